@@ -2,11 +2,13 @@
 //! simulator and a live system run the same code.
 //!
 //! [`serve`] assigns items to c workers, one item each. [`enforce`] decides what is sent to a shared device, and when.
+//! [`pool`] says which of a service's requests may run at all, for threads that the kernel schedules.
 //! [`ProcessorSharing`] divides workers among items without slices. [`StrictPriority`] is a queue that needs no clock,
 //! and [`TokenBuckets`] limit how much passes.
 
 mod bit_set;
 pub mod enforce;
+pub mod pool;
 mod processor_sharing;
 pub mod serve;
 mod split_mix;

@@ -1,4 +1,4 @@
-//! The clock that everything on this machine is timed with.
+//! The clock that everything on this machine is timed with, and the one that machines share.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -8,6 +8,13 @@ pub fn now() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     let positive = |value: i64| u64::try_from(value).expect("the monotonic clock begins at zero");
     positive(tv_sec) * 1_000_000_000 + positive(tv_nsec)
+}
+
+/// Nanoseconds of CLOCK_REALTIME since 1970, which is 0 before; whoever sets the clock makes it jump.
+pub fn real_time() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
+    let seconds = u64::try_from(tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(tv_nsec.unsigned_abs())
 }
 
 #[cfg(test)]

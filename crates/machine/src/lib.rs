@@ -6,7 +6,9 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod cpu_time;
 pub mod netns;
+pub mod offspring;
 pub mod parallel;
 pub mod pressure;
 pub mod programs;

@@ -53,8 +53,12 @@ pub(crate) fn parse_discipline(text: &str) -> Result<DisciplineSpec, String> {
 fn oldest_first(call: &mut DisciplineText) -> Result<LimitedSharingParameters, String> {
     let usual = LimitedSharingParameters::oldest_first(call.key("c")?, call.time("slice")?);
     let count = call.word("count", &[("pool", LimitScope::Pool), ("queue", LimitScope::Queue)])?;
-    let entrances =
-        [("back", PoolEntrance::Back), ("front", PoolEntrance::Front), ("preempt", PoolEntrance::Preempt)];
+    let entrances = [
+        ("back", PoolEntrance::Back),
+        ("front", PoolEntrance::Front),
+        ("preempt", PoolEntrance::Preempt),
+        ("wait", PoolEntrance::Wait),
+    ];
     let entrance = call.word("entrance", &entrances)?;
     Ok(LimitedSharingParameters {
         count: count.unwrap_or(usual.count),

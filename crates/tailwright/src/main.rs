@@ -44,6 +44,7 @@ enum Verb {
     Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
     Lab(verb::lab::LabArgs),
+    Schedule(verb::schedule::ScheduleArgs),
     /// Look at, convert, cut, merge and generate request traces
     Trace(verb::trace::TraceArgs),
 }
@@ -66,6 +67,7 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
         Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
         Verb::Lab(args) => verb::lab::run(&args),
+        Verb::Schedule(args) => verb::schedule::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),
     }
 }

@@ -11,8 +11,8 @@
 //! - Line 19 of Algorithm 1 pops the *front* of the queue where its comment and §4 speak of the youngest. Here it is the
 //!   youngest.
 //! - §4 inserts a reordered old request into the round-robin queue, which is popped at the front and filled at the
-//!   back; Figure 3 shows it at the head. [`PoolEntrance`] has both, and a third that does not wait for the end of a
-//!   slice.
+//!   back; Figure 3 shows it at the head. [`PoolEntrance`] has both, a third that does not wait for the end of a
+//!   slice, and a fourth that leaves the pool alone.
 //!
 //! When the youngest item of a pool that is too large is on a worker, the limit is exceeded until its slice ends; then it
 //! moves to the heap. A slice that ends while nobody waits continues, and time is counted in whole slices from the
@@ -51,6 +51,9 @@ pub enum PoolEntrance {
     Front,
     /// It takes the worker of the youngest running item at once, if it is older than that.
     Preempt,
+    /// It waits in the heap until one of the pool is done: whoever is in the pool stays there, as where threads cannot be
+    /// taken back.
+    Wait,
 }
 
 /// The parameters of [`LimitedSharing`]: the limit, the slice and the orders.
@@ -141,6 +144,13 @@ impl LimitedSharing {
             LimitScope::Pool => self.queue.len() + self.busy as usize,
             LimitScope::Queue => self.queue.len(),
         }
+    }
+
+    /// The items on workers and in the round-robin queue.
+    #[cfg(test)]
+    pub(crate) fn pool(&self) -> std::collections::BTreeSet<u32> {
+        let running = self.running.iter().flatten().map(|running| running.key);
+        self.queue.iter().copied().chain(running).map(|(_, _, item)| item).collect()
     }
 
     fn limit(&self) -> usize {
@@ -234,6 +244,7 @@ impl LimitedSharing {
         match self.parameters.entrance {
             PoolEntrance::Back => self.queue.push_back(key),
             PoolEntrance::Front | PoolEntrance::Preempt => self.queue.push_front(key),
+            PoolEntrance::Wait => self.heap.push(Reverse(key)),
         }
     }
 
@@ -259,7 +270,9 @@ impl Discipline for LimitedSharing {
         self.arrivals += 1;
         if self.counted() < self.limit() {
             self.queue.push_back(key);
-        } else if self.parameters.order == PoolOrder::Arrival {
+        } else if self.parameters.order == PoolOrder::Arrival
+            || self.parameters.entrance == PoolEntrance::Wait
+        {
             self.heap.push(Reverse(key));
         } else {
             match self.youngest() {

@@ -192,7 +192,9 @@ impl Discipline for Orf {
             self.parameters.entrance == PoolEntrance::Preempt && self.on[worst].is_some_and(|on| key < on);
         if pool.len() < self.limit {
             self.queue.push(key);
-        } else if pool.last().is_none_or(|youngest| key > *youngest) {
+        } else if self.parameters.entrance == PoolEntrance::Wait
+            || pool.last().is_none_or(|youngest| key > *youngest)
+        {
             self.heap.push(key);
         } else if preempts {
             // Whom the round sends to the heap if it is the youngest of all.
@@ -260,7 +262,8 @@ fn other(workers: u32) -> impl Strategy<Value = Vec<Other>> {
 fn limited() -> impl Strategy<Value = LimitedSharingParameters> {
     let order = prop::sample::select(vec![PoolOrder::Age, PoolOrder::Arrival]);
     let count = prop::sample::select(vec![LimitScope::Pool, LimitScope::Queue]);
-    let entrance = prop::sample::select(vec![PoolEntrance::Back, PoolEntrance::Front, PoolEntrance::Preempt]);
+    use PoolEntrance::{Back, Front, Preempt, Wait};
+    let entrance = prop::sample::select(vec![Back, Front, Preempt, Wait]);
     let limit = prop_oneof![4 => 1u32..7, 1 => Just(u32::MAX)];
     (limit, 1u64..6, order, count, entrance).prop_map(|(limit, slice, order, count, entrance)| {
         LimitedSharingParameters { limit, slice, order, count, entrance }

@@ -26,6 +26,7 @@ pub(crate) mod predicted;
 pub(crate) mod profiled;
 pub(crate) mod profiled_disk;
 pub(crate) mod reproduced;
+pub(crate) mod scheduled;
 pub(crate) mod simulated;
 pub(crate) mod table;
 pub(crate) mod tried;

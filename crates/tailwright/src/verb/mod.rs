@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod proxy;
 pub(crate) mod reproduce;
+pub(crate) mod schedule;
 pub(crate) mod simulate;
 mod simulate_policy;
 pub(crate) mod trace;

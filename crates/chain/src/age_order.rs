@@ -1,0 +1,122 @@
+//! Whether those that run are the oldest: a log of every run against the ages of those that wait.
+
+use std::collections::BTreeSet;
+
+/// One visit of a request to a tier, as the tier saw it. Instants are nanoseconds of one clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierVisit {
+    /// The number of the request.
+    pub request: u64,
+    /// When the request entered the system; the older of two has the lower one, and of equal ones the lower number.
+    pub start: u64,
+    /// When the caller had sent the request.
+    pub arrival: u64,
+    /// When its work there was done.
+    pub end: u64,
+    /// From when until when it ran, in order and within arrival and end.
+    pub runs: Vec<(u64, u64)>,
+}
+
+impl TierVisit {
+    /// When it ran first; its end if it never did.
+    pub fn first_service(&self) -> u64 {
+        self.runs.first().map_or(self.end, |run| run.0)
+    }
+}
+
+/// What changes at an instant. Ends come before beginnings of the same instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum VisitChange {
+    Stops,
+    Leaves,
+    Arrives,
+    Runs,
+}
+
+/// The share of the time in which something runs at a tier where that is not among the `limit` oldest requests there, of
+/// those waiting and running. None when nothing ever runs.
+pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
+    let mut changes: Vec<(u64, VisitChange, usize)> = Vec::new();
+    for (index, visit) in visits.iter().enumerate() {
+        changes
+            .extend([(visit.arrival, VisitChange::Arrives, index), (visit.end, VisitChange::Leaves, index)]);
+        for (from, to) in &visit.runs {
+            changes.extend([(*from, VisitChange::Runs, index), (*to, VisitChange::Stops, index)]);
+        }
+    }
+    changes.sort_unstable();
+    let (mut present, mut running) = (BTreeSet::new(), BTreeSet::new());
+    let (mut busy, mut younger, mut since) = (0, 0, 0);
+    for (instant, change, index) in changes {
+        if !running.is_empty() {
+            busy += instant - since;
+            let oldest: Vec<_> = present.iter().take(limit).collect();
+            let is_old = |key: &(u64, u64)| oldest.binary_search(&key).is_ok();
+            younger += if running.iter().all(is_old) { 0 } else { instant - since };
+        }
+        since = instant;
+        let key = (visits[index].start, visits[index].request);
+        match change {
+            VisitChange::Arrives => present.insert(key),
+            VisitChange::Leaves => present.remove(&key),
+            VisitChange::Runs => running.insert(key),
+            VisitChange::Stops => running.remove(&key),
+        };
+    }
+    (busy > 0).then(|| younger as f64 / busy as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn visit(request: u64, start: u64, arrival: u64, end: u64, runs: &[(u64, u64)]) -> TierVisit {
+        TierVisit { request, start, arrival, end, runs: runs.to_vec() }
+    }
+
+    #[test]
+    fn by_hand() {
+        // The older one arrives at 10 and waits until the younger one is done at 40.
+        let two = [visit(1, 5, 0, 40, &[(0, 40)]), visit(0, 1, 10, 60, &[(40, 60)])];
+        assert_eq!(younger_share(&two, 1), Some(0.5));
+        assert_eq!(younger_share(&two, 2), Some(0.0));
+        assert_eq!(two[1].first_service(), 40);
+        assert_eq!(younger_share(&[], 1), None);
+        assert_eq!(younger_share(&[visit(0, 0, 0, 5, &[])], 1), None);
+    }
+
+    /// Looks at every instant by itself.
+    fn by_instants(visits: &[TierVisit], limit: usize) -> Option<f64> {
+        let (mut busy, mut younger) = (0u32, 0u32);
+        for now in 0..200 {
+            let is_at = |from: u64, to: u64| from <= now && now < to;
+            let mut present: Vec<_> = visits.iter().filter(|visit| is_at(visit.arrival, visit.end)).collect();
+            present.sort_by_key(|visit| (visit.start, visit.request));
+            let runs = |visit: &&&TierVisit| visit.runs.iter().any(|(from, to)| is_at(*from, *to));
+            let running = present.iter().filter(runs).count();
+            let old = present.iter().take(limit).filter(runs).count();
+            busy += u32::from(running > 0);
+            younger += u32::from(running > old);
+        }
+        (busy > 0).then(|| f64::from(younger) / f64::from(busy))
+    }
+
+    proptest! {
+        #[test]
+        fn the_sweep_sees_what_each_instant_shows(
+            drawn in proptest::collection::vec((0u64..30, 0u64..90, [1u64..20, 1u64..20, 1u64..20, 1u64..20]), 0..12),
+            limit in 1usize..5,
+        ) {
+            let visits: Vec<TierVisit> = (0..).zip(&drawn).map(|(request, (start, arrival, gaps))| {
+                let mut at = *arrival;
+                let instants = gaps.map(|gap| { at += gap; at });
+                let runs = [(*arrival, instants[0]), (instants[1], instants[2])];
+                visit(request, *start, *arrival, instants[3], &runs)
+            }).collect();
+            let (sweep, slow) = (younger_share(&visits, limit), by_instants(&visits, limit));
+            prop_assert_eq!(sweep.is_some(), slow.is_some());
+            prop_assert!((sweep.unwrap_or(0.0) - slow.unwrap_or(0.0)).abs() < 1e-12, "{:?} {:?}", sweep, slow);
+        }
+    }
+}

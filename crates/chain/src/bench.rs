@@ -1,0 +1,208 @@
+//! Modes side by side: in every repetition all modes play the same requests, in random order, and the simulator plays
+//! them as well.
+
+use crate::grouping::TierGrouping;
+use crate::kernel_slice::KernelSlices;
+use crate::machine_fit::{LoadTurn, no_round_robin, tier_cpus};
+use crate::measures::PlayedRequest;
+use crate::mode::ScheduleMode;
+use crate::play::{FinishedPlay, PlayEnd, play};
+use crate::report::{BenchReport, ModePlays, report};
+use crate::settings::BenchSettings;
+use crate::simulated::predicted_play;
+use crate::workload::{ChainWorkload, draw_workload};
+use discipline::serve::DisciplineSpec;
+use model::OperationError;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use scenario::SimulationCase;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whoever wants to know how a bench is getting on, and may end it.
+pub trait BenchHost {
+    /// A play begins: its number from 0, of so many.
+    fn play_begins(&mut self, number: usize, plays: usize, mode: ScheduleMode);
+
+    /// A mode cannot be played here, and why.
+    fn mode_left_out(&mut self, mode: ScheduleMode, why: &str);
+}
+
+/// The limit of requests in service where neither file nor user gives one.
+const LIMIT: u32 = 3;
+
+/// The limit of requests in service that a scenario gives for a station, of the first with one.
+pub fn scenario_limit(case: &SimulationCase) -> u32 {
+    let limits = case.network.stations.iter().filter_map(|station| match &station.discipline {
+        DisciplineSpec::Limited(limited) if limited.limit < u32::MAX => Some(limited.limit),
+        _ => None,
+    });
+    limits.into_iter().next().unwrap_or(LIMIT)
+}
+
+/// Plays all modes with the requests of a scenario. When `stop` becomes true, it ends with the repetitions that are
+/// complete.
+///
+/// # Errors
+/// When the scenario cannot be played here, tiers fail, or it is stopped before the first repetition is complete.
+pub fn run_bench(
+    case: &SimulationCase,
+    settings: &BenchSettings,
+    stop: &AtomicBool,
+    host: &mut dyn BenchHost,
+) -> Result<BenchReport, OperationError> {
+    let grouping = match settings.cpus {
+        Some(cpus) => TierGrouping::on_cpus(case, cpus),
+        None => TierGrouping::one_by_one(case),
+    };
+    check(case, &grouping)?;
+    let cpus = tier_cpus(grouping.tiers())?;
+    let slices = KernelSlices::read();
+    let load_scheduling = LoadTurn::begin().scheduling.clone();
+    let mut plays: Vec<ModePlays> = settings.modes.iter().map(|mode| ModePlays::of(*mode)).collect();
+    let (mut left_out, mut workloads) = (Vec::new(), Vec::new());
+    if let Some(why) = no_round_robin() {
+        leave_out(ScheduleMode::RoundRobin, &why, &mut plays, &mut left_out, host);
+    }
+    for repetition in 0..settings.repetitions {
+        let seed = StdRng::seed_from_u64(settings.seed.wrapping_add(repetition as u64)).random();
+        let workload = grouping.apply(draw_workload(case, seed, settings.duration)?);
+        if workload.requests.is_empty() {
+            return Err(OperationError::input(format_args!(
+                "no request arrives within {}",
+                settings.duration
+            ))
+            .hint("give a longer --duration"));
+        }
+        let done =
+            RepetitionPlan { settings, workload: &workload, cpus: &cpus, slices: &slices, repetition, seed }
+                .play_all(&mut plays, &mut left_out, stop, host)?;
+        if !done {
+            break;
+        }
+        workloads.push(workload);
+    }
+    if workloads.is_empty() || plays.is_empty() {
+        return Err(OperationError::machine("no repetition is complete, and there is nothing to show")
+            .hint("let it run longer, or give a shorter --duration"));
+    }
+    let kept = workloads.len();
+    for mode in &mut plays {
+        mode.finished.truncate(kept);
+        mode.predicted.truncate(kept);
+        mode.predicted_with_costs.truncate(kept);
+    }
+    let mut report = report(settings, &workloads, &plays);
+    report.cpus = cpus;
+    report.slices = slices;
+    report.load_scheduling = load_scheduling;
+    report.left_out = left_out;
+    Ok(report)
+}
+
+/// Refuses what would not come to an end.
+fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), OperationError> {
+    if case.server.is_some() {
+        return Err(OperationError::input("a storage server cannot be played by services on this machine")
+            .hint("describe [[station]] and [[entry]] sections"));
+    }
+    let loads = grouping.tiers().iter().zip(grouping.utilisation());
+    let Some((tier, load)) = loads.max_by(|a, b| a.1.total_cmp(b.1)) else { return Ok(()) };
+    if *load < 1.0 || case.plan.transient {
+        return Ok(());
+    }
+    let (name, percent) = (&tier.name, 100.0 * load);
+    Err(OperationError::input(format_args!(
+        "unstable: tier '{name}' gets {percent:.1} % of the work that it can do"
+    ))
+    .hint("give a --load below 1, or `transient = true` under [run] to see what happens"))
+}
+
+fn leave_out(
+    mode: ScheduleMode,
+    why: &str,
+    plays: &mut Vec<ModePlays>,
+    left_out: &mut Vec<(ScheduleMode, String)>,
+    host: &mut dyn BenchHost,
+) {
+    if plays.iter().any(|plays| plays.mode == mode) {
+        plays.retain(|plays| plays.mode != mode);
+        host.mode_left_out(mode, why);
+        left_out.push((mode, why.to_owned()));
+    }
+}
+
+/// What stands for age where nobody may be preempted, if it is not played anyway.
+fn substitute(mode: ScheduleMode, plays: &mut Vec<ModePlays>) -> Option<ScheduleMode> {
+    let without = ScheduleMode::OldestAdmission;
+    if mode != ScheduleMode::OldestFirst || plays.iter().any(|plays| plays.mode == without) {
+        return None;
+    }
+    plays.push(ModePlays::of(without));
+    Some(without)
+}
+
+/// One repetition: the same requests for all modes.
+struct RepetitionPlan<'a> {
+    settings: &'a BenchSettings,
+    workload: &'a ChainWorkload,
+    cpus: &'a [BTreeSet<usize>],
+    slices: &'a KernelSlices,
+    repetition: usize,
+    seed: u64,
+}
+
+impl RepetitionPlan<'_> {
+    /// Plays all modes in random order; false when it was stopped.
+    fn play_all(
+        &self,
+        plays: &mut Vec<ModePlays>,
+        left_out: &mut Vec<(ScheduleMode, String)>,
+        stop: &AtomicBool,
+        host: &mut dyn BenchHost,
+    ) -> Result<bool, OperationError> {
+        let mut order: Vec<ScheduleMode> = plays.iter().map(|plays| plays.mode).collect();
+        order.shuffle(&mut StdRng::seed_from_u64(self.seed));
+        let (mut position, all) = (0, self.settings.repetitions * order.len());
+        while let Some(mode) = order.get(position).copied() {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            host.play_begins(self.repetition * order.len() + position, all, mode);
+            position += 1;
+            let BenchSettings { c, program, .. } = self.settings;
+            match play(self.workload, mode, *c, self.cpus, program, stop)? {
+                PlayEnd::Stopped => return Ok(false),
+                PlayEnd::Unavailable(why) => {
+                    leave_out(mode, &why, plays, left_out, host);
+                    order.extend(substitute(mode, plays));
+                }
+                PlayEnd::Finished(finished) => {
+                    let predicted = self.predict(mode, &finished, self.workload)?;
+                    let factors = finished.busy_per_work.as_deref();
+                    let costly = factors.map(|factors| self.workload.with_costs(factors));
+                    let costly = costly.map(|costly| self.predict(mode, &finished, &costly)).transpose()?;
+                    let of_mode = plays.iter_mut().find(|plays| plays.mode == mode);
+                    let of_mode = of_mode.expect("modes that were left out are not played");
+                    of_mode.finished.push(*finished);
+                    of_mode.predicted.push(predicted);
+                    of_mode.predicted_with_costs.extend(costly);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn predict(
+        &self,
+        mode: ScheduleMode,
+        finished: &FinishedPlay,
+        workload: &ChainWorkload,
+    ) -> Result<Vec<PlayedRequest>, OperationError> {
+        let slice = if mode == ScheduleMode::RoundRobin { self.slices.round_robin } else { self.slices.fair };
+        let limits = finished.limits.iter();
+        let disciplines: Vec<DisciplineSpec> = limits.map(|limit| mode.discipline(*limit, slice.0)).collect();
+        predicted_play(workload, &disciplines)
+    }
+}

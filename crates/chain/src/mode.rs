@@ -1,0 +1,129 @@
+//! How the tiers of a play schedule their requests, live and in the simulator.
+
+use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way to schedule the requests of a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum ScheduleMode {
+    /// A thread per request, scheduled by the kernel's fair class: what services do by default.
+    Fair,
+    /// A thread per request under SCHED_RR; it takes a right.
+    RoundRobin,
+    /// First come, first served, at each tier by itself.
+    FirstCome,
+    /// The c that arrived first at a tier share its CPUs: limited processor sharing without age.
+    Limited,
+    /// The oldest are let in first; who is in service stays there.
+    OldestAdmission,
+    /// The c oldest share the CPUs: an older arrival takes the place of the youngest in service.
+    OldestFirst,
+    /// As the former, with a limit that each tier derives from its service times.
+    OldestAuto,
+}
+
+const NAMES: [(ScheduleMode, &str); 7] = [
+    (ScheduleMode::Fair, "fair"),
+    (ScheduleMode::RoundRobin, "rr"),
+    (ScheduleMode::FirstCome, "fcfs"),
+    (ScheduleMode::Limited, "limited"),
+    (ScheduleMode::OldestAdmission, "orf-admission"),
+    (ScheduleMode::OldestFirst, "orf"),
+    (ScheduleMode::OldestAuto, "orf-auto"),
+];
+
+impl ScheduleMode {
+    /// All modes, baselines first.
+    pub const ALL: [Self; 7] = [
+        Self::Fair,
+        Self::RoundRobin,
+        Self::FirstCome,
+        Self::Limited,
+        Self::OldestAdmission,
+        Self::OldestFirst,
+        Self::OldestAuto,
+    ];
+
+    /// The name in files and options.
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(mode, _)| *mode == self).map_or("", |(_, name)| name)
+    }
+
+    /// Whether an older arrival takes the place of the youngest in service.
+    pub fn preempts(self) -> bool {
+        matches!(self, Self::OldestFirst | Self::OldestAuto)
+    }
+
+    /// The limit of requests in service when the experiment is about this one; none is no limit.
+    pub(crate) fn limit(self, c: Option<u32>) -> Option<u32> {
+        match self {
+            Self::Fair | Self::RoundRobin => None,
+            Self::FirstCome => Some(1),
+            Self::Limited | Self::OldestAdmission | Self::OldestFirst | Self::OldestAuto => c,
+        }
+    }
+
+    /// The discipline of the simulator that is nearest, for a limit of requests in service (none: no limit) and the
+    /// time in nanoseconds for which the kernel lets one of several run.
+    pub fn discipline(self, limit: Option<u32>, slice_ns: u64) -> DisciplineSpec {
+        let limit = limit.unwrap_or(u32::MAX);
+        let oldest = LimitedSharingParameters::oldest_first(limit, slice_ns);
+        DisciplineSpec::Limited(match self {
+            Self::FirstCome => return DisciplineSpec::Fifo,
+            Self::Fair | Self::RoundRobin => LimitedSharingParameters::round_robin(slice_ns),
+            Self::Limited => LimitedSharingParameters::without_age(limit, slice_ns),
+            Self::OldestAdmission => LimitedSharingParameters { entrance: PoolEntrance::Wait, ..oldest },
+            Self::OldestFirst | Self::OldestAuto => {
+                LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest }
+            }
+        })
+    }
+}
+
+impl fmt::Display for ScheduleMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<ScheduleMode> for String {
+    fn from(mode: ScheduleMode) -> Self {
+        mode.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for ScheduleMode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for ScheduleMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        NAMES.iter().find(|(_, name)| *name == text).map(|(mode, _)| *mode).ok_or_else(|| {
+            let names: Vec<&str> = NAMES.iter().map(|(_, name)| *name).collect();
+            format!("'{text}': expected one of {}", names.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_back() {
+        for mode in ScheduleMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+            assert_eq!(mode.discipline(mode.limit(Some(3)), 1000).check(), Ok(()));
+        }
+        assert!("cfs".parse::<ScheduleMode>().unwrap_err().contains("orf-admission"));
+    }
+}

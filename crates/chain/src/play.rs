@@ -1,0 +1,282 @@
+//! One play: tiers are started, every request of a workload is sent, and what both ends saw is put together.
+
+use crate::age_order::TierVisit;
+use crate::machine_fit::LoadTurn;
+use crate::measures::PlayedRequest;
+use crate::mode::ScheduleMode;
+use crate::sender::{SentRequests, send};
+use crate::tier::{LoggedVisit, TierPort, TierReady, TierReport, TierSettings};
+use crate::workload::ChainWorkload;
+use confidence::nearest_rank;
+use machine::{clock, cpu_time};
+use model::OperationError;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use units::Nanos;
+
+/// The arguments with which the program is a tier.
+const TIER_ARGUMENTS: [&str; 2] = ["schedule", "tier"];
+/// From the last preparation to the beginning of a play.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// A play that has ended.
+#[derive(Debug)]
+pub(crate) struct FinishedPlay {
+    /// What became of each request.
+    pub(crate) played: Vec<PlayedRequest>,
+    /// What each tier saw.
+    pub(crate) visits: Vec<Vec<TierVisit>>,
+    /// The limit of requests in service of each tier at the end; none is no limit.
+    pub(crate) limits: Vec<Option<u32>>,
+    /// CPU time of each tier ÷ the work that it was given.
+    pub(crate) cpu_per_work: Vec<f64>,
+    /// The 99th percentile of how late requests were sent.
+    pub(crate) lag_p99: Nanos,
+    /// Requests that were answered with an error.
+    pub(crate) failed: usize,
+    /// The most requests in flight at once.
+    pub(crate) in_flight_max: usize,
+    /// The share of the time of the CPUs that others had, if the kernel says.
+    pub(crate) others_share: Option<f64>,
+    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1, if the kernel says.
+    pub(crate) busy_per_work: Option<Vec<f64>>,
+}
+
+/// How a play ended.
+#[derive(Debug)]
+pub(crate) enum PlayEnd {
+    /// All requests were answered.
+    Finished(Box<FinishedPlay>),
+    /// It was stopped before that.
+    Stopped,
+    /// A tier cannot be scheduled like this, and why.
+    Unavailable(String),
+}
+
+/// Plays a workload once.
+///
+/// # Errors
+/// When a tier cannot be started, ends early or loses count of requests.
+pub(crate) fn play(
+    workload: &ChainWorkload,
+    mode: ScheduleMode,
+    c: Option<u32>,
+    cpus: &[BTreeSet<usize>],
+    program: &Path,
+    stop: &AtomicBool,
+) -> Result<PlayEnd, OperationError> {
+    let mut tiers = workload.tiers.iter().map(|tier| TierProcess::start(&tier.name, program));
+    let mut tiers = tiers.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let addresses: Vec<SocketAddr> = tiers.iter().map(|tier| tier.address).collect();
+    for (index, tier) in tiers.iter_mut().enumerate() {
+        let settings = TierSettings {
+            tier: index,
+            cpus: cpus[index].clone(),
+            mode,
+            limit: mode.limit(c),
+            tiers: addresses.clone(),
+        };
+        let ready = tier.begin(&settings)?;
+        if let Some(why) = ready.without_preemption {
+            return Ok(PlayEnd::Unavailable(why));
+        }
+    }
+    let turn = LoadTurn::begin();
+    let before = MachineTimes::read(cpus);
+    let origin = clock::now() + u64::try_from(LEAD.as_nanos()).expect("a short time");
+    let real_time = clock::real_time() + (origin - clock::now());
+    let sent = send(workload, &addresses, (origin, real_time), stop);
+    let sent = sent.map_err(|error| {
+        OperationError::machine(format_args!("playing {mode}: {error}"))
+            .hint("a tier may have been killed; `dmesg` and the memory of the machine may say why")
+    })?;
+    drop(turn);
+    let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
+    let after = MachineTimes::read(cpus);
+    let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;
+    let tiers_cpu = reports.iter().map(|report| report.cpu_ns).sum();
+    let mut play = finished(workload, &sent, reports)?;
+    play.others_share = after.others_share(&before, tiers_cpu);
+    play.busy_per_work = after.busy_per_work(&before, workload);
+    Ok(PlayEnd::Finished(Box::new(play)))
+}
+
+/// What CPUs and this process had done at an instant.
+struct MachineTimes {
+    now_ns: u64,
+    /// How long the CPUs of each tier had been busy, if the kernel says.
+    busy_ns: Vec<Option<u64>>,
+    own_ns: u64,
+    cpus: usize,
+}
+
+impl MachineTimes {
+    fn read(cpus: &[BTreeSet<usize>]) -> Self {
+        Self {
+            now_ns: clock::now(),
+            busy_ns: cpus.iter().map(cpu_time::busy).collect(),
+            own_ns: cpu_time::of_process(),
+            cpus: cpus.iter().map(BTreeSet::len).sum(),
+        }
+    }
+
+    /// How long the CPUs of each tier were busy since another instant.
+    fn busy_since(&self, before: &Self) -> Option<Vec<u64>> {
+        let pairs = before.busy_ns.iter().zip(&self.busy_ns);
+        pairs.map(|(before, after)| Some((*after)?.saturating_sub((*before)?))).collect()
+    }
+
+    /// The share of the time of the CPUs that neither this process nor the tiers had.
+    fn others_share(&self, before: &Self, tiers_ns: u64) -> Option<f64> {
+        let busy: u64 = self.busy_since(before)?.iter().sum();
+        let others = busy.saturating_sub(self.own_ns - before.own_ns).saturating_sub(tiers_ns);
+        Some(others as f64 / ((self.now_ns - before.now_ns) * self.cpus as u64) as f64)
+    }
+
+    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1.
+    fn busy_per_work(&self, before: &Self, workload: &ChainWorkload) -> Option<Vec<f64>> {
+        let tiers = self.busy_since(before)?.into_iter().enumerate();
+        let factor =
+            |(tier, busy): (usize, u64)| (busy as f64 / workload.work(tier).0.max(1) as f64).max(1.0);
+        Some(tiers.map(factor).collect())
+    }
+}
+
+/// Puts together what both ends saw, when they agree about how many requests there were.
+fn finished(
+    workload: &ChainWorkload,
+    sent: &SentRequests,
+    reports: Vec<TierReport>,
+) -> Result<FinishedPlay, OperationError> {
+    let mut played: Vec<PlayedRequest> = sent
+        .answers
+        .iter()
+        .map(|done| PlayedRequest { done: *done, at_tiers: vec![Nanos::ZERO; workload.tiers.len()] })
+        .collect();
+    let (mut visits, mut limits, mut cpu_per_work) = (Vec::new(), Vec::new(), Vec::new());
+    for (tier, report) in reports.into_iter().enumerate() {
+        let mut numbers: Vec<u64> = report.visits.iter().map(|visit| visit.request).collect();
+        numbers.sort_unstable();
+        if sent.failed == 0 && numbers != expected_visits(workload, tier) {
+            let name = &workload.tiers[tier].name;
+            let (found, expected) = (numbers.len(), workload.visits(tier));
+            return Err(OperationError::machine(format_args!(
+                "tier '{name}' served {found} visits, expected {expected}, each once"
+            )));
+        }
+        for visit in &report.visits {
+            let request = usize::try_from(visit.request).ok().and_then(|index| played.get_mut(index));
+            if let Some(request) = request {
+                request.at_tiers[tier] = request.at_tiers[tier] + Nanos(visit.end - visit.arrival);
+            }
+        }
+        let work = workload.work(tier).0;
+        cpu_per_work.push(if work == 0 { 0.0 } else { report.cpu_ns as f64 / work as f64 });
+        limits.push(report.limit);
+        visits.push(report.visits.into_iter().map(TierVisit::from).collect());
+    }
+    let mut lags = sent.lags_ns.clone();
+    lags.sort_unstable();
+    let lag_p99 = if lags.is_empty() { 0 } else { lags[nearest_rank(99.0, lags.len()) - 1] };
+    Ok(FinishedPlay {
+        played,
+        visits,
+        limits,
+        cpu_per_work,
+        lag_p99: Nanos(lag_p99),
+        failed: sent.failed,
+        in_flight_max: sent.in_flight_max,
+        others_share: None,
+        busy_per_work: None,
+    })
+}
+
+/// The numbers of the requests that visit a tier, in order, once for each visit.
+fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
+    let requests = (0u64..).zip(&workload.requests);
+    let numbers = requests.flat_map(|(number, request)| {
+        let hops = request.route.iter().filter(move |hop| hop.tier == tier);
+        hops.map(move |_| number)
+    });
+    numbers.collect()
+}
+
+impl From<LoggedVisit> for TierVisit {
+    fn from(visit: LoggedVisit) -> Self {
+        let LoggedVisit { request, start, arrival, end, runs } = visit;
+        Self { request, start, arrival, end, runs }
+    }
+}
+
+/// A tier that was started; dropping it kills it.
+struct TierProcess {
+    name: String,
+    address: SocketAddr,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl TierProcess {
+    fn start(name: &str, program: &Path) -> Result<Self, OperationError> {
+        let mut command = Command::new(program);
+        command.args(TIER_ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A process group of its own, so that Ctrl-C at a terminal reaches the experiment, which ends its tiers.
+        let mut child = command.process_group(0).spawn().map_err(|error| {
+            OperationError::machine(format_args!(
+                "{}: cannot start tier '{name}': {error}",
+                program.display()
+            ))
+            .hint("the tiers are this program, which must be able to start itself")
+        })?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut process = Self { name: name.to_owned(), address, child, input, output };
+        let TierPort { port } = process.hear()?;
+        process.address.set_port(port);
+        Ok(process)
+    }
+
+    /// Tells a tier what it is.
+    fn begin(&mut self, settings: &TierSettings) -> Result<TierReady, OperationError> {
+        let mut line = serde_json::to_string(settings).expect("plain data serialises");
+        line.push('\n');
+        let written = self.input.as_mut().map_or(Ok(()), |input| input.write_all(line.as_bytes()));
+        written.map_err(|error| self.lost(&error.to_string()))?;
+        self.hear()
+    }
+
+    /// Ends a tier and returns what it has seen.
+    fn finish(mut self) -> Result<TierReport, OperationError> {
+        drop(self.input.take());
+        let report = self.hear()?;
+        self.child.wait().map_err(|error| self.lost(&error.to_string()))?;
+        Ok(report)
+    }
+
+    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, OperationError> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|error| self.lost(&error.to_string()))?;
+        serde_json::from_str(&line).map_err(|_| self.lost("it ended early"))
+    }
+
+    fn lost(&self, why: &str) -> OperationError {
+        OperationError::machine(format_args!("tier '{}': {why}", self.name))
+            .hint("what it said stands above; it may have been killed")
+    }
+}
+
+impl Drop for TierProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

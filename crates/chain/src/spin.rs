@@ -1,0 +1,71 @@
+//! Work: CPU time that a thread spends, and from when until when it ran meanwhile.
+
+use machine::{clock, cpu_time};
+
+/// A thread that has not looked at the clock for so long was not running: far above what interrupts take, and far below
+/// the time for which the kernel lets another thread run.
+const PAUSE_NS: u64 = 50_000;
+/// How often the thread looks at the clock of the machine, which is quick, for each look at its own, which is a system
+/// call.
+const LOOKS: u32 = 200;
+
+/// Work of a thread, one piece after the other, by its own CPU time.
+#[derive(Debug)]
+pub(crate) struct WorkingThread {
+    /// CPU time of the thread at the end of the last piece, nanoseconds.
+    settled_ns: u64,
+}
+
+impl WorkingThread {
+    /// The calling thread, before its first piece.
+    pub(crate) fn new() -> Self {
+        Self { settled_ns: cpu_time::of_thread() }
+    }
+
+    /// Spends so much CPU time, and returns the intervals in which the thread ran, on the machine's clock. What the
+    /// thread has spent on reading and answering since the last piece counts as part of the work, up to half of it.
+    pub(crate) fn spend(&mut self, work_ns: u64) -> Vec<(u64, u64)> {
+        let now = cpu_time::of_thread();
+        let target = now + work_ns - (now - self.settled_ns).min(work_ns / 2);
+        let mut runs = Vec::new();
+        let (mut from, mut last) = (clock::now(), clock::now());
+        loop {
+            for _ in 0..LOOKS {
+                let now = clock::now();
+                if now - last > PAUSE_NS {
+                    runs.push((from, last));
+                    from = now;
+                }
+                last = now;
+            }
+            let spent = cpu_time::of_thread();
+            if spent >= target {
+                self.settled_ns = spent;
+                runs.push((from, last));
+                return runs;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_cpu_time_and_lies_within_its_runs() {
+        let mut thread = WorkingThread::new();
+        let (before, begin) = (cpu_time::of_thread(), clock::now());
+        let runs = thread.spend(5_000_000);
+        let (spent, end) = (cpu_time::of_thread() - before, clock::now());
+        assert!(spent >= 2_500_000, "{spent}");
+        assert!(runs[0].0 >= begin && runs[runs.len() - 1].1 <= end, "{runs:?}");
+        assert!(runs.iter().all(|run| run.0 <= run.1) && runs.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        // The next piece is charged what came between, as far as half of it.
+        let between = cpu_time::of_thread();
+        while cpu_time::of_thread() < between + 1_000_000 {}
+        let before = cpu_time::of_thread();
+        thread.spend(10_000_000);
+        assert!(cpu_time::of_thread() - before < 10_000_000);
+    }
+}

@@ -1,0 +1,278 @@
+//! What is played: tiers, and requests with their arrivals, routes and work, all drawn in advance.
+//!
+//! It comes from a scenario as `simulate` reads it. Stations become tiers, and what a request needs at its steps becomes
+//! a route. Costs of stations (`switch`, `dispatch`, `interference`) and network delays are left out, because the machine
+//! has its own. Steps that could overlap are put one after the other.
+
+use model::OperationError;
+use scenario::SimulationCase;
+use sim::engine::{DELAY_ONLY, EntryArrivals, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry};
+use std::ops::Range;
+use units::Nanos;
+
+/// The most work of a request at one tier: more would hold up everything that is to be measured.
+const WORK_MAX: Nanos = Nanos(60_000_000_000);
+/// The most visits of a request.
+pub(crate) const HOPS_MAX: usize = 64;
+/// The most requests of a play.
+const REQUESTS_MAX: usize = 1_000_000;
+
+/// A service on CPUs of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainTier {
+    /// The name by which reports call it.
+    pub name: String,
+    /// The number of its CPUs, at least 1.
+    pub workers: u32,
+}
+
+/// One visit of a request to a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteHop {
+    /// The index of the tier.
+    pub tier: usize,
+    /// The CPU time that the request needs there, above 0.
+    pub work: Nanos,
+}
+
+/// A request that is drawn and not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainRequest {
+    /// When it arrives, counted from the beginning of the play.
+    pub arrival: Nanos,
+    /// The index of the entry at which it arrives.
+    pub entry: usize,
+    /// The tiers that it visits, one calling the next; at least one.
+    pub route: Vec<RouteHop>,
+}
+
+impl ChainRequest {
+    /// The CPU time that it needs at all tiers together.
+    pub fn work(&self) -> Nanos {
+        Nanos(self.route.iter().map(|hop| hop.work.0).sum())
+    }
+
+    /// When it would be complete if it were alone and messages took no time.
+    pub fn ideal_end(&self) -> Nanos {
+        Nanos(self.arrival.0 + self.work().0)
+    }
+}
+
+/// An entry of a workload, where requests get their start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainEntry {
+    /// The most requests inside at once; others wait before it. None is no limit.
+    pub window: Option<u32>,
+    /// How far its clock is ahead, nanoseconds.
+    pub skew_ns: i64,
+}
+
+/// Requests in order of arrival, with the tiers that they visit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainWorkload {
+    /// The tiers, by the index that routes use.
+    pub tiers: Vec<ChainTier>,
+    /// The entries, by the index that requests use.
+    pub entries: Vec<ChainEntry>,
+    /// The requests, in order of arrival and then of entry.
+    pub requests: Vec<ChainRequest>,
+    /// How many of them have steps that could overlap and are put one after the other here.
+    pub serialised: usize,
+}
+
+impl ChainWorkload {
+    /// The visits of all requests to a tier.
+    pub fn visits(&self, tier: usize) -> usize {
+        self.requests.iter().flat_map(|request| &request.route).filter(|hop| hop.tier == tier).count()
+    }
+
+    /// The work that all requests bring to a tier.
+    pub fn work(&self, tier: usize) -> Nanos {
+        let hops = self.requests.iter().flat_map(|request| &request.route);
+        Nanos(hops.filter(|hop| hop.tier == tier).map(|hop| hop.work.0).sum())
+    }
+}
+
+impl ChainWorkload {
+    /// The same requests, whose work at each tier is so many times as much.
+    ///
+    /// # Panics
+    /// Unless there is a factor for each tier.
+    #[must_use]
+    pub fn with_costs(&self, factors: &[f64]) -> Self {
+        let mut costly = self.clone();
+        for hop in costly.requests.iter_mut().flat_map(|request| &mut request.route) {
+            // A float beyond u64 becomes the largest.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let work = (hop.work.0 as f64 * factors[hop.tier]).round() as u64;
+            hop.work = Nanos(work.max(1));
+        }
+        costly
+    }
+}
+
+/// Draws the requests of a scenario that arrive within `duration`.
+///
+/// # Errors
+/// When an entry has no open arrivals, or a request is none that can be played.
+pub fn draw_workload(
+    case: &SimulationCase,
+    seed: u64,
+    duration: Nanos,
+) -> Result<ChainWorkload, OperationError> {
+    let mut drawn = ChainWorkload {
+        tiers: case.network.stations.iter().map(chain_tier).collect(),
+        entries: Vec::new(),
+        requests: Vec::new(),
+        serialised: 0,
+    };
+    for (index, entry) in case.entries(seed).into_iter().enumerate() {
+        drawn.entries.push(ChainEntry { window: entry.window, skew_ns: entry.skew_ns });
+        add_requests(&mut drawn, &case.network, index, entry, duration)?;
+    }
+    // Stable, so that requests of one instant are in the order of entries, as in the simulator.
+    drawn.requests.sort_by_key(|request| request.arrival);
+    Ok(drawn)
+}
+
+fn chain_tier(station: &sim::engine::NetworkStation) -> ChainTier {
+    ChainTier { name: station.name.clone(), workers: station.workers }
+}
+
+fn unplayable(what: &str, hint: &str) -> OperationError {
+    OperationError::input(format_args!("{what} cannot be played by services on this machine")).hint(hint)
+}
+
+/// Adds the requests of an entry that arrive within `duration`.
+fn add_requests(
+    drawn: &mut ChainWorkload,
+    network: &QueueingNetwork,
+    index: usize,
+    entry: RequestEntry,
+    duration: Nanos,
+) -> Result<(), OperationError> {
+    let EntryArrivals::Open(arrivals) = entry.arrivals else {
+        return Err(unplayable("an entry of clients that wait", "give it `arrivals` or a `trace`"));
+    };
+    let (mut draw, steps) = (entry.draw, network.steps.len());
+    let (mut demands, mut delays) = (vec![Nanos::ZERO; steps], vec![Nanos::ZERO; steps]);
+    for arrival in arrivals.take_while(|arrival| *arrival < duration) {
+        demands.fill(Nanos::ZERO);
+        let mut draft = RequestDraft {
+            demands: &mut demands,
+            delays: &mut delays,
+            entry_delay: Nanos::ZERO,
+            steps: 0..steps,
+            class: 0,
+            access: None,
+        };
+        draw.draw(&mut draft);
+        let range = draft.steps.clone();
+        let route = route(network, range.clone(), &demands)?;
+        if route.is_empty() {
+            continue;
+        }
+        drawn.serialised += usize::from(could_overlap(network, range, &demands));
+        drawn.requests.push(ChainRequest { arrival, entry: index, route });
+        if drawn.requests.len() > REQUESTS_MAX {
+            return Err(unplayable("more than a million requests", "play for a shorter --duration"));
+        }
+    }
+    Ok(())
+}
+
+fn served(demand: Nanos) -> Option<Nanos> {
+    (demand < DELAY_ONLY && demand > Nanos::ZERO).then_some(demand)
+}
+
+/// The visits of a request in the order of its steps; neighbours at one tier are one visit.
+fn route(
+    network: &QueueingNetwork,
+    steps: Range<usize>,
+    demands: &[Nanos],
+) -> Result<Vec<RouteHop>, OperationError> {
+    let mut route: Vec<RouteHop> = Vec::new();
+    for step in steps {
+        let (Some(work), tier) = (served(demands[step]), network.steps[step].station) else { continue };
+        match route.last_mut() {
+            Some(last) if last.tier == tier => last.work = last.work + work,
+            _ => route.push(RouteHop { tier, work }),
+        }
+    }
+    if route.len() > HOPS_MAX {
+        return Err(unplayable("a request of more than 64 visits", "leave services out of the record"));
+    }
+    if route.iter().any(|hop| hop.work > WORK_MAX) {
+        return Err(unplayable("a request of more than a minute of work", "give a bounded distribution"));
+    }
+    Ok(route)
+}
+
+/// Whether the longest path of a request is shorter than the sum of its work.
+fn could_overlap(network: &QueueingNetwork, steps: Range<usize>, demands: &[Nanos]) -> bool {
+    let first = steps.start;
+    let mut ends: Vec<u64> = Vec::with_capacity(steps.len());
+    let mut total = 0;
+    for step in steps {
+        let NetworkStep { after, .. } = &network.steps[step];
+        let ready = after.iter().map(|earlier| ends[earlier - first]).max().unwrap_or(0);
+        let work = served(demands[step]).map_or(0, |work| work.0);
+        total += work;
+        ends.push(ready + work);
+    }
+    ends.iter().max().is_some_and(|longest| *longest < total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::ScenarioDocument;
+    use std::path::Path;
+
+    fn case(text: &str) -> SimulationCase {
+        ScenarioDocument::parse(Path::new("test.toml"), text).and_then(|document| document.case()).unwrap()
+    }
+
+    const FAN_IN: &str = "[[station]]\nname = \"slow\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+        [[station]]\nname = \"shared\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+        [[entry]]\narrivals = \"poisson(100/s)\"\nservice = { slow = \"2ms\", shared = \"1ms\" }\n\
+        [[entry]]\narrivals = \"constant(50/s)\"\nservice = { slow = \"skip\", shared = \"3ms\" }\nskew = \"-1ms\"\n";
+
+    #[test]
+    fn routes_are_the_steps_that_requests_take() {
+        let drawn = draw_workload(&case(FAN_IN), 7, Nanos(2_000_000_000)).unwrap();
+        assert_eq!(drawn.tiers[1], ChainTier { name: "shared".into(), workers: 1 });
+        assert_eq!(drawn.entries[1], ChainEntry { window: None, skew_ns: -1_000_000 });
+        assert!(drawn.requests.is_sorted_by_key(|request| request.arrival));
+        let second: Vec<_> = drawn.requests.iter().filter(|request| request.entry == 1).collect();
+        assert!((95..=101).contains(&second.len()), "{}", second.len());
+        assert!(second.iter().all(|request| request.route == [RouteHop { tier: 1, work: Nanos(3_000_000) }]));
+        let first = drawn.requests.iter().find(|request| request.entry == 0).unwrap();
+        assert_eq!(first.work(), Nanos(3_000_000));
+        assert_eq!(first.route.iter().map(|hop| hop.tier).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(drawn.visits(0) + second.len(), drawn.visits(1));
+        assert_eq!(drawn.work(0).0, drawn.visits(0) as u64 * 2_000_000);
+        assert_eq!(drawn.serialised, 0);
+        let costly = drawn.with_costs(&[1.0, 1.5]);
+        assert_eq!((costly.work(0), costly.work(1).0), (drawn.work(0), drawn.work(1).0 * 3 / 2));
+        assert_eq!(draw_workload(&case(FAN_IN), 7, Nanos(2_000_000_000)), Ok(drawn));
+    }
+
+    #[test]
+    fn steps_that_could_overlap_are_counted() {
+        let text = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+            [[station]]\nname = \"b\"\nworkers = 1\ndiscipline = \"fifo\"\n[[step]]\nstation = \"a\"\n\
+            [[step]]\nstation = \"b\"\n[[entry]]\narrivals = \"constant(10/s)\"\nservice = { \"*\" = \"1ms\" }\n";
+        let drawn = draw_workload(&case(text), 1, Nanos(1_000_000_000)).unwrap();
+        assert_eq!(drawn.serialised, drawn.requests.len());
+        assert_eq!(drawn.requests[0].route.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_said() {
+        let closed = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+            [[entry]]\nclients = 3\nthink = \"1ms\"\nservice = { a = \"1ms\" }\n";
+        let error = draw_workload(&case(closed), 1, Nanos(1)).unwrap_err();
+        assert!(error.message.contains("clients that wait") && error.hint.is_some(), "{error:?}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Which requests of a service may run: at most c, the oldest first. Oldest Request First of TailClipper (§3.2, §4,
+//! Algorithm 1) for a service whose threads the kernel schedules, as a state machine with the clock as argument.
+//!
+//! A request [enters](RequestPool::enter) with a key, the time of its entry into the system as a whole or a deadline;
+//! smaller keys go first, and of equal ones the first that came. The pool answers with [`PoolAction`]s. A request is in one
+//! [`PoolPlace`]:
+//!
+//! - *waiting*: its thread does not run. After a block it may be waiting again.
+//! - *serving*: it counts towards c. Threads of these share the CPUs by the kernel's own slices, which take the place of
+//!   the paper's round-robin queue.
+//! - *demoted*: it was admitted, and then displaced by an older one; its thread runs only when nobody else does. Only
+//!   [`Displacement::OfYoungest`] does this.
+//! - *blocked*: it waits for something other than a CPU and does not count.
+//! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while others wanted to go on. It goes on beside
+//!   the c and does not count.
+//!
+//! What holds after every call:
+//!
+//! 1. While anybody waits or is demoted, at least c are serving; at most c are, except after c was lowered or displacement
+//!    forbidden: then those too many finish.
+//! 2. With displacement those serving are the c oldest of all that are serving, demoted or waiting. Without it nobody
+//!    is admitted before an older one that waits.
+//! 3. c = 1 without blocking is first come, first served by key; without a limit everybody is admitted at once.
+//! 4. **Nobody starves.** The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, whatever those
+//!    serving do, if the caller wakes the pool in time, c stays and no older one enters or returns from a block: nobody
+//!    counts for longer than the patience while others want to go on. A request is demoted for at most the patience at a
+//!    time, and then not again unless it blocks. Requests with older keys go first without end, so keys must not be what
+//!    a client can choose.
+//!
+//! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
+//! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of
+//! those serving here with displacement, as tests of both show. It has a heap without positions and does not
+//! share code with this one, because its items neither block nor leave early.
+//!
+//! A transition costs O(log n) comparisons.
+
+mod slot_heap;
+mod slots;
+
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use crate::serve::PoolOrder;
+use slot_heap::SlotHeap;
+use slots::{PoolKey, PoolSlots, SlotList};
+use std::cmp::Reverse;
+use std::num::NonZeroU32;
+
+/// Whether a request that was admitted must step back for an older one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Displacement {
+    /// Once admitted a request is serving until it blocks or leaves: admission only.
+    Never,
+    /// The youngest of those serving is demoted while c older ones are there.
+    OfYoungest,
+}
+
+/// What a pool is to do. Times are in the caller's unit (nanoseconds in Tailwright).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolRules {
+    /// The most requests that serve at once, c; `None` for no limit.
+    pub limit: Option<NonZeroU32>,
+    /// The order in which they are chosen.
+    pub order: PoolOrder,
+    /// Whether older ones displace younger ones.
+    pub displacement: Displacement,
+    /// How long one counts while others want to go on, at least 1; `None`: as long as it is there.
+    pub patience: Option<u64>,
+}
+
+/// The name of a request while it is in the pool. Later another one may get it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PooledRequest(u32);
+
+impl PooledRequest {
+    /// A number that no other request in the pool has; they are as small as possible.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What the caller does, in the order in which it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolAction {
+    /// The request, which has just entered, returned from a block or waited, goes on.
+    Admit(PooledRequest),
+    /// Its thread runs only when nobody else does.
+    Demote(PooledRequest),
+    /// Its thread runs as before.
+    Promote(PooledRequest),
+}
+
+/// Where a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolPlace {
+    /// It may not run yet, or not yet again.
+    Waiting,
+    /// It runs and counts towards the limit.
+    Serving,
+    /// It was displaced by an older one.
+    Demoted,
+    /// It waits for something other than a CPU.
+    Blocked,
+    /// It runs and does not count any more.
+    Overdue,
+}
+
+const PLACES: usize = 5;
+
+/// How many requests are where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolCounts {
+    /// Those that may not run yet, or not yet again.
+    pub waiting: usize,
+    /// Those that run and count towards the limit.
+    pub serving: usize,
+    /// Those that were displaced by older ones.
+    pub demoted: usize,
+    /// Those that wait for something other than a CPU.
+    pub blocked: usize,
+    /// Those that run and do not count any more.
+    pub overdue: usize,
+}
+
+/// The requests of a service, and which of them may run.
+#[derive(Debug, Clone)]
+pub struct RequestPool {
+    rules: PoolRules,
+    slots: PoolSlots,
+    /// Those waiting and those demoted, the oldest first.
+    ready: SlotHeap<PoolKey>,
+    /// Those serving, the youngest first.
+    serving: SlotHeap<Reverse<PoolKey>>,
+    /// Those serving, the first admitted first.
+    by_admission: SlotList,
+    /// Those demoted, the first demoted first.
+    by_demotion: SlotList,
+    counts: [usize; PLACES],
+    arrivals: u64,
+    now: u64,
+}
+
+impl RequestPool {
+    /// A pool without requests.
+    ///
+    /// # Panics
+    /// When the patience is 0.
+    pub fn new(rules: PoolRules) -> Self {
+        assert!(rules.patience != Some(0), "patience: at least 1");
+        Self {
+            rules,
+            slots: PoolSlots::default(),
+            ready: SlotHeap::new(),
+            serving: SlotHeap::new(),
+            by_admission: SlotList::new(),
+            by_demotion: SlotList::new(),
+            counts: [0; PLACES],
+            arrivals: 0,
+            now: 0,
+        }
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &PoolRules {
+        &self.rules
+    }
+
+    /// How many requests are where.
+    pub fn counts(&self) -> PoolCounts {
+        let [waiting, serving, demoted, blocked, overdue] = self.counts;
+        PoolCounts { waiting, serving, demoted, blocked, overdue }
+    }
+
+    /// Where a request is; `None` when it is not in the pool.
+    pub fn place(&self, request: PooledRequest) -> Option<PoolPlace> {
+        self.slots.get(request.0)?.place
+    }
+
+    /// Adds a request. It goes on when it is told to be admitted, which may be at once. An instant before that of an
+    /// earlier call counts as that one, here and in all other calls.
+    pub fn enter(&mut self, now: u64, key: u64, actions: &mut Vec<PoolAction>) -> PooledRequest {
+        let first = match self.rules.order {
+            PoolOrder::Age => key,
+            PoolOrder::Arrival => self.arrivals,
+        };
+        let slot = self.slots.insert((first, self.arrivals), PoolPlace::Waiting);
+        self.arrivals += 1;
+        self.begin_waiting(slot);
+        self.settle(now, actions);
+        PooledRequest(slot)
+    }
+
+    /// Removes a request, wherever it is: it is done, it failed, or it was cancelled. A demoted one is not told to be
+    /// promoted; its thread does so itself, before.
+    ///
+    /// # Panics
+    /// When it is not in the pool.
+    pub fn leave(&mut self, now: u64, request: PooledRequest, actions: &mut Vec<PoolAction>) {
+        self.take_out(request.0);
+        self.slots.remove(request.0);
+        self.settle(now, actions);
+    }
+
+    /// Notes that an admitted request waits for something other than a CPU. A demoted one is not told to be promoted.
+    ///
+    /// # Panics
+    /// When it is waiting or blocked already, or not in the pool.
+    pub fn block(&mut self, now: u64, request: PooledRequest, actions: &mut Vec<PoolAction>) {
+        let before = self.take_out(request.0);
+        assert!(!matches!(before, PoolPlace::Waiting | PoolPlace::Blocked), "it runs, so that it can block");
+        self.put(request.0, PoolPlace::Blocked);
+        self.settle(now, actions);
+    }
+
+    /// Notes that a blocked request can go on. It does so when it is told to be admitted, which may be at once, with the
+    /// key with which it entered.
+    ///
+    /// # Panics
+    /// When it is not blocked.
+    pub fn unblock(&mut self, now: u64, request: PooledRequest, actions: &mut Vec<PoolAction>) {
+        let before = self.take_out(request.0);
+        assert_eq!(before, PoolPlace::Blocked, "it returns from a block");
+        self.begin_waiting(request.0);
+        self.settle(now, actions);
+    }
+
+    /// Changes c; `None` for no limit.
+    pub fn set_limit(&mut self, now: u64, limit: Option<NonZeroU32>, actions: &mut Vec<PoolAction>) {
+        self.rules.limit = limit;
+        self.settle(now, actions);
+    }
+
+    /// Demotes nobody from now on. All that are demoted are promoted and serve, even where that is more than c.
+    pub fn forbid_displacement(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
+        self.rules.displacement = Displacement::Never;
+        self.now = self.now.max(now);
+        while let Some(slot) = self.by_demotion.first() {
+            self.start(slot, actions);
+        }
+        self.settle(now, actions);
+    }
+
+    /// The instant at which time alone changes something. The caller then calls [`wake`](Self::wake), unless it called
+    /// something else after that instant.
+    pub fn wake_at(&self) -> Option<u64> {
+        if self.ready.len() == 0 {
+            return None;
+        }
+        let firsts = [self.by_admission.first(), self.by_demotion.first()];
+        firsts.into_iter().flatten().filter_map(|slot| self.overdue_at(slot)).min()
+    }
+
+    /// Notes that it is that late.
+    pub fn wake(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
+        self.settle(now, actions);
+    }
+
+    fn overdue_at(&self, slot: u32) -> Option<u64> {
+        Some(self.slots.of(slot).since.saturating_add(self.rules.patience?))
+    }
+
+    fn is_overdue(&self, slot: u32) -> bool {
+        self.overdue_at(slot).is_some_and(|instant| instant <= self.now)
+    }
+
+    /// Brings those serving to c and to the oldest.
+    fn settle(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
+        self.now = self.now.max(now);
+        let limit = self.rules.limit.map_or(usize::MAX, |limit| limit.get() as usize);
+        while let Some(slot) = self.by_demotion.first().filter(|slot| self.is_overdue(*slot)) {
+            self.take_out(slot);
+            self.put(slot, PoolPlace::Overdue);
+            actions.push(PoolAction::Promote(PooledRequest(slot)));
+        }
+        let displaces = self.rules.displacement == Displacement::OfYoungest;
+        loop {
+            let serving = self.serving.len();
+            let oldest = self.ready.first();
+            let youngest = self.serving.first().filter(|_| displaces);
+            let leaves_out = oldest.is_some() || (displaces && serving > limit);
+            match (oldest, youngest) {
+                (Some((_, slot)), _) if serving < limit => self.start(slot, actions),
+                _ if leaves_out && self.make_overdue() => {}
+                (_, Some((_, slot))) if serving > limit => self.demote(slot, actions),
+                (Some((oldest, _)), Some((Reverse(youngest), slot))) if oldest < youngest => {
+                    self.demote(slot, actions);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Stops counting the one that serves for the longest time, if that is the patience.
+    fn make_overdue(&mut self) -> bool {
+        let Some(slot) = self.by_admission.first().filter(|slot| self.is_overdue(*slot)) else {
+            return false;
+        };
+        self.take_out(slot);
+        self.put(slot, PoolPlace::Overdue);
+        true
+    }
+
+    /// Has a request serve that is waiting or demoted.
+    fn start(&mut self, slot: u32, actions: &mut Vec<PoolAction>) {
+        let action = match self.take_out(slot) {
+            PoolPlace::Demoted => PoolAction::Promote,
+            _ => PoolAction::Admit,
+        };
+        self.put(slot, PoolPlace::Serving);
+        self.slots.of_mut(slot).since = self.now;
+        self.serving.insert(slot, Reverse(self.slots.of(slot).key));
+        self.by_admission.append(&mut self.slots, slot);
+        actions.push(action(PooledRequest(slot)));
+    }
+
+    fn demote(&mut self, slot: u32, actions: &mut Vec<PoolAction>) {
+        self.take_out(slot);
+        self.put(slot, PoolPlace::Demoted);
+        self.slots.of_mut(slot).since = self.now;
+        self.ready.insert(slot, self.slots.of(slot).key);
+        self.by_demotion.append(&mut self.slots, slot);
+        actions.push(PoolAction::Demote(PooledRequest(slot)));
+    }
+
+    fn begin_waiting(&mut self, slot: u32) {
+        self.put(slot, PoolPlace::Waiting);
+        self.ready.insert(slot, self.slots.of(slot).key);
+    }
+
+    fn put(&mut self, slot: u32, place: PoolPlace) {
+        self.slots.of_mut(slot).place = Some(place);
+        self.counts[place as usize] += 1;
+    }
+
+    /// Takes a request out of the heap and the list of its place, which it returns.
+    fn take_out(&mut self, slot: u32) -> PoolPlace {
+        let place = self.slots.get(slot).and_then(|slot| slot.place).expect("the request is in the pool");
+        self.counts[place as usize] -= 1;
+        match place {
+            PoolPlace::Waiting => self.ready.remove(slot),
+            PoolPlace::Demoted => {
+                self.ready.remove(slot);
+                self.by_demotion.remove(&mut self.slots, slot);
+            }
+            PoolPlace::Serving => {
+                self.serving.remove(slot);
+                self.by_admission.remove(&mut self.slots, slot);
+            }
+            PoolPlace::Blocked | PoolPlace::Overdue => {}
+        }
+        place
+    }
+}

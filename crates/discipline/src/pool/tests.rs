@@ -1,0 +1,364 @@
+//! The pool against its slow twin, against the simulator's discipline, and what its header promises.
+
+use super::reference::ListedPool;
+use super::*;
+use crate::serve::{
+    Assignment, Discipline, LimitedSharing, LimitedSharingParameters, PoolEntrance, QueueItem,
+};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What happens to a pool. Numbers choose among the requests that are there.
+#[derive(Debug, Clone)]
+enum Step {
+    Enter(u64),
+    Leave(usize),
+    Block(usize),
+    Unblock(usize),
+    Limit(u32),
+    Forbid,
+    Wake,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0u64..50).prop_map(Step::Enter),
+        4 => any::<usize>().prop_map(Step::Leave),
+        2 => any::<usize>().prop_map(Step::Block),
+        2 => any::<usize>().prop_map(Step::Unblock),
+        1 => (0u32..5).prop_map(Step::Limit),
+        1 => Just(Step::Wake),
+    ]
+}
+
+/// Steps with the time before each; a few end with the loss of displacement in between.
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let ordinary = || proptest::collection::vec((0u64..6, step()), 0..60);
+    (ordinary(), any::<bool>(), ordinary()).prop_map(|(mut first, forbids, second)| {
+        first.extend(forbids.then_some((1, Step::Forbid)));
+        first.extend(second);
+        first
+    })
+}
+
+fn rules() -> impl Strategy<Value = PoolRules> {
+    let order = prop_oneof![3 => Just(PoolOrder::Age), 1 => Just(PoolOrder::Arrival)];
+    let displacement = prop_oneof![Just(Displacement::Never), Just(Displacement::OfYoungest)];
+    let patience = proptest::option::of(1u64..30);
+    (0u32..5, order, displacement, patience).prop_map(|(limit, order, displacement, patience)| PoolRules {
+        limit: NonZeroU32::new(limit),
+        order,
+        displacement,
+        patience,
+    })
+}
+
+/// A pool beside its twin, and what threads did that followed its actions. A step that fits no request lets time pass.
+struct Both {
+    pool: RequestPool,
+    twin: ListedPool,
+    /// The request of each name.
+    names: BTreeMap<usize, PooledRequest>,
+    running: BTreeSet<PooledRequest>,
+    demoted: BTreeSet<PooledRequest>,
+    now: u64,
+    entered: usize,
+}
+
+impl Both {
+    fn new(rules: PoolRules) -> Self {
+        let (running, demoted) = (BTreeSet::new(), BTreeSet::new());
+        let (pool, twin) = (RequestPool::new(rules), ListedPool::new(rules));
+        Self { pool, twin, names: BTreeMap::new(), running, demoted, now: 0, entered: 0 }
+    }
+
+    /// The one of these names that a number chooses.
+    fn choose(&self, number: usize, is_fit: impl Fn(PoolPlace) -> bool) -> Option<usize> {
+        let fit: Vec<usize> =
+            self.names.keys().copied().filter(|name| self.twin.place(*name).is_some_and(&is_fit)).collect();
+        (!fit.is_empty()).then(|| fit[number % fit.len()])
+    }
+
+    fn play(&mut self, step: &Step) {
+        let (now, actions) = (self.now, &mut Vec::new());
+        match *step {
+            Step::Enter(key) => {
+                let request = self.pool.enter(now, key, actions);
+                self.twin.enter(now, self.entered, key);
+                self.names.insert(self.entered, request);
+                self.entered += 1;
+            }
+            Step::Leave(number) => {
+                let Some(name) = self.choose(number, |_| true) else { return self.play(&Step::Wake) };
+                let request = self.names.remove(&name).expect("it is there");
+                self.running.remove(&request);
+                self.demoted.remove(&request);
+                self.pool.leave(now, request, actions);
+                self.twin.leave(now, name);
+            }
+            Step::Block(number) => {
+                let runs = |place| !matches!(place, PoolPlace::Waiting | PoolPlace::Blocked);
+                let Some(name) = self.choose(number, runs) else { return self.play(&Step::Wake) };
+                self.running.remove(&self.names[&name]);
+                self.demoted.remove(&self.names[&name]);
+                self.pool.block(now, self.names[&name], actions);
+                self.twin.put(now, name, PoolPlace::Blocked);
+            }
+            Step::Unblock(number) => {
+                let blocked = self.choose(number, |place| place == PoolPlace::Blocked);
+                let Some(name) = blocked else { return self.play(&Step::Wake) };
+                self.pool.unblock(now, self.names[&name], actions);
+                self.twin.put(now, name, PoolPlace::Waiting);
+            }
+            Step::Limit(limit) => {
+                self.pool.set_limit(now, NonZeroU32::new(limit), actions);
+                self.twin.rules.limit = NonZeroU32::new(limit);
+                self.twin.settle(now);
+            }
+            Step::Forbid => {
+                self.pool.forbid_displacement(now, actions);
+                self.twin.forbid_displacement(now);
+            }
+            Step::Wake => {
+                self.pool.wake(now, actions);
+                self.twin.settle(now);
+            }
+        }
+        self.carry_out(actions);
+    }
+
+    /// Does to the threads what the pool says. Each action changes something.
+    fn carry_out(&mut self, actions: &[PoolAction]) {
+        for action in actions {
+            let is_new = match *action {
+                PoolAction::Admit(request) => self.running.insert(request),
+                PoolAction::Demote(request) => {
+                    self.running.contains(&request) && self.demoted.insert(request)
+                }
+                PoolAction::Promote(request) => self.demoted.remove(&request),
+            };
+            assert!(is_new, "{action:?} changes something");
+        }
+    }
+
+    fn check(&self) {
+        for (name, request) in &self.names {
+            let place = self.twin.place(*name);
+            assert_eq!(self.pool.place(*request), place, "request {name}");
+            let runs = !matches!(place, Some(PoolPlace::Waiting | PoolPlace::Blocked));
+            assert_eq!(self.running.contains(request), runs, "request {name} runs");
+            assert_eq!(self.demoted.contains(request), place == Some(PoolPlace::Demoted), "request {name}");
+        }
+        assert_eq!(self.pool.counts(), self.twin.counts());
+        let (counts, limit) = (self.pool.counts(), self.pool.rules().limit);
+        let limit = limit.map_or(usize::MAX, |limit| limit.get() as usize);
+        assert!(counts.waiting + counts.demoted == 0 || counts.serving >= limit, "a place is not used");
+    }
+}
+
+proptest! {
+    #[test]
+    fn as_its_slow_twin(rules in rules(), steps in steps()) {
+        let mut both = Both::new(rules);
+        for (pause, step) in &steps {
+            both.now += pause;
+            both.play(step);
+            both.check();
+            if let Some(due) = both.pool.wake_at() {
+                prop_assert!(due > both.now, "what is due has been done");
+            }
+        }
+    }
+
+    /// Nothing is due before the instant that it names, and something is then.
+    #[test]
+    fn time_alone_changes_something_when_it_says(rules in rules(), steps in steps()) {
+        let mut both = Both::new(rules);
+        steps.iter().for_each(|(pause, step)| {
+            both.now += pause;
+            both.play(step);
+        });
+        if let Some(due) = both.pool.wake_at() {
+            let before = both.pool.counts();
+            both.now = due - 1;
+            both.play(&Step::Wake);
+            prop_assert_eq!(both.pool.counts(), before);
+            both.now = due;
+            both.play(&Step::Wake);
+            both.check();
+            prop_assert_ne!(both.pool.counts(), before);
+        }
+    }
+
+    /// On the same arrivals and departures the simulator's pool is the same set, whatever its slices do.
+    #[test]
+    fn as_the_pool_of_the_simulator(
+        workers in 1u32..4,
+        more in 0u32..4,
+        steps in proptest::collection::vec((0u8..4, any::<usize>(), 0u64..40), 1..120),
+    ) {
+        let limit = workers + more;
+        let parameters = LimitedSharingParameters {
+            entrance: PoolEntrance::Preempt, ..LimitedSharingParameters::oldest_first(limit, 1)
+        };
+        let mut simulated = Simulated::new(workers, parameters);
+        let limit = NonZeroU32::new(limit);
+        let (order, displacement) = (PoolOrder::Age, Displacement::OfYoungest);
+        let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience: None });
+        let (mut requests, mut actions) = (BTreeMap::new(), Vec::new());
+        for (now, (kind, number, key)) in (0u64..).zip(steps) {
+            match kind {
+                0 | 1 => {
+                    let item = simulated.arrive(now, key);
+                    requests.insert(item, pool.enter(now, key, &mut actions));
+                }
+                2 => {
+                    if let Some(item) = simulated.depart(now, number) {
+                        pool.leave(now, requests.remove(&item).expect("it entered"), &mut actions);
+                    }
+                }
+                _ => simulated.expire(now, number),
+            }
+            let serving = requests.iter().filter(|(_, of)| pool.place(**of) == Some(PoolPlace::Serving));
+            prop_assert_eq!(simulated.station.pool(), serving.map(|(item, _)| *item).collect());
+        }
+    }
+
+    /// The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, although nobody ever finishes.
+    #[test]
+    fn nobody_starves(
+        limit in 1u32..5,
+        displacement in prop_oneof![Just(Displacement::Never), Just(Displacement::OfYoungest)],
+        keys in proptest::collection::vec((0u64..1000, 0u64..30), 1..60),
+        patience in 1u64..100,
+    ) {
+        let rules = PoolRules {
+            limit: NonZeroU32::new(limit), order: PoolOrder::Age, displacement, patience: Some(patience),
+        };
+        let (mut pool, mut actions, mut now) = (RequestPool::new(rules), Vec::new(), 0);
+        let mut entered = Vec::new();
+        for (key, pause) in keys {
+            now += pause;
+            entered.push((key, pool.enter(now, key, &mut actions)));
+        }
+        entered.sort();
+        let begin = now;
+        let mut ready: Vec<PooledRequest> = entered.iter().map(|(_, request)| *request).collect();
+        ready.retain(|request| matches!(pool.place(*request), Some(PoolPlace::Waiting | PoolPlace::Demoted)));
+        let ranks: BTreeMap<PooledRequest, u64> = ready.iter().copied().zip(1..).collect();
+        while let Some(due) = pool.wake_at() {
+            prop_assert!(due <= now + patience, "nothing is due later than the patience");
+            now = due;
+            actions.clear();
+            pool.wake(now, &mut actions);
+            for action in &actions {
+                if let PoolAction::Admit(request) | PoolAction::Promote(request) = action {
+                    let rounds = ranks[request].div_ceil(u64::from(limit));
+                    prop_assert!(now - begin <= rounds * patience, "rank {} of {}", ranks[request], limit);
+                }
+            }
+        }
+        prop_assert_eq!(pool.counts().waiting + pool.counts().demoted, 0);
+    }
+}
+
+/// The discipline of the simulator, with who is on which worker.
+struct Simulated {
+    station: LimitedSharing,
+    workers: Vec<Option<u32>>,
+    items: u32,
+}
+
+impl Simulated {
+    fn new(workers: u32, parameters: LimitedSharingParameters) -> Self {
+        let station = LimitedSharing::new(workers, parameters);
+        Self { station, workers: vec![None; workers as usize], items: 0 }
+    }
+
+    fn follow(&mut self, assignments: &[Assignment]) {
+        assignments.iter().for_each(|order| self.workers[order.worker as usize] = Some(order.item));
+    }
+
+    fn arrive(&mut self, now: u64, age: u64) -> u32 {
+        let (id, mut assignments) = (self.items, Vec::new());
+        self.items += 1;
+        self.station.arrive(now, QueueItem { id, class: 0, age, size: 1, access: None }, &mut assignments);
+        self.follow(&assignments);
+        id
+    }
+
+    /// A busy worker that a number chooses.
+    fn busy(&self, number: usize) -> Option<u32> {
+        let busy: Vec<u32> = (0u32..)
+            .zip(&self.workers)
+            .filter(|(_, item)| item.is_some())
+            .map(|(worker, _)| worker)
+            .collect();
+        (!busy.is_empty()).then(|| busy[number % busy.len()])
+    }
+
+    fn depart(&mut self, now: u64, number: usize) -> Option<u32> {
+        let worker = self.busy(number)?;
+        let item = self.workers[worker as usize].take();
+        let mut assignments = Vec::new();
+        self.station.depart(now, worker, &mut assignments);
+        self.follow(&assignments);
+        item
+    }
+
+    fn expire(&mut self, now: u64, number: usize) {
+        if let Some(worker) = self.busy(number) {
+            let mut assignments = Vec::new();
+            self.station.expire(now, worker, &mut assignments);
+            self.follow(&assignments);
+        }
+    }
+}
+
+fn admission_only(limit: u32) -> RequestPool {
+    let limit = NonZeroU32::new(limit);
+    let (order, displacement) = (PoolOrder::Age, Displacement::Never);
+    RequestPool::new(PoolRules { limit, order, displacement, patience: None })
+}
+
+#[test]
+fn with_one_place_it_is_first_come_first_served_by_key() {
+    let (mut pool, mut actions) = (admission_only(1), Vec::new());
+    let requests = [50, 10, 40, 10, 20].map(|key| pool.enter(0, key, &mut actions));
+    let mut order = vec![0];
+    for place in 0..5 {
+        let next = actions.iter().find_map(|action| match action {
+            PoolAction::Admit(request) => requests.iter().position(|of| of == request),
+            _ => None,
+        });
+        order.extend(next.filter(|_| place > 0));
+        actions.clear();
+        pool.leave(0, requests[order[place]], &mut actions);
+    }
+    assert_eq!(order, [0, 1, 3, 4, 2], "the first came alone; of equal keys the first that came");
+}
+
+#[test]
+fn without_a_limit_everybody_is_admitted() {
+    let (mut pool, mut actions) = (admission_only(0), Vec::new());
+    let requests = [3, 1, 2].map(|key| pool.enter(0, key, &mut actions));
+    assert_eq!(actions, requests.map(PoolAction::Admit));
+    assert_eq!(pool.counts(), PoolCounts { serving: 3, ..PoolCounts::default() });
+}
+
+#[test]
+fn names_are_used_again() {
+    let (mut pool, mut actions) = (admission_only(2), Vec::new());
+    let first = pool.enter(0, 1, &mut actions);
+    pool.leave(0, first, &mut actions);
+    assert_eq!(pool.place(first), None);
+    assert_eq!(pool.enter(0, 2, &mut actions), first);
+}
+
+#[test]
+#[should_panic(expected = "it returns from a block")]
+fn only_the_blocked_return() {
+    let (mut pool, mut actions) = (admission_only(1), Vec::new());
+    let request = pool.enter(0, 1, &mut actions);
+    pool.unblock(0, request, &mut actions);
+}

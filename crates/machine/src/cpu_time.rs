@@ -1,0 +1,63 @@
+//! Time that CPUs were busy, and what threads, processes and the whole machine have had of it.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::collections::BTreeSet;
+
+/// Clock ticks of `/proc/stat` per second: USER_HZ, which is 100 on every architecture that Rust supports.
+const TICK_NS: u64 = 10_000_000;
+
+/// CPU time that the calling thread has had, in nanoseconds.
+pub fn of_thread() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// CPU time that all threads of this process have had, ended ones included, in nanoseconds.
+pub fn of_process() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+fn nanoseconds(time: Timespec) -> u64 {
+    let positive = |value: i64| u64::try_from(value).expect("CPU time begins at zero");
+    positive(time.tv_sec) * 1_000_000_000 + positive(time.tv_nsec)
+}
+
+/// Time that these CPUs were not idle since boot, all together, in nanoseconds with a resolution of 10 ms. None where
+/// the kernel does not say.
+pub fn busy(cpus: &BTreeSet<usize>) -> Option<u64> {
+    busy_total(&std::fs::read_to_string("/proc/stat").ok()?, cpus)
+}
+
+/// `cpu0 USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`: all but idle and I/O wait; guests are within user.
+fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
+    let mut ticks = 0;
+    for cpu in cpus {
+        let name = format!("cpu{cpu}");
+        let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
+        let fields = line.split_whitespace().skip(1).take(8).enumerate();
+        for (_, field) in fields.filter(|(index, _)| !matches!(index, 3 | 4)) {
+            ticks += field.parse::<u64>().ok()?;
+        }
+    }
+    Some(ticks * TICK_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_waiting_do_not_count() {
+        let text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 1000 500 4 5 6 7 8\ncpu10 1 0 0 0 0 0 0 0 0 0\ncpu1 2 0 0 0 0 0 0 0 0 0\n";
+        assert_eq!(busy_total(text, &BTreeSet::from([0])), Some(21 * TICK_NS));
+        assert_eq!(busy_total(text, &BTreeSet::from([0, 1])), Some(23 * TICK_NS));
+        assert_eq!(busy_total(text, &BTreeSet::from([2])), None);
+        assert_eq!(busy_total("", &BTreeSet::from([0])), None);
+    }
+
+    #[test]
+    fn a_thread_is_part_of_its_process() {
+        let before = (of_thread(), of_process());
+        while of_thread() < before.0 + 2_000_000 {}
+        assert!(of_process() >= before.1 + 2_000_000);
+    }
+}

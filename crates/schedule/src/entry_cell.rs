@@ -1,0 +1,117 @@
+//! What threads share about one request at a gate: whether it was admitted, and the level of its thread.
+//!
+//! A thread that wants to leave, or to block, must not be demoted while it takes the lock that everybody needs: the lock
+//! would then be held by a thread that runs when nobody else does. So it first makes itself unchangeable, without the
+//! lock. Whoever demotes or promotes it, under the lock, does so only while it can change.
+
+use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering, Thread, current, yield_now};
+use machine::scheduling::ThreadScheduling;
+
+/// The level of a thread can change, and it is the ordinary one.
+const ORDINARY: u8 = 0;
+/// Somebody is changing the level.
+const CHANGING: u8 = 1;
+/// The thread is demoted, and can be promoted.
+const DEMOTED: u8 = 2;
+/// Nobody changes the level: the thread is not in service, or about to leave it.
+const FIXED: u8 = 3;
+
+/// How the kernel is told to demote and promote threads.
+pub(crate) trait LevelChange {
+    /// Demotes a thread, and says whether that was done.
+    fn demote(&self, cell: &EntryCell) -> bool;
+    /// Undoes what `demote` did to a thread, and says whether that was done.
+    fn promote(&self, cell: &EntryCell) -> bool;
+}
+
+/// One request at a gate and its thread.
+#[derive(Debug)]
+pub(crate) struct EntryCell {
+    thread: Thread,
+    /// The kernel's number of the thread.
+    pub(crate) number: u32,
+    is_admitted: AtomicBool,
+    is_over: AtomicBool,
+    level: AtomicU8,
+    /// How the thread was scheduled before it was demoted. Only who changes the level uses it.
+    pub(crate) before: Mutex<Option<ThreadScheduling>>,
+}
+
+impl EntryCell {
+    /// A cell of the calling thread, whose number the caller knows.
+    pub(crate) fn new(number: u32) -> Self {
+        Self {
+            thread: current(),
+            number,
+            is_admitted: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            level: AtomicU8::new(FIXED),
+            before: Mutex::new(None),
+        }
+    }
+
+    /// Prepares the cell for a request, or for its return from a block. Nobody else looks at the cell then.
+    pub(crate) fn begin(&self) {
+        self.is_admitted.store(false, Ordering::Relaxed);
+        self.is_over.store(false, Ordering::Relaxed);
+        self.level.store(ORDINARY, Ordering::Release);
+    }
+
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.is_admitted.load(Ordering::Acquire)
+    }
+
+    /// Notes that the request may go on. The thread is woken by [`wake`](Self::wake), when no lock is held.
+    pub(crate) fn admit(&self) {
+        self.is_admitted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.thread.unpark();
+    }
+
+    /// Notes that the request leaves; false if it had left before.
+    pub(crate) fn end(&self) -> bool {
+        !self.is_over.swap(true, Ordering::AcqRel)
+    }
+
+    /// Demotes the thread if its level can change; `None` if it cannot, otherwise whether the kernel did so.
+    pub(crate) fn demote(&self, kernel: &impl LevelChange) -> Option<bool> {
+        self.exchange(ORDINARY, CHANGING).then(|| {
+            let is_done = kernel.demote(self);
+            self.level.store(if is_done { DEMOTED } else { ORDINARY }, Ordering::Release);
+            is_done
+        })
+    }
+
+    /// Promotes the thread if it is demoted and its level can change; `None` if not, otherwise whether the kernel did so.
+    pub(crate) fn promote(&self, kernel: &impl LevelChange) -> Option<bool> {
+        self.exchange(DEMOTED, CHANGING).then(|| {
+            let is_done = kernel.promote(self);
+            self.level.store(ORDINARY, Ordering::Release);
+            is_done
+        })
+    }
+
+    /// Has the calling thread, whose cell this is, run as before and not be changed by others; `None` if it was not
+    /// demoted, otherwise whether the kernel promoted it.
+    pub(crate) fn fix(&self, kernel: &impl LevelChange) -> Option<bool> {
+        loop {
+            if self.exchange(ORDINARY, FIXED) {
+                return None;
+            }
+            if self.exchange(DEMOTED, FIXED) {
+                return Some(kernel.promote(self));
+            }
+            if self.level.load(Ordering::Acquire) == FIXED {
+                return None;
+            }
+            // Somebody is within a system call that changes the level.
+            yield_now();
+        }
+    }
+
+    fn exchange(&self, from: u8, to: u8) -> bool {
+        self.level.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}

@@ -1,0 +1,225 @@
+//! The pool of a gate shared by threads: a lock around its transitions, and what they order done to threads.
+//!
+//! There is no dispatcher: whoever causes a transition carries out its actions. Levels of threads are changed under
+//! the lock, so that none is changed after its request has left; threads are woken after it.
+
+use crate::entry_cell::{EntryCell, LevelChange};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledRequest, RequestPool};
+use std::num::NonZeroU32;
+
+/// What was counted since the gate was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HandoverTotals {
+    pub(crate) entered: u64,
+    pub(crate) left: u64,
+    pub(crate) given_up: u64,
+    pub(crate) demotions: u64,
+    pub(crate) promotions: u64,
+    pub(crate) refused_changes: u64,
+}
+
+/// A request that entered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HandoverEntry {
+    pub(crate) request: PooledRequest,
+    /// Whether somebody waits or is demoted, so that time must pass for the gate.
+    pub(crate) needs_time: bool,
+}
+
+/// A pool, and the threads of its requests.
+#[derive(Debug)]
+pub(crate) struct Handover<K> {
+    shared: Mutex<HandoverState>,
+    kernel: K,
+}
+
+#[derive(Debug)]
+struct HandoverState {
+    pool: RequestPool,
+    /// The cell of each request, by its index.
+    cells: Vec<Option<Arc<EntryCell>>>,
+    /// Empty between transitions; kept for its memory.
+    actions: Vec<PoolAction>,
+    totals: HandoverTotals,
+}
+
+/// Cells of threads that are to be woken once the lock is free.
+#[derive(Debug, Default)]
+struct WakeList {
+    /// Most transitions admit one request at most.
+    first: Option<Arc<EntryCell>>,
+    others: Vec<Arc<EntryCell>>,
+}
+
+impl WakeList {
+    fn push(&mut self, cell: Arc<EntryCell>) {
+        match self.first {
+            None => self.first = Some(cell),
+            Some(_) => self.others.push(cell),
+        }
+    }
+
+    fn wake(self) {
+        self.first.iter().chain(&self.others).for_each(|cell| cell.wake());
+    }
+}
+
+impl<K: LevelChange> Handover<K> {
+    pub(crate) fn new(rules: PoolRules, kernel: K) -> Self {
+        let state = HandoverState {
+            pool: RequestPool::new(rules),
+            cells: Vec::new(),
+            actions: Vec::new(),
+            totals: HandoverTotals::default(),
+        };
+        Self { shared: Mutex::new(state), kernel }
+    }
+
+    pub(crate) fn kernel(&self) -> &K {
+        &self.kernel
+    }
+
+    /// Adds a request of the calling thread, whose cell has begun. It may go on once the cell is admitted.
+    pub(crate) fn enter(&self, now: u64, key: u64, cell: &Arc<EntryCell>) -> HandoverEntry {
+        let mut state = self.lock();
+        let HandoverState { pool, cells, actions, totals } = &mut *state;
+        let request = pool.enter(now, key, actions);
+        if cells.len() <= request.index() {
+            cells.resize(request.index() + 1, None);
+        }
+        cells[request.index()] = Some(Arc::clone(cell));
+        totals.entered += 1;
+        let needs_time = pool.wake_at().is_some();
+        self.carry_out(state, Some(cell));
+        HandoverEntry { request, needs_time }
+    }
+
+    /// Gives up waiting; false when the request was admitted meanwhile, and is still there.
+    pub(crate) fn give_up(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
+        let mut state = self.lock();
+        if cell.is_admitted() {
+            return false;
+        }
+        cell.end();
+        state.totals.given_up += 1;
+        self.remove(now, request, state);
+        true
+    }
+
+    /// Removes an admitted request, of which the calling thread is the thread.
+    pub(crate) fn leave(&self, now: u64, request: PooledRequest, cell: &EntryCell) {
+        if cell.end() {
+            let own = cell.fix(&self.kernel);
+            let mut state = self.lock();
+            state.count_promotion(own);
+            self.remove(now, request, state);
+        }
+    }
+
+    /// Notes that an admitted request of the calling thread waits for something other than a CPU; nothing if it does
+    /// already.
+    pub(crate) fn block(&self, now: u64, request: PooledRequest, cell: &EntryCell) {
+        let own = cell.fix(&self.kernel);
+        let mut state = self.lock();
+        state.count_promotion(own);
+        let HandoverState { pool, actions, .. } = &mut *state;
+        if pool.place(request) != Some(PoolPlace::Blocked) {
+            pool.block(now, request, actions);
+        }
+        self.carry_out(state, None);
+    }
+
+    /// Notes that a blocked request of the calling thread can go on, which it may once the cell is admitted. Nothing if it
+    /// was not blocked. True when time must pass for the gate, because somebody waits or is demoted.
+    pub(crate) fn unblock(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
+        let mut state = self.lock();
+        let HandoverState { pool, actions, .. } = &mut *state;
+        if pool.place(request) == Some(PoolPlace::Blocked) {
+            cell.begin();
+            pool.unblock(now, request, actions);
+        }
+        let needs_time = pool.wake_at().is_some();
+        self.carry_out(state, Some(cell));
+        needs_time
+    }
+
+    pub(crate) fn set_limit(&self, now: u64, limit: Option<NonZeroU32>) {
+        let mut state = self.lock();
+        let HandoverState { pool, actions, .. } = &mut *state;
+        pool.set_limit(now, limit, actions);
+        self.carry_out(state, None);
+    }
+
+    pub(crate) fn forbid_displacement(&self, now: u64) {
+        let mut state = self.lock();
+        let HandoverState { pool, actions, .. } = &mut *state;
+        pool.forbid_displacement(now, actions);
+        self.carry_out(state, None);
+    }
+
+    /// Lets time pass, and says when this must be called again.
+    pub(crate) fn wake(&self, now: u64) -> Option<u64> {
+        let mut state = self.lock();
+        let HandoverState { pool, actions, .. } = &mut *state;
+        pool.wake(now, actions);
+        let next = pool.wake_at();
+        self.carry_out(state, None);
+        next
+    }
+
+    pub(crate) fn counts(&self) -> (PoolCounts, HandoverTotals, PoolRules) {
+        let state = self.lock();
+        (state.pool.counts(), state.totals, *state.pool.rules())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HandoverState> {
+        // A panic while it was held is a bug here, and must not stop the service as well.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remove(&self, now: u64, request: PooledRequest, mut state: MutexGuard<'_, HandoverState>) {
+        let HandoverState { pool, cells, actions, totals } = &mut *state;
+        pool.leave(now, request, actions);
+        cells[request.index()] = None;
+        totals.left += 1;
+        self.carry_out(state, None);
+    }
+
+    /// Does what the pool ordered, and frees the lock. Nobody wakes `own`, whose thread is the calling one.
+    fn carry_out(&self, mut state: MutexGuard<'_, HandoverState>, own: Option<&EntryCell>) {
+        let HandoverState { cells, actions, totals, .. } = &mut *state;
+        let mut woken = WakeList::default();
+        for action in actions.drain(..) {
+            match action {
+                PoolAction::Admit(request) => {
+                    if let Some(cell) = &cells[request.index()] {
+                        cell.admit();
+                        if !own.is_some_and(|own| std::ptr::eq(own, &**cell)) {
+                            woken.push(Arc::clone(cell));
+                        }
+                    }
+                }
+                PoolAction::Demote(request) => {
+                    let is_done = cells[request.index()].as_ref().and_then(|cell| cell.demote(&self.kernel));
+                    totals.demotions += u64::from(is_done == Some(true));
+                    totals.refused_changes += u64::from(is_done == Some(false));
+                }
+                PoolAction::Promote(request) => {
+                    let is_done = cells[request.index()].as_ref().and_then(|cell| cell.promote(&self.kernel));
+                    totals.promotions += u64::from(is_done == Some(true));
+                    totals.refused_changes += u64::from(is_done == Some(false));
+                }
+            }
+        }
+        drop(state);
+        woken.wake();
+    }
+}
+
+impl HandoverState {
+    fn count_promotion(&mut self, is_done: Option<bool>) {
+        self.totals.promotions += u64::from(is_done == Some(true));
+        self.totals.refused_changes += u64::from(is_done == Some(false));
+    }
+}

@@ -1,0 +1,122 @@
+//! Demoting threads to SCHED_IDLE and promoting them again, and the proof that the second is possible.
+//!
+//! Without the capability SYS_NICE and with RLIMIT_NICE at its default of 0, a thread can become SCHED_IDLE and never leave
+//! it again (EPERM). So nobody is demoted before a scratch thread went both ways. The proof holds for the user and
+//! the limit with which it was made; where they have changed it is made anew.
+
+use crate::entry_cell::{EntryCell, LevelChange};
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
+use rustix::process::{Resource, geteuid, getrlimit};
+use rustix::thread::gettid;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What the right to promote threads depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SchedulingRights {
+    user: u32,
+    nice_limit: Option<u64>,
+}
+
+impl SchedulingRights {
+    fn now() -> Self {
+        Self { user: geteuid().as_raw(), nice_limit: getrlimit(Resource::Nice).current }
+    }
+}
+
+/// The least nice value that a thread was seen to have again after it was demoted, or why none was.
+type PromotionProof = Result<i32, String>;
+
+/// The proof of this process, with the rights that it was made with.
+static PROOF: Mutex<Option<(SchedulingRights, PromotionProof)>> = Mutex::new(None);
+
+/// The proof for the rights that this process has now.
+pub(crate) fn promotion_proof() -> PromotionProof {
+    let rights = SchedulingRights::now();
+    let mut proof = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*proof {
+        Some((of, result)) if *of == rights => result.clone(),
+        _ => proof.insert((rights, prove())).1.clone(),
+    }
+}
+
+/// Demotes a scratch thread and promotes it again.
+fn prove() -> PromotionProof {
+    let scratch = std::thread::Builder::new().name("gate-proof".to_owned()).spawn(demote_and_promote);
+    let scratch = scratch.map_err(|error| format!("a thread to try it on could not be started: {error}"))?;
+    scratch.join().unwrap_or_else(|_| Err("the thread to try it on failed".to_owned()))
+}
+
+fn demote_and_promote() -> PromotionProof {
+    let number = own_number();
+    let failed = |what: &str, error: std::io::Error| {
+        format!(
+            "a thread cannot be {what}: {error}; allow it by the capability SYS_NICE or RLIMIT_NICE of at least 20 \
+             (`LimitNICE=20` of systemd, `ulimit -e 20`)"
+        )
+    };
+    let before = scheduling(number).map_err(|error| failed("asked how it is scheduled", error))?;
+    let Some(demoted) = demoted(before) else {
+        return Err(format!("threads of this process are not ordinary ones: {before}"));
+    };
+    set_scheduling(number, &demoted).map_err(|error| failed("demoted to SCHED_IDLE", error))?;
+    set_scheduling(number, &before).map_err(|error| failed("promoted again from SCHED_IDLE", error))?;
+    match scheduling(number) {
+        Ok(after) if (after.policy, after.nice) == (before.policy, before.nice) => Ok(before.nice),
+        after => Err(format!("a thread that was promoted is scheduled as {after:?}, expected {before}")),
+    }
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn own_number() -> u32 {
+    gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// How an ordinary thread is scheduled while it is demoted; `None` for others, which are left alone.
+fn demoted(before: ThreadScheduling) -> Option<ThreadScheduling> {
+    let is_ordinary = matches!(before.policy, SchedulingPolicy::Other | SchedulingPolicy::Batch);
+    is_ordinary.then_some(ThreadScheduling { policy: SchedulingPolicy::Idle, slice_ns: 0, ..before })
+}
+
+/// Changes levels of threads by sched_setattr.
+#[derive(Debug, Default)]
+pub(crate) struct KernelLevels {
+    has_failed: AtomicBool,
+}
+
+impl KernelLevels {
+    /// Whether a thread could not be promoted, or the proof does not hold any more: nobody else may be demoted.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    fn try_to_demote(&self, cell: &EntryCell) -> Option<ThreadScheduling> {
+        let Ok(least_nice) = promotion_proof() else {
+            self.has_failed.store(true, Ordering::Relaxed);
+            return None;
+        };
+        let before = scheduling(cell.number).ok().filter(|before| before.nice >= least_nice)?;
+        set_scheduling(cell.number, &demoted(before)?).ok()?;
+        Some(before)
+    }
+}
+
+impl LevelChange for KernelLevels {
+    fn demote(&self, cell: &EntryCell) -> bool {
+        if self.has_failed() {
+            return false;
+        }
+        let before = self.try_to_demote(cell);
+        *cell.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
+        before.is_some()
+    }
+
+    fn promote(&self, cell: &EntryCell) -> bool {
+        let before = cell.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_done = before.is_some_and(|before| set_scheduling(cell.number, &before).is_ok());
+        if !is_done {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        is_done
+    }
+}

@@ -1,0 +1,39 @@
+//! Oldest Request First of TailClipper on stock Linux, for services with a thread per request or a pool of threads.
+//!
+//! Each thread takes a [`Permit`] of the service's [`Gate`] before it works on a request. The gate admits the c oldest and
+//! keeps the others waiting; whoever is done hands over directly to the next one. An older request that comes late
+//! demotes the thread of the youngest to SCHED_IDLE, where it is proven that the thread can be promoted again. Which
+//! request is older is for the caller to say by a [`RequestKey`].
+//!
+//! ```
+//! use tailwright_schedule::{Gate, GateSettings, RequestKey};
+//! let gate = Gate::new(GateSettings::default());
+//! let permit = gate.enter(RequestKey(1_700_000_000_000_000_000));
+//! let answer = permit.while_blocked(|| 42);   // a call that waits for something other than a CPU
+//! drop(permit);                               // the next request goes on
+//! assert_eq!(answer, 42);
+//! ```
+//!
+//! Decisions are those of [`discipline::pool::RequestPool`], a pure state machine whose header states what holds; here are
+//! threads, locks and the kernel. Nothing here needs root. A process that is killed leaves nothing behind, because only its own
+//! threads were demoted and they end with it.
+
+mod cancellation;
+mod entry_cell;
+mod gate;
+mod handover;
+mod held;
+#[cfg(test)]
+mod interleavings;
+mod kernel;
+mod report;
+mod settings;
+mod shared_gate;
+mod sync;
+mod watch;
+
+pub use cancellation::EntryCancellation;
+pub use discipline::serve::PoolOrder;
+pub use gate::{EntryRefusal, Gate, Permit};
+pub use report::{AdmissionReport, GateStatistics};
+pub use settings::{ConcurrencyLimit, GatePreemption, GateSettings, RequestKey};

@@ -1,0 +1,63 @@
+//! What a gate is told: how many requests run at once, in which order, and whether threads may be demoted.
+
+use discipline::serve::PoolOrder;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// What orders requests: smaller ones go first. The time of entry into the system as a whole in nanoseconds since 1970, or a
+/// deadline; all requests of a gate have keys of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestKey(pub u64);
+
+/// How many requests run at once: c of TailClipper (§3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConcurrencyLimit {
+    /// At most so many. With 1, first come, first served by key.
+    Fixed(NonZeroU32),
+    /// All that come: the kernel shares the CPUs among them.
+    Unlimited,
+    /// Chosen from how much the CPU time of requests varies, and the CPUs that the service has.
+    Auto,
+}
+
+/// Whether an older request may take the CPU from a younger one that has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatePreemption {
+    /// It waits until one of those running is done: admission only.
+    Never,
+    /// The thread of the youngest becomes SCHED_IDLE until it is among the oldest again, where a thread of this process was
+    /// seen to become an ordinary one again. Otherwise admission only, and the report says why.
+    WhereProven,
+}
+
+/// How a gate is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GateSettings {
+    /// How many requests run at once.
+    pub limit: ConcurrencyLimit,
+    /// Which ones: by key, or as they come here, for comparison.
+    pub order: PoolOrder,
+    /// Whether older requests take the CPU from younger ones.
+    pub preemption: GatePreemption,
+    /// The CPUs that the service has, at least 1.
+    pub workers: NonZeroU32,
+    /// How long a request that does not end keeps others waiting, or these keep a demoted one waiting, before it does not
+    /// count any more; `None`: for ever. At least a nanosecond.
+    pub patience: Option<Duration>,
+}
+
+impl Default for GateSettings {
+    /// The oldest first with a limit by measurement, demotion where it is proven, all CPUs that this process may use, and
+    /// a patience of one second.
+    fn default() -> Self {
+        let workers = std::thread::available_parallelism().ok();
+        let workers = workers.and_then(|workers| NonZeroU32::try_from(workers).ok());
+        Self {
+            limit: ConcurrencyLimit::Auto,
+            order: PoolOrder::Age,
+            preemption: GatePreemption::WhereProven,
+            workers: workers.unwrap_or(NonZeroU32::MIN),
+            patience: Some(Duration::from_secs(1)),
+        }
+    }
+}

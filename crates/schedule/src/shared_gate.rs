@@ -1,0 +1,153 @@
+//! What all handles of a gate share: the hand-over, the limit by measurement, and the thread that lets time pass.
+
+use crate::handover::Handover;
+use crate::kernel::{KernelLevels, promotion_proof};
+use crate::report::{AdmissionReport, GateStatistics};
+use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings};
+use crate::watch::{Watch, look_every};
+use discipline::pool::{Displacement, PoolRules};
+use machine::clock;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// A gate without its handles.
+#[derive(Debug)]
+pub(crate) struct SharedGate {
+    pub(crate) handover: Handover<KernelLevels>,
+    pub(crate) settings: GateSettings,
+    /// Why nobody is demoted; `None` when somebody may be.
+    only_admits: Option<String>,
+    watch: Watch,
+    has_stopped_demoting: AtomicBool,
+}
+
+impl SharedGate {
+    pub(crate) fn new(settings: GateSettings) -> Self {
+        let only_admits = match settings.preemption {
+            GatePreemption::Never => Some("it was asked for".to_owned()),
+            GatePreemption::WhereProven => promotion_proof().err(),
+        };
+        let displacement = if only_admits.is_some() { Displacement::Never } else { Displacement::OfYoungest };
+        let rules = PoolRules {
+            limit: first_limit(settings.limit),
+            order: settings.order,
+            displacement,
+            patience: settings.patience.map(|patience| nanoseconds(patience).max(1)),
+        };
+        let handover = Handover::new(rules, KernelLevels::default());
+        Self {
+            handover,
+            settings,
+            only_admits,
+            watch: Watch::default(),
+            has_stopped_demoting: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn report(&self) -> AdmissionReport {
+        if let Some(reason) = &self.only_admits {
+            return AdmissionReport::AdmissionOnly { reason: reason.clone() };
+        }
+        if self.handover.kernel().has_failed() {
+            let reason = "a thread could not be promoted, or the right to do so was given up; give up rights before \
+                          the gate is made";
+            return AdmissionReport::AdmissionOnly { reason: reason.to_owned() };
+        }
+        AdmissionReport::Preemptive
+    }
+
+    pub(crate) fn statistics(&self) -> GateStatistics {
+        let (now, totals, rules) = self.handover.counts();
+        GateStatistics {
+            limit: rules.limit,
+            waiting: now.waiting,
+            serving: now.serving,
+            demoted: now.demoted,
+            blocked: now.blocked,
+            overdue: now.overdue,
+            entered: totals.entered,
+            left: totals.left,
+            given_up: totals.given_up,
+            demotions: totals.demotions,
+            promotions: totals.promotions,
+            refused_changes: totals.refused_changes,
+            service_variation: None,
+        }
+    }
+
+    pub(crate) fn set_limit(self: &Arc<Self>, limit: ConcurrencyLimit) {
+        self.handover.set_limit(clock::now(), first_limit(limit));
+        self.attend();
+    }
+
+    /// Makes sure that time passes, because somebody may wait, and that nobody is demoted who could not be promoted.
+    pub(crate) fn attend(self: &Arc<Self>) {
+        if self.handover.kernel().has_failed() && !self.has_stopped_demoting.swap(true, Ordering::Relaxed) {
+            self.handover.forbid_displacement(clock::now());
+        }
+        if let Some(patience) = self.settings.patience {
+            let gate = Arc::downgrade(self);
+            self.watch.attend(move || let_time_pass(&gate, patience));
+        }
+    }
+
+    /// The longest that a waiting thread may sleep: for ever, unless the thread that lets time pass could not be started.
+    pub(crate) fn longest_sleep(&self) -> Option<Duration> {
+        let patience = self.settings.patience.filter(|_| !self.watch.is_running())?;
+        Some(look_every(patience))
+    }
+
+    /// Lets time pass, and says how long it is until something is due.
+    pub(crate) fn wake(&self) -> Option<Duration> {
+        let now = clock::now();
+        let due = self.handover.wake(now)?;
+        Some(Duration::from_nanos(due.saturating_sub(now)))
+    }
+}
+
+impl Drop for SharedGate {
+    fn drop(&mut self) {
+        self.watch.unpark();
+    }
+}
+
+/// The body of the thread that lets time pass.
+fn let_time_pass(gate: &Weak<SharedGate>, patience: Duration) {
+    let mut entered_before = None;
+    loop {
+        let Some(due) = gate.upgrade().map(|gate| gate.wake()) else { return };
+        let Some(entered) = gate.upgrade().map(|gate| gate.statistics().entered) else { return };
+        if due.is_some() || entered_before.replace(entered) != Some(entered) {
+            thread::park_timeout(due.unwrap_or(look_every(patience)));
+        } else if sleep_until_somebody_waits(gate).is_none() {
+            return;
+        }
+    }
+}
+
+/// Sleeps until the gate is attended to or has gone; `None` when it had gone before.
+fn sleep_until_somebody_waits(gate: &Weak<SharedGate>) -> Option<()> {
+    gate.upgrade()?.watch.set_sleeping(true);
+    let due = gate.upgrade()?.wake();
+    if due.is_none() && gate.strong_count() > 0 {
+        thread::park();
+    }
+    gate.upgrade()?.watch.set_sleeping(false);
+    Some(())
+}
+
+/// The limit before anything was measured.
+fn first_limit(limit: ConcurrencyLimit) -> Option<NonZeroU32> {
+    match limit {
+        ConcurrencyLimit::Fixed(limit) => Some(limit),
+        ConcurrencyLimit::Unlimited | ConcurrencyLimit::Auto => None,
+    }
+}
+
+/// A duration in nanoseconds, the largest number when it is longer than that.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

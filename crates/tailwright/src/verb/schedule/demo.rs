@@ -1,0 +1,48 @@
+//! `tailwright schedule demo`: what oldest-first does to two services of this machine, in a minute.
+
+use super::playing::{PlayingArgs, distinct};
+use crate::exit::VerbAnswer;
+use arrivals::TimeDistribution;
+use chain::{DemoTopology, ScheduleMode};
+use clap::Args;
+use model::OperationError;
+
+const HELP: &str = "\
+Examples:
+  tailwright schedule demo
+  tailwright schedule demo --topology chain --load 0.7
+  tailwright schedule demo --work 'trimodal(90% 2500us, 9% 25ms, 1% 50ms)' --duration 20s
+  tailwright schedule demo --modes fair,limited,orf-admission,orf,orf-auto -c 2 --json
+
+Two services on two CPUs, as processes that spend CPU time. All modes play the same requests, in
+turn, and the simulator plays them too. Modes: fair (a thread per request), rr (the same under
+SCHED_RR, with the right), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto.
+docs/schedule.md says what each is and how to read the figures.
+
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU.";
+
+/// Show on this machine what serving the oldest requests first does
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ScheduleDemoArgs {
+    /// chain: one tier calls the other; fan-in: a slow and a fast path join in a shared tier.
+    #[arg(long, value_name = "NAME", default_value = "fan-in")]
+    topology: DemoTopology,
+    /// Work of a request at a tier, CPU time; half of it at the shared tier of fan-in.
+    #[arg(long, value_name = "LAW", default_value = "exp(5ms)")]
+    work: TimeDistribution,
+    /// Utilisation of the tiers, above 0 and below 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
+    load: f64,
+    /// The modes that are played.
+    #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "fair,fcfs,limited,orf")]
+    modes: Vec<ScheduleMode>,
+    #[command(flatten)]
+    playing: PlayingArgs,
+}
+
+pub(crate) fn run(args: &ScheduleDemoArgs) -> Result<VerbAnswer, OperationError> {
+    distinct(&args.modes)?;
+    let variants = args.topology.scenario(&args.work, args.load)?.variants()?;
+    args.playing.play(&args.topology.to_string(), &variants, &args.modes, None)
+}

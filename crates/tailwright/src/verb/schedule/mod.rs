@@ -1,0 +1,33 @@
+//! `tailwright schedule`: services of this machine under different schedulings, beside their simulation.
+
+mod bench;
+mod demo;
+mod playing;
+
+use crate::exit::VerbAnswer;
+use clap::{Args, Subcommand};
+use model::OperationError;
+
+/// Serve the oldest requests first across a chain of services, and see what that does
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleArgs {
+    #[command(subcommand)]
+    what: ScheduleSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScheduleSubcommand {
+    Demo(demo::ScheduleDemoArgs),
+    Bench(bench::ScheduleBenchArgs),
+    /// A service of a bench, which starts it
+    #[command(hide = true)]
+    Tier,
+}
+
+pub(crate) fn run(args: &ScheduleArgs) -> Result<VerbAnswer, OperationError> {
+    match &args.what {
+        ScheduleSubcommand::Demo(args) => demo::run(args),
+        ScheduleSubcommand::Bench(args) => bench::run(args),
+        ScheduleSubcommand::Tier => chain::run_tier().map(|()| VerbAnswer::Yes),
+    }
+}

@@ -1,0 +1,305 @@
+//! `tailwright schedule`: real services under different schedulings, judged by comparison within a run.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::{Folder, Outcome};
+use testkit::Rounds;
+
+/// Benches of this file play one at a time, because they take the same CPUs.
+fn alone() -> MutexGuard<'static, ()> {
+    static PLAYING: Mutex<()> = Mutex::new(());
+    PLAYING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn has_two_cpus() -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        testkit::skip("two services need two CPUs");
+    }
+    cpus >= 2
+}
+
+fn demo(folder: &Folder, options: &[&str]) -> Outcome {
+    folder.run(&[&["schedule", "demo", "--json"], options].concat())
+}
+
+/// The only run of a document.
+fn only_run(outcome: Outcome) -> Value {
+    let document = outcome.expect_code(0).json();
+    assert_eq!(document["format"], "tailwright-schedule-1");
+    let runs = document["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 1, "{document}");
+    runs[0].clone()
+}
+
+fn mode<'a>(run: &'a Value, name: &str) -> &'a Value {
+    let modes = run["modes"].as_array().expect("modes");
+    modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("no mode {name}: {run}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("expected a number, found {value}"))
+}
+
+#[test]
+fn every_mode_answers_the_same_requests_and_has_a_prediction() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    let modes = "fair,fcfs,limited,orf-admission";
+    let run = only_run(demo(&folder, &["--duration", "500ms", "--repetitions", "2", "--modes", modes]));
+    assert_eq!(
+        (&run["repetitions"], &run["stopped"], &run["age_by"]),
+        (&2.into(), &false.into(), &"orf-admission".into())
+    );
+    let requests = &mode(&run, "fair")["requests"];
+    for (name, c) in
+        [("fair", Value::Null), ("fcfs", 1.into()), ("limited", 3.into()), ("orf-admission", 3.into())]
+    {
+        let mode = mode(&run, name);
+        assert_eq!((&mode["requests"], &mode["answered"], &mode["c"]), (requests, requests, &c), "{name}");
+        assert_eq!(mode["failed"], 0);
+        for figure in ["p50_s", "p99_s", "mean_s", "reordering_pct", "throughput_per_s", "simulated_p99_s"] {
+            assert!(number(&mode[figure]) > 0.0, "{name} {figure}: {mode}");
+        }
+        assert!(number(&mode["p50_s"]) <= number(&mode["p99_s"]));
+        assert_eq!(mode["plays"].as_array().map(Vec::len), Some(2));
+    }
+    for gain in ["mean_gain", "p50_gain", "p99_gain"] {
+        let (total, cap, age) = (&run[gain]["total"], &run[gain]["cap"], &run[gain]["age"]);
+        let product = number(&cap["ratio"]) * number(&age["ratio"]);
+        assert!((product / number(&total["ratio"]) - 1.0).abs() < 1e-6, "{}", run[gain]);
+        for part in [total, cap, age] {
+            let high = part["high"].as_f64().unwrap_or(f64::INFINITY);
+            let claims = number(&part["low"]) > 1.0 || high < 1.0;
+            assert_eq!(claims, part["verdict"] != "not shown", "{part}");
+        }
+    }
+}
+
+#[test]
+fn one_at_once_is_first_come_first_served_and_no_limit_a_thread_per_request() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    let common = [
+        "--topology",
+        "chain",
+        "--duration",
+        "1500ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,fcfs,orf-admission",
+    ];
+    // Whatever else the machine does, sharing lets many more requests overtake others than order of arrival does.
+    let overtaken = |c: &str| {
+        let run = only_run(demo(&folder, &[&common[..], &["-c", c]].concat()));
+        ["fair", "fcfs", "orf-admission"].map(|name| number(&mode(&run, name)["overtaken_pct"]))
+    };
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let ([fair, fcfs, one], [fair_too, fcfs_too, all]) = (overtaken("1"), overtaken("inf"));
+        let is_like_fcfs = (one - fcfs).abs() < (one - fair).abs();
+        let is_like_fair = (all - fair_too).abs() < (all - fcfs_too).abs();
+        if is_like_fcfs && is_like_fair {
+            return Ok(());
+        }
+        Err(format!("1: {one} between {fcfs} and {fair}; inf: {all} between {fcfs_too} and {fair_too}"))
+    });
+}
+
+#[test]
+fn what_runs_is_older_where_age_decides() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let run = only_run(demo(
+            &folder,
+            &["--duration", "1500ms", "--repetitions", "1", "--modes", "fair,limited,orf-admission"],
+        ));
+        let [fair, limited, oldest] =
+            ["fair", "limited", "orf-admission"].map(|name| number(&mode(&run, name)["not_among_oldest"][1]));
+        if oldest < limited && oldest < fair {
+            return Ok(());
+        }
+        Err(format!("not among the oldest: fair {fair}, limited {limited}, oldest first {oldest}"))
+    });
+}
+
+#[test]
+fn an_ordinary_user_gets_what_takes_no_right() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let setpriv =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+    let may = Command::new("setpriv").args(setpriv).arg("true").status().is_ok_and(|status| status.success());
+    if !may {
+        return testkit::skip("needs root and setpriv to become an ordinary user");
+    }
+    let folder = Folder::new();
+    // The folder of the build may be closed to others.
+    let program = folder.join("tailwright");
+    std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &program).expect("it can be copied");
+    let options = [
+        "schedule",
+        "demo",
+        "--json",
+        "--duration",
+        "300ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,rr,limited,orf",
+    ];
+    let output = Command::new("setpriv").args(setpriv).arg("--").arg(&program).args(options).output();
+    let output = output.expect("setpriv starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &document["runs"][0];
+    let left_out = run["left_out"].as_array().expect("a list");
+    let why =
+        |name: &str| left_out.iter().find(|left| left["mode"] == name).map(|left| left["why"].to_string());
+    assert!(why("rr").is_some_and(|why| why.contains("ulimit -r")), "{run}");
+    assert!(said.contains("rr is left out"), "{said}");
+    // Who cannot be promoted again is not demoted: age decides about admission only, unless a limit allows it.
+    let age_by = if why("orf").is_some() { "orf-admission" } else { "orf" };
+    assert_eq!(run["age_by"], age_by);
+    assert_eq!(mode(run, age_by)["answered"], mode(run, "fair")["requests"]);
+    assert!(run["p99_gain"].is_object(), "{run}");
+}
+
+#[test]
+fn examples_are_for_simulate_as_well() {
+    let folder = Folder::new();
+    for name in ["schedule-chain", "schedule-fan-in", "schedule-laws"] {
+        let file = format!("{}/../../examples/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        folder
+            .run(&["simulate", &file, "--set", "run.requests=2000", "--load", "0.5", "--json"])
+            .expect_code(0);
+        if has_two_cpus() {
+            let _alone = alone();
+            let short = [
+                "--duration",
+                "200ms",
+                "--repetitions",
+                "1",
+                "--modes",
+                "fcfs",
+                "--load",
+                "0.3,0.5",
+                "--json",
+            ];
+            let document =
+                folder.run(&[&["schedule", "bench", &file], &short[..]].concat()).expect_code(0).json();
+            let loads: Vec<&Value> = document["runs"]
+                .as_array()
+                .expect("runs")
+                .iter()
+                .map(|run| &run["choices"]["load"])
+                .collect();
+            assert_eq!(loads[..2], ["0.3", "0.5"]);
+        }
+    }
+}
+
+#[test]
+fn recorded_calls_are_played_by_tiers_of_several_services() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let file = format!("{}/../../examples/scenarios/replay.toml", env!("CARGO_MANIFEST_DIR"));
+    let options = [
+        "--duration",
+        "400ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,limited",
+        "--cpus",
+        "2",
+        "--load",
+        "0.6",
+        "--json",
+    ];
+    let document =
+        Folder::new().run(&[&["schedule", "bench", &file], &options[..]].concat()).expect_code(0).json();
+    for run in document["runs"].as_array().expect("runs") {
+        let tiers = run["tiers"].as_array().expect("tiers");
+        let is_several = |tier: &Value| tier["name"].as_str().is_some_and(|name| name.contains('+'));
+        assert!(tiers.len() == 2 && tiers.iter().any(is_several), "{run}");
+        let fair = mode(run, "fair");
+        assert!(fair["answered"] == fair["requests"] && number(&fair["answered"]) > 0.0, "{fair}");
+    }
+}
+
+#[test]
+fn requests_of_a_real_system_are_played() {
+    let Some(data) = testkit::shared("data/microservices") else { return };
+    if !has_two_cpus() {
+        return;
+    }
+    let (folder, _alone) = (Folder::new(), alone());
+    let spans = data.join("media_load25.spans.csv.gz");
+    let file = format!(
+        "[run]\nload = 0.5\n[call_graph]\nspans = \"{}\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+        [[entry]]\narrivals = \"poisson(20/s)\"\n",
+        spans.display()
+    );
+    folder.write("media.toml", &file);
+    let options =
+        ["--cpus", "2", "--duration", "500ms", "--repetitions", "1", "--modes", "limited", "--json"];
+    let run = only_run(folder.run(&[&["schedule", "bench", "media.toml"], &options[..]].concat()));
+    let limited = mode(&run, "limited");
+    assert!(limited["answered"] == limited["requests"], "{limited}");
+    assert!(number(&limited["simulated_p99_s"]) > 0.0);
+}
+
+const TIERS: &str = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n";
+
+#[test]
+fn what_cannot_be_played_says_why_and_what_to_do() {
+    let folder = Folder::new();
+    let entry = "[[entry]]\narrivals = \"poisson(100/s)\"\nservice = { a = \"exp(1ms)\" }\n";
+    folder.write("good.toml", &format!("{TIERS}{entry}"));
+    folder.write("wide.toml", &format!("{}{entry}", TIERS.replace("workers = 1", "workers = 5000")));
+    folder.write(
+        "closed.toml",
+        &format!("{TIERS}[[entry]]\nclients = 2\nthink = \"1ms\"\nservice = {{ a = \"1ms\" }}\n"),
+    );
+    let server = "[server]\nprofile = { bandwidthTable = [{ requestSize = 4096, readBandwidth = 1e7, writeBandwidth = 5e6 }] }\n\
+        network = \"1MB/s\"\ndiscipline = \"none\"\n[[workload]]\nname = \"w\"\nclients = 1\nsize = \"4KiB\"\nop = \"read\"\n";
+    folder.write("server.toml", server);
+    folder.write("none.toml", &format!("{TIERS}{}", entry.replace("100/s", "1/h")));
+    for (options, code, parts) in [
+        (&["good.toml", "--load", "1.2"][..], 2, ["unstable: tier 'a'", "--load below 1"]),
+        (&["good.toml", "--modes", "cfs"], 2, ["orf-admission", "--modes"]),
+        (&["good.toml", "--modes", "fair,fair"], 2, ["'fair' is there twice", ""]),
+        (&["good.toml", "-c", "0"], 2, ["a number from 1, or inf", ""]),
+        (&["good.toml", "--duration", "0s"], 2, ["1ms to a day", "hint"]),
+        (&["good.toml", "--set", "station.b.workers=1"], 2, ["no element 'b'", ""]),
+        (&["server.toml"], 2, ["storage server", "[[station]]"]),
+        (&["absent.toml"], 2, ["absent.toml", "hint"]),
+        (&["wide.toml"], 3, ["need 5000 CPUs", "taskset"]),
+        (&["closed.toml"], 2, ["clients that wait", "hint"]),
+        (&["none.toml", "--duration", "10ms"], 2, ["no request arrives", "longer --duration"]),
+    ] {
+        let outcome = folder.run(&[&["schedule", "bench"], options].concat()).expect_code(code);
+        for part in parts {
+            assert!(outcome.stderr.contains(part), "{options:?}: {part}: {}", outcome.stderr);
+        }
+    }
+}
