@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 /// Interleavings of one test.
 const INTERLEAVINGS: usize = 400;
-/// The most that a checker's scheduler does in one of them.
+/// Threads with requests.
 const THREADS: u32 = 4;
 
 /// A kernel that notes who is demoted. Some threads cannot be demoted.
@@ -50,7 +50,8 @@ struct Played {
 
 impl Played {
     fn new(limit: u32, displacement: Displacement, patience: Option<u64>) -> Self {
-        let rules = PoolRules { limit: NonZeroU32::new(limit), order: PoolOrder::Age, displacement, patience };
+        let rules =
+            PoolRules { limit: NonZeroU32::new(limit), order: PoolOrder::Age, displacement, patience };
         Self {
             handover: Handover::new(rules, NotedLevels::default()),
             limit: limit as usize,
@@ -87,7 +88,10 @@ impl Played {
         self.work(checks);
         if thread_rng().gen_bool(0.5) {
             self.handover.block(self.now(), entry.request, &cell);
-            assert!(!self.handover.kernel().demoted.lock().unwrap().contains(&number), "a blocked thread is ordinary");
+            assert!(
+                !self.handover.kernel().demoted.lock().unwrap().contains(&number),
+                "a blocked thread is ordinary"
+            );
             thread::yield_now();
             self.handover.unblock(self.now(), entry.request, &cell);
             while !cell.is_admitted() {
@@ -95,8 +99,8 @@ impl Played {
             }
             self.work(checks);
         }
-        self.handover.leave(self.now(), entry.request, &cell);
-        self.handover.leave(self.now(), entry.request, &cell);
+        assert!(self.handover.leave(self.now(), entry.request, &cell));
+        assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
         assert!(!self.handover.kernel().demoted.lock().unwrap().contains(&number), "who left is ordinary");
     }
 

@@ -3,13 +3,14 @@
 use crate::handover::Handover;
 use crate::kernel::{KernelLevels, promotion_proof};
 use crate::report::{AdmissionReport, GateStatistics};
+use crate::service_variation::AutomaticLimit;
 use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings};
 use crate::watch::{Watch, look_every};
 use discipline::pool::{Displacement, PoolRules};
 use machine::clock;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub(crate) struct SharedGate {
     /// Why nobody is demoted; `None` when somebody may be.
     only_admits: Option<String>,
     watch: Watch,
+    /// Whether the limit is chosen by measurement; `automatic` is looked at only then.
+    measures: AtomicBool,
+    automatic: Mutex<AutomaticLimit>,
     has_stopped_demoting: AtomicBool,
 }
 
@@ -43,6 +47,8 @@ impl SharedGate {
             settings,
             only_admits,
             watch: Watch::default(),
+            measures: AtomicBool::new(settings.limit == ConcurrencyLimit::Auto),
+            automatic: Mutex::new(AutomaticLimit::new(settings.workers)),
             has_stopped_demoting: AtomicBool::new(false),
         }
     }
@@ -74,21 +80,45 @@ impl SharedGate {
             demotions: totals.demotions,
             promotions: totals.promotions,
             refused_changes: totals.refused_changes,
-            service_variation: None,
+            service_variation: if self.measures() { self.automatic().variation.c2() } else { None },
         }
     }
 
     pub(crate) fn set_limit(self: &Arc<Self>, limit: ConcurrencyLimit) {
+        let mut automatic = self.automatic();
+        *automatic = AutomaticLimit::new(self.settings.workers);
+        self.measures.store(limit == ConcurrencyLimit::Auto, Ordering::Relaxed);
         self.handover.set_limit(clock::now(), first_limit(limit));
-        self.attend();
+        drop(automatic);
+        self.attend(true);
     }
 
-    /// Makes sure that time passes, because somebody may wait, and that nobody is demoted who could not be promoted.
-    pub(crate) fn attend(self: &Arc<Self>) {
+    /// Whether the CPU time of requests is measured.
+    pub(crate) fn measures(&self) -> bool {
+        self.measures.load(Ordering::Relaxed)
+    }
+
+    /// Notes the CPU time of a request that is about to leave, in nanoseconds, and changes the limit if that follows.
+    pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
+        let mut automatic = self.automatic();
+        let changed = automatic.add(time_ns as f64 / 1e9).filter(|_| self.measures());
+        if let Some(limit) = changed {
+            self.handover.set_limit(clock::now(), limit);
+            drop(automatic);
+            self.attend(true);
+        }
+    }
+
+    fn automatic(&self) -> MutexGuard<'_, AutomaticLimit> {
+        self.automatic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that nobody is demoted who could not be promoted, and that time passes where somebody may wait.
+    pub(crate) fn attend(self: &Arc<Self>, needs_time: bool) {
         if self.handover.kernel().has_failed() && !self.has_stopped_demoting.swap(true, Ordering::Relaxed) {
             self.handover.forbid_displacement(clock::now());
         }
-        if let Some(patience) = self.settings.patience {
+        if let Some(patience) = self.settings.patience.filter(|_| needs_time) {
             let gate = Arc::downgrade(self);
             self.watch.attend(move || let_time_pass(&gate, patience));
         }

@@ -2,7 +2,9 @@
 
 use super::reference::ListedPool;
 use super::*;
-use crate::serve::{Assignment, Discipline, LimitedSharing, LimitedSharingParameters, PoolEntrance, QueueItem};
+use crate::serve::{
+    Assignment, Discipline, LimitedSharing, LimitedSharingParameters, PoolEntrance, QueueItem,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +132,9 @@ impl Both {
         for action in actions {
             let is_new = match *action {
                 PoolAction::Admit(request) => self.running.insert(request),
-                PoolAction::Demote(request) => self.running.contains(&request) && self.demoted.insert(request),
+                PoolAction::Demote(request) => {
+                    self.running.contains(&request) && self.demoted.insert(request)
+                }
                 PoolAction::Promote(request) => self.demoted.remove(&request),
             };
             assert!(is_new, "{action:?} changes something");
@@ -285,8 +289,11 @@ impl Simulated {
 
     /// A busy worker that a number chooses.
     fn busy(&self, number: usize) -> Option<u32> {
-        let busy: Vec<u32> =
-            (0u32..).zip(&self.workers).filter(|(_, item)| item.is_some()).map(|(worker, _)| worker).collect();
+        let busy: Vec<u32> = (0u32..)
+            .zip(&self.workers)
+            .filter(|(_, item)| item.is_some())
+            .map(|(worker, _)| worker)
+            .collect();
         (!busy.is_empty()).then(|| busy[number % busy.len()])
     }
 
