@@ -2,8 +2,8 @@
 //!
 //! A limit shortens the tail while service times are light: without one, requests that are about to be done wait for all
 //! that came later. When a few requests are much longer than the others, a limit has the others wait for them, and the
-//! tail grows without bound. What decides is the squared coefficient of variation C², of which both are measured by simulation:
-//! `cargo bench --bench auto_limit` prints the table, and tests compare the rule with the best fixed limits. A limit
+//! tail grows without bound. What decides is the squared coefficient of variation C², and the thresholds come from
+//! simulation: `cargo bench --bench auto_limit` prints the table, and tests compare the rule with the best fixed limits. A limit
 //! that is wrong costs far more than none, so that none is chosen until enough was measured. C² does not see the form of
 //! the tail: log-normal times of C² between 3 and 4.5 have longer tails than the rule assumes.
 
@@ -28,7 +28,7 @@ const HEAVY: f64 = 4.5;
 /// What a measured time counts after the next one, as a share: sums are over about the last 10,000.
 const KEPT: f64 = 1.0 - 1e-4;
 /// Measured times before a limit is chosen.
-const LEAST: u64 = 1000;
+const LEAST: u64 = 250;
 
 /// Running sums of service times, in which older ones count less and less.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +53,7 @@ impl ServiceVariation {
         self.measured
     }
 
-    /// The squared coefficient of variation, E\[S²\]/E\[S\]² − 1; `None` before 1000 were added, or when all were 0.
+    /// The squared coefficient of variation, E\[S²\]/E\[S\]² − 1; `None` before 250 were added, or when all were 0.
     pub fn c2(&self) -> Option<f64> {
         let is_known = self.measured >= LEAST && self.sum > 0.0;
         is_known.then(|| (self.squares * self.count / (self.sum * self.sum) - 1.0).max(0.0))
@@ -112,7 +112,7 @@ mod tests {
         let two_values = measured((0..50_000).map(|count| f64::from(1 + count % 2 * 2)));
         assert!((two_values.c2().unwrap() - 0.25).abs() < 1e-3);
         assert_eq!(measured(std::iter::repeat_n(3.0, 2000)).c2().map(|c2| c2 < 1e-9), Some(true));
-        assert_eq!(measured(std::iter::repeat_n(3.0, 999)).c2(), None, "too few");
+        assert_eq!(measured(std::iter::repeat_n(3.0, 249)).c2(), None, "too few");
         assert_eq!(measured(std::iter::repeat_n(0.0, 2000)).c2(), None, "nothing was measured");
     }
 
@@ -130,7 +130,7 @@ mod tests {
             let times = times.iter().cycle().take(count);
             times.filter_map(|time| automatic.add(*time)).map(|limit| limit.map(NonZeroU32::get)).collect()
         };
-        assert_eq!(changes(&[1.0], 900), [], "not enough is known");
+        assert_eq!(changes(&[1.0], 255), [], "not enough is known");
         assert_eq!(changes(&[1.0], 5000), [Some(2)]);
         let mut heavy = [0.01; 100];
         heavy[99] = 100.0;

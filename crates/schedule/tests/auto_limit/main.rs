@@ -31,6 +31,14 @@ fn the_tail_is_near_that_of_the_best_fixed_limit() {
     }
 }
 
+/// The first limit is chosen from few requests, and a wrong one under heavy tails costs most.
+#[test]
+fn few_requests_suffice_to_see_a_heavy_tail() {
+    let (_, log_normal) = &laws()[3];
+    let wrong = (0..500).filter(|seed| chosen_limit(log_normal, 1, *seed, 256).is_some()).count();
+    assert!(wrong <= 5, "{wrong} of 500");
+}
+
 /// Under heavy tails a small limit is far worse than none, and without one light tails are worse: the rule must tell.
 #[test]
 fn no_fixed_limit_suits_all() {
