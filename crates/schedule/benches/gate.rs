@@ -12,7 +12,7 @@ use std::time::Instant;
 use tailwright_schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings, RequestKey};
 
 /// Requests of one measurement, of all threads together.
-const REQUESTS: u64 = 20_000;
+const REQUESTS: u32 = 20_000;
 /// Measurements, of which the least counts, because others use the machine.
 const MEASUREMENTS: usize = 5;
 
@@ -21,8 +21,8 @@ fn main() {
         let gate = gate(limit, preemption);
         fewest_ns(|| {
             let begin = Instant::now();
-            (0..REQUESTS).for_each(|key| drop(gate.enter(RequestKey(key))));
-            begin.elapsed().as_nanos() as f64 / REQUESTS as f64
+            (0..u64::from(REQUESTS)).for_each(|key| drop(gate.enter(RequestKey(key))));
+            begin.elapsed().as_nanos() as f64 / f64::from(REQUESTS)
         })
     };
     let fixed = ConcurrencyLimit::Fixed(NonZeroU32::MIN);
@@ -53,42 +53,50 @@ fn fewest_ns(measure: impl Fn() -> f64) -> f64 {
 }
 
 /// Nanoseconds per request when so many threads have one after the other.
-fn contended_ns(threads: u64, request: impl Fn(u64) + Sync) -> f64 {
+fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
     let (barrier, rounds) = (Barrier::new(threads as usize + 1), REQUESTS / threads);
     let begin = thread::scope(|scope| {
         for number in 0..threads {
             let (barrier, request) = (&barrier, &request);
             scope.spawn(move || {
                 barrier.wait();
-                (0..rounds).for_each(|round| request(round * 1000 + number * 7919 % 5000));
+                (0..rounds).for_each(|round| request(u64::from(round * 1000 + number * 7919 % 5000)));
             });
         }
         barrier.wait();
         Instant::now()
     });
-    begin.elapsed().as_nanos() as f64 / (threads * rounds) as f64
+    begin.elapsed().as_nanos() as f64 / f64::from(threads * rounds)
+}
+
+/// Those that wait, by key and arrival.
+#[derive(Default)]
+struct Line {
+    is_taken: bool,
+    waiting: BinaryHeap<Reverse<(u64, u64)>>,
+    arrivals: u64,
 }
 
 /// A place in service, for the oldest of those that wait.
 #[derive(Default)]
 struct Baseline {
-    waiting: Mutex<(bool, BinaryHeap<Reverse<(u64, u64)>>, u64)>,
+    line: Mutex<Line>,
     changed: Condvar,
 }
 
 impl Baseline {
     fn pass(&self, key: u64) {
-        let mut state = self.waiting.lock().expect("no panic");
-        state.2 += 1;
-        let own = Reverse((key, state.2));
-        state.1.push(own);
-        while state.0 || state.1.peek() != Some(&own) {
-            state = self.changed.wait(state).expect("no panic");
+        let mut line = self.line.lock().expect("no panic");
+        line.arrivals += 1;
+        let own = Reverse((key, line.arrivals));
+        line.waiting.push(own);
+        while line.is_taken || line.waiting.peek() != Some(&own) {
+            line = self.changed.wait(line).expect("no panic");
         }
-        state.1.pop();
-        state.0 = true;
-        drop(state);
-        self.waiting.lock().expect("no panic").0 = false;
+        line.waiting.pop();
+        line.is_taken = true;
+        drop(line);
+        self.line.lock().expect("no panic").is_taken = false;
         self.changed.notify_all();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cancellation::EntryCancellation;
 use crate::entry_cell::EntryCell;
-use crate::gate::EntryRefusal;
+use crate::entry_refusal::EntryRefusal;
 use crate::kernel::{own_cpu_time, own_number};
 use crate::settings::RequestKey;
 use crate::shared_gate::SharedGate;
