@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroU32;
-use std::sync::{Barrier, Condvar, Mutex};
+use std::sync::{Barrier, Condvar, Mutex, OnceLock};
 use std::thread;
 use std::time::Instant;
 use tailwright_schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings, RequestKey};
@@ -54,18 +54,19 @@ fn fewest_ns(measure: impl Fn() -> f64) -> f64 {
 
 /// Nanoseconds per request when so many threads have one after the other.
 fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
-    let (barrier, rounds) = (Barrier::new(threads as usize + 1), REQUESTS / threads);
-    let begin = thread::scope(|scope| {
+    let (barrier, rounds) = (Barrier::new(threads as usize), REQUESTS / threads);
+    let begin = OnceLock::new();
+    thread::scope(|scope| {
         for number in 0..threads {
-            let (barrier, request) = (&barrier, &request);
+            let (barrier, begin, request) = (&barrier, &begin, &request);
             scope.spawn(move || {
                 barrier.wait();
+                begin.get_or_init(Instant::now);
                 (0..rounds).for_each(|round| request(u64::from(round * 1000 + number * 7919 % 5000)));
             });
         }
-        barrier.wait();
-        Instant::now()
     });
+    let begin = begin.get().expect("at least one thread ran");
     begin.elapsed().as_nanos() as f64 / f64::from(threads * rounds)
 }
 

@@ -71,7 +71,7 @@ impl HeldPermit {
         if !held.cell.is_admitted() {
             held.wait(deadline, cancellation)?;
         }
-        if gate.measures() {
+        if gate.measures_next() {
             held.cpu_before = own_cpu_time();
         }
         OWN.with(|own| own.borrow_mut().held.push(held.clone()));
