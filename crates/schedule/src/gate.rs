@@ -1,11 +1,11 @@
 //! The gate before a service's work, and the permit of a thread that went through it.
 
 use crate::cancellation::EntryCancellation;
+use crate::entry_refusal::EntryRefusal;
 use crate::held::HeldPermit;
 use crate::report::{AdmissionReport, GateStatistics};
 use crate::settings::{ConcurrencyLimit, GateSettings, RequestKey};
 use crate::shared_gate::SharedGate;
-use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,26 +16,6 @@ use std::time::{Duration, Instant};
 pub struct Gate {
     shared: Arc<SharedGate>,
 }
-
-/// Why a request was not admitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryRefusal {
-    /// It was not among the oldest within the time that it was given.
-    TimedOut,
-    /// It was cancelled while it waited.
-    Cancelled,
-}
-
-impl fmt::Display for EntryRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TimedOut => "the request was not admitted within the time given",
-            Self::Cancelled => "the request was cancelled while it waited to be admitted",
-        })
-    }
-}
-
-impl std::error::Error for EntryRefusal {}
 
 impl Gate {
     /// A gate without requests. Where preemption is asked for, the first one of a process tries on a scratch thread

@@ -107,14 +107,16 @@ impl<K: LevelChange> Handover<K> {
         true
     }
 
-    /// Removes an admitted request, of which the calling thread is the thread.
-    pub(crate) fn leave(&self, now: u64, request: PooledRequest, cell: &EntryCell) {
-        if cell.end() {
-            let own = cell.fix(&self.kernel);
-            let mut state = self.lock();
-            state.count_promotion(own);
-            self.remove(now, request, state);
+    /// Removes an admitted request, of which the calling thread is the thread; false if it had left before.
+    pub(crate) fn leave(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
+        if !cell.end() {
+            return false;
         }
+        let own = cell.fix(&self.kernel);
+        let mut state = self.lock();
+        state.count_promotion(own);
+        self.remove(now, request, state);
+        true
     }
 
     /// Notes that an admitted request of the calling thread waits for something other than a CPU; nothing if it does
@@ -186,7 +188,8 @@ impl<K: LevelChange> Handover<K> {
         self.carry_out(state, None);
     }
 
-    /// Does what the pool ordered, and frees the lock. Nobody wakes `own`, whose thread is the calling one.
+    /// Does what the pool ordered, and frees the lock. Nobody wakes `own`, whose thread is the calling one; it may be demoted
+    /// as soon as the lock is free, so it wakes the others before.
     fn carry_out(&self, mut state: MutexGuard<'_, HandoverState>, own: Option<&EntryCell>) {
         let HandoverState { cells, actions, totals, .. } = &mut *state;
         let mut woken = WakeList::default();
@@ -212,8 +215,12 @@ impl<K: LevelChange> Handover<K> {
                 }
             }
         }
-        drop(state);
-        woken.wake();
+        if own.is_some() {
+            woken.wake();
+        } else {
+            drop(state);
+            woken.wake();
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::cancellation::EntryCancellation;
 use crate::entry_cell::EntryCell;
-use crate::gate::EntryRefusal;
-use crate::kernel::own_number;
+use crate::entry_refusal::EntryRefusal;
+use crate::kernel::{own_cpu_time, own_number};
 use crate::settings::RequestKey;
 use crate::shared_gate::SharedGate;
 use discipline::pool::PooledRequest;
@@ -19,6 +19,8 @@ pub(crate) struct HeldPermit {
     gate: Arc<SharedGate>,
     cell: Arc<EntryCell>,
     request: PooledRequest,
+    /// The CPU time of the thread when it was admitted, nanoseconds; 0 where it is not measured.
+    cpu_before: u64,
 }
 
 /// The permits of a thread. Dropped when it ends.
@@ -64,12 +66,13 @@ impl HeldPermit {
         let cell = OWN.with(|own| own.borrow_mut().cell());
         cell.begin();
         let entry = gate.handover.enter(clock::now(), key.0, &cell);
-        let held = Self { gate: Arc::clone(gate), cell, request: entry.request };
-        if entry.needs_time {
-            gate.attend();
-        }
+        let mut held = Self { gate: Arc::clone(gate), cell, request: entry.request, cpu_before: 0 };
+        gate.attend(entry.needs_time);
         if !held.cell.is_admitted() {
             held.wait(deadline, cancellation)?;
+        }
+        if gate.measures_next() {
+            held.cpu_before = own_cpu_time();
         }
         OWN.with(|own| own.borrow_mut().held.push(held.clone()));
         Ok(Some(held))
@@ -127,9 +130,8 @@ impl HeldPermit {
     }
 
     pub(crate) fn unblock(&self) {
-        if self.gate.handover.unblock(clock::now(), self.request, &self.cell) {
-            self.gate.attend();
-        }
+        let needs_time = self.gate.handover.unblock(clock::now(), self.request, &self.cell);
+        self.gate.attend(needs_time);
         if !self.cell.is_admitted() {
             let waited = self.wait_until(None, || false);
             waited.expect("nothing ends the wait");
@@ -139,7 +141,7 @@ impl HeldPermit {
     /// Leaves the gate. When the thread is about to end, it has left it already.
     pub(crate) fn end(self) {
         self.leave();
-        let Self { cell, request, gate } = self;
+        let Self { cell, request, gate, .. } = self;
         // The thread's own list has gone if the permit lies in something that a thread drops after it.
         let _ = OWN.try_with(|own| {
             let mut own = own.borrow_mut();
@@ -149,6 +151,8 @@ impl HeldPermit {
     }
 
     fn leave(&self) {
-        self.gate.handover.leave(clock::now(), self.request, &self.cell);
+        if self.gate.handover.leave(clock::now(), self.request, &self.cell) && self.cpu_before > 0 {
+            self.gate.add_service_time(own_cpu_time().saturating_sub(self.cpu_before));
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 /// Interleavings of one test.
 const INTERLEAVINGS: usize = 400;
-/// The most that a checker's scheduler does in one of them.
+/// Threads with requests.
 const THREADS: u32 = 4;
 
 /// A kernel that notes who is demoted. Some threads cannot be demoted.
@@ -99,8 +99,8 @@ impl Played {
             }
             self.work(checks);
         }
-        self.handover.leave(self.now(), entry.request, &cell);
-        self.handover.leave(self.now(), entry.request, &cell);
+        assert!(self.handover.leave(self.now(), entry.request, &cell));
+        assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
         assert!(!self.handover.kernel().demoted.lock().unwrap().contains(&number), "who left is ordinary");
     }
 

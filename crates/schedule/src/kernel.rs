@@ -8,6 +8,7 @@ use crate::entry_cell::{EntryCell, LevelChange};
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
 use rustix::process::{Resource, geteuid, getrlimit};
 use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -70,6 +71,12 @@ fn demote_and_promote() -> PromotionProof {
 /// The kernel's number of the calling thread.
 pub(crate) fn own_number() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The CPU time that the calling thread has had, in nanoseconds, at least 1.
+pub(crate) fn own_cpu_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs().max(1)
 }
 
 /// How an ordinary thread is scheduled while it is demoted; `None` for others, which are left alone.

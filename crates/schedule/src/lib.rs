@@ -20,6 +20,7 @@
 
 mod cancellation;
 mod entry_cell;
+mod entry_refusal;
 mod gate;
 mod handover;
 mod held;
@@ -27,6 +28,7 @@ mod held;
 mod interleavings;
 mod kernel;
 mod report;
+mod service_variation;
 mod settings;
 mod shared_gate;
 mod sync;
@@ -34,6 +36,8 @@ mod watch;
 
 pub use cancellation::EntryCancellation;
 pub use discipline::serve::PoolOrder;
-pub use gate::{EntryRefusal, Gate, Permit};
+pub use entry_refusal::EntryRefusal;
+pub use gate::{Gate, Permit};
 pub use report::{AdmissionReport, GateStatistics};
+pub use service_variation::{ServiceVariation, automatic_limit};
 pub use settings::{ConcurrencyLimit, GatePreemption, GateSettings, RequestKey};

@@ -3,15 +3,19 @@
 use crate::handover::Handover;
 use crate::kernel::{KernelLevels, promotion_proof};
 use crate::report::{AdmissionReport, GateStatistics};
+use crate::service_variation::AutomaticLimit;
 use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings};
 use crate::watch::{Watch, look_every};
 use discipline::pool::{Displacement, PoolRules};
 use machine::clock;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
+
+/// 2⁶⁴ ÷ the golden ratio: multiples of it are spread evenly, without a short period.
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A gate without its handles.
 #[derive(Debug)]
@@ -21,6 +25,11 @@ pub(crate) struct SharedGate {
     /// Why nobody is demoted; `None` when somebody may be.
     only_admits: Option<String>,
     watch: Watch,
+    /// Whether the limit is chosen by measurement; `automatic` is looked at only then.
+    measures: AtomicBool,
+    automatic: Mutex<AutomaticLimit>,
+    /// Requests that could have been measured.
+    measurable: AtomicU64,
     has_stopped_demoting: AtomicBool,
 }
 
@@ -43,6 +52,9 @@ impl SharedGate {
             settings,
             only_admits,
             watch: Watch::default(),
+            measures: AtomicBool::new(settings.limit == ConcurrencyLimit::Auto),
+            automatic: Mutex::new(AutomaticLimit::new(settings.workers)),
+            measurable: AtomicU64::new(0),
             has_stopped_demoting: AtomicBool::new(false),
         }
     }
@@ -74,21 +86,55 @@ impl SharedGate {
             demotions: totals.demotions,
             promotions: totals.promotions,
             refused_changes: totals.refused_changes,
-            service_variation: None,
+            service_variation: if self.measures() { self.automatic().variation.c2() } else { None },
         }
     }
 
     pub(crate) fn set_limit(self: &Arc<Self>, limit: ConcurrencyLimit) {
+        let mut automatic = self.automatic();
+        *automatic = AutomaticLimit::new(self.settings.workers);
+        self.measures.store(limit == ConcurrencyLimit::Auto, Ordering::Relaxed);
         self.handover.set_limit(clock::now(), first_limit(limit));
-        self.attend();
+        drop(automatic);
+        self.attend(true);
     }
 
-    /// Makes sure that time passes, because somebody may wait, and that nobody is demoted who could not be promoted.
-    pub(crate) fn attend(self: &Arc<Self>) {
+    /// Whether the CPU time of requests is measured.
+    pub(crate) fn measures(&self) -> bool {
+        self.measures.load(Ordering::Relaxed)
+    }
+
+    /// Whether the CPU time of the next request is measured: after the first 1000 of one in eight, at scattered positions,
+    /// because it takes two system calls.
+    pub(crate) fn measures_next(&self) -> bool {
+        if !self.measures() {
+            return false;
+        }
+        let position = self.measurable.fetch_add(1, Ordering::Relaxed);
+        position < 1000 || position.wrapping_mul(SCATTER) >> 61 == 0
+    }
+
+    /// Notes the CPU time of a request that is about to leave, in nanoseconds, and changes the limit if that follows.
+    pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
+        let mut automatic = self.automatic();
+        let changed = automatic.add(time_ns as f64 / 1e9).filter(|_| self.measures());
+        if let Some(limit) = changed {
+            self.handover.set_limit(clock::now(), limit);
+            drop(automatic);
+            self.attend(true);
+        }
+    }
+
+    fn automatic(&self) -> MutexGuard<'_, AutomaticLimit> {
+        self.automatic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that nobody is demoted who could not be promoted, and that time passes where somebody may wait.
+    pub(crate) fn attend(self: &Arc<Self>, needs_time: bool) {
         if self.handover.kernel().has_failed() && !self.has_stopped_demoting.swap(true, Ordering::Relaxed) {
             self.handover.forbid_displacement(clock::now());
         }
-        if let Some(patience) = self.settings.patience {
+        if let Some(patience) = self.settings.patience.filter(|_| needs_time) {
             let gate = Arc::downgrade(self);
             self.watch.attend(move || let_time_pass(&gate, patience));
         }

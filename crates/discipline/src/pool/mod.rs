@@ -34,6 +34,7 @@
 //!
 //! A transition costs O(log n) comparisons.
 
+mod place;
 mod slot_heap;
 mod slots;
 
@@ -42,7 +43,10 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use place::{PoolCounts, PoolPlace};
+
 use crate::serve::PoolOrder;
+use place::PLACES;
 use slot_heap::SlotHeap;
 use slots::{PoolKey, PoolSlots, SlotList};
 use std::cmp::Reverse;
@@ -90,38 +94,6 @@ pub enum PoolAction {
     Demote(PooledRequest),
     /// Its thread runs as before.
     Promote(PooledRequest),
-}
-
-/// Where a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolPlace {
-    /// It may not run yet, or not yet again.
-    Waiting,
-    /// It runs and counts towards the limit.
-    Serving,
-    /// It was displaced by an older one.
-    Demoted,
-    /// It waits for something other than a CPU.
-    Blocked,
-    /// It runs and does not count any more.
-    Overdue,
-}
-
-const PLACES: usize = 5;
-
-/// How many requests are where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PoolCounts {
-    /// Those that may not run yet, or not yet again.
-    pub waiting: usize,
-    /// Those that run and count towards the limit.
-    pub serving: usize,
-    /// Those that were displaced by older ones.
-    pub demoted: usize,
-    /// Those that wait for something other than a CPU.
-    pub blocked: usize,
-    /// Those that run and do not count any more.
-    pub overdue: usize,
 }
 
 /// The requests of a service, and which of them may run.

@@ -1,6 +1,6 @@
 //! The requests of a pool in numbered slots, and lists of them in the order in which something happened to them.
 
-use super::PoolPlace;
+use super::place::PoolPlace;
 
 /// The key of a request: smaller first. Its time or position, then its position among arrivals, which nobody shares.
 pub(super) type PoolKey = (u64, u64);

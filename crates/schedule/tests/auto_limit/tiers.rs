@@ -7,6 +7,8 @@ use rand::rngs::StdRng;
 use sim::engine::{
     MeasurementWindow, NetworkStation, QueueingNetwork, RequestDraft, RequestEntry, SimulationEngine,
 };
+use std::num::NonZeroU32;
+use tailwright_schedule::{ServiceVariation, automatic_limit};
 use units::{Nanos, Percentile, Seconds};
 
 /// The mean service time at a tier, seconds.
@@ -25,15 +27,28 @@ pub(crate) fn laws() -> Vec<(&'static str, TimeDistribution)> {
     let points = |points: &[(f64, f64)]| {
         DistributionFamily::Points(points.iter().map(|(share, time)| (*share, Seconds(*time))).collect())
     };
-    [
+    named([
         ("exponential", DistributionFamily::Exponential { mean: MEAN }),
         ("bimodal", points(&[(0.9, 0.005), (0.1, 0.055)])),
         ("trimodal", points(&[(13.0 / 14.0, 0.005), (1.0 / 28.0, 0.05), (1.0 / 28.0, 0.1)])),
         ("log-normal", DistributionFamily::LogNormal { mean: MEAN, c2: 100.0 }),
-    ]
-    .into_iter()
-    .map(|(name, family)| (name, TimeDistribution::new(family).expect("parameters within their ranges")))
-    .collect()
+    ])
+}
+
+fn named<const N: usize>(
+    families: [(&'static str, DistributionFamily); N],
+) -> Vec<(&'static str, TimeDistribution)> {
+    let law = |family| TimeDistribution::new(family).expect("parameters within their ranges");
+    families.into_iter().map(|(name, family)| (name, law(family))).collect()
+}
+
+/// The limit that a gate chooses after it measured this many requests.
+pub(crate) fn chosen_limit(law: &TimeDistribution, workers: u32, seed: u64, measured: u64) -> Option<u32> {
+    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
+    let mut variation = ServiceVariation::default();
+    (0..measured).for_each(|_| variation.add(sampler.draw(&mut random).as_secs()));
+    let workers = NonZeroU32::new(workers).expect("at least 1");
+    automatic_limit(variation.c2()?, workers).map(NonZeroU32::get)
 }
 
 /// A system of two tiers.

@@ -1,0 +1,23 @@
+//! Why a request that waited was not admitted.
+
+use std::fmt;
+
+/// Why a request was not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryRefusal {
+    /// It was not among the oldest within the time that it was given.
+    TimedOut,
+    /// It was cancelled while it waited.
+    Cancelled,
+}
+
+impl fmt::Display for EntryRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the request was not admitted within the time given",
+            Self::Cancelled => "the request was cancelled while it waited to be admitted",
+        })
+    }
+}
+
+impl std::error::Error for EntryRefusal {}

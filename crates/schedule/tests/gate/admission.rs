@@ -1,0 +1,237 @@
+//! Who is admitted when: order, limits, timeouts, cancellations, blocks, panics, threads that end, holders that do not.
+
+use super::{LONG, assert_empty, fixed, settings};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use tailwright_schedule::{
+    ConcurrencyLimit, EntryCancellation, EntryRefusal, Gate, GatePreemption, GateSettings, RequestKey,
+};
+
+fn admission_only(limit: u32) -> Gate {
+    Gate::new(settings(limit, GatePreemption::Never))
+}
+
+/// Waits until so many wait.
+fn until_waiting(gate: &Gate, count: usize) {
+    testkit::wait_until(LONG, "requests that wait", || gate.statistics().waiting == count);
+}
+
+#[test]
+fn the_oldest_of_those_waiting_goes_first() {
+    let (gate, order) = (admission_only(1), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        let held = gate.enter(RequestKey(0));
+        for (count, key) in [50, 10, 40, 10, 20].into_iter().enumerate() {
+            let (gate, order) = (&gate, &order);
+            scope.spawn(move || {
+                let _permit = gate.enter(RequestKey(key));
+                order.lock().unwrap().push(key);
+            });
+            until_waiting(gate, count + 1);
+        }
+        drop(held);
+    });
+    assert_eq!(*order.lock().unwrap(), [10, 10, 20, 40, 50]);
+    assert_empty(&gate);
+}
+
+#[test]
+fn without_a_limit_all_run_at_once() {
+    let settings = GateSettings { limit: ConcurrencyLimit::Unlimited, ..settings(1, GatePreemption::Never) };
+    let (gate, barrier) = (Gate::new(settings), std::sync::Barrier::new(8));
+    thread::scope(|scope| {
+        for key in 0..8 {
+            let (gate, barrier) = (&gate, &barrier);
+            scope.spawn(move || {
+                let _permit = gate.enter(RequestKey(key));
+                barrier.wait();
+            });
+        }
+    });
+    assert_empty(&gate);
+}
+
+#[test]
+fn waiting_ends_by_time_and_by_cancellation() {
+    let gate = admission_only(1);
+    let cancellation = EntryCancellation::new();
+    thread::scope(|scope| {
+        let held = gate.enter(RequestKey(9));
+        let timed = scope.spawn(|| gate.enter_within(RequestKey(1), Duration::from_millis(1)).map(drop));
+        assert_eq!(timed.join().unwrap(), Err(EntryRefusal::TimedOut));
+        let cancelled =
+            scope.spawn(|| gate.enter_unless(RequestKey(1), Some(LONG), Some(&cancellation)).map(drop));
+        until_waiting(&gate, 1);
+        cancellation.cancel();
+        assert_eq!(cancelled.join().unwrap(), Err(EntryRefusal::Cancelled));
+        let late = scope.spawn(|| gate.enter_unless(RequestKey(1), None, Some(&cancellation)).map(drop));
+        assert_eq!(late.join().unwrap(), Err(EntryRefusal::Cancelled), "cancelled for good");
+        drop(held);
+    });
+    assert_eq!(gate.statistics().given_up, 3);
+    assert_empty(&gate);
+}
+
+#[test]
+fn while_one_blocks_another_runs() {
+    let gate = admission_only(1);
+    let permit = gate.enter(RequestKey(1));
+    let inside = permit.while_blocked(|| {
+        thread::scope(|scope| scope.spawn(|| drop(gate.enter(RequestKey(2)))).join().is_ok())
+    });
+    assert!(inside);
+    assert_eq!(gate.statistics().serving, 1);
+    drop(permit);
+    assert_empty(&gate);
+}
+
+#[test]
+fn a_thread_that_is_inside_does_not_wait_for_itself() {
+    let gate = admission_only(1);
+    let outer = gate.enter(RequestKey(1));
+    drop(gate.enter(RequestKey(2)));
+    assert_eq!(gate.statistics().serving, 1, "the inner permit does nothing");
+    drop(outer);
+    assert_empty(&gate);
+}
+
+#[test]
+fn panics_and_ends_of_threads_give_permits_back() {
+    let gate = admission_only(1);
+    thread::scope(|scope| {
+        let panics = || {
+            let permit = gate.enter(RequestKey(1));
+            permit.while_blocked(|| panic!("a request that fails while it is blocked"));
+        };
+        scope.spawn(move || assert!(catch_unwind(AssertUnwindSafe(panics)).is_err()));
+        scope.spawn(|| std::mem::forget(gate.enter(RequestKey(2))));
+        scope.spawn(|| {
+            let permit = gate.enter(RequestKey(3));
+            permit.block_begin();
+            std::mem::forget(permit);
+        });
+    });
+    testkit::wait_until(LONG, "all that have left", || gate.statistics().left == 3);
+    drop(gate.enter_within(RequestKey(4), LONG).expect("the place is free"));
+    assert_empty(&gate);
+}
+
+#[test]
+fn a_larger_limit_admits_those_waiting() {
+    let gate = admission_only(1);
+    thread::scope(|scope| {
+        let held = gate.enter(RequestKey(0));
+        let (done, is_done) = mpsc::channel();
+        for key in 1..4 {
+            let (gate, done) = (&gate, done.clone());
+            scope.spawn(move || {
+                drop(gate.enter(RequestKey(key)));
+                done.send(key).unwrap();
+            });
+        }
+        until_waiting(&gate, 3);
+        gate.set_limit(fixed(2));
+        for _ in 0..3 {
+            is_done.recv_timeout(LONG).expect("the others go through the second place");
+        }
+        drop(held);
+    });
+    assert_empty(&gate);
+}
+
+/// c requests that never end: each of those waiting goes on after at most ⌈k/c⌉ patiences.
+#[test]
+fn requests_that_do_not_end_keep_nobody_waiting_for_ever() {
+    let patience = Some(Duration::from_millis(30));
+    let gate = Gate::new(GateSettings { patience, ..settings(2, GatePreemption::Never) });
+    let (end, ends) = mpsc::channel::<()>();
+    let ends = Mutex::new(ends);
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let _permit = gate.enter(RequestKey(1));
+                let _ended = ends.lock().unwrap().recv();
+            });
+        }
+        testkit::wait_until(LONG, "all to be admitted", || {
+            let now = gate.statistics();
+            now.entered == 6 && now.waiting == 0
+        });
+        assert!(gate.statistics().overdue >= 4, "{:?}", gate.statistics());
+        drop(end);
+    });
+    assert_empty(&gate);
+}
+
+/// All that can happen to requests at once, for as many threads as services have.
+#[test]
+fn nothing_is_leaked() {
+    let patience = Some(Duration::from_millis(5));
+    let gate = Gate::new(GateSettings { patience, ..settings(2, GatePreemption::WhereProven) });
+    thread::scope(|scope| {
+        for number in 0..16u64 {
+            let gate = &gate;
+            scope.spawn(move || {
+                for round in 0..40u64 {
+                    one_request(gate, number, round);
+                }
+                assert_ne!(super::policy(super::own_number()), machine::scheduling::SchedulingPolicy::Idle);
+            });
+        }
+        for limit in [1, 3, 2] {
+            gate.set_limit(fixed(limit));
+            thread::yield_now();
+        }
+    });
+    assert_eq!(gate.statistics().entered, 16 * 40);
+    assert_empty(&gate);
+}
+
+fn one_request(gate: &Gate, number: u64, round: u64) {
+    let key = RequestKey(round * 10 + number * 7 % 13);
+    let entered = match (number + round) % 4 {
+        0 => gate.enter_within(key, Duration::from_micros(200 * round)),
+        _ => Ok(gate.enter(key)),
+    };
+    let Ok(permit) = entered else { return };
+    match (number * 3 + round) % 5 {
+        0 => permit.while_blocked(thread::yield_now),
+        1 => {
+            let failed = catch_unwind(AssertUnwindSafe(|| {
+                let _permit = permit;
+                std::panic::resume_unwind(Box::new("a request that fails"));
+            }));
+            assert!(failed.is_err());
+        }
+        2 => (0..2000u64).for_each(|step| {
+            std::hint::black_box(step);
+        }),
+        _ => {}
+    }
+}
+
+/// The limit follows what is measured: requests of equal work get one, and a change by hand holds.
+#[test]
+fn the_limit_is_chosen_by_measurement() {
+    let workers = std::num::NonZeroU32::new(3).unwrap();
+    let settings =
+        GateSettings { limit: ConcurrencyLimit::Auto, workers, ..settings(1, GatePreemption::Never) };
+    let gate = Gate::new(settings);
+    let work = |steps: u64| {
+        let _permit = gate.enter(RequestKey(1));
+        std::hint::black_box((0..steps).fold(0u64, |sum, step| sum ^ step.wrapping_mul(sum | 1)));
+    };
+    (0..200).for_each(|_| work(1));
+    assert_eq!((gate.statistics().limit, gate.statistics().service_variation), (None, None));
+    // One of a hundred takes a thousand times as long: however noisy the machine, that is a heavy tail.
+    (0..2500).for_each(|count| work(if count % 100 == 0 { 2_000_000 } else { 2000 }));
+    assert_eq!(gate.statistics().limit, None);
+    assert!(gate.statistics().service_variation.is_some_and(|c2| c2 > 10.0), "{:?}", gate.statistics());
+    gate.set_limit(fixed(1));
+    (0..300).for_each(|_| work(1));
+    assert_eq!(gate.statistics().limit, std::num::NonZeroU32::new(1));
+    assert_empty(&gate);
+}
