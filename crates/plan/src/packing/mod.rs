@@ -25,6 +25,7 @@ mod alone;
 mod control;
 mod fill;
 mod judged;
+mod lanes;
 mod problem;
 mod questions;
 mod search;
@@ -38,20 +39,25 @@ use alone::refused_alone;
 use questions::PackingQuestions;
 use search::PackingSearch;
 
-/// Places as many of the applicants as fit, on few servers.
+/// Places as many of the applicants as fit, on few servers. The procedures answer alike: as many threads at most ask them, each
+/// one of its own, and the answer does not depend on their number.
 ///
 /// # Panics
-/// When there is not one load per applicant.
-pub fn pack<P: AdmissionProcedure + Clone>(
-    procedure: &P,
+/// When there is no procedure, or not one load per applicant.
+pub fn pack<P>(
+    procedures: &[P],
     problem: &PackingProblem<'_, P::Sketch>,
     effort: SearchEffort,
     control: &PackingControl<'_>,
-) -> Packing {
+) -> Packing
+where
+    P: AdmissionProcedure<Sketch: Send + Sync> + Sync,
+{
     assert_eq!(problem.applicants.len(), problem.loads.len(), "one load per applicant");
+    let procedure = procedures.first().expect("there is a procedure");
     let (candidates, mut refused) = refused_alone(procedure, problem, control);
     let questions = PackingQuestions { procedure, problem, control, asked: 0 };
-    let mut search = PackingSearch::new(questions, candidates);
+    let mut search = PackingSearch::new(questions, procedures, candidates);
     let lower_bound = search.lower_bound();
     let (servers, without_place) = search.run(lower_bound, effort);
     refused.extend(without_place);
