@@ -10,8 +10,9 @@
 //! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. Who misses the SLO alone on a
 //! server is refused and does not take part (`alone.rs`). The others fill one server after the other, many by one question
 //! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. More than 300 workloads fill
-//! servers in parts, on several threads (`lanes.rs`). Up to 300 workloads are also spread evenly, the largest load first (LPT, Graham 1969), over a number of servers that is searched up to that of
-//! the first answer, because an even spread leaves everybody slack: up in growing steps until one fits, down by bisection.
+//! servers in parts, on several threads (`lanes.rs`). Up to 300 workloads are also spread evenly, the largest load first
+//! (LPT, Graham 1969), over a number of servers that is searched up to that of the first answer, because an even spread
+//! leaves everybody slack: up in growing steps until one fits, down by bisection.
 //! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
 //! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
 //! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
