@@ -2,7 +2,8 @@
 //!
 //! Jobs start in their order and results come back in it, whatever the threads did in between: an answer that is
 //! computed in parallel does not depend on how many CPUs there are. There are as many threads as CPUs that this process
-//! may use, and never more than jobs; the calling thread is one of them. Threads that must run at the same time, such
+//! may use, and never more than jobs; the calling thread is one of them. Jobs may have jobs of their own: these find the CPUs that
+//! are idle, and run on the thread of their caller where there is none. Threads that must run at the same time, such
 //! as the clients of a load generator, are not jobs and have no place here.
 
 use std::convert::Infallible;
@@ -39,13 +40,33 @@ pub fn try_map<J: Sync, T: Send, E: Send>(
     fan_out(jobs.len(), || (), |(), index| run(&jobs[index]), job_done)
 }
 
+/// How many threads of this process run jobs beside their callers.
+static OCCUPIED: AtomicUsize = AtomicUsize::new(0);
+
+/// A CPU on which a thread runs jobs, until it is dropped.
+struct OccupiedCpu(());
+
+impl OccupiedCpu {
+    /// A CPU beside that of the caller; `None` when all are occupied.
+    fn find() -> Option<Self> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let more = |occupied: usize| (occupied + 1 < cpus).then_some(occupied + 1);
+        OCCUPIED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for OccupiedCpu {
+    fn drop(&mut self) {
+        OCCUPIED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 fn fan_out<S, T: Send, E: Send>(
     count: usize,
     make_scratch: impl Fn() -> S + Sync,
     run: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
     job_done: impl Fn() + Sync,
 ) -> Result<Vec<T>, E> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     let next = AtomicUsize::new(0);
     let work = || {
         let mut scratch = make_scratch();
@@ -64,7 +85,14 @@ fn fan_out<S, T: Send, E: Send>(
         }
     };
     let mut results = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut others = Vec::new();
+        while others.len() + 1 < count {
+            let Some(cpu) = OccupiedCpu::find() else { break };
+            others.push(scope.spawn(|| {
+                let _cpu = cpu;
+                work()
+            }));
+        }
         let mut results = work();
         for thread in others {
             results.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -97,6 +125,22 @@ mod tests {
         let threads = makings.load(Ordering::Relaxed);
         assert!(threads <= std::thread::available_parallelism().map_or(1, usize::from));
         assert!(runs.iter().all(|scratch| *scratch < threads));
+    }
+
+    #[test]
+    fn jobs_of_jobs_run_on_no_more_threads_than_there_are_cpus() {
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let leaf = |number: &usize| {
+            most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            std::thread::yield_now();
+            running.fetch_sub(1, Ordering::Relaxed);
+            number + 1
+        };
+        let numbers: Vec<usize> = (0..50).collect();
+        let sums = map(&numbers, |_| map(&numbers, leaf).into_iter().sum::<usize>());
+        assert_eq!(sums, vec![50 * 51 / 2; 50]);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(most.into_inner() <= cpus);
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub trait LatencyModel: Sync {
         Some(self.all_within(members, limits))
     }
 
+    /// Forgets what it remembers of earlier questions, on which the answers of [`Self::likely_within`] may depend.
+    fn forget(&self) {}
+
     /// The members whose bounds exceed their limits, by their position, with these bounds, both in seconds. A member without
     /// a bound has an infinite one.
     ///

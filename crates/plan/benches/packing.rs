@@ -45,7 +45,7 @@ fn main() {
         let begin = Instant::now();
         let remembering = model.remembering();
         let packing = pack(
-            &ByModel::by_slo(&remembering),
+            &[ByModel::by_slo(&remembering)],
             &problem,
             SearchEffort::FirstFound,
             &PackingControl::UNWATCHED,

@@ -4,7 +4,7 @@ mod support;
 
 use model::UndefinedLatency;
 use proptest::prelude::*;
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Load, applicants, by_stage};
 use tailwright_plan::SearchEffort;
 use tailwright_plan::admission::{
@@ -46,7 +46,7 @@ fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packin
     packed_by(&Load, loads, servers, control)
 }
 
-fn packed_by<P: AdmissionProcedure<Sketch = f64> + Clone>(
+fn packed_by<P: AdmissionProcedure<Sketch = f64> + Sync>(
     procedure: &P,
     loads: &[f64],
     servers: usize,
@@ -57,7 +57,7 @@ fn packed_by<P: AdmissionProcedure<Sketch = f64> + Clone>(
         IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let loads = by_stage(loads);
     let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
-    pack(procedure, &problem, SearchEffort::FirstFound, control)
+    pack(std::slice::from_ref(procedure), &problem, SearchEffort::FirstFound, control)
 }
 
 fn load_of(members: &[usize], loads: &[f64]) -> f64 {
@@ -73,8 +73,8 @@ proptest! {
         judged in any::<bool>(),
         blamed in 1usize..9,
     ) {
-        let asked = Cell::new(0usize);
-        let interrupted = || asked.replace(asked.get() + 1) >= after;
+        let asked = AtomicUsize::new(0);
+        let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= after;
         let is_kept = |members: &[usize]| members.len() <= if members[0].is_multiple_of(5) { 2 } else { 7 };
         let missing = |members: &[usize]| members.iter().copied().filter(|member: &usize| member.is_multiple_of(blamed)).collect();
         let judgement = judged.then_some(SecondJudgement { confirms: &is_kept, missing: &missing });
@@ -131,8 +131,8 @@ proptest! {
 fn packed_and_judged(
     loads: &[f64],
     servers: usize,
-    confirms: &dyn Fn(&[usize]) -> bool,
-    missing: &dyn Fn(&[usize]) -> Vec<usize>,
+    confirms: &(dyn Fn(&[usize]) -> bool + Sync),
+    missing: &(dyn Fn(&[usize]) -> Vec<usize> + Sync),
 ) -> Packing {
     let judgement = Some(SecondJudgement { confirms, missing });
     packed(loads, servers, &PackingControl { judgement, ..PackingControl::UNWATCHED })
@@ -157,9 +157,11 @@ fn whoever_was_dropped_is_offered_to_the_other_servers() {
 #[test]
 fn whoever_fails_the_judgement_alone_costs_nobody_else_the_place() {
     let is_kept = |members: &[usize]| !members.contains(&0);
-    for missing in
-        [&(|_: &[usize]| Vec::new()) as &dyn Fn(&[usize]) -> Vec<usize>, &|_| vec![0], &<[usize]>::to_vec]
-    {
+    for missing in [
+        &(|_: &[usize]| Vec::new()) as &(dyn Fn(&[usize]) -> Vec<usize> + Sync),
+        &|_| vec![0],
+        &<[usize]>::to_vec,
+    ] {
         let packing = packed_and_judged(&[0.3; 7], 10, &is_kept, missing);
         let refused: Vec<usize> = packing.refused.iter().map(|(applicant, _)| *applicant).collect();
         assert_eq!((refused, packing.servers.concat().len()), (vec![0], 6), "{:?}", packing.servers);
@@ -183,4 +185,100 @@ fn more_than_a_few_hundred_are_refused_in_short() {
     let packing = packed(&[0.4; 400], 10, &PackingControl::UNWATCHED);
     assert_eq!((packing.servers.len(), packing.refused.len()), (10, 380));
     assert!(packing.refused.iter().all(|(_, why)| why.to_string() == "none of 10 servers has room"));
+}
+
+/// The same procedure with a quick look that sees the more of the load the more it was asked since it forgot.
+#[derive(Default)]
+struct RememberedLoad(AtomicUsize);
+
+impl AdmissionProcedure for RememberedLoad {
+    type Sketch = f64;
+
+    fn name(&self) -> &'static str {
+        Load.name()
+    }
+
+    fn priorities(&self, server: &SharedServer<'_, f64>) -> Vec<Priority> {
+        Load.priorities(server)
+    }
+
+    fn latencies(
+        &self,
+        server: &SharedServer<'_, f64>,
+        priorities: &[Priority],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
+        Load.latencies(server, priorities)
+    }
+
+    fn likely_fits(&self, server: &SharedServer<'_, f64>, _: &[Priority]) -> Option<bool> {
+        let share = [0.2, 0.5, 0.9, 1.0][self.0.fetch_add(1, Ordering::Relaxed).min(39) / 10];
+        let seen: f64 = server.members.iter().map(|member| share * *member.sketch).sum();
+        let keeps_all = (0..server.members.len()).all(|member| server.keeps(member, seen));
+        (!keeps_all).then_some(false)
+    }
+
+    fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_answer_is_the_same_whatever_the_number_of_threads() {
+    let loads: Vec<f64> = (0..1100).map(|number| 0.02 + f64::from(number * 7 % 31) * 0.015).collect();
+    let is_kept = |members: &[usize]| !members.iter().any(|member| member % 97 == 0) || members.len() <= 4;
+    let missing = |members: &[usize]| members.iter().copied().filter(|member| member % 97 == 0).collect();
+    let judgement = Some(SecondJudgement { confirms: &is_kept, missing: &missing });
+    let applicants = applicants(&loads, &[1.0]);
+    let loads = by_stage(&loads);
+    for count in [1, 30, 200, 2000] {
+        let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+        let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
+        let control = PackingControl { judgement, ..PackingControl::UNWATCHED };
+        let packed_by = |threads: usize| {
+            let procedures: Vec<RememberedLoad> = (0..threads).map(|_| RememberedLoad::default()).collect();
+            let packing = pack(&procedures, &problem, SearchEffort::FirstFound, &control);
+            format!("{:?} {:?} {}", packing.servers, packing.refused, packing.asked)
+        };
+        let by_one = packed_by(1);
+        for threads in [2, 2, 3, 8] {
+            assert_eq!(packed_by(threads), by_one, "{threads} threads, {count} servers");
+        }
+    }
+}
+
+/// Who has a place when a search is interrupted so many questions after everybody was asked about alone.
+fn placed_after<P: AdmissionProcedure<Sketch = f64> + Sync>(
+    procedure: &P,
+    loads: &[f64],
+    questions: usize,
+    judgement: Option<SecondJudgement<'_>>,
+) -> Packing {
+    let asked = AtomicUsize::new(0);
+    let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= loads.len() + questions;
+    packed_by(
+        procedure,
+        loads,
+        loads.len(),
+        &PackingControl { interrupted: &interrupted, watch: &|_| (), judgement },
+    )
+}
+
+#[test]
+fn an_interrupted_search_gives_the_server_that_is_being_filled() {
+    let first_fails = |members: &[usize]| !members.contains(&0);
+    let missing = |_: &[usize]| vec![0];
+    let judgement = SecondJudgement { confirms: &first_fails, missing: &missing };
+    // Almost nobody fits beside the first ones, so that the first server is not closed for many questions.
+    let loads: Vec<f64> = [0.1; 9].into_iter().chain([0.3; 191]).collect();
+    for questions in 4..150 {
+        for packing in [
+            placed_after(&Load, &loads, questions, None),
+            placed_after(&GlancedLoad, &loads, questions, None),
+        ] {
+            assert!(packing.interrupted && packing.servers.len() == 1, "{questions}: {:?}", packing.servers);
+            assert!(packing.servers[0].len() >= 2 && load_of(&packing.servers[0], &loads) <= 1.0);
+        }
+        let judged = placed_after(&Load, &loads, questions, Some(judgement));
+        assert!(judged.servers.len() == 1 && first_fails(&judged.servers[0]), "{:?}", judged.servers);
+    }
 }

@@ -23,7 +23,7 @@ fn packed_with(
     let servers =
         IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };
-    pack(&Load, &problem, effort, &PackingControl::UNWATCHED)
+    pack(&[Load], &problem, effort, &PackingControl::UNWATCHED)
 }
 
 /// The least number of servers of capacity 1, by trying everything.

@@ -21,7 +21,7 @@ use model::{
     UndefinedLatency,
 };
 use sim::{Alignment, LatencyTarget, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use units::{Nanos, Percentile};
 
 /// The replaying model: traces at random shifts.
@@ -127,8 +127,7 @@ impl Replayed {
     /// A model that answers as this one, and remembers of one question what the next one needs: for whoever asks
     /// [`all_within`](LatencyModel::all_within) about many servers that differ by few members.
     pub fn remembering(self) -> RememberedReplays {
-        let search = sim::TargetSearch::new(self.random_alignments(), self.spare());
-        RememberedReplays { model: self, search: Mutex::new(search) }
+        RememberedReplays { model: self, searches: Mutex::default() }
     }
 
     /// How many alignments may exceed the bound.
@@ -187,11 +186,12 @@ impl LatencyModel for Replayed {
     }
 }
 
-/// A [`Replayed`] model that remembers the server it was asked about last. It answers one question at a time.
+/// A [`Replayed`] model that remembers the servers it was asked about last: as many as it was asked about at once.
 #[derive(Debug)]
 pub struct RememberedReplays {
     model: Replayed,
-    search: Mutex<sim::TargetSearch>,
+    /// The searches that nobody uses at the moment.
+    searches: Mutex<Vec<sim::TargetSearch>>,
 }
 
 impl RememberedReplays {
@@ -204,12 +204,21 @@ impl RememberedReplays {
     ) -> Result<T, bool> {
         match targeted_system(members, limits) {
             Ok(Some((system, targets))) => {
-                let mut search = self.search.lock().expect("no thread panics while it holds the lock");
-                Ok(question(&mut search, &system, &targets))
+                let known = self.searches().pop();
+                let mut search = known.unwrap_or_else(|| {
+                    sim::TargetSearch::new(self.model.random_alignments(), self.model.spare())
+                });
+                let answer = question(&mut search, &system, &targets);
+                self.searches().push(search);
+                Ok(answer)
             }
             Ok(None) => Err(true),
             Err(_) => Err(false),
         }
+    }
+
+    fn searches(&self) -> MutexGuard<'_, Vec<sim::TargetSearch>> {
+        self.searches.lock().expect("no thread panics while it holds the lock")
     }
 }
 
@@ -230,6 +239,10 @@ impl LatencyModel for RememberedReplays {
 
     fn likely_within(&self, members: Members<'_, '_>, limits: &[f64]) -> Option<bool> {
         self.ask(members, limits, sim::TargetSearch::likely_keeps_targets).unwrap_or_else(Some)
+    }
+
+    fn forget(&self) {
+        self.searches().clear();
     }
 
     fn bounds_above(&self, members: Members<'_, '_>, limits: &[f64]) -> Vec<(usize, f64)> {

@@ -11,22 +11,20 @@
 //! `-- --seed N`, `-- --percentile P`, `-- --link` links alone, `-- --table FILE` with `--traces FOLDER` other workloads than the
 //! published ones, `--window SECONDS` the length of the windows, `-- --coverages 80,95`.
 
+mod support;
+
 use model::{LatencyModel, PerStage, Slo};
 use predict::Replayed;
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use support::{SERVER_SLOS, WorkloadTable, one_of, text_after};
 use tailwright_workflow::Silent;
-use tailwright_workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
-use tailwright_workflow::prediction::{
-    CalibrationGoal, ModelName, ModelPlacement, PredictionProblem, PredictionSource, TracedWorkload, place,
-};
-use units::{Nanos, Percentile, Seconds};
+use tailwright_workflow::prediction::{CalibrationGoal, ModelName, ModelPlacement, PredictionProblem, place};
+use units::{Nanos, Percentile};
 
-/// Random SLOs of workloads on servers, and on links, seconds.
-const SERVER_SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
+/// Random SLOs of workloads on links, seconds.
 const LINK_SLOS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// Links are slow enough to fill.
 const LINK: &str = "31.25MB/s";
@@ -92,44 +90,20 @@ fn problem() -> Option<PredictionProblem> {
     let folder = testkit::shared("traces")?;
     let slos = text_after("--table").map_or_else(|| folder.join("slos.csv"), PathBuf::from);
     let network = text_after("--network").unwrap_or_else(|| if link_only { LINK } else { SERVER }.into());
-    let table = SloTableSource {
-        slos,
-        traces: Some(text_after("--traces").map_or_else(|| folder.clone(), PathBuf::from)),
-        storage: Some(folder.join("ssd-profile.json")),
-        network: network.parse().expect("a rate such as 125MB/s"),
-        servers: NonZeroUsize::new(10_000).expect("not zero"),
-        channels: None,
-        best_effort_request: None,
-    };
-    let source = PredictionSource {
-        cluster: ClusterSource::new(ClusterDescription::SloTable(table)),
-        class: None,
-        link_only,
-        groups: None,
-        preemptive: false,
-        calibration: CalibrationGoal::default(),
-    };
-    Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))
+    let traces = text_after("--traces").map_or_else(|| folder.clone(), PathBuf::from);
+    WorkloadTable { slos, traces, network, link_only }.problem()
 }
 
 /// So many workloads with random traces of the problem, and random SLOs.
 fn draw(problem: &PredictionProblem, count: usize, set: u64) -> PredictionProblem {
     let seed = number_after("--seed").unwrap_or(1) as u64;
-    let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + set);
+    let random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + set);
     let percentile = text_after("--percentile").map_or(99.9, |text| text.parse().expect("a number"));
     let percentile = Percentile::new(percentile).expect("a percentile");
     let slos = if problem.profile.is_none() { &LINK_SLOS[..] } else { &SERVER_SLOS };
-    let mut workloads = Vec::new();
-    for number in 0..count {
-        let mut workload: TracedWorkload =
-            problem.workloads[random.random_range(0..problem.workloads.len())].clone();
-        let latency = Seconds(slos[random.random_range(0..slos.len())]);
-        workload.spec.name = format!("W{number}");
-        workload.spec.slo = Slo::new(percentile, latency).expect("a positive latency");
-        workload.group = number;
-        workloads.push(workload);
-    }
-    problem.with_workloads(workloads)
+    support::draw(problem, count, random, |random| {
+        Slo::new(percentile, one_of(slos, random)).expect("a positive latency")
+    })
 }
 
 /// What became of a plan: how many of how many.
@@ -238,12 +212,6 @@ impl JudgedPlan {
             self.seconds
         );
     }
-}
-
-/// The text after a word among the program's arguments.
-fn text_after(word: &str) -> Option<String> {
-    let mut args = std::env::args().skip_while(|arg| arg != word);
-    args.nth(1)
 }
 
 /// The number after a word among the program's arguments.

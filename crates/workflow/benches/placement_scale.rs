@@ -8,26 +8,22 @@
 //! `cargo bench -p tailwright-workflow --bench placement_scale`; `-- --draws 62,125,250,1000,10000` for other numbers of workloads,
 //! `-- --model probabilistic`, `-- --seed N`, `-- --percentiles 90,99,99.9`.
 
+mod support;
+
 use model::Slo;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use rustix::time::{ClockId, clock_gettime};
-use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
+use support::{SERVER_SLOS, WorkloadTable, one_of, text_after};
 use tailwright_workflow::Silent;
-use tailwright_workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
-use tailwright_workflow::prediction::{
-    CalibrationGoal, ModelName, PredictionProblem, PredictionSource, TracedWorkload, place,
-};
-use units::{Percentile, Seconds};
-
-/// SLOs of thesis §5.4.1, "Random SLO", seconds.
-const SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
+use tailwright_workflow::prediction::{ModelName, PredictionProblem, place};
+use units::Percentile;
 
 fn main() {
     let Some(published) = published() else { return };
-    let draws: Vec<u32> = numbers_after("--draws").unwrap_or_else(|| vec![62, 125, 250]);
+    let draws: Vec<usize> = numbers_after("--draws").unwrap_or_else(|| vec![62, 125, 250]);
     let percentiles: Vec<f64> = numbers_after("--percentiles").unwrap_or_else(|| vec![99.9]);
     let seed = numbers_after("--seed").map_or(1, |numbers| numbers[0]);
     let interrupt_at = numbers_after("--interrupt-at").map(|numbers| Duration::from_secs_f64(numbers[0]));
@@ -47,7 +43,7 @@ fn main() {
         let placement = place(&problem, model, &interrupted, &Silent);
         let (wall, cpu) = (begin.elapsed(), cpu_seconds() - cpu);
         assert!(placement.is_kept(&problem), "every server that is returned keeps its SLOs");
-        let each = cpu / f64::from(count);
+        let each = cpu / count as f64;
         let answered = interrupt_at
             .map_or_else(String::new, |at| format!("{:.2} s later", wall.saturating_sub(at).as_secs_f64()));
         println!(
@@ -64,54 +60,23 @@ fn main() {
 /// The published workloads; `None`, loudly, where they are absent.
 fn published() -> Option<PredictionProblem> {
     let folder = testkit::shared("traces")?;
-    let table = SloTableSource {
-        slos: folder.join("slos.csv"),
-        traces: Some(folder.clone()),
-        storage: Some(folder.join("ssd-profile.json")),
-        network: "125MB/s".parse().expect("a rate"),
-        servers: NonZeroUsize::new(10_000).expect("not zero"),
-        channels: None,
-        best_effort_request: None,
-    };
-    let source = PredictionSource {
-        cluster: ClusterSource::new(ClusterDescription::SloTable(table)),
-        class: None,
-        link_only: false,
-        groups: None,
-        preemptive: false,
-        calibration: CalibrationGoal::default(),
-    };
-    Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))
+    let (slos, network) = (folder.join("slos.csv"), "125MB/s".into());
+    WorkloadTable { slos, traces: folder, network, link_only: false }.problem()
 }
 
 /// So many workloads with random traces of the problem, and random SLOs.
-fn draw(problem: &PredictionProblem, count: u32, percentiles: &[f64], seed: u64) -> PredictionProblem {
-    let mut random = StdRng::seed_from_u64(seed);
-    let mut workloads = Vec::new();
-    for number in 0..count {
-        let mut workload: TracedWorkload =
-            problem.workloads[random.random_range(0..problem.workloads.len())].clone();
-        let latency = Seconds(SLOS[random.random_range(0..SLOS.len())]);
+fn draw(problem: &PredictionProblem, count: usize, percentiles: &[f64], seed: u64) -> PredictionProblem {
+    support::draw(problem, count, StdRng::seed_from_u64(seed), |random| {
+        let latency = one_of(&SERVER_SLOS, random);
         let percent = percentiles[random.random_range(0..percentiles.len())];
-        let percentile = Percentile::new(percent).expect("a percentile");
-        workload.spec.name = format!("W{number}");
-        workload.spec.slo = Slo::new(percentile, latency).expect("a positive latency");
-        workload.group = workloads.len();
-        workloads.push(workload);
-    }
-    problem.with_workloads(workloads)
+        Slo::new(Percentile::new(percent).expect("a percentile"), latency).expect("a positive latency")
+    })
 }
 
 /// Processor time of this process so far, all threads together.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// The text after a word among the program's arguments.
-fn text_after(word: &str) -> Option<String> {
-    let mut args = std::env::args().skip_while(|arg| arg != word);
-    args.nth(1)
 }
 
 /// The numbers after a word among the program's arguments, separated by commas.

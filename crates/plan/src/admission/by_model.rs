@@ -64,6 +64,10 @@ impl<M: LatencyModel> AdmissionProcedure for ByModel<'_, M> {
     fn likely_fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> Option<bool> {
         self.model.likely_within(&members(server, priorities), &budgets(server))
     }
+
+    fn forget(&self) {
+        self.model.forget();
+    }
 }
 
 /// The tighter the SLO, the higher the priority, the same at every stage; equal SLOs share one. Where there would be more

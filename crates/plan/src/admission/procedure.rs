@@ -34,4 +34,6 @@ pub trait AdmissionProcedure {
     fn likely_fits(&self, server: &SharedServer<'_, Self::Sketch>, priorities: &[Priority]) -> Option<bool> {
         Some(self.fits(server, priorities))
     }
+    /// Forgets what it remembers of earlier questions, on which the answers of [`Self::likely_fits`] may depend.
+    fn forget(&self) {}
 }

@@ -2,22 +2,23 @@
 
 /// How a search is watched, ended early and judged.
 pub struct PackingControl<'a> {
-    /// Asked before every question to the procedure; a search ends at the first `true`.
-    pub interrupted: &'a dyn Fn() -> bool,
-    /// Told before every question how far the search is.
-    pub watch: &'a dyn Fn(PackingProgress),
+    /// Asked before every question to the procedure, by several threads; a search ends at the first `true`.
+    pub interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Told again and again how far the search is, by several threads.
+    pub watch: &'a (dyn Fn(PackingProgress) + Sync),
     /// A second judgement of what the procedure accepted. Every server passes it: a server that fails drops members
     /// until it does, and an even spread over servers one of which fails is not taken.
     pub judgement: Option<SecondJudgement<'a>>,
 }
 
-/// A judgement of servers by the indices of their members, in ascending order.
+/// A judgement of servers by the indices of their members, in ascending order. Several threads ask at once, and the answers
+/// depend on the members alone.
 #[derive(Clone, Copy)]
 pub struct SecondJudgement<'a> {
     /// Whether these share a server rightly.
-    pub confirms: &'a dyn Fn(&[usize]) -> bool,
+    pub confirms: &'a (dyn Fn(&[usize]) -> bool + Sync),
     /// Who misses the SLO on a server that is not confirmed, by the largest factor first; may be unknown, and empty.
-    pub missing: &'a dyn Fn(&[usize]) -> Vec<usize>,
+    pub missing: &'a (dyn Fn(&[usize]) -> Vec<usize> + Sync),
 }
 
 impl PackingControl<'_> {

@@ -13,7 +13,7 @@
 //! been through, the dropped ones are offered to the servers that there are, and then get servers of their own.
 
 use super::control::PackingPhase;
-use super::judged::{DroppedMember, drop_until_confirmed, offer};
+use super::judged::{DroppedMember, confirmed_part, drop_until_confirmed, offer};
 use super::questions::{Interruption, PackingQuestions};
 use crate::admission::AdmissionProcedure;
 
@@ -31,9 +31,11 @@ pub(super) struct FillRule {
     pub(super) servers: usize,
     /// After how many workloads that do not fit a server is closed.
     pub(super) patience: usize,
+    /// How often servers are filled: first with everybody, then with those whom no server takes that was filled.
+    pub(super) rounds: usize,
 }
 
-/// Fills servers with the applicants in this order; of an interrupted filling, the servers that are closed.
+/// Fills servers with the applicants in this order. Of an interrupted filling, the last server has who was certain to fit there.
 pub(super) fn fill<P: AdmissionProcedure>(
     questions: &mut PackingQuestions<'_, P>,
     order: &[usize],
@@ -51,22 +53,19 @@ fn fill_all<P: AdmissionProcedure>(
 ) -> Result<(), Interruption> {
     let mut begin_with = 1;
     let (mut offered, mut hopeless) = (0, Vec::new());
-    loop {
+    for round in 1.. {
         let mut dropped: Vec<DroppedMember> = Vec::new();
         while filled.servers.len() < rule.servers && !filled.left_over.is_empty() {
-            let taken = one_server(questions, filled, begin_with, rule)?;
-            if taken.is_empty() {
+            let (members, mut missing) = fill_one(questions, filled, begin_with, rule)?;
+            if members.is_empty() && missing.is_empty() {
                 break;
             }
-            let (members, mut missing) = drop_until_confirmed(questions, taken.clone(), rule.servers)?;
             if members.is_empty() {
                 // The one that was dropped last fails the second judgement even alone.
                 hopeless.extend(missing.pop());
             }
             // A block much like the last server most likely fits.
             begin_with = (members.len() * 3 / 4).max(1);
-            let mut is_taken = taken.into_iter().peekable();
-            filled.left_over.retain(|candidate| is_taken.next_if_eq(candidate).is_none());
             let server = filled.servers.len();
             dropped.extend(missing.into_iter().map(|member| DroppedMember { member, server }));
             if !members.is_empty() {
@@ -75,34 +74,41 @@ fn fill_all<P: AdmissionProcedure>(
         }
         let without_place = offer(questions, &mut filled.servers, offered, &dropped)?;
         offered = filled.servers.len();
-        if without_place.is_empty() || filled.servers.len() >= rule.servers {
-            filled.left_over.extend(without_place);
-            filled.left_over.extend(hopeless);
-            return Ok(());
-        }
+        let is_last =
+            without_place.is_empty() || filled.servers.len() >= rule.servers || round >= rule.rounds;
         filled.left_over.extend(without_place);
+        if is_last {
+            break;
+        }
     }
+    filled.left_over.extend(hopeless);
+    Ok(())
 }
 
-/// The candidates that the next server takes, in their order.
-fn one_server<P: AdmissionProcedure>(
+/// Fills the next server. Gives its members, in ascending order, and those whom the second judgement made it drop; who is on it
+/// is no longer left over.
+fn fill_one<P: AdmissionProcedure>(
     questions: &mut PackingQuestions<'_, P>,
-    filled: &FilledServers,
+    filled: &mut FilledServers,
     begin_with: usize,
     rule: FillRule,
-) -> Result<Vec<usize>, Interruption> {
+) -> Result<(Vec<usize>, Vec<usize>), Interruption> {
     let placed: usize = filled.servers.iter().map(Vec::len).sum();
-    let total = placed + filled.left_over.len();
     let mut server = OpenServer::new(&filled.left_over, begin_with);
-    loop {
-        questions.go_on(PackingPhase::FirstFit(rule.servers), placed + server.taken.len(), total)?;
-        let is_full = server.next >= server.candidates.len() || server.refusals >= rule.patience;
-        if server.unverified() > if is_full { 0 } else { UNVERIFIED_MAX.max(server.verified / 6) } {
-            server.verify(questions)?;
-        } else if is_full {
-            return Ok(server.members(server.taken.len()));
-        } else {
-            server.offer_block(questions);
+    let closed = server.fill(questions, placed, rule);
+    let count = if closed.is_ok() { server.taken.len() } else { server.certain(questions) };
+    let all = server.members(count);
+    let mut members = all.clone();
+    match closed.and_then(|()| drop_until_confirmed(questions, &mut members)) {
+        Ok(dropped) => {
+            let mut is_taken = all.into_iter().peekable();
+            filled.left_over.retain(|candidate| is_taken.next_if_eq(candidate).is_none());
+            Ok((members, dropped))
+        }
+        Err(interruption) => {
+            let members = confirmed_part(questions, &members);
+            filled.servers.extend(Some(members).filter(|members| !members.is_empty()));
+            Err(interruption)
         }
     }
 }
@@ -132,6 +138,34 @@ impl<'c> OpenServer<'c> {
 
     fn unverified(&self) -> usize {
         self.taken.len() - self.verified
+    }
+
+    /// Takes candidates until all have been offered or too many did not fit; the members are then accepted in full. `placed`
+    /// applicants are on other servers.
+    fn fill<P: AdmissionProcedure>(
+        &mut self,
+        questions: &mut PackingQuestions<'_, P>,
+        placed: usize,
+        rule: FillRule,
+    ) -> Result<(), Interruption> {
+        let (phase, total) = (PackingPhase::FirstFit(rule.servers), placed + self.candidates.len());
+        loop {
+            questions.report(phase, placed + self.taken.len(), total)?;
+            let is_full = self.next >= self.candidates.len() || self.refusals >= rule.patience;
+            if self.unverified() > if is_full { 0 } else { UNVERIFIED_MAX.max(self.verified / 6) } {
+                self.verify(questions)?;
+            } else if is_full {
+                return Ok(());
+            } else {
+                self.offer_block(questions);
+            }
+        }
+    }
+
+    /// How many of the first members are certain to fit, for a search that has to end.
+    fn certain<P: AdmissionProcedure>(&self, questions: &mut PackingQuestions<'_, P>) -> usize {
+        let all = self.taken.len();
+        if self.unverified() > 0 && questions.fits(&self.members(all)) { all } else { self.verified }
     }
 
     /// The first `count` members.
@@ -172,7 +206,7 @@ impl<'c> OpenServer<'c> {
         }
         let mut fails = self.taken.len();
         while fails - self.verified > 1 {
-            questions.go_on(PackingPhase::FirstFit(questions.problem.servers.count), self.verified, fails)?;
+            questions.go_on()?;
             let middle = self.verified + (fails - self.verified) / 2;
             if questions.fits(&self.members(middle)) {
                 self.verified = middle;

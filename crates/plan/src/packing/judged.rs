@@ -12,26 +12,48 @@ pub(super) struct DroppedMember {
     pub(super) server: usize,
 }
 
-/// Those of `taken` that pass the second judgement together, in ascending order, and those that were dropped for it,
-/// the first one first: whoever misses the SLO most, or the last of those taken when nobody is known to miss it.
+/// Drops members of `taken` until the others pass the second judgement together, in ascending order, and returns those that
+/// were dropped, the first one first: whoever misses the SLO most, or the last of those taken when nobody is known to miss it.
 pub(super) fn drop_until_confirmed<P: AdmissionProcedure>(
     questions: &PackingQuestions<'_, P>,
-    mut taken: Vec<usize>,
-    servers: usize,
-) -> Result<(Vec<usize>, Vec<usize>), Interruption> {
-    let (total, mut dropped) = (taken.len(), Vec::new());
+    taken: &mut Vec<usize>,
+) -> Result<Vec<usize>, Interruption> {
+    let mut dropped = Vec::new();
     // Asking who misses takes longer than asking whether anybody does, so one list serves for several drops.
     let mut missing = Vec::new().into_iter();
-    while !taken.is_empty() && !questions.is_confirmed(&sorted(&taken)) {
-        questions.go_on(PackingPhase::FirstFit(servers), taken.len(), total)?;
+    while !taken.is_empty() && !questions.is_confirmed(&sorted(taken)) {
+        questions.go_on()?;
         let worst = missing.next().or_else(|| {
-            missing = questions.missing(&sorted(&taken)).into_iter();
+            missing = questions.missing(&sorted(taken)).into_iter();
             missing.next()
         });
         let position = worst.and_then(|worst| taken.iter().position(|&member| member == worst));
         dropped.push(taken.remove(position.unwrap_or(taken.len() - 1)));
     }
-    Ok((sorted(&taken), dropped))
+    taken.sort_unstable();
+    Ok(dropped)
+}
+
+/// A server that is cut short is judged so many times at most.
+const LAST_JUDGEMENTS_MAX: usize = 4;
+
+/// Some of those taken who pass the second judgement together, in ascending order, by few judgements: for a search that has to end.
+pub(super) fn confirmed_part<P: AdmissionProcedure>(
+    questions: &PackingQuestions<'_, P>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let mut kept = sorted(taken);
+    for _ in 0..LAST_JUDGEMENTS_MAX {
+        if kept.is_empty() || questions.is_confirmed(&kept) {
+            return kept;
+        }
+        let (missing, before) = (questions.missing(&kept), kept.len());
+        kept.retain(|member| !missing.contains(member));
+        if kept.len() == before {
+            kept.truncate(before / 2);
+        }
+    }
+    Vec::new()
 }
 
 /// A dropped member is offered to no more servers than this, so that the offers grow with the number of workloads.
@@ -52,7 +74,7 @@ pub(super) fn offer<P: AdmissionProcedure>(
         others.truncate(OFFERS_MAX);
         let mut takes_it = None;
         for server in others {
-            questions.go_on(PackingPhase::Offer, done, dropped.len())?;
+            questions.report(PackingPhase::Offer, done, dropped.len())?;
             let members = sorted(&[servers[server].as_slice(), &[member]].concat());
             if questions.fits(&members) && questions.is_confirmed(&members) {
                 takes_it = Some((server, members));

@@ -9,15 +9,16 @@
 //!
 //! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. Who misses the SLO alone on a
 //! server is refused and does not take part (`alone.rs`). The others fill one server after the other, many by one question
-//! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. Up to 300 workloads are
-//! also spread evenly, the largest load first (LPT, Graham 1969), over a number of servers that is searched up to that of
-//! the first answer, because an even spread leaves everybody slack: up in growing steps until one fits, down by bisection.
+//! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. More than 300 workloads fill
+//! servers in parts, on several threads (`lanes.rs`). Up to 300 workloads are also spread evenly, the largest load first
+//! (LPT, Graham 1969), over a number of servers that is searched up to that of the first answer, because an even spread
+//! leaves everybody slack: up in growing steps until one fits, down by bisection.
 //! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
 //! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
 //! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
 //! and [`PackingControl::judgement`] may be a second one, which every server passes.
 //!
-//! A search that is interrupted returns the servers that are certain by then.
+//! A search that is interrupted returns the servers that are certain by then, those included that are being filled.
 //!
 //! Not covered: optimality (the number of servers is at least [`Packing::lower_bound`]).
 
@@ -25,6 +26,7 @@ mod alone;
 mod control;
 mod fill;
 mod judged;
+mod lanes;
 mod problem;
 mod questions;
 mod search;
@@ -38,20 +40,25 @@ use alone::refused_alone;
 use questions::PackingQuestions;
 use search::PackingSearch;
 
-/// Places as many of the applicants as fit, on few servers.
+/// Places as many of the applicants as fit, on few servers. The procedures answer alike: as many threads at most ask them, each
+/// one of its own, and the answer does not depend on their number.
 ///
 /// # Panics
-/// When there is not one load per applicant.
-pub fn pack<P: AdmissionProcedure + Clone>(
-    procedure: &P,
+/// When there is no procedure, or not one load per applicant.
+pub fn pack<P>(
+    procedures: &[P],
     problem: &PackingProblem<'_, P::Sketch>,
     effort: SearchEffort,
     control: &PackingControl<'_>,
-) -> Packing {
+) -> Packing
+where
+    P: AdmissionProcedure<Sketch: Send + Sync> + Sync,
+{
     assert_eq!(problem.applicants.len(), problem.loads.len(), "one load per applicant");
+    let procedure = procedures.first().expect("there is a procedure");
     let (candidates, mut refused) = refused_alone(procedure, problem, control);
     let questions = PackingQuestions { procedure, problem, control, asked: 0 };
-    let mut search = PackingSearch::new(questions, candidates);
+    let mut search = PackingSearch::new(questions, procedures, candidates);
     let lower_bound = search.lower_bound();
     let (servers, without_place) = search.run(lower_bound, effort);
     refused.extend(without_place);

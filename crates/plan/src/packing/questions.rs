@@ -49,9 +49,14 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         self.control.judgement.map_or_else(Vec::new, |judgement| (judgement.missing)(members))
     }
 
-    /// Tells how far the search is.
-    pub(super) fn go_on(&self, phase: PackingPhase, done: usize, total: usize) -> Result<(), Interruption> {
+    /// Tells how far the search is, and whether to go on.
+    pub(super) fn report(&self, phase: PackingPhase, done: usize, total: usize) -> Result<(), Interruption> {
         (self.control.watch)(PackingProgress { phase, done, total });
+        self.go_on()
+    }
+
+    /// Whether to go on.
+    pub(super) fn go_on(&self) -> Result<(), Interruption> {
         if (self.control.interrupted)() { Err(Interruption) } else { Ok(()) }
     }
 

@@ -3,6 +3,7 @@
 
 use super::control::PackingPhase;
 use super::fill::{FillRule, fill};
+use super::lanes::fill_in_lanes;
 use super::questions::{Interruption, PackingQuestions};
 use crate::admission::{AdmissionProcedure, AdmissionRefusal, Applicant, Breach};
 use crate::effort::SearchEffort;
@@ -20,6 +21,8 @@ const PATIENCE: usize = 12;
 
 pub(super) struct PackingSearch<'a, P: AdmissionProcedure> {
     questions: PackingQuestions<'a, P>,
+    /// Procedures of which each may be asked while others answer.
+    procedures: &'a [P],
     /// The applicants that take part.
     candidates: Vec<usize>,
     /// Whether an even spread over so many servers fits.
@@ -29,9 +32,14 @@ pub(super) struct PackingSearch<'a, P: AdmissionProcedure> {
     interrupted: bool,
 }
 
-impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
-    pub(super) fn new(questions: PackingQuestions<'a, P>, candidates: Vec<usize>) -> Self {
-        Self { questions, candidates, spreads: BTreeMap::new(), certain: Vec::new(), interrupted: false }
+impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P> {
+    pub(super) fn new(
+        questions: PackingQuestions<'a, P>,
+        procedures: &'a [P],
+        candidates: Vec<usize>,
+    ) -> Self {
+        let (spreads, certain) = (BTreeMap::new(), Vec::new());
+        Self { questions, procedures, candidates, spreads, certain, interrupted: false }
     }
 
     pub(super) fn asked(&self) -> usize {
@@ -54,8 +62,12 @@ impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
         let order = self.candidates.clone();
         let few = order.len() <= ONE_BY_ONE_MAX;
         let patience = if few { usize::MAX } else { PATIENCE };
-        let rule = FillRule { servers: self.questions.problem.servers.count, patience };
-        let (filled, interruption) = fill(&mut self.questions, &order, rule);
+        let rule = FillRule { servers: self.questions.problem.servers.count, patience, rounds: usize::MAX };
+        let (filled, interruption) = if few {
+            fill(&mut self.questions, &order, rule)
+        } else {
+            fill_in_lanes(&mut self.questions, self.procedures, &order, rule)
+        };
         self.keep_certain(filled.servers.clone());
         if let Some(interruption) = interruption {
             return Err(interruption);
@@ -113,7 +125,7 @@ impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
 
     fn is_confirmed(&mut self, servers: &[Vec<usize>]) -> Result<bool, Interruption> {
         for (done, members) in servers.iter().enumerate() {
-            self.questions.go_on(PackingPhase::Confirm(servers.len()), done, servers.len())?;
+            self.questions.report(PackingPhase::Confirm(servers.len()), done, servers.len())?;
             if !self.questions.is_confirmed(members) {
                 return Ok(false);
             }
@@ -175,7 +187,7 @@ impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
         let servers = self.even_spread(count);
         let mut fits = true;
         for (done, members) in servers.iter().enumerate() {
-            self.questions.go_on(PackingPhase::Spread(count), done, servers.len())?;
+            self.questions.report(PackingPhase::Spread(count), done, servers.len())?;
             fits = self.questions.fits(members);
             if !fits {
                 break;
@@ -206,8 +218,8 @@ impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
     /// All candidates on `count` servers, first fit; `None` when neither order finds room for all.
     fn first_fit_within(&mut self, count: usize) -> Result<Option<Vec<Vec<usize>>>, Interruption> {
         for order in [self.by_load(), self.by_slo()] {
-            let (filled, interruption) =
-                fill(&mut self.questions, &order, FillRule { servers: count, patience: usize::MAX });
+            let rule = FillRule { servers: count, patience: usize::MAX, rounds: usize::MAX };
+            let (filled, interruption) = fill(&mut self.questions, &order, rule);
             if let Some(interruption) = interruption {
                 return Err(interruption);
             }
@@ -227,7 +239,7 @@ impl<'a, P: AdmissionProcedure + Clone> PackingSearch<'a, P> {
     ) -> Result<Vec<(usize, AdmissionRefusal)>, Interruption> {
         let mut refused = Vec::new();
         for (done, &applicant) in left_over.iter().enumerate() {
-            self.questions.go_on(PackingPhase::Explain, done, left_over.len())?;
+            self.questions.report(PackingPhase::Explain, done, left_over.len())?;
             let refusal = if self.candidates.len() <= ONE_BY_ONE_MAX {
                 AdmissionRefusal::NoRoom(self.breaches(servers, applicant))
             } else {

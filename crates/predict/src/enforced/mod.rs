@@ -177,6 +177,10 @@ impl<M: LatencyModel> LatencyModel for EnforcedModel<M> {
         }
     }
 
+    fn forget(&self) {
+        self.model.forget();
+    }
+
     fn bounds_above(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Vec<(usize, f64)> {
         assert_eq!(members.len(), limits.len(), "one limit per member");
         let inner = Self::inner_members(members);

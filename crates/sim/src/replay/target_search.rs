@@ -102,7 +102,9 @@ impl TargetSearch {
         sort_worst_first(system, &mut sorted);
         for ((alignment, remembered), next) in self.alignments.iter_mut().zip(sorted) {
             *alignment = next;
-            remembered.get_mut().expect("no thread has panicked").work.clear(server.span());
+            let remembered = remembered.get_mut().expect("no thread has panicked");
+            remembered.work.clear(server.span());
+            remembered.in_time.clear();
         }
     }
 }

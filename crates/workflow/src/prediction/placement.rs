@@ -16,7 +16,6 @@ use ::plan::packing::{
 };
 use model::{LatencyModel, PerStage, Policy};
 use predict::{EnforcedModel, Replayed};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -65,13 +64,13 @@ pub fn place(
     let (judged, enforced) = (JudgedServers::default(), problem.enforced);
     let packing = match model {
         ModelName::Replayed => {
-            let few = replaying(searching().remembering(), enforced);
+            let few = many(|| replaying(searching().remembering(), enforced));
             let judge = replaying(Replayed::default().remembering(), enforced);
             question.pack_by_replay(&few, &judge, &judged)
         }
         ModelName::Calibrated => {
             let model = calibrated(problem, None, observer);
-            let few = with_margins(model.with_replays(searching()), enforced);
+            let few = many(|| with_margins(model.with_replays(searching()), enforced));
             question.pack_by_replay(&few, &with_margins((*model).clone(), enforced), &judged)
         }
         _ => model.visit(problem, None, observer, question),
@@ -124,28 +123,30 @@ struct PlacementQuestion<'a> {
 }
 
 impl PlacementQuestion<'_> {
-    fn pack_by_replay<M: LatencyModel>(self, few: &M, model: &M, judged: &JudgedServers) -> Packing {
+    fn pack_by_replay<M: LatencyModel>(self, few: &[M], model: &M, judged: &JudgedServers) -> Packing {
         let problem = self.problem;
-        let applicants = sketched_by(problem, few, self.observer);
+        let applicants = sketched_by(problem, model, self.observer);
         let judge = ReplayJudge { problem, model, applicants: &applicants, base: problem.base_latency() };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
-        self.pack(&ByModel::by_slo(few), &applicants, SearchEffort::FirstFound, Some(judgement))
+        let procedures: Vec<_> = few.iter().map(ByModel::by_slo).collect();
+        self.pack(&procedures, &applicants, SearchEffort::FirstFound, Some(judgement))
     }
 
-    fn pack<P: AdmissionProcedure + Clone>(
+    fn pack<P: AdmissionProcedure<Sketch: Send + Sync> + Sync>(
         self,
-        procedure: &P,
+        procedures: &[P],
         applicants: &[Applicant<P::Sketch>],
         effort: SearchEffort,
         judgement: Option<SecondJudgement<'_>>,
     ) -> Packing {
         let workloads = &self.problem.workloads;
         let task = self.observer.begin("packing", workloads.len() as u64, "done");
-        let phase = Cell::new(None);
+        let phase = Mutex::new(None);
         let watch = |progress: PackingProgress| {
-            if phase.replace(Some(progress.phase)) != Some(progress.phase) {
+            let mut phase = phase.lock().expect("no thread panics while it holds the lock");
+            if phase.replace(progress.phase) != Some(progress.phase) {
                 task.rename(&phase_name(progress.phase));
             }
             task.update(progress.done as u64, progress.total as u64);
@@ -157,7 +158,7 @@ impl PlacementQuestion<'_> {
             servers_min: 1,
         };
         let control = PackingControl { interrupted: &self.interrupted, watch: &watch, judgement };
-        pack(procedure, &packing_problem, effort, &control)
+        pack(procedures, &packing_problem, effort, &control)
     }
 }
 
@@ -166,8 +167,18 @@ impl ModelVisitor for PlacementQuestion<'_> {
 
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Packing {
         let applicants = sketched_by(self.problem, model, self.observer);
-        self.pack(&ByModel::by_slo(model), &applicants, SearchEffort::Exhaustive, None)
+        let procedures = many(|| ByModel::by_slo(model));
+        self.pack(&procedures, &applicants, SearchEffort::Exhaustive, None)
     }
+}
+
+/// So many servers at most are filled at once: each thread remembers replays, some hundred megabytes.
+const THREADS_MAX: usize = 16;
+
+/// What each thread of a search has of its own.
+fn many<T>(make: impl Fn() -> T) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    (0..threads).map(|_| make()).collect()
 }
 
 /// The replays of a search.
