@@ -28,7 +28,9 @@ pub struct LowerBound {
 /// The precision of the prices. Any prices give a valid bound, better ones a tighter one.
 const PRECISION: f64 = 1e-6;
 
-/// A bound for placements whose limits `method` chooses.
+/// A bound for placements whose limits `method` chooses. Levels are served in order of arrival in it, as Eq. 5.5 has them and
+/// as placements by [`LimitMethod::Exact`] are decided. Where members of a level take turns on a link, the other methods may
+/// be promised less, for which the bound is not proven.
 pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound {
     let fits_alone = |w: usize, class: usize| method.assess(problem, class, &[w]).is_ok();
     let (fractional, undivided) = match method {
