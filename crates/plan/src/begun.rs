@@ -21,6 +21,13 @@ impl PlanningProblem {
         self.blocking(class, members, self.shortest_queue(class))
     }
 
+    /// What each member adds to the work that stages of a server may have begun, seconds: packets on links.
+    pub(crate) fn begun_by_member(&self, class: usize) -> PerStage<f64> {
+        let Some(enforced) = self.classes[class].enforced else { return PerStage::default() };
+        let on_link = enforced.begun_on_link(1) - enforced.begun_on_link(0);
+        PerStage::from_fn(|stage| if stage == Stage::Storage { 0.0 } else { on_link })
+    }
+
     /// The queue at the device of a class that makes requests wait least.
     pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
         let enforced = self.classes[class].enforced;

@@ -6,12 +6,15 @@
 //! classes, each workload counts with its lowest price. Prices are sizes in a bin packing problem, so that dual feasible
 //! functions of them are bounds, too: they count that workloads are not divided among servers.
 
-use crate::chain::{ChainSolution, LatencyConstraint, Precision, Prices, minimise};
+use crate::chain::{Chain, ChainSolution, LatencyConstraint, Precision, Prices, minimise};
 use crate::dual_feasible::servers_at_least;
-use crate::levels::levels_by_budget;
+use crate::levels::{PriorityLevel, levels_by_budget};
 use crate::limits::{LimitMethod, chain_of};
 use crate::problem::PlanningProblem;
 use model::Stage;
+
+#[cfg(test)]
+mod covering;
 
 /// A number of servers that no placement can do without, if it places all workloads that fit on some empty server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +28,9 @@ pub struct LowerBound {
 /// The precision of the prices. Any prices give a valid bound, better ones a tighter one.
 const PRECISION: f64 = 1e-6;
 
-/// A bound for placements whose limits `method` chooses.
+/// A bound for placements whose limits `method` chooses. Levels are served in order of arrival in it, as Eq. 5.5 has them and
+/// as placements by [`LimitMethod::Exact`] are decided. Where members of a level take turns on a link, the other methods may
+/// be promised less, for which the bound is not proven.
 pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound {
     let fits_alone = |w: usize, class: usize| method.assess(problem, class, &[w]).is_ok();
     let (fractional, undivided) = match method {
@@ -66,33 +71,49 @@ fn lowest_prices(
     let mut lowest: Vec<Option<f64>> = vec![None; problem.workloads.len()];
     for class in 0..problem.classes.len() {
         let members: Vec<usize> = (0..problem.workloads.len()).filter(|&w| may_use(w, class)).collect();
-        let Some(prices) = class_prices(problem, class, &members, constraint) else { continue };
-        for w in members {
-            let price = prices.cost(problem.budget(w, class), problem.relevant_curves(w, class));
-            lowest[w] = Some(lowest[w].map_or(price, |l| l.min(price)));
+        let levels = levels_by_budget(problem, class, &members);
+        let Some(prices) = class_prices(problem, class, &levels, constraint) else { continue };
+        let begun = prices.cost_of_begun(&problem.begun_by_member(class));
+        for level in levels {
+            for w in level.members {
+                let price = prices.cost(level.budget, problem.relevant_curves(w, class)) + begun;
+                lowest[w] = Some(lowest[w].map_or(price, |l| l.min(price)));
+            }
         }
     }
     lowest.into_iter().map(|price| price.unwrap_or(0.0)).collect()
 }
 
-/// Prices at the least number of servers of one class that could carry the members.
+/// Prices at the least number of servers of one class that could carry the members of these levels.
 fn class_prices(
     problem: &PlanningProblem,
     class: usize,
-    members: &[usize],
+    levels: &[PriorityLevel],
     constraint: LatencyConstraint,
 ) -> Option<Prices> {
-    if members.is_empty() {
+    if levels.is_empty() {
         return None;
     }
-    // What any server of the class may have begun, and as many levels as there are budgets: both are relaxations.
-    let blocking = problem.least_blocking(class, &[]);
-    let levels = levels_by_budget(problem, class, members);
-    let chain = chain_of(problem, class, &levels, constraint, &blocking);
-    match minimise(&chain, Precision::Within(PRECISION)) {
+    match minimise(&bounding_chain(problem, class, levels, constraint), Precision::Within(PRECISION)) {
         ChainSolution::Solved { prices, .. } => Some(prices),
         ChainSolution::Overloaded(_) => None,
     }
+}
+
+/// The chain of servers of one class that carry the members of these levels together. Each has begun at least what a server
+/// without members may have, and what its members add to it.
+pub(crate) fn bounding_chain(
+    problem: &PlanningProblem,
+    class: usize,
+    levels: &[PriorityLevel],
+    constraint: LatencyConstraint,
+) -> Chain {
+    let begun = problem.least_blocking(class, &[]);
+    let count: usize = levels.iter().map(|level| level.members.len()).sum();
+    let by_member = problem.begun_by_member(class);
+    let mut chain = chain_of(problem, class, levels, constraint, &begun);
+    chain.begun_by_workloads = Stage::ALL.map(|stage| count as f64 * by_member[stage]);
+    chain
 }
 
 /// The servers that the least reserved rates need, divided and undivided, for methods whose limits let no burst pass.

@@ -1,10 +1,13 @@
-//! Random planning problems for tests.
+//! Planning problems for tests: random ones, and the published workloads.
 
+use crate::normalise::Normalisation;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 use calculus::{ArrivalCurve, CurveVertex, EnforcedClass};
 use model::{PerStage, Slo};
 use proptest::prelude::*;
 use units::{Percentile, Seconds};
+use workload::FootprintBuilder;
+use workload::device::{NetworkModel, StorageProfile};
 
 /// The latencies of random SLOs, seconds.
 pub(crate) const SLOS: [f64; 4] = [0.1, 0.25, 0.5, 1.0];
@@ -69,4 +72,41 @@ pub(crate) fn problem_on(
     let class = PlanningClass { name: "c".into(), count, base_latency: 0.0, enforced };
     PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .unwrap()
+}
+
+/// The published workloads on links of 125 MB/s, as `plan --slos` reads them, without base latency; `None`, loudly, where
+/// the traces are absent.
+pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
+    let folder = testkit::shared("traces")?;
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let profile = StorageProfile::from_json(&text("ssd-profile.json")).unwrap();
+    let network = "125MB/s".parse().unwrap();
+    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, channels: 1 };
+    let mut workloads = Vec::new();
+    for line in text("slos.csv").lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let mut builder = FootprintBuilder::new(NetworkModel::default(), &profile);
+        for request in trace::open(&folder.join(fields[2]), &trace::OpenOptions::default()).unwrap() {
+            builder.push(&request.unwrap()).unwrap();
+        }
+        let percentile = fields[3].parse().unwrap();
+        workloads.push(PlanningWorkload {
+            name: fields[1].to_owned(),
+            slo: Slo::new(percentile, Seconds(fields[4].parse().unwrap())).unwrap(),
+            on_class: vec![normalisation.apply(&builder.finish().unwrap())],
+        });
+    }
+    // A best-effort request of 1 MiB on this device and a packet of 64 KiB on these links.
+    let (best_effort_request, packet) = (0.017_76, 65_536.0 / 125e6);
+    let enforced = is_enforced.then_some(EnforcedClass {
+        channels: 1,
+        best_effort_request,
+        packet,
+        proxy: 200e-6,
+        levels_max: 7,
+    });
+    let class = PlanningClass { name: "ssd".into(), count: workloads.len(), base_latency: 0.0, enforced };
+    let problem =
+        PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR);
+    Some(problem.unwrap())
 }

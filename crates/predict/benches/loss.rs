@@ -13,7 +13,11 @@
 //! 5. `bound`: what the model says for the one queue; tails by convolution and Chernoff's bound, on lattices.
 //! 6. `stages`: what it says for all stages, with allowances.
 //!
-//! `MIXES=n` sets the number of random mixes.
+//! Beside them `queues`: what another proof than the union would give from step 2 on. Each of the others has a share of the
+//! queue of its own, and their backlogs at these shares, which are independent, are added by their exact laws: no burst
+//! counts twice, and no stream uses what another leaves. The best of several divisions counts.
+//!
+//! `MIXES=n` sets the number of random mixes, `SIZE=n` the streams in each.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -28,7 +32,7 @@ use tailwright_predict::{Probabilistic, ProbabilisticSketch};
 use units::{Nanos, Percentile};
 
 const PERCENT: f64 = 99.9;
-/// Streams in a mix.
+/// Streams in a mix unless the caller says otherwise.
 const SIZE: usize = 12;
 /// Random shifts of which requests are replayed.
 const ALIGNMENTS: usize = 40;
@@ -40,6 +44,8 @@ const PER_OCTAVE: i32 = 4;
 /// Windows that are looked at within a cell.
 const WITHIN_CELL: usize = 4;
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Exponents of the rate by which separate queues divide what is spare.
+const EXPONENTS: [f64; 3] = [0.0, 0.5, 1.0];
 /// Values of own work that count alike.
 const OWN_ATOMS: usize = 64;
 
@@ -76,6 +82,28 @@ impl CumulativeWork {
 
     /// What each request finds of its own stream and brings, when that is served at this rate; sorted.
     fn own(&self, share: f64) -> Option<Vec<f64>> {
+        let mut found = self.after_arrivals(share)?;
+        found.sort_by(f64::total_cmp);
+        Some(found)
+    }
+
+    /// The backlog at random instants when it is served at this rate, above its own.
+    fn backlogs(&self, share: f64, random: &mut StdRng) -> Option<Vec<f64>> {
+        let after = self.after_arrivals(share)?;
+        let at_random = |_| {
+            let now = self.period * random.random::<f64>();
+            let next = self.times.partition_point(|arrival| *arrival < now);
+            let (index, since) = match next.checked_sub(1) {
+                Some(last) => (last, now - self.times[last]),
+                None => (after.len() - 1, now + self.period - self.times[after.len() - 1]),
+            };
+            (after[index] - share * since).max(0.0)
+        };
+        Some((0..INSTANTS).map(at_random).collect())
+    }
+
+    /// The backlog right after each arrival when it is served at this rate, which is above its own.
+    fn after_arrivals(&self, share: f64) -> Option<Vec<f64>> {
         if self.rate() >= share {
             return None;
         }
@@ -91,7 +119,6 @@ impl CumulativeWork {
                 }
             }
         }
-        found.sort_by(f64::total_cmp);
         Some(found)
     }
 }
@@ -244,8 +271,28 @@ fn union(windows: &[f64], sorted: &[Vec<f64>], cells: &[Vec<f64>], spare: f64, r
     (1..=end).map(|to| tail(to, room) + cost[to]).fold(1.0, f64::min)
 }
 
-/// The latencies after each step, seconds.
-fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 6]> {
+/// The sum of the others' backlogs, each at its rate and a part of what is spare, in proportion to its rate to the power
+/// `exponent`; sorted.
+fn separate_backlogs(
+    others: &[CumulativeWork],
+    (spare, exponent): (f64, f64),
+    random: &mut StdRng,
+) -> Option<Vec<f64>> {
+    let free = spare - others.iter().map(CumulativeWork::rate).sum::<f64>();
+    let weights: f64 = others.iter().map(|other| other.rate().powf(exponent)).sum();
+    let mut sum = vec![0.0; INSTANTS];
+    for other in others {
+        let share = other.rate() + free * other.rate().powf(exponent) / weights;
+        for (sum, backlog) in sum.iter_mut().zip(other.backlogs(share, random)?) {
+            *sum += backlog;
+        }
+    }
+    sum.sort_by(f64::total_cmp);
+    Some(sum)
+}
+
+/// The latencies after each step, and with separate queues, seconds.
+fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 7]> {
     let single: Vec<CircularTrace<Job>> = traffic.iter().map(one_queue).collect();
     let streams: Vec<CumulativeWork> = single.iter().map(CumulativeWork::new).collect();
     let mut random = StdRng::seed_from_u64(seed);
@@ -253,13 +300,18 @@ fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 6]> {
     let mut coarse = OtherWork::sample(&streams[1..], PER_OCTAVE, &mut random);
     let cells = beyond_rates(&streams[1..], &coarse.windows, &mut random);
     coarse.work.iter_mut().for_each(|work| work.sort_by(f64::total_cmp));
-    let (mut split, mut joined) = (f64::INFINITY, f64::INFINITY);
+    let (mut split, mut joined, mut separate) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
     for share in SHARES.into_iter().filter(|share| 1.0 - share > fine.rate) {
         let Some(own) = streams[0].own(share) else { continue };
         let most = fine.most_beyond(1.0 - share);
         split = split.min(latency(&own, &|room| share_above(&most, room)));
         let by_cells = |room: f64| union(&coarse.windows, &coarse.work, &cells, 1.0 - share, room);
         joined = joined.min(latency(&own, &by_cells));
+        for exponent in EXPONENTS {
+            if let Some(sum) = separate_backlogs(&streams[1..], (1.0 - share, exponent), &mut random) {
+                separate = separate.min(latency(&own, &|room| share_above(&sum, room)));
+            }
+        }
     }
     Some([
         replayed(traffic, seed)?,
@@ -268,12 +320,15 @@ fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 6]> {
         joined,
         bound(&single)?,
         bound(traffic)?,
+        separate,
     ])
 }
 
-fn show(name: &str, steps: &[f64; 6]) {
-    let factors: Vec<String> = steps.windows(2).map(|pair| format!("{:7.2}", pair[1] / pair[0])).collect();
-    println!("{name:<34} {:9.3} ms {} {:8.2}", steps[0] * 1e3, factors.join(" "), steps[5] / steps[0]);
+fn show(name: &str, steps: &[f64; 7]) {
+    let factors: Vec<String> =
+        steps[..6].windows(2).map(|pair| format!("{:7.2}", pair[1] / pair[0])).collect();
+    let (total, separate) = (steps[5] / steps[0], steps[6] / steps[1]);
+    println!("{name:<34} {:9.3} ms {} {total:8.2} {separate:8.2}", steps[0] * 1e3, factors.join(" "));
 }
 
 /// Poisson arrivals of 1 ms of work for as long as there are so many.
@@ -299,13 +354,14 @@ fn m_d_1(utilisation: f64) -> f64 {
 }
 
 fn main() {
-    let count: u64 = std::env::var("MIXES").ok().and_then(|v| v.parse().ok()).unwrap_or(12);
-    println!("{:<34} {:>12} one que   split   union   bound  stages    total", "p99.9", "replay");
+    let given = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    let (count, size) = (given("MIXES").unwrap_or(12), given("SIZE").unwrap_or(SIZE));
+    println!("{:<34} {:>12} one que   split   union   bound  stages    total   queues", "p99.9", "replay");
     for utilisation in [0.3, 0.6, 0.8] {
         let mut random = StdRng::seed_from_u64(1);
-        let rate = utilisation / SIZE as f64 * 1e3;
+        let rate = utilisation / size as f64 * 1e3;
         let traffic: Vec<CircularTrace<Job>> =
-            (0..SIZE).map(|_| poisson(rate, 20_000, &mut random)).collect();
+            (0..size).map(|_| poisson(rate, 20_000, &mut random)).collect();
         if let Some(steps) = steps(&traffic, 1) {
             let exact = m_d_1(utilisation) * 1e3;
             show(&format!("M/D/1 {utilisation}, exact {exact:.3} ms"), &steps);
@@ -313,20 +369,23 @@ fn main() {
     }
     let Some(real) = published(Through::Server) else { return };
     let mut random = StdRng::seed_from_u64(7);
-    let mut all: Vec<[f64; 6]> = Vec::new();
-    for mix in 0..count {
+    let mut all: Vec<[f64; 7]> = Vec::new();
+    for mix in 0..count as u64 {
         let mut members: Vec<usize> = (0..real.len()).collect();
         members.shuffle(&mut random);
         let traffic: Vec<CircularTrace<Job>> =
-            members[..SIZE].iter().map(|m| real[*m].traffic.clone()).collect();
+            members[..size].iter().map(|m| real[*m].traffic.clone()).collect();
         if let Some(steps) = steps(&traffic, mix) {
-            show(&format!("mix {mix}, {} and 11 others", real[members[0]].name), &steps);
+            show(&format!("mix {mix}, {} and {} others", real[members[0]].name, size - 1), &steps);
             all.push(steps);
         }
     }
-    for (index, name) in ["one queue", "split", "union", "bound", "stages"].iter().enumerate() {
-        let mut factors: Vec<f64> = all.iter().map(|steps| steps[index + 1] / steps[index]).collect();
+    let named = [("one queue", 1, 0), ("split", 2, 1), ("union", 3, 2), ("bound", 4, 3), ("stages", 5, 4)];
+    for (name, after, before) in named.into_iter().chain([("in all", 5, 0), ("queues", 6, 1)]) {
+        let mut factors: Vec<f64> = all.iter().map(|steps| steps[after] / steps[before]).collect();
         factors.sort_by(f64::total_cmp);
-        println!("{name:<12} median {:.2}", factors.get(factors.len() / 2).copied().unwrap_or(f64::NAN));
+        let at = |index: usize| factors.get(index).copied().unwrap_or(f64::NAN);
+        let (half, last) = (factors.len() / 2, factors.len().saturating_sub(1));
+        println!("{name:<12} {:.2} to {:.2}, median {:.2}", at(0), at(last), at(half));
     }
 }

@@ -13,7 +13,7 @@ mod predicted;
 
 use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::search_plans;
-use played::Approach;
+use played::{Approach, BoundAttack as _};
 use predicted::search_predictions;
 
 fn main() {

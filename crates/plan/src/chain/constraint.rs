@@ -30,16 +30,18 @@ pub(super) fn latency_slacks(
             if level == 0 {
                 visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
             } else {
+                let gap = chain.budgets[level] - chain.budgets[level - 1];
                 for s in 0..STAGES {
-                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, chain.budgets[level])));
+                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, gap)));
                 }
             }
         }
         LatencyConstraint::Outer => {
             visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
             if level > 0 {
+                let gap = chain.budgets[level] - chain.budgets[level - 1];
                 for s in 0..STAGES {
-                    visit(linear(chain, point, level, only_at(s, 1.0), only_at(s, chain.budgets[level])));
+                    visit(linear(chain, point, level, only_at(s, 1.0), only_at(s, gap)));
                 }
             }
         }
@@ -51,7 +53,8 @@ fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
     std::array::from_fn(|s| if s == stage { value } else { 0.0 })
 }
 
-/// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · C + by_rate · R)`: every server has its own B.
+/// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · (C + W) + by_rate · R)`: every server has its own B,
+/// and W is what all workloads together add to it.
 fn linear(
     chain: &Chain,
     point: &ChainPoint,
@@ -60,7 +63,8 @@ fn linear(
     by_rate: [f64; STAGES],
 ) -> LatencySlack {
     let (bursts, rates) = (point.bursts[level], point.rates_above(level));
-    let used: f64 = (0..STAGES).map(|s| by_burst[s] * bursts[s] + by_rate[s] * rates[s]).sum();
+    let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + chain.begun_by_workloads[s]);
+    let used: f64 = (0..STAGES).map(|s| by_burst[s] * waited_for[s] + by_rate[s] * rates[s]).sum();
     let blocking: f64 = (0..STAGES).map(|s| by_burst[s] * chain.blocking[s]).sum();
     let budget = chain.budgets[level] - blocking;
     LatencySlack {

@@ -35,11 +35,14 @@ pub(crate) const STAGES: usize = Stage::ALL.len();
 pub(crate) enum LatencyConstraint {
     /// Eq. 5.5 with what each stage may have begun. The objective is the largest bound ÷ budget over the levels.
     Exact,
-    /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
+    /// What several servers that each satisfy Eq. 5.7 satisfy together: `Σ C + gap · R ≤ SLO` at each stage. The objective
+    /// is the number of servers needed at least.
     Relaxed,
-    /// The convex hull of Eq. 5.5 level by level, `Σ C ≤ SLO` and `C ≤ SLO (1 − R)` at each stage, where C has what the
-    /// stage may have begun: every server that satisfies 5.5 satisfies it. The objective is the number of servers
-    /// needed at least.
+    /// What several servers that each satisfy Eq. 5.5 satisfy together: `Σ C ≤ SLO`, and `C + gap · R ≤ SLO` at each stage,
+    /// where C has what the stage may have begun and the gap is to the next tighter SLO. A server on which somebody of the
+    /// level waits for the rates R has `C ≤ SLO (1 − R)`. On any other, nobody of the level is there or shares a priority
+    /// with a tighter one: there C is at most the next tighter SLO, and R at most 1. The objective is the number of
+    /// servers needed at least.
     Outer,
 }
 
@@ -91,6 +94,9 @@ pub(crate) struct Chain {
     pub(crate) constraint: LatencyConstraint,
     /// What each stage may have begun when a request comes, seconds; less than any budget in all.
     pub(crate) blocking: [f64; STAGES],
+    /// What all workloads together add to what servers may have begun, which every level waits for, seconds. Only the linear
+    /// constraints have it; Eq. 5.5 has it in `blocking`.
+    pub(crate) begun_by_workloads: [f64; STAGES],
 }
 
 /// A point of a [`Chain`]: cumulative rates and bursts by level and stage, and the objective `t`.

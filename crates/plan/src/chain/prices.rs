@@ -98,6 +98,11 @@ impl Prices {
         });
         cost_by_stage.iter().sum()
     }
+
+    /// What work costs that every level waits for, seconds at each stage.
+    pub(crate) fn cost_of_begun(&self, work: &PerStage<f64>) -> f64 {
+        work.iter().map(|(stage, work)| self.burst[0][stage as usize] * work).sum()
+    }
 }
 
 /// Removes and gives the last of the values.

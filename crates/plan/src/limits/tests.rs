@@ -4,6 +4,7 @@ use super::*;
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, minimise};
 use crate::levels::{levels_by_budget, priority_levels};
 use crate::limits::exact::chain_of;
+use crate::lower_bound::bounding_chain;
 use crate::testing::{any_class, any_workload, problem_on};
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
 use model::Stage;
@@ -31,7 +32,7 @@ fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
     }
     let rate_of = |ws: &[usize], s: usize| -> Expression { ws.iter().map(|&w| buckets[w][s].0).sum() };
     let burst_of = |ws: &[usize], s: usize| -> Expression { ws.iter().map(|&w| buckets[w][s].1).sum() };
-    let mut above: Vec<usize> = Vec::new();
+    let (mut above, mut tighter): (Vec<usize>, f64) = (Vec::new(), 0.0);
     for level in &levels {
         let mut here = above.clone();
         here.extend(&level.members);
@@ -44,10 +45,10 @@ fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
                 LatencyConstraint::Relaxed => (all.clone(), whole),
                 _ => (burst_of(&here, s), blocking[stage]),
             };
-            let rates = level.budget * rate_of(&above, s);
+            let rates = (level.budget - tighter) * rate_of(&above, s);
             program.add_constraint(constraint!(bursts + rates <= (level.budget - begun) * t));
         }
-        above = here;
+        (above, tighter) = (here, level.budget);
     }
     for s in 0..3 {
         program.add_constraint(constraint!(rate_of(&above, s) <= problem.max_rate * t));
@@ -178,8 +179,7 @@ proptest! {
         // The outer model admits every server that the exact one admits.
         if accepted.contains(&LimitMethod::Exact) {
             let levels = levels_by_budget(&problem, 0, &members);
-            let blocking = problem.least_blocking(0, &members);
-            let chain = chain_of(&problem, 0, &levels, LatencyConstraint::Outer, &blocking);
+            let chain = bounding_chain(&problem, 0, &levels, LatencyConstraint::Outer);
             let ChainSolution::Solved { point, .. } = minimise(&chain, Precision::Within(1e-7)) else {
                 unreachable!("the server carries the rates")
             };

@@ -5,8 +5,8 @@ use crate::advice::{SuggestedChange, advise};
 use crate::levels::level_bounds;
 use crate::lower_bound::lower_bound;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
-use crate::testing::{any_workload, problem};
-use crate::{FitRefusal, LimitMethod, SearchEffort};
+use crate::testing::{SLOS, any_class, any_workload, problem, problem_on};
+use crate::{EnforcedClass, FitRefusal, LimitMethod, SearchEffort};
 use crate::{PriorityLevel, priority_levels};
 use model::RateLimit;
 use proptest::prelude::*;
@@ -237,4 +237,66 @@ fn the_search_stops_when_told() {
     );
     assert!(calls <= 1);
     assert_eq!(placement.servers.iter().map(|s| s.members.len()).sum::<usize>(), 8);
+}
+
+/// A bucket of this rate and burst at the storage, and nothing elsewhere.
+fn bucket_at_storage(rate: f64, burst: f64) -> [calculus::ArrivalCurve; 3] {
+    let vertices = vec![
+        calculus::CurveVertex { duration: 0.0, work: burst },
+        calculus::CurveVertex { duration: 1e3, work: burst + rate * 1e3 },
+    ];
+    let nothing = calculus::ArrivalCurve::zero;
+    [nothing(), calculus::ArrivalCurve::new(vertices, rate).unwrap(), nothing()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Sustained rates count where somebody waits for them, and nowhere else.
+    #[test]
+    fn no_placement_of_buckets_needs_fewer_servers_than_the_lower_bound(
+        buckets in prop::collection::vec((0usize..4, 0.01..0.9f64, 0.001..0.5f64), 1..7), class in any_class()
+    ) {
+        let workload = |(slo, rate, burst): (usize, f64, f64)| (slo, bucket_at_storage(rate, burst * SLOS[slo]));
+        let problem = problem_on(buckets.into_iter().map(workload).collect(), class);
+        let fits = |w: &usize| LimitMethod::Exact.fit(&problem, 0, vec![*w]).is_ok();
+        let admitted = problem.subset(&given(&problem).into_iter().filter(fits).collect::<Vec<_>>());
+        for method in [LimitMethod::Exact, LimitMethod::Knee] {
+            let fewest = fewest_servers(&admitted, method);
+            let least = lower_bound(&admitted, method).servers;
+            prop_assert!(fewest.is_none_or(|fewest| least <= fewest), "{method:?}: {least} above {fewest:?}");
+        }
+    }
+}
+
+/// Rates of the others are before a workload on its own server alone.
+#[test]
+fn the_lower_bound_counts_no_rates_before_who_is_elsewhere() {
+    let mut workloads = vec![(2, bucket_at_storage(0.9, 0.2)); 40];
+    workloads.push((3, bucket_at_storage(0.001, 0.001)));
+    let problem = problem(workloads);
+    let placement = place_first_fit(&problem, LimitMethod::Exact, &given(&problem), false);
+    assert_eq!(placement.servers.len(), 41);
+    let bound = lower_bound(&problem, LimitMethod::Exact);
+    assert!((37..=41).contains(&bound.servers), "{bound:?}");
+}
+
+/// A server has so many levels and no more: it serves these two as one, so that the rate of the tighter SLO does not come
+/// before the burst of the other.
+#[test]
+fn the_lower_bound_knows_that_levels_become_one() {
+    let class = |levels_max| EnforcedClass {
+        channels: 1,
+        best_effort_request: 0.0,
+        packet: 0.0,
+        proxy: 0.0,
+        levels_max,
+    };
+    for (levels_max, servers) in [(1, 1), (2, 2)] {
+        let workloads = vec![(2, bucket_at_storage(0.9, 0.001)), (3, bucket_at_storage(0.01, 0.4))];
+        let problem = problem_on(workloads, Some(class(levels_max)));
+        let placement = place_first_fit(&problem, LimitMethod::Exact, &given(&problem), false);
+        assert_eq!(placement.servers.len(), servers);
+        assert!(lower_bound(&problem, LimitMethod::Exact).servers <= servers);
+    }
 }

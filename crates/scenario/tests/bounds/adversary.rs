@@ -2,10 +2,11 @@
 //! that come close to what the analysis promises them.
 
 use crate::played::{
-    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, attacked_policy, greedy_requests,
-    nanoseconds,
+    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, attacked_policy, enforcement,
+    greedy_requests, nanoseconds,
 };
-use model::{CircularTrace, Job, PerStage, Policy, ServerEnforcement, Stage};
+use calculus::{DeviceQueue, EnforcedClass};
+use model::{CircularTrace, Job, PerStage, Policy, Stage};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use testkit::Climb;
@@ -245,20 +246,21 @@ impl Attack {
             }),
             largest: Self::largest(member),
         };
-        let enforcement = ServerEnforcement {
-            channels: self.channels,
-            outstanding: self.outstanding,
-            beside: (self.outstanding / 2).max(self.channels - 1),
-            reserve: self.reserve,
-            best_effort_request_s: self.best_effort.0,
-            packet_bytes: self.packet * BANDWIDTH,
-            proxy_s: 0.0,
+        let Self { channels, outstanding, reserve, packet, .. } = *self;
+        let class = EnforcedClass {
+            channels,
+            best_effort_request: self.best_effort.0,
+            packet,
+            proxy: 0.0,
+            levels_max: 7,
         };
+        let enforcement = enforcement(class, DeviceQueue { channels, outstanding, reserve });
         attacked_policy(enforcement, &self.members.iter().map(enforced).collect::<Vec<_>>())
     }
+}
 
-    /// Plays the attack; the request of a member that comes closest to its bound.
-    pub(crate) fn play(&self) -> Approach {
+impl BoundAttack for Attack {
+    fn play(&self) -> Approach {
         let trace = |member| CircularTrace::new(self.jobs(member), Nanos(ONCE)).expect("jobs in order");
         let size = self.best_effort.0 * self.best_effort.1;
         let played = PlayedTraffic {
@@ -319,6 +321,6 @@ impl SearchSpace {
         let change = |attack: &Attack, random: &mut StdRng| {
             Some(attack.changed(self.levels, random)).filter(|other| self.allows(other))
         };
-        Climb { starts, steps }.closest(start, change, |attack| attack.play().closeness()).expect("a start")
+        Attack::search(Climb { starts, steps }, start, change)
     }
 }

@@ -8,6 +8,7 @@ mod predicted;
 
 use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::search_plans;
+use played::BoundAttack as _;
 use predicted::search_predictions;
 
 fn space(route: AttackedPath, channels: u32) -> SearchSpace {

@@ -2,11 +2,11 @@
 //! the policy, with requests up to its largest, are searched for ones that come close to its bounds.
 
 use crate::played::{
-    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests, attacked_policy,
-    greedy_requests, jobs_within, nanoseconds,
+    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE, attacked_policy,
+    change_request, enforcement, greedy_requests, jobs_within, shaped_copy,
 };
 use calculus::ArrivalCurve;
-use model::{CircularTrace, Job, PerStage, Policy, ServerEnforcement, Slo, Stage};
+use model::{CircularTrace, Job, PerStage, Policy, Slo, Stage};
 use plan::{
     EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
     WorkloadOnClass,
@@ -25,9 +25,6 @@ pub(crate) struct PlannedAttack {
     /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
     best_effort: (f64, u32),
 }
-
-/// The work of a request at the stages per second of device time.
-pub(crate) const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
 
 fn workload(number: usize, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
@@ -81,21 +78,12 @@ impl PlannedAttack {
     /// The same attack with one thing changed.
     fn changed(&self, random: &mut StdRng) -> Self {
         let mut other = self.clone();
-        let pick = random.random_range(0..other.requests.len());
-        let request = &mut other.requests[pick][random.random_range(0..REQUESTS)];
-        match random.random_range(0..6) {
-            0 | 1 => request.1 = random.random_range(0.05..=1.0),
-            2 | 3 => request.0 = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) },
-            4 => {
-                let shift = random.random_range(0..60_000_000);
-                other.requests[pick][0].0 = shift;
-            }
-            _ => {
-                other.best_effort = (
-                    random.random_range(0.2..=1.0),
-                    self.server.queue.outstanding + random.random_range(0..3),
-                );
-            }
+        if random.random_range(0..6) < 5 {
+            let pick = random.random_range(0..other.requests.len());
+            change_request(&mut other.requests[pick], random);
+        } else {
+            let clients = self.server.queue.outstanding + random.random_range(0..3);
+            other.best_effort = (random.random_range(0.2..=1.0), clients);
         }
         other
     }
@@ -125,30 +113,21 @@ impl PlannedAttack {
             members.push(EnforcedMember { level, limits, largest });
             bounds.push(own.total);
         }
-        let (class, queue) = (self.enforced(), self.server.queue);
-        let enforcement = ServerEnforcement {
-            channels: queue.channels,
-            outstanding: queue.outstanding,
-            beside: queue.beside(),
-            reserve: queue.reserve,
-            best_effort_request_s: class.best_effort_request,
-            packet_bytes: class.packet * BANDWIDTH,
-            proxy_s: 0.0,
-        };
+        let enforcement = enforcement(self.enforced(), self.server.queue);
         (attacked_policy(enforcement, &members), bounds)
     }
+}
 
-    /// Plays the attack; the request that comes closest to the bound of the plan.
+impl BoundAttack for PlannedAttack {
     fn play(&self) -> Approach {
         let (policy, bounds) = self.policy();
         let (fraction, clients) = self.best_effort;
-        let size = self.enforced().best_effort_request * fraction * 1e9;
         let played = PlayedTraffic {
             policy,
             traces: (0..self.requests.len()).map(|member| self.trace(member)).collect(),
             channels: self.server.queue.channels,
             clients,
-            copy: PerStage::from_fn(|stage| nanoseconds((size * SHAPE[stage as usize]).max(1.0))),
+            copy: shaped_copy(self.enforced().best_effort_request * fraction),
         };
         played.closest(&bounds)
     }
@@ -158,7 +137,5 @@ impl PlannedAttack {
 pub(crate) fn search_plans(channels: u32, plans: u64, steps: usize) -> (Approach, PlannedAttack) {
     let start = |random: &mut StdRng| PlannedAttack::greedy(channels, random);
     let change = |attack: &PlannedAttack, random: &mut StdRng| Some(attack.changed(random));
-    Climb { starts: plans, steps }
-        .closest(start, change, |attack| attack.play().closeness())
-        .expect("some cluster has a plan")
+    PlannedAttack::search(Climb { starts: plans, steps }, start, change)
 }

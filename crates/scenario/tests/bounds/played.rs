@@ -1,15 +1,19 @@
 //! Policies with their traffic, played by the simulator, and how close a request comes to its bound.
 
 use arrivals::{DistributionFamily, TimeDistribution};
+use calculus::{DeviceQueue, EnforcedClass};
 use discipline::enforce::DeviceAccess;
 use model::{
     CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
     ServerEnforcement, StageLimit,
 };
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 use sim::engine::{SimulationEngine, SimulationPlan};
 use std::sync::Arc;
 use tailwright_scenario::SimulationCase;
 use tailwright_scenario::server::{ServerRules, SimulatedWorkload, StorageServer, WorkloadRequests};
+use testkit::Climb;
 use units::{ByteRate, Nanos, Seconds};
 use workload::device::StorageProfile;
 
@@ -41,6 +45,19 @@ pub(crate) struct EnforcedMember {
     pub(crate) largest: f64,
 }
 
+/// How a server of this class is used with this queue at its device.
+pub(crate) fn enforcement(class: EnforcedClass, queue: DeviceQueue) -> ServerEnforcement {
+    ServerEnforcement {
+        channels: queue.channels,
+        outstanding: queue.outstanding,
+        beside: queue.beside(),
+        reserve: queue.reserve,
+        best_effort_request_s: class.best_effort_request,
+        packet_bytes: class.packet * BANDWIDTH,
+        proxy_s: class.proxy,
+    }
+}
+
 /// The policy of a server with these workloads, which are called w0, w1, ….
 pub(crate) fn attacked_policy(enforcement: ServerEnforcement, members: &[EnforcedMember]) -> Policy {
     let mut workloads = Vec::new();
@@ -66,12 +83,32 @@ pub(crate) fn attacked_policy(enforcement: ServerEnforcement, members: &[Enforce
     Policy::new("attack", vec![server], workloads).expect("a sound policy")
 }
 
+/// The work of a request at the stages per second of device time, where it is not the same at all of them.
+pub(crate) const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
+
+/// The work of a best-effort request that needs so much device time, seconds.
+pub(crate) fn shaped_copy(device_time: f64) -> PerStage<Nanos> {
+    PerStage::from_fn(|stage| nanoseconds((device_time * 1e9 * SHAPE[stage as usize]).max(1.0)))
+}
+
 /// What a workload sends: the time before each request, nanoseconds, and its size as a fraction of the largest.
 pub(crate) type Requests = Vec<(u64, f64)>;
 
 /// As many requests at once as limits let pass, and on.
 pub(crate) fn greedy_requests() -> Requests {
     std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect()
+}
+
+/// Changes the size of a request, or the time before it.
+pub(crate) fn change_request(requests: &mut Requests, random: &mut StdRng) {
+    let pick = random.random_range(0..REQUESTS);
+    match random.random_range(0..5) {
+        0 | 1 => requests[pick].1 = random.random_range(0.05..=1.0),
+        2 | 3 => {
+            requests[pick].0 = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) }
+        }
+        _ => requests[0].0 = random.random_range(0..60_000_000),
+    }
 }
 
 /// Requests at the earliest instants that these buckets allow at every stage; the largest needs `largest` of the stages.
@@ -174,12 +211,26 @@ pub(crate) fn nanoseconds(value: f64) -> Nanos {
     Nanos(value as u64)
 }
 
-impl Approach {
-    /// How close it came, beside itself.
-    pub(crate) fn closeness(self) -> (f64, Self) {
-        (self.ratio, self)
-    }
+/// Traffic that tries to break the bounds of a server.
+pub(crate) trait BoundAttack: Sized {
+    /// Plays it; the judged request that comes closest to its bound.
+    fn play(&self) -> Approach;
 
+    /// The attack that came closest, of those that `climb` finds from what `start` makes by what `change` changes.
+    fn search(
+        climb: Climb,
+        start: impl Fn(&mut StdRng) -> Option<Self>,
+        change: impl Fn(&Self, &mut StdRng) -> Option<Self>,
+    ) -> (Approach, Self) {
+        let play = |attack: &Self| {
+            let approach = attack.play();
+            (approach.ratio, approach)
+        };
+        climb.closest(start, change, play).expect("some start makes an attack")
+    }
+}
+
+impl Approach {
     /// Whether the bound was broken, by more than rounding explains.
     pub(crate) fn is_broken(&self) -> bool {
         self.latency > self.bound + ROUNDING

@@ -2,15 +2,12 @@
 //! enforced server under the limits that the model writes. Those that are judged keep to the curves of their traces, as
 //! the model promises; the others send what their limits admit.
 
-use crate::planned::SHAPE;
 use crate::played::{
-    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests, attacked_policy,
-    greedy_requests, jobs_within, nanoseconds,
+    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE, attacked_policy,
+    change_request, enforcement, greedy_requests, jobs_within, nanoseconds, shaped_copy,
 };
 use calculus::{DeviceQueue, EnforcedClass};
-use model::{
-    CircularTrace, Job, LatencyModel as _, PerStage, Policy, ServerEnforcement, ServerMember, Stage,
-};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage};
 use predict::{BegunWork, EnforcedModel, EnforcedPath, WorstCase};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -124,13 +121,9 @@ impl PredictedAttack {
     fn changed(&self, random: &mut StdRng) -> Self {
         let mut other = self.clone();
         let pick = random.random_range(0..other.members.len());
-        let member = &mut other.members[pick];
-        let request = &mut member.requests[random.random_range(0..REQUESTS)];
         match random.random_range(0..7) {
-            0 | 1 => request.1 = random.random_range(0.05..=1.0),
-            2 | 3 => request.0 = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) },
-            4 => member.requests[0].0 = random.random_range(0..60_000_000),
-            5 => member.is_judged = pick == 0 || random.random_bool(0.5),
+            0..5 => change_request(&mut other.members[pick].requests, random),
+            5 => other.members[pick].is_judged = pick == 0 || random.random_bool(0.5),
             _ => {
                 let outstanding = self.path.queue.outstanding;
                 other.best_effort = (random.random_range(0.2..=1.0), outstanding + random.random_range(0..3));
@@ -138,22 +131,9 @@ impl PredictedAttack {
         }
         other
     }
+}
 
-    fn policy(&self, members: &[EnforcedMember]) -> Policy {
-        let EnforcedPath { class, queue, .. } = self.path;
-        let enforcement = ServerEnforcement {
-            channels: queue.channels,
-            outstanding: queue.outstanding,
-            beside: queue.beside(),
-            reserve: queue.reserve,
-            best_effort_request_s: class.best_effort_request,
-            packet_bytes: class.packet * BANDWIDTH,
-            proxy_s: 0.0,
-        };
-        attacked_policy(enforcement, members)
-    }
-
-    /// Plays the attack; the judged request that comes closest to its bound.
+impl BoundAttack for PredictedAttack {
     fn play(&self) -> Approach {
         let Predicted { mut bounds, members, curves } = self.predict();
         let mut traces = Vec::new();
@@ -167,13 +147,13 @@ impl PredictedAttack {
             traces.push(CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order"));
         }
         let (fraction, clients) = self.best_effort;
-        let size = self.path.class.best_effort_request * fraction * 1e9;
+        let EnforcedPath { class, queue, .. } = self.path;
         let played = PlayedTraffic {
-            policy: self.policy(&members),
+            policy: attacked_policy(enforcement(class, queue), &members),
             traces,
-            channels: self.path.queue.channels,
+            channels: queue.channels,
             clients,
-            copy: PerStage::from_fn(|stage| nanoseconds((size * SHAPE[stage as usize]).max(1.0))),
+            copy: shaped_copy(class.best_effort_request * fraction),
         };
         played.closest(&bounds)
     }
@@ -183,7 +163,5 @@ impl PredictedAttack {
 pub(crate) fn search_predictions(channels: u32, servers: u64, steps: usize) -> (Approach, PredictedAttack) {
     let start = |random: &mut StdRng| PredictedAttack::greedy(channels, random);
     let change = |attack: &PredictedAttack, random: &mut StdRng| Some(attack.changed(random));
-    Climb { starts: servers, steps }
-        .closest(start, change, |attack| attack.play().closeness())
-        .expect("some server has bounds")
+    PredictedAttack::search(Climb { starts: servers, steps }, start, change)
 }
