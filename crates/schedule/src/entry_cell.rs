@@ -30,6 +30,9 @@ pub(crate) struct EntryCell {
     thread: Thread,
     /// The kernel's number of the thread.
     pub(crate) number: u32,
+    /// The process in which the number is that of the thread. After a fork the child has copies of cells of its parent.
+    process: u32,
+    is_outdated: AtomicBool,
     is_admitted: AtomicBool,
     is_over: AtomicBool,
     level: AtomicU8,
@@ -43,6 +46,8 @@ impl EntryCell {
         Self {
             thread: current(),
             number,
+            process: std::process::id(),
+            is_outdated: AtomicBool::new(false),
             is_admitted: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             level: AtomicU8::new(FIXED),
@@ -55,6 +60,26 @@ impl EntryCell {
         self.is_admitted.store(false, Ordering::Relaxed);
         self.is_over.store(false, Ordering::Relaxed);
         self.level.store(ORDINARY, Ordering::Release);
+    }
+
+    /// Whether the cell was made in this process, and not before a fork in its parent. A system call.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        let is_of_it = self.process == std::process::id();
+        if !is_of_it {
+            self.is_outdated.store(true, Ordering::Relaxed);
+        }
+        is_of_it
+    }
+
+    /// Whether the cell was seen to be from before a fork, so that it cannot be used again.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
+    }
+
+    /// A cell as the child of a fork has it from its parent.
+    #[cfg(test)]
+    pub(crate) fn of_the_parent(number: u32) -> Self {
+        Self { process: std::os::unix::process::parent_id(), ..Self::new(number) }
     }
 
     pub(crate) fn is_admitted(&self) -> bool {
@@ -103,12 +128,22 @@ impl EntryCell {
             if self.exchange(DEMOTED, FIXED) {
                 return Some(kernel.promote(self));
             }
-            if self.level.load(Ordering::Acquire) == FIXED {
+            if self.is_fixed() {
                 return None;
             }
             // Somebody is within a system call that changes the level.
             yield_now();
         }
+    }
+
+    /// Whether nobody changes the level. Only the thread of the cell begins and ends this.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.level.load(Ordering::Acquire) == FIXED
+    }
+
+    /// Allows others to change the level again. It stays ordinary until the next demotion.
+    pub(crate) fn release(&self) {
+        self.exchange(FIXED, ORDINARY);
     }
 
     fn exchange(&self, from: u8, to: u8) -> bool {

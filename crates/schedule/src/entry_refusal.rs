@@ -7,7 +7,7 @@ use std::fmt;
 pub enum EntryRefusal {
     /// It was not among the oldest within the time that it was given.
     TimedOut,
-    /// It was cancelled while it waited.
+    /// It was cancelled before it came or while it waited.
     Cancelled,
 }
 
@@ -15,7 +15,7 @@ impl fmt::Display for EntryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TimedOut => "the request was not admitted within the time given",
-            Self::Cancelled => "the request was cancelled while it waited to be admitted",
+            Self::Cancelled => "the request was cancelled before it was admitted",
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cancellation::EntryCancellation;
 use crate::entry_refusal::EntryRefusal;
-use crate::held::HeldPermit;
+use crate::held::{HeldPermit, while_ordinary};
 use crate::report::{AdmissionReport, GateStatistics};
 use crate::settings::{ConcurrencyLimit, GateSettings, RequestKey};
 use crate::shared_gate::SharedGate;
@@ -21,7 +21,7 @@ impl Gate {
     /// A gate without requests. Where preemption is asked for, the first one of a process tries on a scratch thread
     /// whether threads can be promoted again.
     pub fn new(settings: GateSettings) -> Self {
-        Self { shared: Arc::new(SharedGate::new(settings)) }
+        Self { shared: Arc::new(while_ordinary(|| SharedGate::new(settings))) }
     }
 
     /// Which mode is in force, and why.
@@ -31,7 +31,8 @@ impl Gate {
 
     /// Blocks the calling thread until its request is admitted.
     ///
-    /// A thread that holds a permit of this gate already is not asked to wait: it gets one that does nothing.
+    /// A thread that holds a permit of this gate already is not asked to wait: it gets another one of the same request, which
+    /// leaves the gate with the last of them. A cancelled one is refused nevertheless.
     pub fn enter(&self, key: RequestKey) -> Permit {
         let entered = self.enter_unless(key, None, None);
         entered.expect("neither a time limit nor a cancellation ends it")
@@ -58,27 +59,28 @@ impl Gate {
     ) -> Result<Permit, EntryRefusal> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let held = HeldPermit::enter(&self.shared, key, deadline, cancellation)?;
-        Ok(Permit { held, stays: PhantomData })
+        Ok(Permit { held: Some(held), stays: PhantomData })
     }
 
-    /// Changes how many requests run at once. Where older ones displace younger ones those too many are demoted, otherwise they
+    /// Changes how many requests run at once. A demoted thread that calls this is ordinary until it is demoted anew. Where older ones displace younger ones those too many are demoted, otherwise they
     /// finish.
     pub fn set_limit(&self, limit: ConcurrencyLimit) {
-        self.shared.set_limit(limit);
+        while_ordinary(|| self.shared.set_limit(limit));
     }
 
-    /// Counts since the gate was made, and how many requests are where now.
+    /// Counts since the gate was made, and how many requests are where now. A demoted thread that calls this is ordinary
+    /// until it is demoted anew.
     pub fn statistics(&self) -> GateStatistics {
-        self.shared.statistics()
+        while_ordinary(|| self.shared.statistics())
     }
 }
 
 /// The right of the calling thread to work on a request, until it is dropped, by a panic as well. A thread that ends
-/// gives back what it still holds.
+/// gives back what it still holds; a permit that is dropped, or blocks, after that does nothing.
 #[derive(Debug)]
 #[must_use = "the request leaves the gate when the permit is dropped"]
 pub struct Permit {
-    /// None when the thread had a permit of this gate before.
+    /// None once it was dropped.
     held: Option<HeldPermit>,
     /// Threads are demoted by their permits, so these stay where they are.
     stays: PhantomData<Rc<()>>,

@@ -107,7 +107,7 @@ impl<K: LevelChange> Handover<K> {
         true
     }
 
-    /// Removes an admitted request, of which the calling thread is the thread; false if it had left before.
+    /// Removes an admitted request, of which the calling thread is the thread; false if it has left.
     pub(crate) fn leave(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
         if !cell.end() {
             return false;
@@ -115,29 +115,34 @@ impl<K: LevelChange> Handover<K> {
         let own = cell.fix(&self.kernel);
         let mut state = self.lock();
         state.count_promotion(own);
-        self.remove(now, request, state);
-        true
+        let is_present = state.is_present(request, cell);
+        if is_present {
+            self.remove(now, request, state);
+        }
+        is_present
     }
 
     /// Notes that an admitted request of the calling thread waits for something other than a CPU; nothing if it does
-    /// already.
+    /// already or has left.
     pub(crate) fn block(&self, now: u64, request: PooledRequest, cell: &EntryCell) {
         let own = cell.fix(&self.kernel);
         let mut state = self.lock();
         state.count_promotion(own);
+        let is_present = state.is_present(request, cell);
         let HandoverState { pool, actions, .. } = &mut *state;
-        if pool.place(request) != Some(PoolPlace::Blocked) {
+        if is_present && pool.place(request) != Some(PoolPlace::Blocked) {
             pool.block(now, request, actions);
         }
         self.carry_out(state, None);
     }
 
     /// Notes that a blocked request of the calling thread can go on, which it may once the cell is admitted. Nothing if it
-    /// was not blocked. True when time must pass for the gate, because somebody waits or is demoted.
+    /// was not blocked or has left. True when time must pass for the gate, because somebody waits or is demoted.
     pub(crate) fn unblock(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
         let mut state = self.lock();
+        let is_present = state.is_present(request, cell);
         let HandoverState { pool, actions, .. } = &mut *state;
-        if pool.place(request) == Some(PoolPlace::Blocked) {
+        if is_present && pool.place(request) == Some(PoolPlace::Blocked) {
             cell.begin();
             pool.unblock(now, request, actions);
         }
@@ -168,6 +173,13 @@ impl<K: LevelChange> Handover<K> {
         let next = pool.wake_at();
         self.carry_out(state, None);
         next
+    }
+
+    /// Counts that a thread has promoted itself without leaving.
+    pub(crate) fn add_own_promotion(&self, is_done: Option<bool>) {
+        if is_done.is_some() {
+            self.lock().count_promotion(is_done);
+        }
     }
 
     pub(crate) fn counts(&self) -> (PoolCounts, HandoverTotals, PoolRules) {
@@ -225,6 +237,12 @@ impl<K: LevelChange> Handover<K> {
 }
 
 impl HandoverState {
+    /// Whether the request is that of the cell: another one may have got its name after it left.
+    fn is_present(&self, request: PooledRequest, cell: &EntryCell) -> bool {
+        let present = self.cells.get(request.index()).and_then(Option::as_deref);
+        present.is_some_and(|present| std::ptr::eq(present, cell))
+    }
+
     fn count_promotion(&mut self, is_done: Option<bool>) {
         self.totals.promotions += u64::from(is_done == Some(true));
         self.totals.refused_changes += u64::from(is_done == Some(false));

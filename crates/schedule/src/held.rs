@@ -23,10 +23,17 @@ pub(crate) struct HeldPermit {
     cpu_before: u64,
 }
 
-/// The permits of a thread. Dropped when it ends.
+/// A request of a thread, and how many permits the thread has of it.
+#[derive(Debug)]
+struct OwnRequest {
+    held: HeldPermit,
+    permits: usize,
+}
+
+/// The requests of a thread. Dropped when it ends.
 #[derive(Debug, Default)]
 struct ThreadPermits {
-    held: Vec<HeldPermit>,
+    own: Vec<OwnRequest>,
     /// A cell for the next request, if nobody else has it any more.
     spare: Option<Arc<EntryCell>>,
 }
@@ -37,45 +44,122 @@ thread_local! {
 
 impl Drop for ThreadPermits {
     fn drop(&mut self) {
-        self.held.iter().for_each(HeldPermit::leave);
-    }
-}
-
-impl ThreadPermits {
-    fn cell(&mut self) -> Arc<EntryCell> {
-        match self.spare.take() {
-            Some(cell) if Arc::strong_count(&cell) == 1 => cell,
-            _ => Arc::new(EntryCell::new(own_number())),
+        // The locks of all gates are taken by an ordinary thread.
+        let promotions: Vec<_> = self.own.iter().map(|own| own.held.fix()).collect();
+        for (own, is_done) in self.own.iter().zip(promotions) {
+            own.held.gate.handover.add_own_promotion(is_done);
+            own.held.leave();
         }
     }
 }
 
+impl ThreadPermits {
+    fn cell(&mut self) -> Option<Arc<EntryCell>> {
+        self.spare.take().filter(|cell| Arc::strong_count(cell) == 1 && !cell.is_outdated())
+    }
+
+    /// One more permit of the request at this gate, if there is one.
+    fn again(&mut self, gate: &Arc<SharedGate>) -> Option<HeldPermit> {
+        let own = self.own.iter_mut().find(|own| Arc::ptr_eq(&own.held.gate, gate))?;
+        own.permits += 1;
+        Some(own.held.clone())
+    }
+
+    /// One permit less; whether it was the last.
+    fn give_back(&mut self, held: &HeldPermit) -> bool {
+        let Some(place) = self.own.iter().position(|own| Arc::ptr_eq(&own.held.cell, &held.cell)) else {
+            return true;
+        };
+        self.own[place].permits -= 1;
+        let is_last = self.own[place].permits == 0;
+        if is_last {
+            self.own.swap_remove(place);
+        }
+        is_last
+    }
+}
+
+/// Runs what takes locks or starts a thread, while the calling thread is ordinary at all gates where it has a request:
+/// others would wait for a lock that a demoted thread holds, and threads inherit the level of their creator. One that was
+/// demoted stays ordinary until it is demoted anew.
+pub(crate) fn while_ordinary<T>(run: impl FnOnce() -> T) -> T {
+    while_others_are_ordinary(None, run)
+}
+
+/// As [`while_ordinary`], except for one cell, whose level the caller sees to.
+fn while_others_are_ordinary<T>(except: Option<&Arc<EntryCell>>, run: impl FnOnce() -> T) -> T {
+    let changeable = OWN.try_with(|own| {
+        let own = own.borrow();
+        let cells = own.own.iter().map(|own| &own.held);
+        let others = cells.filter(|held| !except.is_some_and(|except| Arc::ptr_eq(&held.cell, except)));
+        others.filter(|held| !held.cell.is_fixed()).cloned().collect::<Vec<_>>()
+    });
+    // Without the thread's list it is about to end, and has left everywhere.
+    let changeable = changeable.unwrap_or_default();
+    HeldPermit::while_fixed(&changeable, run)
+}
+
 impl HeldPermit {
-    /// Waits until the request of the calling thread is admitted; `None` when it holds a permit of this gate.
+    /// Waits until the request of the calling thread is admitted. When it has one at this gate, it is that one.
     pub(crate) fn enter(
         gate: &Arc<SharedGate>,
         key: RequestKey,
         deadline: Option<Instant>,
         cancellation: Option<&EntryCancellation>,
-    ) -> Result<Option<Self>, EntryRefusal> {
-        let has_one =
-            |own: &RefCell<ThreadPermits>| own.borrow().held.iter().any(|held| Arc::ptr_eq(&held.gate, gate));
-        if OWN.with(has_one) {
-            return Ok(None);
+    ) -> Result<Self, EntryRefusal> {
+        if cancellation.is_some_and(EntryCancellation::is_cancelled) {
+            return Err(EntryRefusal::Cancelled);
         }
-        let cell = OWN.with(|own| own.borrow_mut().cell());
+        if let Ok(Some(held)) = OWN.try_with(|own| own.borrow_mut().again(gate)) {
+            return Ok(held);
+        }
+        let spare = OWN.try_with(|own| own.borrow_mut().cell()).ok().flatten();
+        let cell = spare.unwrap_or_else(|| Arc::new(EntryCell::new(own_number())));
         cell.begin();
-        let entry = gate.handover.enter(clock::now(), key.0, &cell);
+        let entry = while_ordinary(|| gate.handover.enter(clock::now(), key.0, &cell));
         let mut held = Self { gate: Arc::clone(gate), cell, request: entry.request, cpu_before: 0 };
-        gate.attend(entry.needs_time);
+        held.attend(entry.needs_time);
         if !held.cell.is_admitted() {
             held.wait(deadline, cancellation)?;
         }
         if gate.measures_next() {
             held.cpu_before = own_cpu_time();
         }
-        OWN.with(|own| own.borrow_mut().held.push(held.clone()));
-        Ok(Some(held))
+        // In a destructor that runs after that of the list the permit alone ends the request.
+        let _ = OWN.try_with(|own| own.borrow_mut().own.push(OwnRequest { held: held.clone(), permits: 1 }));
+        Ok(held)
+    }
+
+    /// Has the thread run as before and not be changed; `None` if it was not demoted, otherwise whether it was promoted.
+    fn fix(&self) -> Option<bool> {
+        self.cell.fix(self.gate.handover.kernel())
+    }
+
+    /// Runs this while nobody changes the level of the calling thread for these requests.
+    fn while_fixed<T>(changeable: &[Self], run: impl FnOnce() -> T) -> T {
+        if changeable.is_empty() {
+            return run();
+        }
+        // All of them before the first lock.
+        let promotions: Vec<_> = changeable.iter().map(Self::fix).collect();
+        for (held, is_done) in changeable.iter().zip(promotions) {
+            held.gate.handover.add_own_promotion(is_done);
+        }
+        let result = run();
+        changeable.iter().for_each(|held| held.cell.release());
+        result
+    }
+
+    /// Has time pass for the gate. The request may have been demoted since it was admitted.
+    fn attend(&self, needs_time: bool) {
+        if needs_time {
+            let attend = || self.gate.attend(true);
+            Self::while_fixed(std::slice::from_ref(self), || {
+                while_others_are_ordinary(Some(&self.cell), attend);
+            });
+        } else {
+            self.gate.attend(false);
+        }
     }
 
     fn wait(
@@ -102,8 +186,9 @@ impl HeldPermit {
                 Some(Duration::ZERO) => Some(EntryRefusal::TimedOut),
                 _ => None,
             };
+            let give_up = || self.gate.handover.give_up(clock::now(), self.request, &self.cell);
             if let Some(refusal) = refusal
-                && self.gate.handover.give_up(clock::now(), self.request, &self.cell)
+                && while_others_are_ordinary(Some(&self.cell), give_up)
             {
                 return Err(refusal);
             }
@@ -121,33 +206,32 @@ impl HeldPermit {
             Some(left) => thread::park_timeout(left),
         }
         if longest.is_some() {
-            self.gate.wake();
+            while_ordinary(|| self.gate.wake());
         }
     }
 
     pub(crate) fn block(&self) {
-        self.gate.handover.block(clock::now(), self.request, &self.cell);
+        let block = || self.gate.handover.block(clock::now(), self.request, &self.cell);
+        while_others_are_ordinary(Some(&self.cell), block);
     }
 
     pub(crate) fn unblock(&self) {
-        let needs_time = self.gate.handover.unblock(clock::now(), self.request, &self.cell);
-        self.gate.attend(needs_time);
+        let unblock = || self.gate.handover.unblock(clock::now(), self.request, &self.cell);
+        let needs_time = while_others_are_ordinary(Some(&self.cell), unblock);
+        self.attend(needs_time);
         if !self.cell.is_admitted() {
             let waited = self.wait_until(None, || false);
             waited.expect("nothing ends the wait");
         }
     }
 
-    /// Leaves the gate. When the thread is about to end, it has left it already.
+    /// Gives one permit back, and leaves the gate with the last. When the thread is about to end, it has left it already.
     pub(crate) fn end(self) {
-        self.leave();
-        let Self { cell, request, gate, .. } = self;
-        // The thread's own list has gone if the permit lies in something that a thread drops after it.
-        let _ = OWN.try_with(|own| {
-            let mut own = own.borrow_mut();
-            own.held.retain(|held| held.request != request || !Arc::ptr_eq(&held.gate, &gate));
-            own.spare = Some(cell);
-        });
+        let is_last = OWN.try_with(|own| own.borrow_mut().give_back(&self));
+        if is_last.unwrap_or(true) {
+            while_ordinary(|| self.leave());
+            let _ = OWN.try_with(|own| own.borrow_mut().spare = Some(self.cell));
+        }
     }
 
     fn leave(&self) {

@@ -101,6 +101,10 @@ impl Played {
         }
         assert!(self.handover.leave(self.now(), entry.request, &cell));
         assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
+        // Who has the name now is not the one that left.
+        self.handover.block(self.now(), entry.request, &cell);
+        self.handover.unblock(self.now(), entry.request, &cell);
+        assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
         assert!(!self.handover.kernel().demoted.lock().unwrap().contains(&number), "who left is ordinary");
     }
 

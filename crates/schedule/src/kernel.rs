@@ -2,7 +2,8 @@
 //!
 //! Without the capability SYS_NICE and with RLIMIT_NICE at its default of 0, a thread can become SCHED_IDLE and never leave
 //! it again (EPERM). So nobody is demoted before a scratch thread went both ways. The proof holds for the user and
-//! the limit with which it was made; where they have changed it is made anew.
+//! the limit with which it was made; where they have changed it is made anew. What a thread tries that is not an ordinary one
+//! itself says nothing about others and is not kept, because threads inherit how their creator is scheduled.
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
@@ -37,7 +38,8 @@ pub(crate) fn promotion_proof() -> PromotionProof {
     let mut proof = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
     match &*proof {
         Some((of, result)) if *of == rights => result.clone(),
-        _ => proof.insert((rights, prove())).1.clone(),
+        _ if is_ordinary() => proof.insert((rights, prove())).1.clone(),
+        _ => prove(),
     }
 }
 
@@ -66,6 +68,11 @@ fn demote_and_promote() -> PromotionProof {
         Ok(after) if (after.policy, after.nice) == (before.policy, before.nice) => Ok(before.nice),
         after => Err(format!("a thread that was promoted is scheduled as {after:?}, expected {before}")),
     }
+}
+
+/// Whether the calling thread can be demoted, and with it those that it starts.
+fn is_ordinary() -> bool {
+    scheduling(own_number()).is_ok_and(|now| demoted(now).is_some())
 }
 
 /// The kernel's number of the calling thread.
@@ -102,6 +109,10 @@ impl KernelLevels {
             self.has_failed.store(true, Ordering::Relaxed);
             return None;
         };
+        // The number of a cell from before a fork is that of a thread of the parent.
+        if !cell.is_of_this_process() {
+            return None;
+        }
         let before = scheduling(cell.number).ok().filter(|before| before.nice >= least_nice)?;
         set_scheduling(cell.number, &demoted(before)?).ok()?;
         Some(before)
@@ -120,10 +131,30 @@ impl LevelChange for KernelLevels {
 
     fn promote(&self, cell: &EntryCell) -> bool {
         let before = cell.before.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let is_done = before.is_some_and(|before| set_scheduling(cell.number, &before).is_ok());
+        // Of the threads that there were before a fork the child has one, whose number is that of the child.
+        let number = if cell.is_of_this_process() { cell.number } else { std::process::id() };
+        let is_done = before.is_some_and(|before| set_scheduling(number, &before).is_ok());
         if !is_done {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         is_done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Run by a thread of the checker, whose locks are in the cell.
+    #[test]
+    fn a_thread_of_the_parent_is_not_demoted_after_a_fork() {
+        let round = || {
+            let number = own_number();
+            let before = scheduling(number).expect("the thread is there");
+            let (levels, cell) = (KernelLevels::default(), EntryCell::of_the_parent(number));
+            assert!(!levels.demote(&cell) && cell.is_outdated());
+            assert_eq!(scheduling(number).expect("the thread is there"), before);
+        };
+        shuttle::check_random(round, 1);
     }
 }

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Decisions are those of [`discipline::pool::RequestPool`], a pure state machine whose header states what holds; here are
-//! threads, locks and the kernel. Nothing here needs root. A process that is killed leaves nothing behind, because only its own
-//! threads were demoted and they end with it.
+//! threads, locks and the kernel. Nothing here needs root. Threads and processes that a demoted thread starts inherit SCHED_IDLE for good: start
+//! them inside [`Permit::while_blocked`], which promotes the thread before. Make gates after a fork.
 
 mod cancellation;
 mod entry_cell;

@@ -3,7 +3,7 @@
 //! It starts when somebody waits for the first time. While requests come it looks at the clock every eighth of the patience,
 //! and at the very instant when one is due; then nobody has to wake it. When none come it sleeps until somebody waits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -12,14 +12,15 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     thread: Mutex<Option<Thread>>,
-    is_running: AtomicBool,
+    /// The process in which it runs; 0 before it was started. The child of a fork does not have it.
+    process: AtomicU32,
     sleeps: AtomicBool,
 }
 
 impl Watch {
     /// Whether there is a thread that lets time pass.
     pub(crate) fn is_running(&self) -> bool {
-        self.is_running.load(Ordering::Acquire)
+        self.process.load(Ordering::Acquire) == std::process::id()
     }
 
     /// Makes sure that time passes, because somebody waits: starts the thread with this body, or wakes it up.
@@ -33,11 +34,12 @@ impl Watch {
 
     fn start(&self, body: impl FnOnce() + Send + 'static) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none()
+        if !self.is_running()
             && let Ok(started) = thread::Builder::new().name("gate-clock".to_owned()).spawn(body)
         {
             *thread = Some(started.thread().clone());
-            self.is_running.store(true, Ordering::Release);
+            self.sleeps.store(false, Ordering::SeqCst);
+            self.process.store(std::process::id(), Ordering::Release);
         }
     }
 
@@ -60,4 +62,23 @@ const LOOKS: u32 = 8;
 /// The time between two looks at the clock.
 pub(crate) fn look_every(patience: Duration) -> Duration {
     (patience / LOOKS).max(Duration::from_micros(100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn the_child_of_a_fork_starts_its_own_thread() {
+        let (watch, (started, starts)) = (Watch::default(), mpsc::channel());
+        let of_the_parent = thread::current();
+        *watch.thread.lock().unwrap() = Some(of_the_parent.clone());
+        watch.process.store(std::os::unix::process::parent_id(), Ordering::Release);
+        watch.sleeps.store(true, Ordering::SeqCst);
+        assert!(!watch.is_running());
+        watch.attend(move || started.send(thread::current().id()).unwrap());
+        assert_ne!(starts.recv().expect("a thread was started"), of_the_parent.id());
+        assert!(watch.is_running());
+    }
 }

@@ -11,8 +11,8 @@
 //! - *demoted*: it was admitted, and then displaced by an older one; its thread runs only when nobody else does. Only
 //!   [`Displacement::OfYoungest`] does this.
 //! - *blocked*: it waits for something other than a CPU and does not count.
-//! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while others wanted to go on. It goes on beside
-//!   the c and does not count.
+//! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while all that time somebody was waiting or demoted. It
+//!   goes on beside the c and does not count.
 //!
 //! What holds after every call:
 //!
@@ -70,7 +70,7 @@ pub struct PoolRules {
     pub order: PoolOrder,
     /// Whether older ones displace younger ones.
     pub displacement: Displacement,
-    /// How long one counts while others want to go on, at least 1; `None`: as long as it is there.
+    /// How long one counts while without interruption others want to go on, at least 1; `None`: as long as it is there.
     pub patience: Option<u64>,
 }
 
@@ -110,6 +110,8 @@ pub struct RequestPool {
     /// Those demoted, the first demoted first.
     by_demotion: SlotList,
     counts: [usize; PLACES],
+    /// Since when somebody is waiting or demoted; `None` when nobody is.
+    contended_since: Option<u64>,
     arrivals: u64,
     now: u64,
 }
@@ -129,6 +131,7 @@ impl RequestPool {
             by_admission: SlotList::new(),
             by_demotion: SlotList::new(),
             counts: [0; PLACES],
+            contended_since: None,
             arrivals: 0,
             now: 0,
         }
@@ -230,7 +233,8 @@ impl RequestPool {
     }
 
     fn overdue_at(&self, slot: u32) -> Option<u64> {
-        Some(self.slots.of(slot).since.saturating_add(self.rules.patience?))
+        let since = self.slots.of(slot).since.max(self.contended_since?);
+        Some(since.saturating_add(self.rules.patience?))
     }
 
     fn is_overdue(&self, slot: u32) -> bool {
@@ -240,6 +244,7 @@ impl RequestPool {
     /// Brings those serving to c and to the oldest.
     fn settle(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
         self.now = self.now.max(now);
+        self.contended_since.get_or_insert(self.now);
         let limit = self.rules.limit.map_or(usize::MAX, |limit| limit.get() as usize);
         while let Some(slot) = self.by_demotion.first().filter(|slot| self.is_overdue(*slot)) {
             self.take_out(slot);
@@ -261,6 +266,9 @@ impl RequestPool {
                 }
                 _ => break,
             }
+        }
+        if self.ready.len() == 0 {
+            self.contended_since = None;
         }
     }
 

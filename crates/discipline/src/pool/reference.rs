@@ -22,11 +22,23 @@ pub(super) struct ListedPool {
     arrivals: u64,
     admissions: u64,
     now: u64,
+    /// Until when at least, as far as is known, nobody was waiting or demoted.
+    quiet_until: u64,
+    /// Whether nobody is.
+    is_quiet: bool,
 }
 
 impl ListedPool {
     pub(super) fn new(rules: PoolRules) -> Self {
-        Self { rules, requests: Vec::new(), arrivals: 0, admissions: 0, now: 0 }
+        Self {
+            rules,
+            requests: Vec::new(),
+            arrivals: 0,
+            admissions: 0,
+            now: 0,
+            quiet_until: 0,
+            is_quiet: true,
+        }
     }
 
     pub(super) fn enter(&mut self, now: u64, name: usize, key: u64) {
@@ -76,7 +88,8 @@ impl ListedPool {
     }
 
     fn is_overdue(&self, request: &ListedRequest) -> bool {
-        self.rules.patience.is_some_and(|patience| request.since.saturating_add(patience) <= self.now)
+        let counted = self.now - request.since.max(self.quiet_until);
+        self.rules.patience.is_some_and(|patience| counted >= patience)
     }
 
     /// The indices of the requests in these places, in the order of their keys.
@@ -90,6 +103,9 @@ impl ListedPool {
     pub(super) fn settle(&mut self, now: u64) {
         use PoolPlace::{Demoted, Overdue, Serving, Waiting};
         self.now = self.now.max(now);
+        if self.is_quiet {
+            self.quiet_until = self.now;
+        }
         for index in self.sorted(&[Demoted]) {
             if self.is_overdue(&self.requests[index]) {
                 self.requests[index].place = Overdue;
@@ -115,6 +131,11 @@ impl ListedPool {
                 self.sorted(&[Waiting]).into_iter().take(free).for_each(|index| self.choose(index, true));
             }
         }
+        self.is_quiet = self.is_nobody_ready();
+    }
+
+    fn is_nobody_ready(&self) -> bool {
+        self.sorted(&[PoolPlace::Demoted, PoolPlace::Waiting]).is_empty()
     }
 
     fn is_somebody_left_out(&self) -> bool {

@@ -347,6 +347,25 @@ fn without_a_limit_everybody_is_admitted() {
 }
 
 #[test]
+fn the_patience_counts_while_somebody_wants_to_go_on() {
+    for limit in [1, 4] {
+        let (order, displacement, patience) = (PoolOrder::Age, Displacement::OfYoungest, Some(10));
+        let limit = NonZeroU32::new(limit);
+        let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience });
+        let mut actions = Vec::new();
+        let young = pool.enter(0, 9, &mut actions);
+        pool.enter(100, 1, &mut actions);
+        pool.set_limit(105, NonZeroU32::new(1), &mut actions);
+        assert_eq!(
+            pool.place(young),
+            Some(PoolPlace::Demoted),
+            "it ran alone, and then beside the older one"
+        );
+        assert_eq!(pool.wake_at(), Some(if limit == NonZeroU32::new(1) { 110 } else { 115 }));
+    }
+}
+
+#[test]
 fn names_are_used_again() {
     let (mut pool, mut actions) = (admission_only(2), Vec::new());
     let first = pool.enter(0, 1, &mut actions);

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tailwright_schedule::{
-    ConcurrencyLimit, EntryCancellation, EntryRefusal, Gate, GatePreemption, GateSettings, RequestKey,
+    ConcurrencyLimit, EntryCancellation, EntryRefusal, Gate, GatePreemption, GateSettings, Permit, RequestKey,
 };
 
 fn admission_only(limit: u32) -> Gate {
@@ -71,7 +71,7 @@ fn waiting_ends_by_time_and_by_cancellation() {
         assert_eq!(late.join().unwrap(), Err(EntryRefusal::Cancelled), "cancelled for good");
         drop(held);
     });
-    assert_eq!(gate.statistics().given_up, 3);
+    assert_eq!(gate.statistics().given_up, 2, "the late one did not wait");
     assert_empty(&gate);
 }
 
@@ -93,9 +93,41 @@ fn a_thread_that_is_inside_does_not_wait_for_itself() {
     let gate = admission_only(1);
     let outer = gate.enter(RequestKey(1));
     drop(gate.enter(RequestKey(2)));
-    assert_eq!(gate.statistics().serving, 1, "the inner permit does nothing");
+    assert_eq!(gate.statistics().serving, 1, "the outer permit is still there");
     drop(outer);
     assert_empty(&gate);
+}
+
+/// Whether another request is admitted now, without waiting.
+fn is_free(gate: &Gate) -> bool {
+    thread::scope(|scope| {
+        let another = scope.spawn(|| gate.enter_within(RequestKey(9), Duration::ZERO).is_ok());
+        another.join().unwrap()
+    })
+}
+
+#[test]
+fn the_last_permit_of_a_request_leaves() {
+    let gate = admission_only(1);
+    let outer = gate.enter(RequestKey(1));
+    let inner = gate.enter(RequestKey(1));
+    drop(outer);
+    assert!(!is_free(&gate), "the inner permit is still there");
+    assert!(inner.while_blocked(|| is_free(&gate)), "the inner permit blocks the request");
+    drop(inner);
+    assert!(is_free(&gate));
+    assert_empty(&gate);
+}
+
+#[test]
+fn a_cancelled_request_is_not_admitted() {
+    let gate = admission_only(1);
+    let cancellation = EntryCancellation::new();
+    cancellation.cancel();
+    let refused = || gate.enter_unless(RequestKey(1), None, Some(&cancellation)).map(drop);
+    assert_eq!(refused(), Err(EntryRefusal::Cancelled), "although the gate is free");
+    let _permit = gate.enter(RequestKey(1));
+    assert_eq!(refused(), Err(EntryRefusal::Cancelled), "although it is inside");
 }
 
 #[test]
@@ -187,6 +219,87 @@ fn nothing_is_leaked() {
         }
     });
     assert_eq!(gate.statistics().entered, 16 * 40);
+    assert_empty(&gate);
+}
+
+/// What a thread has until after its permits were taken from it.
+struct KeptLong {
+    gate: Gate,
+    permit: Option<Permit>,
+    end: mpsc::Sender<bool>,
+}
+
+impl Drop for KeptLong {
+    fn drop(&mut self) {
+        if let Some(permit) = &self.permit {
+            // The request has left, and another one runs that may have its name.
+            let blocks_another = permit.while_blocked(|| self.gate.statistics().blocked > 0);
+            self.end.send(!blocks_another).unwrap();
+        } else {
+            let permit = self.gate.enter(RequestKey(1));
+            self.end.send(self.gate.statistics().serving == 1).unwrap();
+            drop(permit);
+        }
+    }
+}
+
+thread_local! {
+    static KEPT_LONG: std::cell::RefCell<Option<KeptLong>> = const { std::cell::RefCell::new(None) };
+}
+
+/// What a thread says in the destructor of something that it has used before its first permit, and that goes after them.
+fn at_the_end_of_a_thread(gate: &Gate, keeps_permit: bool) -> bool {
+    let ((end, ends), gate) = (mpsc::channel(), gate.clone());
+    let thread = thread::spawn(move || {
+        KEPT_LONG.with(|kept| assert!(kept.borrow().is_none()));
+        let permit = gate.enter(RequestKey(1));
+        let permit = keeps_permit.then_some(permit);
+        KEPT_LONG.set(Some(KeptLong { gate, permit, end }));
+    });
+    let said = ends.recv_timeout(LONG).expect("the destructor ran");
+    thread.join().unwrap();
+    said
+}
+
+#[test]
+fn a_permit_that_outlives_its_request_does_nothing_to_others() {
+    let gate = admission_only(1);
+    thread::scope(|scope| {
+        let (end, ends) = mpsc::channel::<()>();
+        let others = at_the_end_beside_another(scope, &gate, ends);
+        assert!(others, "nobody else is blocked");
+        assert_eq!(gate.statistics().serving, 1);
+        drop(end);
+    });
+    assert_empty(&gate);
+}
+
+/// Has another request wait, which is admitted when the thread ends that keeps its permit, and holds until it is told.
+fn at_the_end_beside_another<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    gate: &Gate,
+    ends: mpsc::Receiver<()>,
+) -> bool {
+    let held = gate.enter(RequestKey(0));
+    let waiting = gate.clone();
+    scope.spawn(move || {
+        let _permit = waiting.enter(RequestKey(2));
+        let _ended = ends.recv();
+    });
+    until_waiting(gate, 1);
+    let kept = {
+        let gate = gate.clone();
+        scope.spawn(move || at_the_end_of_a_thread(&gate, true))
+    };
+    until_waiting(gate, 2);
+    drop(held);
+    kept.join().unwrap()
+}
+
+#[test]
+fn a_destructor_at_the_end_of_a_thread_can_enter() {
+    let gate = admission_only(1);
+    assert!(at_the_end_of_a_thread(&gate, false));
     assert_empty(&gate);
 }
 

@@ -1,12 +1,13 @@
 //! Older requests take the CPU from younger ones, and give it back.
 
 use super::{LONG, assert_empty, fixed, own_number, policy, settings};
-use machine::scheduling::SchedulingPolicy::{Idle, Other};
+use machine::scheduling::SchedulingPolicy::{self, Idle, Other};
+use machine::scheduling::scheduling;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tailwright_schedule::{
-    AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, RequestKey,
+    AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, RequestKey,
 };
 
 /// A preemptive gate; `None`, with a loud skip, where this process may not promote threads.
@@ -91,6 +92,114 @@ fn a_demoted_thread_that_blocks_is_ordinary() {
         drop(permit);
     });
     assert_empty(&gate);
+}
+
+/// Runs this in a thread that is demoted at the gate.
+fn while_demoted<T: Send>(gate: &Gate, run: impl FnOnce(&Permit) -> T + Send) -> T {
+    thread::scope(|scope| {
+        let (inside, is_inside) = mpsc::channel();
+        let young = scope.spawn(move || {
+            let permit = gate.enter(RequestKey(9));
+            inside.send(()).unwrap();
+            testkit::wait_until(LONG, "its demotion", || policy(own_number()) == Idle);
+            run(&permit)
+        });
+        is_inside.recv_timeout(LONG).expect("it is admitted");
+        let _old = gate.enter(RequestKey(1));
+        young.join().unwrap()
+    })
+}
+
+/// How a thread is scheduled that the calling one starts.
+fn policy_of_a_new_thread() -> SchedulingPolicy {
+    thread::spawn(|| policy(own_number())).join().unwrap()
+}
+
+#[test]
+fn threads_that_are_started_while_blocked_are_ordinary() {
+    let Some(gate) = preemptive(1, None) else { return };
+    let new = while_demoted(&gate, |permit| {
+        // Without the end of the block, which would wait for the older request.
+        permit.block_begin();
+        policy_of_a_new_thread()
+    });
+    assert_eq!(new, Other);
+    assert_empty(&gate);
+}
+
+#[test]
+fn a_demoted_thread_takes_locks_as_an_ordinary_one() {
+    let Some(gate) = preemptive(1, None) else { return };
+    for act in [
+        |gate: &Gate| drop(gate.statistics()),
+        |gate: &Gate| gate.set_limit(fixed(1)),
+        |_: &Gate| drop(Gate::new(settings(1, GatePreemption::Never)).enter(RequestKey(1))),
+    ] {
+        let demoted = gate.clone();
+        assert_eq!(while_demoted(&gate, move |_| (act(&demoted), policy(own_number())).1), Other);
+    }
+    assert_empty(&gate);
+}
+
+/// The thread that lets time pass would otherwise not run while others do.
+#[test]
+fn the_clock_of_a_gate_is_ordinary() {
+    let Some(gate) = preemptive(1, None) else { return };
+    let Some(inner) = preemptive(1, Some(Duration::from_millis(20))) else { return };
+    while_demoted(&gate, |_| {
+        let others = inner.clone();
+        let (end, ends) = mpsc::channel::<()>();
+        let (inside, is_inside) = mpsc::channel();
+        thread::scope(|scope| {
+            // Ordinary, as its creator is after it has looked at the gate.
+            assert_eq!(gate.statistics().demoted, 1);
+            scope.spawn(move || {
+                let _permit = others.enter(RequestKey(1));
+                inside.send(()).unwrap();
+                let _ended = ends.recv();
+            });
+            is_inside.recv_timeout(LONG).expect("it is admitted");
+            drop(inner.enter(RequestKey(2)));
+            drop(end);
+        });
+    });
+    assert_eq!(policies_of_clocks(), [Other]);
+}
+
+/// How the threads that let time pass are scheduled, of all gates of this process, without doubles.
+fn policies_of_clocks() -> Vec<SchedulingPolicy> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("this process has threads");
+    let mut policies = Vec::new();
+    for task in tasks {
+        let task = task.expect("a thread").path();
+        let is_clock =
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "gate-clock");
+        let number = task.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let found = number.filter(|_| is_clock).and_then(|number| scheduling(number).ok());
+        policies.extend(found.map(|found| found.policy).filter(|policy| !policies.contains(policy)));
+    }
+    policies
+}
+
+#[test]
+fn a_gate_that_a_demoted_thread_makes_is_preemptive() {
+    let Some(gate) = preemptive(1, None) else { return };
+    let made = while_demoted(&gate, |_| Gate::new(settings(1, GatePreemption::WhereProven)));
+    assert_eq!(made.admission_report(), AdmissionReport::Preemptive);
+}
+
+/// What ran alone has not kept anybody waiting.
+#[test]
+fn a_request_that_ran_alone_is_demoted() {
+    let patience = Duration::from_millis(1);
+    let Some(gate) = preemptive(1, Some(patience)) else { return };
+    thread::scope(|scope| {
+        let young = holder(scope, &gate, 9);
+        thread::sleep(3 * patience);
+        let old = holder(scope, &gate, 1);
+        assert_eq!(gate.statistics().demotions, 1);
+        drop((young.1, old.1));
+    });
 }
 
 /// The gate's handle goes while somebody is demoted, who may hold a lock that others need: it is promoted within the patience.
