@@ -131,7 +131,7 @@ fn threads_that_are_started_while_blocked_are_ordinary() {
 fn a_demoted_thread_takes_locks_as_an_ordinary_one() {
     let Some(gate) = preemptive(1, None) else { return };
     for act in [
-        |gate: &Gate| drop(gate.statistics()),
+        |gate: &Gate| assert_eq!(gate.statistics().serving, 1),
         |gate: &Gate| gate.set_limit(fixed(1)),
         |_: &Gate| drop(Gate::new(settings(1, GatePreemption::Never)).enter(RequestKey(1))),
     ] {
