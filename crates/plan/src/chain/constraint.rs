@@ -54,7 +54,8 @@ fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
 }
 
 /// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · (C + W) + by_rate · R)`: every server has its own B,
-/// and W is what all workloads together add to it.
+/// and W is what the workloads up to this level add to it together. Those of looser levels are not in it, although they add
+/// to what this level waits for: a server may have them and nobody of this level.
 fn linear(
     chain: &Chain,
     point: &ChainPoint,
@@ -63,7 +64,9 @@ fn linear(
     by_rate: [f64; STAGES],
 ) -> LatencySlack {
     let (bursts, rates) = (point.bursts[level], point.rates_above(level));
-    let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + chain.begun_by_workloads[s]);
+    // Nothing where the chain is one server, whose `blocking` has it.
+    let begun = chain.begun_by_workloads.get(level).copied().unwrap_or_default();
+    let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + begun[s]);
     let used: f64 = (0..STAGES).map(|s| by_burst[s] * waited_for[s] + by_rate[s] * rates[s]).sum();
     let blocking: f64 = (0..STAGES).map(|s| by_burst[s] * chain.blocking[s]).sum();
     let budget = chain.budgets[level] - blocking;

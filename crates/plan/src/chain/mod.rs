@@ -94,9 +94,9 @@ pub(crate) struct Chain {
     pub(crate) constraint: LatencyConstraint,
     /// What each stage may have begun when a request comes, seconds; less than any budget in all.
     pub(crate) blocking: [f64; STAGES],
-    /// What all workloads together add to what servers may have begun, which every level waits for, seconds. Only the linear
-    /// constraints have it; Eq. 5.5 has it in `blocking`.
-    pub(crate) begun_by_workloads: [f64; STAGES],
+    /// What the workloads up to each level together add to what servers may have begun, seconds. Only the linear constraints
+    /// have it; Eq. 5.5 has it in `blocking`, and then this is empty.
+    pub(crate) begun_by_workloads: Vec<[f64; STAGES]>,
 }
 
 /// A point of a [`Chain`]: cumulative rates and bursts by level and stage, and the objective `t`.
