@@ -37,7 +37,9 @@ pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound
         LimitMethod::Exact | LimitMethod::Knee | LimitMethod::Average(_) => {
             by_prices(&lowest_prices(problem, LatencyConstraint::Outer, fits_alone))
         }
-        LimitMethod::Relaxed => by_prices(&lowest_prices(problem, LatencyConstraint::Relaxed, fits_alone)),
+        LimitMethod::Relaxed => {
+            by_prices(&lowest_prices(problem, LatencyConstraint::OuterRelaxed, fits_alone))
+        }
         LimitMethod::EffectiveEven | LimitMethod::EffectiveBest => servers_by_reserved_rate(problem, method),
     };
     // A bound computed a hair above a whole number must not round up to the next; the number is small and positive.

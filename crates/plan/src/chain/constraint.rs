@@ -25,14 +25,17 @@ pub(super) fn latency_slacks(
         LatencyConstraint::Exact => {
             visit(exact(chain, point, level));
         }
-        LatencyConstraint::Relaxed => {
+        LatencyConstraint::Relaxed | LatencyConstraint::OuterRelaxed => {
             // With nothing above, all three stage rates are zero and the constraints coincide.
             if level == 0 {
                 visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
             } else {
-                let gap = chain.budgets[level] - chain.budgets[level - 1];
+                let by_rate = match chain.constraint {
+                    LatencyConstraint::OuterRelaxed => chain.budgets[level] - chain.budgets[level - 1],
+                    _ => chain.budgets[level],
+                };
                 for s in 0..STAGES {
-                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, gap)));
+                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, by_rate)));
                 }
             }
         }
@@ -117,7 +120,7 @@ pub(super) fn rate_cap(chain: &Chain, point: &ChainPoint, stage: usize) -> (f64,
     let total = point.rates[point.rates.len() - 1][stage];
     match chain.constraint {
         LatencyConstraint::Exact => (chain.max_rate - total, 0.0),
-        LatencyConstraint::Relaxed | LatencyConstraint::Outer => {
+        LatencyConstraint::Relaxed | LatencyConstraint::OuterRelaxed | LatencyConstraint::Outer => {
             (point.t * chain.max_rate - total, chain.max_rate)
         }
     }
