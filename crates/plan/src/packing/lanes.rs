@@ -75,6 +75,30 @@ impl FilledServers {
     }
 }
 
+/// Fills servers with those whom the lanes left over, when so many have a place.
+fn fill_rest<P: AdmissionProcedure>(
+    questions: &mut PackingQuestions<'_, P>,
+    order: &[usize],
+    rule: FillRule,
+    placed: usize,
+) -> (FilledServers, Option<Interruption>) {
+    let control = questions.control;
+    let watch = |progress: PackingProgress| match progress.phase {
+        PackingPhase::FirstFit(_) => {
+            let (done, total) = (placed + progress.done, placed + progress.total);
+            (control.watch)(PackingProgress { done, total, ..progress });
+        }
+        _ => (control.watch)(progress),
+    };
+    let control = PackingControl { watch: &watch, ..*control };
+    let PackingQuestions { procedure, problem, .. } = *questions;
+    procedure.forget();
+    let mut rest = PackingQuestions { procedure, problem, control: &control, asked: 0 };
+    let filled = fill(&mut rest, order, rule);
+    questions.asked += rest.asked;
+    filled
+}
+
 /// Lanes that several threads fill.
 struct Lanes<'a, 'q, P: AdmissionProcedure> {
     questions: &'a PackingQuestions<'q, P>,
