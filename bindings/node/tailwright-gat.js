@@ -4,14 +4,17 @@
  *
  *     TAILWRIGHT_HOSTS='store,*.svc.cluster.local' node --require ./tailwright-gat.js service.js
  *
- * does it for servers and clients of node:http, node:https and fetch without a change of code: requests that come in have a
- * current tag, calls to those hosts carry it, replies and calls to other hosts carry none. The entry point adds
- * TAILWRIGHT_ROLE=edge. `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
+ * (or `--import`) does it for servers and clients of node:http, node:https and fetch without a change of code: requests
+ * that come in have a current tag, calls to those hosts carry it, replies and calls to other hosts carry none. The entry
+ * point adds TAILWRIGHT_ROLE=edge. `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
  * a queue inside the service orders by. Values of headers are text whose characters stand for bytes (Latin-1), as in Node.
  */
 const http = require('node:http');
+const https = require('node:https');
 const { AsyncLocalStorage } = require('node:async_hooks');
+const { createRequire, syncBuiltinESMExports } = require('node:module');
 const { isIPv6 } = require('node:net');
+const { fileURLToPath } = require('node:url');
 
 const START_KEY = 'tailwright-start';
 const DEADLINE_KEY = 'tailwright-deadline';
@@ -28,7 +31,14 @@ const current = () => storage.getStore();
 /** Something with our name is no tag. */
 class MalformedTagError extends Error {}
 
-const trim = (text) => text.replace(/^[ \t]+|[ \t]+$/g, '');
+/** Without spaces and tabs at both ends. A regular expression would take quadratic time for long runs inside. */
+function trim(text) {
+  const isBlank = (at) => text[at] === ' ' || text[at] === '\t';
+  let [from, to] = [0, text.length];
+  while (from < to && isBlank(from)) from += 1;
+  while (from < to && isBlank(to - 1)) to -= 1;
+  return text.slice(from, to);
+}
 
 /** The members of header values in order, without the white space around them; empty ones are left out. */
 const members = (values) => values.flatMap((value) => value.split(',')).map(trim).filter((member) => member !== '');
@@ -76,12 +86,30 @@ const isOurs = (member) => [START_KEY, DEADLINE_KEY].includes(folded(trim(member
 /** Lower case; percent-encoding is undone, in as many layers as there are, and what libraries trim is left out. */
 function folded(key) {
   if (/^[A-Za-z0-9._-]*$/.test(key)) return key.toLowerCase();
-  let decoded = key;
-  do {
-    key = decoded;
-    decoded = key.replace(/%([0-9A-Fa-f]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
-  } while (decoded !== key);
-  return key.replace(/[^!-~]|\+/g, '').toLowerCase();
+  return decoded(key).replace(/[^!-~]|\+/g, '').toLowerCase();
+}
+
+/**
+ * The text after percent-decoding until nothing is left to decode, in one pass: what a decoded byte completes is decoded at
+ * once. No two escapes can overlap, so that the order makes no difference.
+ */
+function decoded(text) {
+  const stack = [];
+  for (let at = 0; at < text.length; at += 1) {
+    stack.push(text[at]);
+    for (let byte = escaped(stack); byte !== null; byte = escaped(stack)) {
+      stack.length -= 3;
+      stack.push(byte);
+    }
+  }
+  return stack.join('');
+}
+
+/** The byte that the last three characters stand for; null if they are no escape. */
+function escaped(stack) {
+  if (stack.at(-3) !== '%') return null;
+  const digits = stack.at(-2) + stack.at(-1);
+  return /^[0-9A-Fa-f]{2}$/.test(digits) ? String.fromCharCode(parseInt(digits, 16)) : null;
 }
 
 function number(digits, least) {
@@ -92,7 +120,7 @@ function number(digits, least) {
 
 const realClockNs = () => BigInt(Date.now()) * 1_000_000n;
 
-/** Stamps requests from outside, and believes nothing that they claim. Starts increase strictly. */
+/** Stamps requests from outside, and believes nothing that they claim. Starts of one Edge increase strictly. */
 class Edge {
   #sloNs;
   #clockNs;
@@ -166,7 +194,7 @@ function domain(patterns) {
 function pattern(text) {
   if (text === '*') return text;
   const name = canonical(text.startsWith('*.') ? text.slice(2) : text);
-  if (!/^[a-z0-9._:-]+$/.test(name) || (name.includes(':') && !isIPv6(name))) {
+  if (!/^[a-z0-9_:-][a-z0-9._:-]*$/.test(name) || (name.includes(':') && !isIPv6(name))) {
     throw new RangeError(`'${text}' names no host: expected a name, an address, or *.SUFFIX, without scheme, port or path`);
   }
   return text.startsWith('*.') ? `.${name}` : name;
@@ -174,66 +202,145 @@ function pattern(text) {
 
 const canonical = (host) => host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '').toLowerCase();
 
-/** The `baggage` values of a call to a host of the domain, or not, whose own ones are `values`. */
-function outgoing(values, isInside) {
-  const tag = current();
+/** The `baggage` values of a call for a request with this tag to a host that is inside, or not; its own ones are `values`. */
+function outgoing(values, tag, isInside) {
   if (!isInside) return strip(values);
   return tag === undefined ? values : [write(values, tag)];
 }
 
-/** Exchanges the `baggage` of headers in any form that node:http takes: pairs, a flat list, a table of pairs, an object. */
-function exchanged(headers, change) {
-  const pairs = toPairs(headers);
-  const isBaggage = ([name]) => String(name).toLowerCase() === 'baggage';
+const isBaggage = ([name]) => String(name).toLowerCase() === 'baggage';
+
+/** Exchanges the `baggage` of headers in any form that node:http takes: pairs, a flat list, an object, the own table. */
+function exchanged(headers, change, isTable = false) {
+  const pairs = toPairs(headers, isTable);
   const before = pairs.filter(isBaggage).flatMap(([, value]) => value).map(String);
   const after = change(before);
   if (before.length === 0 && after.length === 0) return headers;
   return [...pairs.filter((pair) => !isBaggage(pair)), ...after.map((value) => ['baggage', value])];
 }
 
-function toPairs(headers) {
+/** The table inside of a message has pairs of the name as it was written and the value. */
+function toPairs(headers, isTable) {
   if (!headers) return [];
-  if (!Array.isArray(headers)) {
-    // The table inside node:http has the name as it was written beside each value.
-    const isTable = Object.getPrototypeOf(headers) === null;
-    return Object.entries(headers).map(([name, value]) => (isTable && Array.isArray(value) ? value : [name, value]));
-  }
-  if (headers.every(Array.isArray)) return headers;
+  if (!Array.isArray(headers)) return isTable ? Object.values(headers) : Object.entries(headers);
+  if (Array.isArray(headers[0])) return headers;
   return headers.flatMap((_, at) => (at % 2 === 0 ? [[headers[at], headers[at + 1]]] : []));
 }
+
+/** Where a message of node:http keeps the headers that were set one by one. */
+const tableKey = Object.getOwnPropertySymbols(new http.OutgoingMessage()).find((key) => key.description === 'kOutHeaders');
+
+/** The tags of requests that came in, and of calls, which may be written when the code works for another request. */
+const tags = new WeakMap();
 
 /** Switches the hooks on: `hosts` as for domain(), `role` an Edge or an InnerTier. Once per process. */
 function install({ hosts = '', role = new InnerTier() } = {}) {
   const isInside = domain(hosts);
-  const { _storeHeader: storeHeader } = http.OutgoingMessage.prototype;
-  http.OutgoingMessage.prototype._storeHeader = function (firstLine, headers) {
-    const isCall = this instanceof http.ClientRequest;
-    const change = isCall ? (values) => outgoing(values, isInside(this.host ?? '')) : strip;
-    return storeHeader.call(this, firstLine, exchanged(headers, change));
-  };
+  hookServers(role);
+  hookMessages(isInside);
+  hookFetch(isInside);
+  [http, https].forEach(hookRequest);
+  syncBuiltinESMExports();
+}
+
+/** The events of a server that hand out a request, and with it a reply or a socket. */
+const REQUEST_EVENTS = ['request', 'checkContinue', 'checkExpectation', 'upgrade', 'connect'];
+
+function hookServers(role) {
   const { emit } = http.Server.prototype;
   const wrapped = function (event, request, ...rest) {
-    if (event !== 'request' && event !== 'upgrade') return emit.call(this, event, request, ...rest);
-    const tag = role.receive(request.headersDistinct.baggage ?? []);
-    request.headers.baggage = write(request.headersDistinct.baggage ?? [], tag);
-    return storage.run(tag, () => emit.call(this, event, request, ...rest));
+    if (!REQUEST_EVENTS.includes(event)) return emit.call(this, event, request, ...rest);
+    // A listener of checkContinue hands the request on by another event.
+    if (!tags.has(request)) admit(request, rest[0], role);
+    return storage.run(tags.get(request), () => emit.call(this, event, request, ...rest));
   };
   http.Server.prototype.emit = wrapped;
-  require('node:https').Server.prototype.emit = wrapped;
+  https.Server.prototype.emit = wrapped;
+}
+
+/** Gives a request its tag, in all forms of its headers, and to what listens to it and to its reply or socket. */
+function admit(request, replyOrSocket, role) {
+  const values = request.headersDistinct.baggage ?? [];
+  const tag = role.receive(values);
+  tags.set(request, tag);
+  const value = write(values, tag);
+  request.rawHeaders = exchanged(request.rawHeaders, () => [value]).flat();
+  request.headers.baggage = value;
+  request.headersDistinct.baggage = [value];
+  for (const emitter of [request, replyOrSocket]) {
+    const { emit } = emitter;
+    emitter.emit = (...args) => storage.run(tag, () => emit.apply(emitter, args));
+  }
+}
+
+function hookMessages(isInside) {
+  const message = http.OutgoingMessage.prototype;
+  const { _storeHeader: storeHeader, addTrailers } = message;
+  message._storeHeader = function (firstLine, headers) {
+    let change = strip;
+    if (this instanceof http.ClientRequest) {
+      const isForInside = isInside(this.host ?? '') && isInside(targetHost(firstLine) ?? this.host);
+      const tag = tags.has(this) ? tags.get(this) : current();
+      change = (values) => outgoing(values, tag, isForInside);
+    }
+    return storeHeader.call(this, firstLine, exchanged(headers, change, headers === this[tableKey]));
+  };
+  message.addTrailers = function (headers) {
+    return addTrailers.call(this, exchanged(headers, strip));
+  };
+  const { writeEarlyHints } = http.ServerResponse.prototype;
+  http.ServerResponse.prototype.writeEarlyHints = function (hints, ...rest) {
+    const stripped = exchanged(hints, strip);
+    return writeEarlyHints.call(this, stripped === hints ? hints : Object.fromEntries(stripped), ...rest);
+  };
+}
+
+/** The host that a proxy is asked to call: that of a request line with a whole URL. Undefined for a path. */
+function targetHost(firstLine) {
+  const target = firstLine.split(' ', 2)[1];
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return undefined;
+  return URL.canParse(target) ? new URL(target).hostname : '';
+}
+
+/** A call belongs to the request for which it was made, also when its first byte is written later. */
+function hookRequest(library) {
+  const { request } = library;
+  library.request = function (...args) {
+    const call = request.apply(this, args);
+    tags.set(call, current());
+    return call;
+  };
+}
+
+function hookFetch(isInside) {
   const { fetch } = globalThis;
   globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
     const before = request.headers.get('baggage');
-    const after = outgoing(before === null ? [] : [before], isInside(new URL(request.url).hostname));
+    const isForInside = isInside(new URL(request.url).hostname);
+    const after = outgoing(before === null ? [] : [before], current(), isForInside);
     request.headers.delete('baggage');
     after.forEach((value) => request.headers.append('baggage', value));
     return fetch(request);
   };
 }
 
-module.exports = { Edge, InnerTier, MalformedTagError, current, domain, install, read, strip, write };
+/** Whether node was told to --import this file; then it has no parent, as if a module of the service imported it. */
+function isImportedFirst() {
+  const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ');
+  const { resolve } = createRequire(`${process.cwd()}/`);
+  return [...options.matchAll(/--import[= ]"?([^\s"]+)/g)].some(([, name]) => {
+    try {
+      return (name.startsWith('file:') ? fileURLToPath(name) : resolve(name)) === __filename;
+    } catch {
+      return false;
+    }
+  });
+}
 
-if (module.parent === null || module.parent?.id === 'internal/preload') {
+module.exports = { Edge, InnerTier, MalformedTagError, current, decoded, domain, install, read, strip, write };
+
+if (module.parent === null || module.parent?.id === 'internal/preload' || (!module.parent && isImportedFirst())) {
   const roles = { edge: () => new Edge(), inner: () => new InnerTier() };
   const name = process.env.TAILWRIGHT_ROLE ?? 'inner';
   if (!Object.hasOwn(roles, name)) throw new RangeError(`TAILWRIGHT_ROLE is '${name}': expected edge or inner`);

@@ -20,13 +20,14 @@ import string
 import threading
 import time
 from typing import Optional
-from urllib.parse import unquote_to_bytes
+from urllib.parse import urlsplit
 
 START_KEY = "tailwright-start"
 DEADLINE_KEY = "tailwright-deadline"
 BYTES_MAX = 8192
 MEMBERS_MAX = 180
 NS_MAX = 2**64 - 1
+_HEX = re.compile("[0-9A-Fa-f]{2}")
 
 _current: contextvars.ContextVar = contextvars.ContextVar("tailwright_gat", default=None)
 
@@ -104,10 +105,13 @@ def _is_ours(member):
 def _folded(key):
     """Lower case; what is percent-encoded is decoded, in as many layers as there are, and what libraries trim is left out."""
     if not re.fullmatch(r"[A-Za-z0-9._-]*", key):
-        decoded = unquote_to_bytes(key.encode("latin-1")).decode("latin-1")
-        while decoded != key:
-            key, decoded = decoded, unquote_to_bytes(decoded.encode("latin-1")).decode("latin-1")
-        key = "".join(c for c in key if "!" <= c <= "~" and c != "+")
+        decoded = []
+        for c in key:
+            decoded.append(c)
+            # What is decoded may complete the code before it.
+            while len(decoded) > 2 and decoded[-3] == "%" and _HEX.fullmatch("".join(decoded[-2:])):
+                decoded[-3:] = chr(int("".join(decoded[-2:]), 16))
+        key = "".join(c for c in decoded if "!" <= c <= "~" and c != "+")
     return key.lower()
 
 
@@ -193,7 +197,10 @@ class Wsgi:
             return start_response(status, _stripped_pairs(headers, "baggage"), *rest)
 
         body = context.run(self._app, environ, start)
-        return _ContextIterator(context, body)
+        # Servers know the length of a list, and send files by themselves: there is nothing to run for these.
+        wrapper = environ.get("wsgi.file_wrapper")
+        is_made = isinstance(body, (list, tuple)) or (isinstance(wrapper, type) and isinstance(body, wrapper))
+        return body if is_made else _ContextIterator(context, body)
 
 
 class _ContextIterator:
@@ -269,7 +276,7 @@ def _pattern(text):
     if text == "*":
         return text
     name = _host(text[2:] if text.startswith("*.") else text)
-    if not name or set(name) - set(string.ascii_letters + string.digits + "-_.:") or (":" in name and not _is_ipv6(name)):
+    if not name or name.startswith(".") or set(name) - set(string.ascii_letters + string.digits + "-_.:") or (":" in name and not _is_ipv6(name)):
         raise ValueError(f"{text!r} names no host: expected a name, an address, or *.SUFFIX, without scheme, port or path")
     return f".{name}" if text.startswith("*.") else name
 
@@ -306,20 +313,26 @@ def _wrap_http_client():
     connection = http.client.HTTPConnection
     putrequest, putheader, endheaders = connection.putrequest, connection.putheader, connection.endheaders
 
-    def wrapped_putrequest(self, *args, **kwargs):
+    def wrapped_putrequest(self, method, url, *args, **kwargs):
+        result = putrequest(self, method, url, *args, **kwargs)
+        # A proxy is asked for a whole URL, whose host is the one that counts.
+        self._tailwright_host = urlsplit(url).hostname if "://" in url else None
         self._tailwright_values = []
-        return putrequest(self, *args, **kwargs)
+        return result
 
     def wrapped_putheader(self, header, *values):
         name = header.decode("latin-1") if isinstance(header, bytes) else header
-        if name.lower() != "baggage":
+        held = getattr(self, "_tailwright_values", None)
+        if held is None or name.strip().lower() != "baggage":
             return putheader(self, header, *values)
         texts = (value.decode("latin-1") if isinstance(value, bytes) else str(value) for value in values)
-        self._tailwright_values.extend(texts)
+        held.extend(texts)
 
     def wrapped_endheaders(self, *args, **kwargs):
-        for value in outgoing(self._tailwright_values, self._tunnel_host or self.host):
-            putheader(self, "baggage", value.encode("latin-1"))
+        held, self._tailwright_values = getattr(self, "_tailwright_values", None), None
+        if held is not None:
+            for value in outgoing(held, self._tailwright_host or self._tunnel_host or self.host):
+                putheader(self, "baggage", value.encode("latin-1"))
         return endheaders(self, *args, **kwargs)
 
     connection.putrequest, connection.putheader = wrapped_putrequest, wrapped_putheader

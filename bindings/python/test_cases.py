@@ -23,3 +23,12 @@ for case in cases:
     change = "keep" if stripped == values else stripped[0] if stripped else "remove"
     written = gat.write(values, gat.Tag(1_700_000_000_000_000_000))
     assert (read(values), change, written) == (case["read"], case["strip"], case["written"]), case
+
+with open("../hosts.json", encoding="utf-8") as file:
+    for case in json.load(file):
+        try:
+            domain = gat.Domain(case["patterns"])
+        except ValueError:
+            domain = None
+        assert (domain is None) == case.get("error", False), case
+        assert domain is None or domain.contains(case["host"]) == case["contains"], case

@@ -5,7 +5,7 @@
  * Texts are a pointer and a length and need no zero at the end; a null pointer is an empty text. Several baggage headers
  * are one text, joined by commas. Functions that make a text return its whole length and write it only if it fits into
  * `room` bytes: call again with more room otherwise. The text may not overlap with what it is made from. All functions
- * may be called by any thread at any time; none allocates memory that the caller would have to free.
+ * may be called by any thread at any time, and after a fork; none allocates memory that the caller would have to free.
  */
 #ifndef TAILWRIGHT_GAT_H
 #define TAILWRIGHT_GAT_H
@@ -35,7 +35,7 @@ uint32_t tailwright_gat_abi(void);
 /* Finds the tag in a baggage header. `tag` is written only when there is one. */
 int tailwright_gat_read(const char *baggage, size_t length, struct tailwright_tag *tag);
 
-/* The header with this tag in the place of others: what a call to a service of the same system carries. */
+/* The header with this tag in the place of others: what a call to a service of the same system carries. Null: without one. */
 size_t tailwright_gat_write(const char *baggage, size_t length, const struct tailwright_tag *tag, char *text, size_t room);
 
 /* The header without tags: what replies and calls to others carry. Leave the header out where the length is 0. */

@@ -4,9 +4,9 @@
 //! text of no bytes, or says that the caller wants no answer.
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
-use gat::{Edge, HeaderChange, InnerTier, ReceivedTag, RequestTag, TagCodec};
-use std::cell::Cell;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec, TagTolerance};
+use std::cell::{Cell, LazyCell};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The version of the interface, `TAILWRIGHT_GAT_ABI` of the header.
@@ -20,11 +20,11 @@ pub struct AbiTag {
     deadline_ns: u64,
 }
 
-static CODEC: LazyLock<TagCodec> = LazyLock::new(TagCodec::baggage);
-static EDGE: LazyLock<Mutex<Edge>> = LazyLock::new(Mutex::default);
-static INNER_TIER: LazyLock<Mutex<InnerTier>> = LazyLock::new(Mutex::default);
+/// The last start that was stamped. There are no locks here, which a fork could copy while they are held.
+static LAST_START_NS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
+    static CODEC: LazyCell<TagCodec> = LazyCell::new(TagCodec::baggage);
     static CURRENT: Cell<Option<AbiTag>> = const { Cell::new(None) };
 }
 
@@ -53,7 +53,7 @@ pub extern "C" fn tailwright_gat_abi() -> u32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gat_read(baggage: *const u8, length: usize, tag: *mut AbiTag) -> i32 {
     // SAFETY: as the caller promises.
-    match CODEC.read([unsafe { text(baggage, length) }]) {
+    match read(unsafe { text(baggage, length) }) {
         ReceivedTag::Untagged => 0,
         ReceivedTag::Malformed(_) => -1,
         ReceivedTag::Tagged(found) => {
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn tailwright_gat_read(baggage: *const u8, length: usize, 
     }
 }
 
-/// Makes the header with this tag; the whole length, and the text if there is room for it.
+/// Makes the header with this tag, or without one if it is null; the whole length, and the text if there is room for it.
 ///
 /// # Safety
 /// `baggage` has `length` bytes or is null, `tag` is valid or null, and `room` bytes at `made` may be written.
@@ -78,9 +78,12 @@ pub unsafe extern "C" fn tailwright_gat_write(
 ) -> usize {
     // SAFETY: as the caller promises.
     let (baggage, tag) = unsafe { (text(baggage, length), tag.as_ref()) };
-    let value = tag.map(|tag| CODEC.write([baggage], (*tag).into()).value);
+    let value = match tag {
+        Some(tag) => CODEC.with(|codec| codec.write([baggage], (*tag).into()).value),
+        None => stripped(baggage),
+    };
     // SAFETY: as the caller promises.
-    unsafe { put_text(value.as_deref().unwrap_or(baggage), made, room) }
+    unsafe { put_text(&value, made, room) }
 }
 
 /// Makes the header without tags; the whole length, and the text if there is room for it.
@@ -95,12 +98,7 @@ pub unsafe extern "C" fn tailwright_gat_strip(
     room: usize,
 ) -> usize {
     // SAFETY: as the caller promises.
-    let baggage = unsafe { text(baggage, length) };
-    let value = match CODEC.strip([baggage]) {
-        HeaderChange::Keep => baggage.to_vec(),
-        HeaderChange::Remove => Vec::new(),
-        HeaderChange::Replace(value) => value,
-    };
+    let value = stripped(unsafe { text(baggage, length) });
     // SAFETY: as the caller promises.
     unsafe { put_text(&value, made, room) }
 }
@@ -111,7 +109,10 @@ pub unsafe extern "C" fn tailwright_gat_strip(
 /// `tag` may be written or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gat_enter(tag: *mut AbiTag) {
-    let entered = EDGE.lock().unwrap_or_else(PoisonError::into_inner).enter(now_ns());
+    let now_ns = now_ns();
+    let next = |last: u64| Some(last.saturating_add(1).max(now_ns));
+    let last = LAST_START_NS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or_default();
+    let entered = RequestTag::starting_at(last.saturating_add(1).max(now_ns));
     // SAFETY: as the caller promises.
     unsafe { put(entered.into(), tag) };
 }
@@ -123,8 +124,12 @@ pub unsafe extern "C" fn tailwright_gat_enter(tag: *mut AbiTag) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gat_receive(baggage: *const u8, length: usize, tag: *mut AbiTag) {
     // SAFETY: as the caller promises.
-    let received = CODEC.read([unsafe { text(baggage, length) }]);
-    let believed = INNER_TIER.lock().unwrap_or_else(PoisonError::into_inner).receive(received, now_ns());
+    let received = read(unsafe { text(baggage, length) });
+    let now_ns = now_ns();
+    let believed = match received {
+        ReceivedTag::Tagged(tag) => TagTolerance::default().judge(tag, now_ns).0,
+        ReceivedTag::Untagged | ReceivedTag::Malformed(_) => RequestTag::starting_at(now_ns),
+    };
     // SAFETY: as the caller promises.
     unsafe { put(believed.into(), tag) };
 }
@@ -149,6 +154,18 @@ pub unsafe extern "C" fn tailwright_gat_current(tag: *mut AbiTag) -> i32 {
     // SAFETY: as the caller promises.
     unsafe { put(current, tag) };
     1
+}
+
+fn read(baggage: &[u8]) -> ReceivedTag {
+    CODEC.with(|codec| codec.read([baggage]))
+}
+
+fn stripped(baggage: &[u8]) -> Vec<u8> {
+    match CODEC.with(|codec| codec.strip([baggage])) {
+        HeaderChange::Keep => baggage.to_vec(),
+        HeaderChange::Remove => Vec::new(),
+        HeaderChange::Replace(value) => value,
+    }
 }
 
 fn now_ns() -> u64 {

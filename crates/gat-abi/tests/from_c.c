@@ -3,8 +3,11 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void *other_thread(void *unused)
 {
@@ -34,6 +37,8 @@ static void read_and_write(void)
 	assert(!memcmp(text, "user=7#", 7));
 	assert(tailwright_gat_strip("tailwright-start=1", 18, NULL, 0) == 0);
 
+	assert(tailwright_gat_write(header, strlen(header), NULL, text, sizeof(text)) == 6);
+
 	tag.deadline_ns = 0;
 	length = tailwright_gat_write(header, strlen(header), &tag, text, sizeof(text));
 	assert(length == 26 && !memcmp(text, "tailwright-start=12,user=7", length));
@@ -55,6 +60,40 @@ static void edge_and_inner_tier(void)
 	assert(believed.start_ns < first.start_ns + 3600000000000ull);
 }
 
+static void *enter_for_ever(void *over)
+{
+	struct tailwright_tag tag;
+	while (!atomic_load((atomic_int *)over)) {
+		tailwright_gat_enter(&tag);
+		tailwright_gat_receive("tailwright-start=7", 18, &tag);
+	}
+	return NULL;
+}
+
+/* A child of a process whose other threads are in the middle of a call. */
+static void forks(void)
+{
+	static atomic_int over;
+	pthread_t thread;
+
+	assert(!pthread_create(&thread, NULL, enter_for_ever, &over));
+	for (int child = 0; child < 200; child++) {
+		int status;
+		struct tailwright_tag tag;
+		pid_t number = fork();
+		assert(number >= 0);
+		if (number == 0) {
+			alarm(60);
+			tailwright_gat_enter(&tag);
+			tailwright_gat_receive("tailwright-start=7", 18, &tag);
+			_exit(0);
+		}
+		assert(waitpid(number, &status, 0) == number && status == 0);
+	}
+	atomic_store(&over, 1);
+	assert(!pthread_join(thread, NULL));
+}
+
 static void current(void)
 {
 	struct tailwright_tag tag = {5, 6}, found;
@@ -74,6 +113,7 @@ int main(void)
 	read_and_write();
 	edge_and_inner_tier();
 	current();
+	forks();
 	puts("all of it");
 	return 0;
 }

@@ -21,7 +21,7 @@ fn a_program_in_c() {
     let program = made.path().join("from_c");
     let mut compile = Command::new(compiler);
     compile
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"])
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"])
         .arg(folder("include"));
     compile.arg(folder("tests/from_c.c")).arg(shared_library()).arg("-o").arg(&program);
     let output = compile.output().expect("the compiler starts");

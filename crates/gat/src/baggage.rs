@@ -37,29 +37,23 @@ pub(crate) fn may_be_taken_for(member: &[u8], key: &[u8]) -> bool {
 }
 
 /// Without percent signs, in as many layers as there are, and without anything at the ends that some library trims.
+///
+/// One pass: what is decoded may complete the code before it. Codes do not overlap, so that their order does not matter, and
+/// the work grows with the length alone.
 fn decoded_fully(raw: &[u8]) -> Vec<u8> {
-    let mut text = raw.to_vec();
-    loop {
-        let decoded = decoded_once(&text);
-        if decoded.len() == text.len() {
-            break;
+    let mut text = Vec::with_capacity(raw.len());
+    for byte in raw {
+        text.push(*byte);
+        while let [.., b'%', high, low] = text[..]
+            && let Some(decoded) = hex_byte(&[high, low])
+        {
+            text.truncate(text.len() - 3);
+            text.push(decoded);
         }
-        text = decoded;
     }
     let is_kept = |byte: &u8| byte.is_ascii_graphic() && *byte != b'+';
     text.retain(is_kept);
     text
-}
-
-fn decoded_once(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, behind)) = rest.split_first() {
-        let hex = behind.get(..2).filter(|_| *first == b'%').and_then(hex_byte);
-        decoded.push(hex.unwrap_or(*first));
-        rest = if hex.is_some() { &behind[2..] } else { behind };
-    }
-    decoded
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
@@ -73,4 +67,43 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let Some(begin) = bytes.iter().position(is_other) else { return &[] };
     let end = bytes.iter().rposition(is_other).map_or(begin, |last| last + 1);
     &bytes[begin..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The slow twin: layer by layer.
+    fn decoded_layer_by_layer(raw: &[u8]) -> Vec<u8> {
+        let mut text = raw.to_vec();
+        loop {
+            let mut decoded = Vec::new();
+            let mut rest = &text[..];
+            while let Some((first, behind)) = rest.split_first() {
+                let hex = behind.get(..2).filter(|_| *first == b'%').and_then(hex_byte);
+                decoded.push(hex.unwrap_or(*first));
+                rest = if hex.is_some() { &behind[2..] } else { behind };
+            }
+            if decoded.len() == text.len() {
+                text.retain(|byte| byte.is_ascii_graphic() && *byte != b'+');
+                return text;
+            }
+            text = decoded;
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_layers_at_once(text in "([%2345a]|%25|%[0-7][0-9a-f]|.){0,40}") {
+            prop_assert_eq!(decoded_fully(text.as_bytes()), decoded_layer_by_layer(text.as_bytes()));
+        }
+    }
+
+    /// Layer by layer this would take a week.
+    #[test]
+    fn ten_megabytes_of_layers() {
+        let key = format!("%{}74ailwright-start", "25".repeat(5_000_000));
+        assert!(may_be_taken_for(key.as_bytes(), b"tailwright-start"));
+    }
 }

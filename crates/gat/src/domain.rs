@@ -1,6 +1,7 @@
 //! Which hosts may see tags: those of the system itself, by an allow list. Calls to anybody else go without.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 /// An allow list of hosts, without regard to ports. As text: names, addresses and `*.SUFFIX`, separated by commas, such as
@@ -69,9 +70,9 @@ fn parse(pattern: &str) -> Result<HostPattern, HostPatternError> {
         return Ok(HostPattern::Every);
     }
     let name = canonical(pattern.strip_prefix("*.").unwrap_or(pattern));
-    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    let has_port = name.matches(':').count() == 1;
-    if name.is_empty() || has_port || !name.chars().all(is_good) {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_name = !name.is_empty() && !name.starts_with('.') && name.chars().all(is_good);
+    if !is_name && name.parse::<Ipv6Addr>().is_err() {
         return Err(error());
     }
     Ok(if pattern.starts_with("*.") {

@@ -226,6 +226,8 @@ fn the_cases_of_all_languages() {
         assert!(output.status.success(), "{program}: {output:?}");
     };
     test("python3", "python", &["-B", "test_cases.py"]);
-    test("node", "node", &["test-cases.js"]);
+    for file in ["test-cases.js", "test-keys.js", "test-hooks.js"] {
+        test("node", "node", &[file]);
+    }
     test("go", "go", &["test", "./..."]);
 }

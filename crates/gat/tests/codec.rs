@@ -1,6 +1,6 @@
 //! Headers by example: the cases that every language has to get right (`bindings/cases.json`), limits, names of our own.
 
-use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec, TagFault};
+use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec, TagDomain, TagFault};
 use serde_json::Value;
 
 /// The text of a case stands for bytes, a character for each.
@@ -87,4 +87,17 @@ fn gateways_that_take_underscores_for_hyphens_are_not_a_way_in() {
     }
     assert!(!codec.is_named("x-request-star") && !codec.is_named("xrequest-start"));
     assert!(TagCodec::baggage().is_named("Baggage") && !TagCodec::baggage().is_named("baggages"));
+}
+
+#[test]
+fn the_hosts_of_all_languages() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../../../bindings/hosts.json")).unwrap();
+    assert!(cases.len() > 30);
+    for case in &cases {
+        let domain = case["patterns"].as_str().unwrap().parse::<TagDomain>();
+        assert_eq!(domain.is_err(), case["error"] == true, "{case}");
+        if let Ok(domain) = domain {
+            assert_eq!(domain.contains(case["host"].as_str().unwrap()), case["contains"] == true, "{case}");
+        }
+    }
 }

@@ -37,7 +37,9 @@ pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound
         LimitMethod::Exact | LimitMethod::Knee | LimitMethod::Average(_) => {
             by_prices(&lowest_prices(problem, LatencyConstraint::Outer, fits_alone))
         }
-        LimitMethod::Relaxed => by_prices(&lowest_prices(problem, LatencyConstraint::Relaxed, fits_alone)),
+        LimitMethod::Relaxed => {
+            by_prices(&lowest_prices(problem, LatencyConstraint::OuterRelaxed, fits_alone))
+        }
         LimitMethod::EffectiveEven | LimitMethod::EffectiveBest => servers_by_reserved_rate(problem, method),
     };
     // A bound computed a hair above a whole number must not round up to the next; the number is small and positive.
@@ -73,10 +75,10 @@ fn lowest_prices(
         let members: Vec<usize> = (0..problem.workloads.len()).filter(|&w| may_use(w, class)).collect();
         let levels = levels_by_budget(problem, class, &members);
         let Some(prices) = class_prices(problem, class, &levels, constraint) else { continue };
-        let begun = prices.cost_of_begun(&problem.begun_by_member(class));
+        let begun = problem.begun_by_member(class);
         for level in levels {
             for w in level.members {
-                let price = prices.cost(level.budget, problem.relevant_curves(w, class)) + begun;
+                let price = prices.cost(level.budget, problem.relevant_curves(w, class), &begun);
                 lowest[w] = Some(lowest[w].map_or(price, |l| l.min(price)));
             }
         }
@@ -101,7 +103,9 @@ fn class_prices(
 }
 
 /// The chain of servers of one class that carry the members of these levels together. Each has begun at least what a server
-/// without members may have, and what its members add to it.
+/// without members may have, and what its members add to it. A server on which nobody of a level is satisfies the level's
+/// constraints by those of the next tighter level that it has: of that and tighter ones its bursts and what these members
+/// add are within that SLO, and it has no others up to the level.
 pub(crate) fn bounding_chain(
     problem: &PlanningProblem,
     class: usize,
@@ -109,10 +113,16 @@ pub(crate) fn bounding_chain(
     constraint: LatencyConstraint,
 ) -> Chain {
     let begun = problem.least_blocking(class, &[]);
-    let count: usize = levels.iter().map(|level| level.members.len()).sum();
     let by_member = problem.begun_by_member(class);
     let mut chain = chain_of(problem, class, levels, constraint, &begun);
-    chain.begun_by_workloads = Stage::ALL.map(|stage| count as f64 * by_member[stage]);
+    let mut count = 0;
+    chain.begun_by_workloads = levels
+        .iter()
+        .map(|level| {
+            count += level.members.len();
+            Stage::ALL.map(|stage| count as f64 * by_member[stage])
+        })
+        .collect();
     chain
 }
 

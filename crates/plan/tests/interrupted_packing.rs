@@ -4,6 +4,7 @@ mod support;
 
 use model::UndefinedLatency;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Load, applicants, by_stage};
 use tailwright_plan::SearchEffort;
@@ -244,6 +245,28 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
             assert_eq!(packed_by(threads), by_one, "{threads} threads, {count} servers");
         }
     }
+}
+
+/// What a lane has filled is certain, whether it has ended or not.
+#[test]
+fn an_interruption_takes_nobody_from_a_server_that_was_certain() {
+    // Three lanes, each with seven servers of 33 members, and one of 19, which is taken apart when the lane has ended.
+    let loads = [0.03; 750];
+    let mut before = 0;
+    for questions in (0..).step_by(3) {
+        let packing = placed_after(&Load, &loads, questions, None);
+        let members = packing.servers.concat();
+        let distinct: BTreeSet<usize> = members.iter().copied().collect();
+        assert_eq!(distinct.len(), members.len(), "{questions}: somebody has two places");
+        assert!(packing.servers.iter().all(|server| load_of(server, &loads) <= 1.0 + 1e-9));
+        // Those about whom nothing is certain yet.
+        assert!(members.len() + 10 >= before, "{questions}: {} placed after {before}", members.len());
+        before = before.max(members.len());
+        if !packing.interrupted {
+            break;
+        }
+    }
+    assert_eq!(before, 750);
 }
 
 /// Who has a place when a search is interrupted so many questions after everybody was asked about alone.

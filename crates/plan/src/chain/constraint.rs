@@ -25,14 +25,17 @@ pub(super) fn latency_slacks(
         LatencyConstraint::Exact => {
             visit(exact(chain, point, level));
         }
-        LatencyConstraint::Relaxed => {
+        LatencyConstraint::Relaxed | LatencyConstraint::OuterRelaxed => {
             // With nothing above, all three stage rates are zero and the constraints coincide.
             if level == 0 {
                 visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
             } else {
-                let gap = chain.budgets[level] - chain.budgets[level - 1];
+                let by_rate = match chain.constraint {
+                    LatencyConstraint::OuterRelaxed => chain.budgets[level] - chain.budgets[level - 1],
+                    _ => chain.budgets[level],
+                };
                 for s in 0..STAGES {
-                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, gap)));
+                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, by_rate)));
                 }
             }
         }
@@ -54,7 +57,8 @@ fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
 }
 
 /// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · (C + W) + by_rate · R)`: every server has its own B,
-/// and W is what all workloads together add to it.
+/// and W is what the workloads up to this level add to it together. Those of looser levels are not in it, although they add
+/// to what this level waits for: a server may have them and nobody of this level.
 fn linear(
     chain: &Chain,
     point: &ChainPoint,
@@ -63,7 +67,9 @@ fn linear(
     by_rate: [f64; STAGES],
 ) -> LatencySlack {
     let (bursts, rates) = (point.bursts[level], point.rates_above(level));
-    let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + chain.begun_by_workloads[s]);
+    // Nothing where the chain is one server, whose `blocking` has it.
+    let begun = chain.begun_by_workloads.get(level).copied().unwrap_or_default();
+    let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + begun[s]);
     let used: f64 = (0..STAGES).map(|s| by_burst[s] * waited_for[s] + by_rate[s] * rates[s]).sum();
     let blocking: f64 = (0..STAGES).map(|s| by_burst[s] * chain.blocking[s]).sum();
     let budget = chain.budgets[level] - blocking;
@@ -114,7 +120,7 @@ pub(super) fn rate_cap(chain: &Chain, point: &ChainPoint, stage: usize) -> (f64,
     let total = point.rates[point.rates.len() - 1][stage];
     match chain.constraint {
         LatencyConstraint::Exact => (chain.max_rate - total, 0.0),
-        LatencyConstraint::Relaxed | LatencyConstraint::Outer => {
+        LatencyConstraint::Relaxed | LatencyConstraint::OuterRelaxed | LatencyConstraint::Outer => {
             (point.t * chain.max_rate - total, chain.max_rate)
         }
     }

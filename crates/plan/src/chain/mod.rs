@@ -13,7 +13,7 @@
 //! system is positive definite and with its positive part elsewhere. Every iterate strictly satisfies every
 //! constraint, so an answer is always valid; a refusal says that no limits were found. Tests hold it against
 //! a grid over all rates and against other starts: one in tens of thousands ends in an optimum that is better by
-//! up to 1 %. The two linear [`LatencyConstraint`]s are convex and are solved to optimality.
+//! up to 1 %. The linear [`LatencyConstraint`]s are convex and are solved to optimality.
 
 mod assemble;
 mod barrier;
@@ -35,9 +35,11 @@ pub(crate) const STAGES: usize = Stage::ALL.len();
 pub(crate) enum LatencyConstraint {
     /// Eq. 5.5 with what each stage may have begun. The objective is the largest bound ÷ budget over the levels.
     Exact,
-    /// What several servers that each satisfy Eq. 5.7 satisfy together: `Σ C + gap · R ≤ SLO` at each stage. The objective
-    /// is the number of servers needed at least.
+    /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
     Relaxed,
+    /// What several servers that each satisfy Eq. 5.7 satisfy together: `Σ C + gap · R ≤ SLO` at each stage, with the gap of
+    /// `Outer`. The objective is the number of servers needed at least.
+    OuterRelaxed,
     /// What several servers that each satisfy Eq. 5.5 satisfy together: `Σ C ≤ SLO`, and `C + gap · R ≤ SLO` at each stage,
     /// where C has what the stage may have begun and the gap is to the next tighter SLO. A server on which somebody of the
     /// level waits for the rates R has `C ≤ SLO (1 − R)`. On any other, nobody of the level is there or shares a priority
@@ -94,9 +96,9 @@ pub(crate) struct Chain {
     pub(crate) constraint: LatencyConstraint,
     /// What each stage may have begun when a request comes, seconds; less than any budget in all.
     pub(crate) blocking: [f64; STAGES],
-    /// What all workloads together add to what servers may have begun, which every level waits for, seconds. Only the linear
-    /// constraints have it; Eq. 5.5 has it in `blocking`.
-    pub(crate) begun_by_workloads: [f64; STAGES],
+    /// What the workloads up to each level together add to what servers may have begun, seconds. Only the linear constraints
+    /// have it; Eq. 5.5 has it in `blocking`, and then this is empty.
+    pub(crate) begun_by_workloads: Vec<[f64; STAGES]>,
 }
 
 /// A point of a [`Chain`]: cumulative rates and bursts by level and stage, and the objective `t`.

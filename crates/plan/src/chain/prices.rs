@@ -86,22 +86,23 @@ impl Prices {
         -self.offset
     }
 
-    /// The least that a workload with this budget and these curves adds to the objective.
-    pub(crate) fn cost(&self, budget: f64, curves: &PerStage<ArrivalCurve>) -> f64 {
+    /// The least that a workload with this budget and these curves adds to the objective, if it also adds this much to what
+    /// its server may have begun.
+    pub(crate) fn cost(&self, budget: f64, curves: &PerStage<ArrivalCurve>, begun: &PerStage<f64>) -> f64 {
         let level = self.budgets.partition_point(|&b| b < budget);
         // Its burst delays its own level; its rate only the levels below.
         let below = if self.budgets.get(level) == Some(&budget) { level + 1 } else { level };
         let cost_by_stage = Stage::ALL.map(|stage| {
             let (burst, rate) = (self.burst[level][stage as usize], self.rate[below][stage as usize]);
             let curve = &curves[stage];
-            if burst > 0.0 { burst * curve.work_within(rate / burst) } else { rate * curve.sustained_rate() }
+            let work = burst * begun[stage];
+            work + if burst > 0.0 {
+                burst * curve.work_within(rate / burst)
+            } else {
+                rate * curve.sustained_rate()
+            }
         });
         cost_by_stage.iter().sum()
-    }
-
-    /// What work costs that every level waits for, seconds at each stage.
-    pub(crate) fn cost_of_begun(&self, work: &PerStage<f64>) -> f64 {
-        work.iter().map(|(stage, work)| self.burst[0][stage as usize] * work).sum()
     }
 }
 

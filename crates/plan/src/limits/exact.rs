@@ -37,7 +37,7 @@ pub(crate) fn chain_of(
         max_rate: problem.max_rate,
         constraint,
         blocking: Stage::ALL.map(|stage| blocking[stage]),
-        begun_by_workloads: Default::default(),
+        begun_by_workloads: Vec::new(),
     }
 }
 

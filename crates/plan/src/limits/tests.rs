@@ -42,10 +42,11 @@ fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
         for stage in Stage::ALL {
             let s = stage as usize;
             let (bursts, begun) = match model {
-                LatencyConstraint::Relaxed => (all.clone(), whole),
+                LatencyConstraint::Relaxed | LatencyConstraint::OuterRelaxed => (all.clone(), whole),
                 _ => (burst_of(&here, s), blocking[stage]),
             };
-            let rates = (level.budget - tighter) * rate_of(&above, s);
+            let by_rate = level.budget - if model == LatencyConstraint::Relaxed { 0.0 } else { tighter };
+            let rates = by_rate * rate_of(&above, s);
             program.add_constraint(constraint!(bursts + rates <= (level.budget - begun) * t));
         }
         (above, tighter) = (here, level.budget);
@@ -115,7 +116,9 @@ proptest! {
         let members: Vec<usize> = (0..problem.workloads.len()).collect();
         let begun: f64 = problem.least_blocking(0, &members).iter().map(|(_, work)| work).sum();
         prop_assume!(members.iter().all(|&w| problem.budget(w, 0) > begun));
-        for model in [LatencyConstraint::Relaxed, LatencyConstraint::Outer] {
+        for model in
+            [LatencyConstraint::Relaxed, LatencyConstraint::OuterRelaxed, LatencyConstraint::Outer]
+        {
             let (ours, theirs) = (least_t(&problem, model), least_t_by_lp(&problem, model));
             prop_assert!((ours / theirs - 1.0).abs() < 1e-5, "{model:?}: {ours} {theirs}");
         }

@@ -11,6 +11,7 @@ use super::fill::{FillRule, FilledServers, fill};
 use super::questions::{Interruption, PackingQuestions};
 use crate::admission::AdmissionProcedure;
 use machine::parallel;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,16 +44,35 @@ where
     let mut joined = lanes.joined();
     questions.asked += joined.asked;
     if joined.interruption.is_some() {
+        joined.filled.keep_rests(joined.last, rule.servers);
         return (joined.filled, joined.interruption);
     }
     let FilledServers { servers, left_over } = &mut joined.filled;
+    left_over.extend(joined.last.iter().flatten());
     left_over.sort_unstable();
     let placed: usize = servers.iter().map(Vec::len).sum();
     let rest = FillRule { servers: rule.servers - servers.len(), ..rule };
     let (last, interruption) = fill_rest(questions, left_over, rest, placed);
     servers.extend(last.servers);
     *left_over = last.left_over;
+    if interruption.is_some() {
+        joined.filled.keep_rests(joined.last, rule.servers);
+    }
     (joined.filled, interruption)
+}
+
+impl FilledServers {
+    /// Keeps those of these servers' members who have no place elsewhere, while there is room for so many servers.
+    fn keep_rests(&mut self, servers: Vec<Vec<usize>>, room: usize) {
+        let placed: BTreeSet<usize> = self.servers.iter().flatten().copied().collect();
+        for mut members in servers {
+            members.retain(|member| !placed.contains(member));
+            if self.servers.len() < room && !members.is_empty() {
+                self.left_over.retain(|applicant| !members.contains(applicant));
+                self.servers.push(members);
+            }
+        }
+    }
 }
 
 /// Fills servers with those whom the lanes left over, when so many have a place.
@@ -97,6 +117,8 @@ struct Lanes<'a, 'q, P: AdmissionProcedure> {
 #[derive(Debug, Default)]
 struct FilledLane {
     filled: FilledServers,
+    /// The servers that are taken apart when all lanes are filled.
+    last: Vec<Vec<usize>>,
     interruption: Option<Interruption>,
     /// How often the procedure was asked about a server.
     asked: usize,
@@ -138,10 +160,9 @@ impl<P: AdmissionProcedure<Sketch: Send + Sync> + Sync> Lanes<'_, '_, P> {
         let control = PackingControl { watch: &watch, ..*control };
         let mut questions = PackingQuestions { procedure, problem, control: &control, asked: 0 };
         let (mut filled, interruption) = fill(&mut questions, self.parts[lane], self.rule);
-        if interruption.is_none() && filled.servers.len() < self.rule.servers {
-            filled.left_over.extend(filled.servers.pop().unwrap_or_default());
-        }
-        FilledLane { filled, interruption, asked: questions.asked }
+        let has_room = interruption.is_none() && filled.servers.len() < self.rule.servers;
+        let last = if has_room { filled.servers.pop() } else { None }.into_iter().collect();
+        FilledLane { filled, last, interruption, asked: questions.asked }
     }
 
     /// The servers of all lanes in their order, as many as there are.
@@ -158,6 +179,7 @@ impl<P: AdmissionProcedure<Sketch: Send + Sync> + Sync> Lanes<'_, '_, P> {
             left_over.extend(of_lane.split_off(room.min(of_lane.len())).into_iter().flatten());
             servers.extend(of_lane);
             left_over.extend(lane.filled.left_over);
+            joined.last.extend(lane.last);
             joined.interruption = joined.interruption.or(lane.interruption);
         }
         joined

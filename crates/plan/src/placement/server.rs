@@ -7,6 +7,7 @@ use crate::chain::Prices;
 use crate::limits::{Assessment, AssessmentRefusal, FitRefusal, FittingServer, LimitMethod};
 use crate::problem::PlanningProblem;
 use crate::server::PlannedServer;
+use model::PerStage;
 
 /// A change is not tried when its predicted bound ÷ budget is above this. The prediction is a lower bound when one
 /// stage dominates; the margin covers what several stages bend.
@@ -186,6 +187,8 @@ impl Prices {
     }
 
     fn cost_of_workload(&self, problem: &PlanningProblem, class: usize, workload: usize) -> f64 {
-        self.cost(problem.budget(workload, class), problem.relevant_curves(workload, class))
+        // What the server may have begun is in its chain already.
+        let nothing = PerStage::default();
+        self.cost(problem.budget(workload, class), problem.relevant_curves(workload, class), &nothing)
     }
 }

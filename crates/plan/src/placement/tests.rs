@@ -281,6 +281,37 @@ fn the_lower_bound_counts_no_rates_before_who_is_elsewhere() {
     assert!((37..=41).contains(&bound.servers), "{bound:?}");
 }
 
+/// Many tiny workloads of a loose SLO add to what their servers may have begun, which nobody of the tight SLO waits for
+/// elsewhere.
+#[test]
+fn the_lower_bound_counts_nothing_that_is_begun_elsewhere() {
+    for (loose, tight, packet) in
+        [(120, 1, 1e-3), (200, 1, 1e-3), (300, 2, 1e-3), (60, 1, 5e-3), (250, 3, 2e-3)]
+    {
+        let tiny = |slo: usize| (slo, bucket_at_storage(1e-5, 1e-5));
+        let workloads = [vec![tiny(3); loose], vec![tiny(0); tight]].concat();
+        let class =
+            EnforcedClass { channels: 1, best_effort_request: 0.0, packet, proxy: 0.0, levels_max: 7 };
+        let problem = problem_on(workloads, Some(class));
+        let mut tight_last = given(&problem);
+        for order in [tight_last.clone(), {
+            tight_last.reverse();
+            tight_last
+        }] {
+            let placement = place_first_fit(&problem, LimitMethod::Exact, &order, false);
+            assert_eq!(
+                placement.servers.iter().map(|server| server.members.len()).sum::<usize>(),
+                loose + tight
+            );
+            for method in [LimitMethod::Exact, LimitMethod::Relaxed, LimitMethod::Knee] {
+                let bound = lower_bound(&problem, method).servers;
+                let used = placement.servers.len();
+                assert!(bound <= used, "{loose} {tight} {packet} {method:?}: at least {bound} in {used}");
+            }
+        }
+    }
+}
+
 /// A server has so many levels and no more: it serves these two as one, so that the rate of the tighter SLO does not come
 /// before the burst of the other.
 #[test]

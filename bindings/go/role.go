@@ -1,0 +1,92 @@
+package gat
+
+import (
+	"sync"
+	"time"
+)
+
+// Role decides on the tag of a request that comes in: *Edge or *InnerTier.
+type Role interface {
+	Receive(values []string, now time.Time) Tag
+}
+
+// Edge stamps requests from outside, and believes nothing that they claim. Starts of one Edge increase strictly.
+type Edge struct {
+	// SLO is how long after the start the answer is due; 0 for no deadline.
+	SLO time.Duration
+
+	mutex  sync.Mutex
+	lastNs uint64
+}
+
+// Receive is the tag of a request that enters now.
+func (edge *Edge) Receive(_ []string, now time.Time) Tag {
+	edge.mutex.Lock()
+	defer edge.mutex.Unlock()
+	edge.lastNs = max(edge.lastNs+1, uint64(max(now.UnixNano(), 0)))
+	tag := Tag{StartNs: edge.lastNs}
+	if edge.SLO > 0 {
+		tag.DeadlineNs = tag.StartNs + uint64(edge.SLO)
+	}
+	return tag
+}
+
+// Counts says how often each case occurred at an InnerTier.
+type Counts struct{ Accepted, Untagged, Malformed, Future, TooOld, DeadlineBeforeStart uint64 }
+
+// InnerTier believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival.
+type InnerTier struct {
+	// AheadMax is by how much a start may be in the future; 0 is one second.
+	AheadMax time.Duration
+	// AgeMax is how old a request can be; 0 is one hour.
+	AgeMax time.Duration
+
+	mutex  sync.Mutex
+	counts Counts
+}
+
+// Counts are the cases so far.
+func (tier *InnerTier) Counts() Counts {
+	tier.mutex.Lock()
+	defer tier.mutex.Unlock()
+	return tier.counts
+}
+
+// Receive is the tag by which a request is served here, and which its calls to other services carry.
+func (tier *InnerTier) Receive(values []string, now time.Time) Tag {
+	tier.mutex.Lock()
+	defer tier.mutex.Unlock()
+	tag, count := tier.judge(values, uint64(max(now.UnixNano(), 0)))
+	*count++
+	return tag
+}
+
+func (tier *InnerTier) judge(values []string, nowNs uint64) (Tag, *uint64) {
+	arrived := Tag{StartNs: nowNs}
+	tag, found, err := Read(values)
+	ageMaxNs := uint64(orDefault(tier.AgeMax, time.Hour))
+	oldestNs := nowNs - min(nowNs, ageMaxNs)
+	switch {
+	case err != nil:
+		return arrived, &tier.counts.Malformed
+	case !found:
+		return arrived, &tier.counts.Untagged
+	case tag.StartNs > nowNs+uint64(orDefault(tier.AheadMax, time.Second)):
+		return arrived, &tier.counts.Future
+	case tag.StartNs < oldestNs:
+		if tag.DeadlineNs < oldestNs {
+			tag.DeadlineNs = 0
+		}
+		return Tag{oldestNs, tag.DeadlineNs}, &tier.counts.TooOld
+	case tag.DeadlineNs != 0 && tag.DeadlineNs < tag.StartNs:
+		return Tag{StartNs: tag.StartNs}, &tier.counts.DeadlineBeforeStart
+	}
+	return tag, &tier.counts.Accepted
+}
+
+func orDefault(value, fallback time.Duration) time.Duration {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
