@@ -195,6 +195,9 @@ fn priority_helps_beside_a_hog() {
         set_cpus(thread, &[0].into()).expect("root may");
     }
     // One that counts so much that a server that wakes up beside it waits for the end of its slice.
+    for thread in server.threads() {
+        set_scheduling(thread, &ThreadScheduling::ordinary(0)).expect("root may");
+    }
     set_scheduling(hog.0.id(), &ThreadScheduling::ordinary(-10)).expect("root may");
     let before = server.scheduled();
     let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
