@@ -13,9 +13,29 @@ use tailwright_plan::admission::{
 };
 use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, SecondJudgement, pack};
 
-/// The same procedure with a quick look that sees three quarters of the load.
-#[derive(Clone)]
-struct GlancedLoad;
+/// The same procedure with a quick look that sees a share of the load.
+struct GlancedLoad {
+    /// The shares it sees one after the other, for ten looks each; the last one stays.
+    shares: &'static [f64],
+    /// The looks since it forgot.
+    looks: AtomicUsize,
+}
+
+impl GlancedLoad {
+    fn new(shares: &'static [f64]) -> Self {
+        Self { shares, looks: AtomicUsize::new(0) }
+    }
+
+    /// One that sees three quarters.
+    fn constant() -> Self {
+        Self::new(&[0.75])
+    }
+
+    /// One that sees the more the more it was asked since it forgot.
+    fn remembering() -> Self {
+        Self::new(&[0.2, 0.5, 0.9, 1.0])
+    }
+}
 
 impl AdmissionProcedure for GlancedLoad {
     type Sketch = f64;
@@ -37,9 +57,15 @@ impl AdmissionProcedure for GlancedLoad {
     }
 
     fn likely_fits(&self, server: &SharedServer<'_, f64>, _: &[Priority]) -> Option<bool> {
-        let seen: f64 = server.members.iter().map(|member| 0.75 * *member.sketch).sum();
+        let look = self.looks.fetch_add(1, Ordering::Relaxed);
+        let share = self.shares[(look / 10).min(self.shares.len() - 1)];
+        let seen: f64 = server.members.iter().map(|member| share * *member.sketch).sum();
         let keeps_all = (0..server.members.len()).all(|member| server.keeps(member, seen));
         (!keeps_all).then_some(false)
+    }
+
+    fn forget(&self) {
+        self.looks.store(0, Ordering::Relaxed);
     }
 }
 
@@ -105,7 +131,7 @@ proptest! {
     #[test]
     fn filling_is_first_fit(loads in prop::collection::vec(0.01..1.3f64, 1..80), servers in 1usize..6) {
         let packing = packed(&loads, servers, &PackingControl::UNWATCHED);
-        let by_glances = packed_by(&GlancedLoad, &loads, servers, &PackingControl::UNWATCHED);
+        let by_glances = packed_by(&GlancedLoad::constant(), &loads, servers, &PackingControl::UNWATCHED);
         prop_assert_eq!(&by_glances.servers, &packing.servers);
         prop_assert_eq!(&by_glances.refused, &packing.refused);
         let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
@@ -188,41 +214,6 @@ fn more_than_a_few_hundred_are_refused_in_short() {
     assert!(packing.refused.iter().all(|(_, why)| why.to_string() == "none of 10 servers has room"));
 }
 
-/// The same procedure with a quick look that sees the more of the load the more it was asked since it forgot.
-#[derive(Default)]
-struct RememberedLoad(AtomicUsize);
-
-impl AdmissionProcedure for RememberedLoad {
-    type Sketch = f64;
-
-    fn name(&self) -> &'static str {
-        Load.name()
-    }
-
-    fn priorities(&self, server: &SharedServer<'_, f64>) -> Vec<Priority> {
-        Load.priorities(server)
-    }
-
-    fn latencies(
-        &self,
-        server: &SharedServer<'_, f64>,
-        priorities: &[Priority],
-    ) -> Vec<Result<f64, UndefinedLatency>> {
-        Load.latencies(server, priorities)
-    }
-
-    fn likely_fits(&self, server: &SharedServer<'_, f64>, _: &[Priority]) -> Option<bool> {
-        let share = [0.2, 0.5, 0.9, 1.0][self.0.fetch_add(1, Ordering::Relaxed).min(39) / 10];
-        let seen: f64 = server.members.iter().map(|member| share * *member.sketch).sum();
-        let keeps_all = (0..server.members.len()).all(|member| server.keeps(member, seen));
-        (!keeps_all).then_some(false)
-    }
-
-    fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let loads: Vec<f64> = (0..1100).map(|number| 0.02 + f64::from(number * 7 % 31) * 0.015).collect();
@@ -236,7 +227,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let control = PackingControl { judgement, ..PackingControl::UNWATCHED };
         let packed_by = |threads: usize| {
-            let procedures: Vec<RememberedLoad> = (0..threads).map(|_| RememberedLoad::default()).collect();
+            let procedures: Vec<GlancedLoad> = (0..threads).map(|_| GlancedLoad::remembering()).collect();
             let packing = pack(&procedures, &problem, SearchEffort::FirstFound, &control);
             format!("{:?} {:?} {}", packing.servers, packing.refused, packing.asked)
         };
@@ -296,7 +287,7 @@ fn an_interrupted_search_gives_the_server_that_is_being_filled() {
     for questions in 4..150 {
         for packing in [
             placed_after(&Load, &loads, questions, None),
-            placed_after(&GlancedLoad, &loads, questions, None),
+            placed_after(&GlancedLoad::constant(), &loads, questions, None),
         ] {
             assert!(packing.interrupted && packing.servers.len() == 1, "{questions}: {:?}", packing.servers);
             assert!(packing.servers[0].len() >= 2 && load_of(&packing.servers[0], &loads) <= 1.0);
