@@ -2,7 +2,7 @@
 //!
 //! Jobs start in their order and results come back in it, whatever the threads did in between: an answer that is
 //! computed in parallel does not depend on how many CPUs there are. There are as many threads as CPUs that this process
-//! may use, and never more than jobs; the calling thread is one of them. Jobs may have jobs of their own: these find the CPUs that
+//! may use, and never more than jobs; the calling thread is one of them, and callers at the same time add one each. Jobs may have jobs of their own: these find the CPUs that
 //! are idle, and run on the thread of their caller where there is none. Threads that must run at the same time, such
 //! as the clients of a load generator, are not jobs and have no place here.
 

@@ -3,7 +3,8 @@
 //! That is first fit, because who goes to the first server does not depend on the others. Going server by server,
 //! several may be asked about at once: a block that fits beside the members is taken by one question, and a block that
 //! does not fit is halved until one workload is left, which is passed over. Where latencies never fall when members
-//! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together.
+//! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together,
+//! before any of them is dropped.
 //! Where the procedure has a quicker look, a block is taken by that, and the members are asked about in full from time to
 //! time: when that fails, the first one that does not fit is passed over, and the search goes on behind it.
 //! A server is closed after as many single workloads did not fit as the patience allows: among many candidates there is always
