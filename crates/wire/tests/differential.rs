@@ -15,6 +15,8 @@ mod memcached_server;
 mod memcached_text;
 #[path = "differential/nbd.rs"]
 mod nbd;
+#[path = "common/nbd_server.rs"]
+mod nbd_server;
 #[path = "differential/nfs.rs"]
 mod nfs;
 

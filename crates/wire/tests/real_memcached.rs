@@ -5,7 +5,7 @@ mod common;
 mod memcached_server;
 
 use common::{Event, Side, Watch};
-use memcached_server::MemcachedProcess;
+use memcached_server::{MemcachedProcess, binary_request};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use tailwright_wire::memcached::client;
@@ -96,44 +96,34 @@ fn meta_commands() {
     assert_eq!(errors, [15]);
 }
 
-fn binary(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> Vec<u8> {
-    let mut out = vec![0x80, opcode];
-    out.extend(u16::try_from(key.len()).unwrap().to_be_bytes());
-    out.extend([u8::try_from(extras.len()).unwrap(), 0, 0, 0]);
-    out.extend(u32::try_from(extras.len() + key.len() + value.len()).unwrap().to_be_bytes());
-    out.extend(opaque.to_be_bytes());
-    out.extend([0; 8]);
-    [&out, extras, key, value].concat()
-}
-
 #[test]
 fn binary_commands() {
     let Some(mut server) = MemcachedProcess::start() else { return };
     let count: Vec<u8> = [&1u64.to_be_bytes()[..], &5u64.to_be_bytes(), &[0; 4]].concat();
     let said = [
-        binary(0x01, &[0; 8], b"a", b"hello", 1), // 0: set
-        binary(0x11, &[0; 8], b"b", b"hello", 2), // 1: set, quiet
-        binary(0x12, &[0; 8], b"b", b"hello", 3), // 2: add, quiet: exists
-        binary(0x00, &[], b"a", b"", 4),          // 3: get
-        binary(0x09, &[], b"a", b"", 5),          // 4: get, quiet
-        binary(0x09, &[], b"none", b"", 6),       // 5: get, quiet: miss
-        binary(0x0d, &[], b"b", b"", 7),          // 6: get with key, quiet
-        binary(0x0a, &[], b"", b"", 8),           // 7: noop
-        binary(0x19, &[], b"a", b"!", 9),         // 8: append, quiet
-        binary(0x10, &[], b"", b"", 10),          // 9: statistics
-        binary(0x0b, &[], b"", b"", 11),          // 10: version
-        binary(0x05, &count, b"n", b"", 12),      // 11: increment
-        binary(0x15, &count, b"n", b"", 13),      // 12: increment, quiet
-        binary(0x1d, &[0; 4], b"a", b"", 14),     // 13: get and touch
-        binary(0x1e, &[0; 4], b"a", b"", 15),     // 14: get and touch, quiet
-        binary(0x1e, &[0; 4], b"none", b"", 16),  // 15: get and touch, quiet: miss
-        binary(0x1c, &[0; 4], b"a", b"", 17),     // 16: touch
-        binary(0x14, &[], b"a", b"", 18),         // 17: delete, quiet
-        binary(0x14, &[], b"a", b"", 19),         // 18: delete, quiet: not there
-        binary(0x0c, &[], b"none", b"", 20),      // 19: get with key: miss
-        binary(0x18, &[], b"", b"", 21),          // 20: flush, quiet
-        binary(0x33, &[], b"", b"", 22),          // 21: no such command
-        binary(0x07, &[], b"", b"", 23),          // 22: quit
+        binary_request(0x01, &[0; 8], b"a", b"hello", 1), // 0: set
+        binary_request(0x11, &[0; 8], b"b", b"hello", 2), // 1: set, quiet
+        binary_request(0x12, &[0; 8], b"b", b"hello", 3), // 2: add, quiet: exists
+        binary_request(0x00, &[], b"a", b"", 4),          // 3: get
+        binary_request(0x09, &[], b"a", b"", 5),          // 4: get, quiet
+        binary_request(0x09, &[], b"none", b"", 6),       // 5: get, quiet: miss
+        binary_request(0x0d, &[], b"b", b"", 7),          // 6: get with key, quiet
+        binary_request(0x0a, &[], b"", b"", 8),           // 7: noop
+        binary_request(0x19, &[], b"a", b"!", 9),         // 8: append, quiet
+        binary_request(0x10, &[], b"", b"", 10),          // 9: statistics
+        binary_request(0x0b, &[], b"", b"", 11),          // 10: version
+        binary_request(0x05, &count, b"n", b"", 12),      // 11: increment
+        binary_request(0x15, &count, b"n", b"", 13),      // 12: increment, quiet
+        binary_request(0x1d, &[0; 4], b"a", b"", 14),     // 13: get and touch
+        binary_request(0x1e, &[0; 4], b"a", b"", 15),     // 14: get and touch, quiet
+        binary_request(0x1e, &[0; 4], b"none", b"", 16),  // 15: get and touch, quiet: miss
+        binary_request(0x1c, &[0; 4], b"a", b"", 17),     // 16: touch
+        binary_request(0x14, &[], b"a", b"", 18),         // 17: delete, quiet
+        binary_request(0x14, &[], b"a", b"", 19),         // 18: delete, quiet: not there
+        binary_request(0x0c, &[], b"none", b"", 20),      // 19: get with key: miss
+        binary_request(0x18, &[], b"", b"", 21),          // 20: flush, quiet
+        binary_request(0x33, &[], b"", b"", 22),          // 21: no such command
+        binary_request(0x07, &[], b"", b"", 23),          // 22: quit
     ];
     let watch = talk(&mut server, &said.concat());
     assert_eq!(complete(&watch), [0, 2, 3, 4, 6, 7, 9, 10, 11, 13, 14, 16, 18, 19, 21, 22]);

@@ -2,65 +2,37 @@
 //! arrives, and the export is known by name.
 
 mod common;
+#[path = "common/nbd_server.rs"]
+mod nbd_server;
 #[path = "common/relay.rs"]
 mod relay;
 
 use common::Watch;
-use relay::Relay;
+use nbd_server::NbdProcess;
+use relay::{Relay, moved};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tailwright_wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
 use tailwright_wire::nbd::{Framing, NbdParser};
-use tailwright_wire::{
-    Extent, ParseStep, ParserLimits, ProtocolParser, ReplyExpectation, ReplyHead, RequestClass,
-};
-use tempfile::TempDir;
+use tailwright_wire::{Extent, ParseStep, ParserLimits, ProtocolParser, ReplyExpectation, ReplyHead};
 
-/// A server and its folder.
-struct Server {
-    child: Child,
-    folder: TempDir,
-}
-
-impl Server {
-    /// Files in the server's folder are its exports.
-    fn start() -> Option<Self> {
-        let program = testkit::program("nbdkit")?;
-        let folder = tempfile::tempdir().unwrap();
-        let exports = folder.path().join("exports");
+/// Files in the server's folder are its exports.
+fn serve_files() -> Option<NbdProcess> {
+    NbdProcess::start(|folder| {
+        let exports = folder.join("exports");
         std::fs::create_dir(&exports).unwrap();
         for export in ["tank", "other"] {
             std::fs::write(exports.join(export), vec![0; 4 << 20]).unwrap();
         }
-        let child = Command::new(program)
-            .args(["-f", "-U"])
-            .arg(folder.path().join("server"))
-            .arg("file")
-            .arg(format!("dir={}", exports.display()))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("nbdkit starts");
-        Some(Self { child, folder })
-    }
-
-    fn connect(&mut self) -> UnixStream {
-        let socket = self.folder.path().join("server");
-        testkit::connect_when_ready(&mut self.child, || UnixStream::connect(&socket))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+        vec!["file".into(), format!("dir={}", exports.display())]
+    })
 }
 
 /// Runs `client` against a listener that passes every connection on to the server; what was seen on each.
-fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
-    let path = server.folder.path().join("proxy");
+fn between(server: &mut NbdProcess, client: &mut Command) -> Vec<Watch> {
+    let path = server.folder().join("proxy");
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let mut child = client.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the client starts");
@@ -83,15 +55,6 @@ fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
     connections.into_iter().map(Relay::finish).collect()
 }
 
-fn moved(watches: &[Watch]) -> (u64, u64) {
-    let requests = watches.iter().flat_map(Watch::requests);
-    requests.fold((0, 0), |(read, written), request| match request.class {
-        RequestClass::Read(bytes) => (read + bytes.0, written),
-        RequestClass::Write(bytes) => (read, written + bytes.0),
-        RequestClass::Control => (read, written),
-    })
-}
-
 fn uri(folder: &Path) -> String {
     format!("nbd+unix:///tank?socket={}", folder.join("proxy").display())
 }
@@ -99,12 +62,12 @@ fn uri(folder: &Path) -> String {
 #[test]
 fn copies_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = serve_files() else { return };
     let bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
-    let (here, back) = (server.folder.path().join("here"), server.folder.path().join("back"));
+    let (here, back) = (server.folder().join("here"), server.folder().join("back"));
     std::fs::write(&here, &bytes).unwrap();
-    let uri = uri(server.folder.path());
+    let uri = uri(server.folder());
     let watches = between(&mut server, Command::new(&program).arg("--flush").arg(&here).arg(&uri));
     assert_eq!(moved(&watches), (0, bytes.len() as u64));
     assert!(watches.iter().all(|watch| watch.wire.export_name() == Some(b"tank")));
@@ -117,8 +80,8 @@ fn copies_there_and_back() {
 #[test]
 fn lists_exports() {
     let Some(program) = testkit::program("nbdinfo") else { return };
-    let Some(mut server) = Server::start() else { return };
-    let uri = uri(server.folder.path());
+    let Some(mut server) = serve_files() else { return };
+    let uri = uri(server.folder());
     let watches = between(&mut server, Command::new(program).arg("--list").arg("--json").arg(uri));
     let options: usize = watches.iter().map(|watch| watch.requests().len()).sum();
     assert!(options > 4, "a list, and information on each export: {options}");
@@ -127,8 +90,8 @@ fn lists_exports() {
 #[test]
 fn qemu_reads_and_writes() {
     let Some(program) = testkit::program("qemu-io") else { return };
-    let Some(mut server) = Server::start() else { return };
-    let uri = uri(server.folder.path());
+    let Some(mut server) = serve_files() else { return };
+    let uri = uri(server.folder());
     let commands = [
         "write -P 5 4096 65536",
         "read -P 5 4096 65536",
@@ -175,7 +138,7 @@ fn exchange<T>(
 
 #[test]
 fn the_client_here_is_understood() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = serve_files() else { return };
     for (ask, structured) in [
         (ExportOption::Go, false),
         (ExportOption::Go, true),

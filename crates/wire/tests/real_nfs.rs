@@ -9,16 +9,16 @@ mod relay;
 
 use common::{Side, Watch};
 use ganesha::NfsServer;
-use relay::Relay;
+use relay::{Relay, moved};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use tailwright_wire::GrantedMount;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
-use tailwright_wire::{GrantedMount, RequestClass};
 
 #[test]
 fn nfs_in_a_namespace() {
@@ -151,15 +151,6 @@ fn run(program: &str, args: &[&str]) -> Vec<u8> {
     let output = Command::new(path).args(args).stdin(Stdio::null()).output().expect("a client starts");
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
-}
-
-fn moved(watches: &[Watch]) -> (u64, u64) {
-    let requests = watches.iter().flat_map(Watch::requests);
-    requests.fold((0, 0), |(read, written), request| match request.class {
-        RequestClass::Read(bytes) => (read + bytes.0, written),
-        RequestClass::Write(bytes) => (read, written + bytes.0),
-        RequestClass::Control => (read, written),
-    })
 }
 
 fn unmodified_clients() {

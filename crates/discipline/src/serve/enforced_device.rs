@@ -1,8 +1,8 @@
 //! A storage proxy before a device: an enforcer that lets more requests be at the device than it serves at a time, and the
 //! device, which serves them first come, first served.
 
-use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
-use crate::bit_set::BitSet;
+use super::device_channels::DeviceChannels;
+use super::{Assignment, Discipline, QueueItem};
 use crate::enforce::{ArrivingRequest, DeviceAccess, DispatchedRequest, EnforcementRules, Enforcer};
 use std::collections::VecDeque;
 
@@ -24,9 +24,7 @@ pub struct EnforcedDevice {
     batch: u32,
     /// What was sent to the device and waits for a channel.
     at_device: VecDeque<DispatchedRequest>,
-    /// What each channel serves.
-    in_service: Vec<Option<DispatchedRequest>>,
-    idle: BitSet,
+    channels: DeviceChannels,
     /// What the items do at the device, by their numbers; kept only where there are batches.
     accesses: Vec<DeviceAccess>,
 }
@@ -37,16 +35,13 @@ impl EnforcedDevice {
     /// # Panics
     /// When there are no workers or the rules are out of their ranges.
     pub fn new(workers: u32, parameters: &EnforcedDeviceParameters) -> Self {
-        assert!(workers > 0, "at least one worker");
         let EnforcedDeviceParameters { rules, batch } = parameters;
         let enforcer = Enforcer::new(0, rules).unwrap_or_else(|error| panic!("rules were checked: {error}"));
-        let workers = workers as usize;
         Self {
             enforcer,
             batch: *batch,
             at_device: VecDeque::new(),
-            in_service: vec![None; workers],
-            idle: BitSet::full(workers),
+            channels: DeviceChannels::new(workers),
             accesses: Vec::new(),
         }
     }
@@ -58,13 +53,10 @@ impl EnforcedDevice {
             self.at_device.push_back(dispatch);
             self.dispatch_batch(now);
         }
-        while let Some(worker) = self.idle.first()
+        while let Some(worker) = self.channels.first_idle()
             && let Some(dispatch) = self.at_device.pop_front()
         {
-            self.idle.remove(worker);
-            #[expect(clippy::cast_possible_truncation, reason = "workers were counted by a u32")]
-            assignments.push(Assignment { worker: worker as u32, item: dispatch.id, slice: UNTIL_DONE });
-            self.in_service[worker] = Some(dispatch);
+            assignments.push(self.channels.begin(worker, dispatch));
         }
     }
 
@@ -91,30 +83,28 @@ impl Discipline for EnforcedDevice {
             self.accesses[place] = access;
         }
         let DeviceAccess { operation, bytes, .. } = access;
-        let cost = size.div_ceil(self.in_service.len() as u64);
+        let cost = size.div_ceil(self.channels.len() as u64);
         self.enforcer
             .arrive(now, ArrivingRequest { id, flow: class, operation, cost, bytes, is_estimate: false });
         self.dispatch(now, assignments);
     }
 
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
-        let worker = worker as usize;
-        if let Some(dispatch) = self.in_service[worker].take() {
+        if let Some(dispatch) = self.channels.end(worker) {
             // An item needs what it claims: nothing is to be settled.
             self.enforcer.complete(dispatch);
         }
-        self.idle.insert(worker);
         self.dispatch(now, assignments);
     }
 
     fn expire(&mut self, _now: u64, _worker: u32, _assignments: &mut Vec<Assignment>) {}
 
     fn take_worker(&mut self, _now: u64, worker: u32, _assignments: &mut Vec<Assignment>) {
-        self.idle.remove(worker as usize);
+        self.channels.take(worker);
     }
 
     fn return_worker(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
-        self.idle.insert(worker as usize);
+        self.channels.give(worker);
         self.dispatch(now, assignments);
     }
 

@@ -1,17 +1,15 @@
 //! An enforcer in front of workers that stand for the channels of a device.
 
-use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
-use crate::bit_set::BitSet;
-use crate::enforce::{ArrivingRequest, DeviceAccess, DispatchedRequest, EnforcementRules, Enforcer};
+use super::device_channels::DeviceChannels;
+use super::{Assignment, Discipline, QueueItem};
+use crate::enforce::{ArrivingRequest, DeviceAccess, EnforcementRules, Enforcer};
 
 /// An [`Enforcer`] in front of a device that serves as many items at once as there are workers. An item's class is its
 /// flow, and its size its cost under limits.
 #[derive(Debug, Clone)]
 pub struct EnforcedDiscipline {
     enforcer: Enforcer,
-    /// What each worker serves.
-    in_service: Vec<Option<DispatchedRequest>>,
-    idle: BitSet,
+    channels: DeviceChannels,
 }
 
 impl EnforcedDiscipline {
@@ -20,21 +18,16 @@ impl EnforcedDiscipline {
     /// # Panics
     /// When there are no workers or the rules are out of their ranges.
     pub fn new(workers: u32, rules: &EnforcementRules) -> Self {
-        assert!(workers > 0, "at least one worker");
         let enforcer = Enforcer::new(0, rules).unwrap_or_else(|error| panic!("rules were checked: {error}"));
-        let workers = workers as usize;
-        Self { enforcer, in_service: vec![None; workers], idle: BitSet::full(workers) }
+        Self { enforcer, channels: DeviceChannels::new(workers) }
     }
 
     #[inline]
     fn dispatch(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
-        while let Some(worker) = self.idle.first()
+        while let Some(worker) = self.channels.first_idle()
             && let Some(dispatch) = self.enforcer.dispatch_next(now)
         {
-            self.idle.remove(worker);
-            #[expect(clippy::cast_possible_truncation, reason = "workers were counted by a u32")]
-            assignments.push(Assignment { worker: worker as u32, item: dispatch.id, slice: UNTIL_DONE });
-            self.in_service[worker] = Some(dispatch);
+            assignments.push(self.channels.begin(worker, dispatch));
         }
     }
 }
@@ -51,23 +44,21 @@ impl Discipline for EnforcedDiscipline {
     }
 
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
-        let worker = worker as usize;
-        if let Some(dispatch) = self.in_service[worker].take() {
+        if let Some(dispatch) = self.channels.end(worker) {
             // An item needs what it claims: nothing is to be settled.
             self.enforcer.complete(dispatch);
         }
-        self.idle.insert(worker);
         self.dispatch(now, assignments);
     }
 
     fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
     fn take_worker(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Assignment>) {
-        self.idle.remove(worker as usize);
+        self.channels.take(worker);
     }
 
     fn return_worker(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
-        self.idle.insert(worker as usize);
+        self.channels.give(worker);
         self.dispatch(now, assignments);
     }
 
@@ -76,7 +67,7 @@ impl Discipline for EnforcedDiscipline {
     }
 
     fn wake_at(&self) -> Option<u64> {
-        self.enforcer.wake_at().filter(|_| self.idle.first().is_some())
+        self.enforcer.wake_at().filter(|_| self.channels.first_idle().is_some())
     }
 
     fn wake(&mut self, now: u64, assignments: &mut Vec<Assignment>) {

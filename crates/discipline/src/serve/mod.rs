@@ -15,6 +15,7 @@
 
 mod any_discipline;
 mod central_queue;
+mod device_channels;
 mod enforced_device;
 mod enforced_discipline;
 mod fair_scheduler;

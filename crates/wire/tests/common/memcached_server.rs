@@ -1,4 +1,4 @@
-//! A real memcached on a socket in a folder of its own.
+//! A real memcached on a socket in a folder of its own, and requests to it in the binary protocol.
 
 #![allow(unreachable_pub, dead_code, reason = "several tests share it, and none uses all")]
 
@@ -39,4 +39,14 @@ impl Drop for MemcachedProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+pub fn binary_request(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> Vec<u8> {
+    let mut out = vec![0x80, opcode];
+    out.extend(u16::try_from(key.len()).unwrap().to_be_bytes());
+    out.extend([u8::try_from(extras.len()).unwrap(), 0, 0, 0]);
+    out.extend(u32::try_from(extras.len() + key.len() + value.len()).unwrap().to_be_bytes());
+    out.extend(opaque.to_be_bytes());
+    out.extend([0; 8]);
+    [&out, extras, key, value].concat()
 }

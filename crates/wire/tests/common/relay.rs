@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use tailwright_wire::RequestClass;
 
 /// Both kinds of sockets.
 pub trait Duplex: Read + Write + Send + 'static {
@@ -17,29 +18,24 @@ pub trait Duplex: Read + Write + Send + 'static {
     fn cut(&self);
 }
 
-impl Duplex for UnixStream {
-    fn twin(&self) -> Self {
-        self.try_clone().unwrap()
-    }
-    fn end(&self) {
-        let _ = self.shutdown(Shutdown::Write);
-    }
-    fn cut(&self) {
-        let _ = self.shutdown(Shutdown::Both);
-    }
+macro_rules! duplex {
+    ($socket:ty) => {
+        impl Duplex for $socket {
+            fn twin(&self) -> Self {
+                self.try_clone().unwrap()
+            }
+            fn end(&self) {
+                let _ = self.shutdown(Shutdown::Write);
+            }
+            fn cut(&self) {
+                let _ = self.shutdown(Shutdown::Both);
+            }
+        }
+    };
 }
 
-impl Duplex for TcpStream {
-    fn twin(&self) -> Self {
-        self.try_clone().unwrap()
-    }
-    fn end(&self) {
-        let _ = self.shutdown(Shutdown::Write);
-    }
-    fn cut(&self) {
-        let _ = self.shutdown(Shutdown::Both);
-    }
-}
+duplex!(UnixStream);
+duplex!(TcpStream);
 
 pub struct Relay {
     up: JoinHandle<u64>,
@@ -91,5 +87,15 @@ fn forward<S: Duplex>(mut from: S, mut to: S, side: Side, watch: Arc<Mutex<Watch
         }
         to.end();
         count
+    })
+}
+
+/// Bytes read and written by the requests of all connections.
+pub fn moved(watches: &[Watch]) -> (u64, u64) {
+    let requests = watches.iter().flat_map(Watch::requests);
+    requests.fold((0, 0), |(read, written), request| match request.class {
+        RequestClass::Read(bytes) => (read + bytes.0, written),
+        RequestClass::Write(bytes) => (read, written + bytes.0),
+        RequestClass::Control => (read, written),
     })
 }

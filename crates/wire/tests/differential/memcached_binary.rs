@@ -2,20 +2,10 @@
 
 use super::common::{Side, Watch};
 use super::corpus::{ComparisonCount, CorpusChoices, Ending, PATIENCE, converse, feed_pieces};
-use super::memcached_server::MemcachedProcess;
+use super::memcached_server::{MemcachedProcess, binary_request};
 use tailwright_wire::ReplyExpectation;
 
 const LAST_OPAQUE: u32 = 0xfeed_f00d;
-
-fn message(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> Vec<u8> {
-    let mut out = vec![0x80, opcode];
-    out.extend(u16::try_from(key.len()).unwrap().to_be_bytes());
-    out.extend([u8::try_from(extras.len()).unwrap(), 0, 0, 0]);
-    out.extend(u32::try_from(extras.len() + key.len() + value.len()).unwrap().to_be_bytes());
-    out.extend(opaque.to_be_bytes());
-    out.extend([0; 8]);
-    [&out, extras, key, value].concat()
-}
 
 /// Opcode, status, opaque and body length of each complete reply.
 fn replies(heard: &[u8]) -> Vec<(u8, u16, u32, usize)> {
@@ -56,12 +46,12 @@ fn corpus() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for opcode in 0..=255 {
         for (extras, key, value) in shapes {
-            all.push(message(opcode, extras, key, value, 7));
+            all.push(binary_request(opcode, extras, key, value, 7));
         }
     }
     for opcode in [0x01, 0x11, 0x0e, 0x19] {
         let extras = if opcode & 1 == 1 && opcode != 0x19 { &[0; 8][..] } else { b"" };
-        all.push(message(opcode, extras, b"big", &big, 7));
+        all.push(binary_request(opcode, extras, b"big", &big, 7));
     }
     all
 }
@@ -79,14 +69,15 @@ pub(super) fn one_by_one() {
         }
         let [head] = watch.requests()[..] else { panic!("one request: {shown:?}") };
         let injected = watch.wire.inject_barrier();
-        let barrier =
-            injected.map_or(message(0x0a, b"", b"", b"", LAST_OPAQUE), |barrier| barrier.bytes.to_vec());
+        let barrier = injected
+            .map_or(binary_request(0x0a, b"", b"", b"", LAST_OPAQUE), |barrier| barrier.bytes.to_vec());
         let opaque = u32::from_be_bytes(barrier[12..16].try_into().unwrap());
         if injected.is_none() {
             watch.feed(Side::Client, &barrier).unwrap();
         }
         let before =
-            [message(0x01, &[0; 8], b"a", b"xyz", 1), message(0x01, &[0; 8], b"n", b"5", 2)].concat();
+            [binary_request(0x01, &[0; 8], b"a", b"xyz", 1), binary_request(0x01, &[0; 8], b"n", b"5", 2)]
+                .concat();
         let mut stream = server.connect();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let writer = stream.try_clone().unwrap();

@@ -2,44 +2,9 @@
 
 use super::common::{Event, Side, Watch};
 use super::corpus::{ComparisonCount, CorpusChoices, Ending, PATIENCE, converse, feed_pieces};
+use super::nbd_server::NbdProcess;
 use std::collections::HashMap;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use tailwright_wire::ReplyExpectation;
-use tempfile::TempDir;
-
-struct NbdProcess {
-    child: Child,
-    folder: TempDir,
-}
-
-impl NbdProcess {
-    fn start() -> Option<Self> {
-        let program = testkit::program("nbdkit")?;
-        let folder = tempfile::tempdir().unwrap();
-        let child = Command::new(program)
-            .args(["-f", "-U"])
-            .arg(folder.path().join("server"))
-            .args(["memory", "1M"])
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nbdkit starts");
-        Some(Self { child, folder })
-    }
-
-    fn connect(&mut self) -> UnixStream {
-        let socket = self.folder.path().join("server");
-        testkit::connect_when_ready(&mut self.child, || UnixStream::connect(&socket))
-    }
-}
-
-impl Drop for NbdProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -131,7 +96,7 @@ fn boundaries(heard: &[u8], by_name: bool, options: usize, reads: &HashMap<u64, 
 }
 
 pub(super) fn conversations() {
-    let Some(mut server) = NbdProcess::start() else { return };
+    let Some(mut server) = NbdProcess::start(|_| vec!["memory".into(), "1M".into()]) else { return };
     let mut choices = CorpusChoices::new(14);
     let mut counts = ComparisonCount::default();
     for round in 0..60 {
