@@ -80,14 +80,16 @@ where
                     let (service, request) = held.take().expect(POLLED_TO_ITS_END);
                     after_entry(entered, service, request, *own.tag, own.rules)
                 }
-                ResponseStageProjection::Preparing { service, held } => match ready!(service.poll_ready(context)) {
-                    Err(error) => StageEnd::Over(Err(error)),
-                    Ok(()) => {
-                        let (request, mut inside) = held.take().expect(POLLED_TO_ITS_END);
-                        let future = inside.run(|| service.call(request));
-                        StageEnd::Next(ResponseStage::Working { future, inside: Some(inside) })
+                ResponseStageProjection::Preparing { service, held } => {
+                    match ready!(service.poll_ready(context)) {
+                        Err(error) => StageEnd::Over(Err(error)),
+                        Ok(()) => {
+                            let (request, mut inside) = held.take().expect(POLLED_TO_ITS_END);
+                            let future = inside.run(|| service.call(request));
+                            StageEnd::Next(ResponseStage::Working { future, inside: Some(inside) })
+                        }
                     }
-                },
+                }
                 ResponseStageProjection::Working { future, inside } => {
                     let running = inside.as_mut().expect(POLLED_TO_ITS_END);
                     let result = ready!(running.run(|| future.poll(context)));
@@ -128,7 +130,11 @@ where
 }
 
 /// The response as it goes out: without tags, and with the permit until its body has ended.
-fn outgoing<R: Body>(response: Response<R>, inside: RequestInside, codec: &TagCodec) -> Response<GatedBody<R>> {
+fn outgoing<R: Body>(
+    response: Response<R>,
+    inside: RequestInside,
+    codec: &TagCodec,
+) -> Response<GatedBody<R>> {
     let mut response = response.map(|body| GatedBody::new(body, inside));
     tag_headers::strip(codec, response.headers_mut());
     response

@@ -72,7 +72,10 @@ mod tests {
         assert_eq!(headers["baggage"], "tailwright-start=5,user=7,mode=fast");
         assert_eq!(read(&codec, &headers), ReceivedTag::Tagged(RequestTag::starting_at(5)));
         strip(&codec, &mut headers);
-        assert_eq!((&headers["baggage"], &headers["accept"]), (&"user=7,mode=fast".parse().unwrap(), &"*/*".parse().unwrap()));
+        assert_eq!(
+            (&headers["baggage"], &headers["accept"]),
+            (&"user=7,mode=fast".parse().unwrap(), &"*/*".parse().unwrap())
+        );
     }
 
     #[test]

@@ -158,12 +158,7 @@ impl TaskAdmission {
     }
 
     /// Wakes a listener no more.
-    pub(crate) fn unlisten(
-        &mut self,
-        entry: TaskEntry,
-        listener: ListenerNumber,
-        woken: &mut TaskWakeList,
-    ) {
+    pub(crate) fn unlisten(&mut self, entry: TaskEntry, listener: ListenerNumber, woken: &mut TaskWakeList) {
         let Some(slot) = self.slot(entry) else { return };
         if let Some(place) = slot.listeners.iter().position(|(known, _)| *known == listener) {
             woken.discard(slot.listeners.swap_remove(place).1);

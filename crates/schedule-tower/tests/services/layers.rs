@@ -1,18 +1,20 @@
 //! Tags at the edge, in replies and on calls of others.
 
-use super::server::{Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, spawn, start_ns};
+use super::server::{
+    Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, spawn, start_ns,
+};
 use axum::routing::get;
 use axum::{Extension, Router};
 use gat::{Edge, RequestTag};
 use http::{HeaderMap, Request, Response};
 use http_body_util::Empty;
 use hyper::body::Bytes;
-use tailwright_schedule_tower::{EdgeLayer, GateLayer, TagClientLayer, current_tag, with_tag};
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use tailwright_schedule_tower::{EdgeLayer, GateLayer, TagClientLayer, current_tag, with_tag};
 use tokio::sync::Semaphore;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -73,7 +75,11 @@ fn calls_carry_the_tag_to_hosts_of_the_system_alone() {
 /// What a handler saw of the tag, and the baggage of a call that a task of it makes.
 type Seen = Arc<Mutex<Vec<(RequestTag, Option<RequestTag>, String, String)>>>;
 
-async fn calling(Extension(seen): Extension<Seen>, Extension(tag): Extension<RequestTag>, headers: HeaderMap) -> Response<String> {
+async fn calling(
+    Extension(seen): Extension<Seen>,
+    Extension(tag): Extension<RequestTag>,
+    headers: HeaderMap,
+) -> Response<String> {
     tokio::task::yield_now().await;
     let layer = TagClientLayer::new("store".parse().unwrap());
     let call = with_tag(tag, async move { sent(&layer, "http://store/", &[]).await });
@@ -103,7 +109,8 @@ fn the_edge_stamps_whatever_a_client_claims() {
         let seen = seen.lock().unwrap();
         for (tag, current, received, called) in &*seen {
             assert!(tag.start_ns >= before && *current == Some(*tag));
-            let own = format!("tailwright-start={},tailwright-deadline={}", tag.start_ns, tag.start_ns + 1_000_000);
+            let own =
+                format!("tailwright-start={},tailwright-deadline={}", tag.start_ns, tag.start_ns + 1_000_000);
             assert_eq!((received, called), (&format!("{own},user=7"), &own));
         }
         assert!(seen[0].0.start_ns < seen[1].0.start_ns);
@@ -114,7 +121,8 @@ fn the_edge_stamps_whatever_a_client_claims() {
 #[test]
 fn the_window_has_others_wait_before_the_system() {
     run(async {
-        let (edge, go_on) = (EdgeLayer::new(Edge::default(), NonZeroU32::new(2), Some(1)), Arc::new(Semaphore::new(0)));
+        let (edge, go_on) =
+            (EdgeLayer::new(Edge::default(), NonZeroU32::new(2), Some(1)), Arc::new(Semaphore::new(0)));
         let gate = gate(1, None);
         let holds = |Extension(go_on): Extension<Arc<Semaphore>>| async move {
             go_on.acquire().await.expect("it stays open").forget();

@@ -1,6 +1,8 @@
 //! The oldest first, whichever way requests come, and what cancelled ones leave behind.
 
-use super::server::{Client, HttpVersion, assert_empties, collect, gate, request, run, serve, spawn, start_ns, until};
+use super::server::{
+    Client, HttpVersion, assert_empties, collect, gate, request, run, serve, spawn, start_ns, until,
+};
 use gat::TagOrder;
 use http::Request;
 use http_body_util::Empty;
@@ -72,7 +74,9 @@ fn the_earliest_deadline_first() {
         let mut sent = vec![spawn(&client, request(0, "hold"))];
         until(&gate, 1, 0);
         // Start and deadline in milliseconds; without one it is 100 ms after the start.
-        for (count, (start, deadline)) in [(1, Some(400)), (2, None), (3, Some(50)), (4, None)].into_iter().enumerate() {
+        for (count, (start, deadline)) in
+            [(1, Some(400)), (2, None), (3, Some(50)), (4, None)].into_iter().enumerate()
+        {
             let mut baggage = format!("tailwright-start={}", start_ns(start));
             baggage.extend(deadline.map(|ms| format!(",tailwright-deadline={}", start_ns(ms))));
             let urgent = Request::get("http://service/").header("baggage", baggage);

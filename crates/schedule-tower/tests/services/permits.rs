@@ -6,10 +6,10 @@ use super::server::{
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Bytes;
-use tailwright_schedule_tower::GateLayer;
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tailwright_schedule_tower::GateLayer;
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -10,12 +10,12 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit, PermitHandle};
-use tailwright_schedule_tower::GateLayer;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tailwright_schedule_tower::GateLayer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -86,7 +86,8 @@ async fn handle(
                 if count > 0 {
                     go_on.acquire().await.expect("it stays open").forget();
                 }
-                (count < 2).then_some((Ok::<_, std::io::Error>(Bytes::from_static(b"chunk")), (count + 1, go_on)))
+                (count < 2)
+                    .then_some((Ok::<_, std::io::Error>(Bytes::from_static(b"chunk")), (count + 1, go_on)))
             });
             return Body::from_stream(chunks);
         }
