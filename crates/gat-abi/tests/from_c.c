@@ -70,12 +70,14 @@ static void *enter_for_ever(void *over)
 	return NULL;
 }
 
-/* A child of a process whose other threads are in the middle of a call. */
+/* A child of a process whose other threads are in the middle of a call, and whose forking thread works for a request. */
 static void forks(void)
 {
 	static atomic_int over;
+	struct tailwright_tag own = {5, 6};
 	pthread_t thread;
 
+	tailwright_gat_set_current(&own);
 	assert(!pthread_create(&thread, NULL, enter_for_ever, &over));
 	for (int child = 0; child < 200; child++) {
 		int status;
@@ -86,12 +88,17 @@ static void forks(void)
 			alarm(60);
 			tailwright_gat_enter(&tag);
 			tailwright_gat_receive("tailwright-start=7", 18, &tag);
+			assert(tailwright_gat_current(&tag) == TAILWRIGHT_TAGGED && tag.start_ns == 5);
+			tailwright_gat_set_current(NULL);
+			assert(tailwright_gat_current(&tag) == TAILWRIGHT_UNTAGGED);
 			_exit(0);
 		}
+		assert(tailwright_gat_current(&tag) == TAILWRIGHT_TAGGED && tag.deadline_ns == 6);
 		assert(waitpid(number, &status, 0) == number && status == 0);
 	}
 	atomic_store(&over, 1);
 	assert(!pthread_join(thread, NULL));
+	tailwright_gat_set_current(NULL);
 }
 
 static void current(void)

@@ -35,5 +35,5 @@ pub use codec::{HeaderChange, TagCodec, TagNameError, WrittenHeader};
 pub use domain::{HostPatternError, TagDomain};
 pub use edge::{Edge, EdgeClock};
 pub use inner_tier::{InnerTier, ReceivedTagCounts, TagCase, TagTolerance};
-pub use tag::{ReceivedTag, RequestTag, TagFault};
+pub use tag::{ReceivedTag, RequestTag, TagFault, TagOrder};
 pub use window::{EntryDecision, EntryWindow};

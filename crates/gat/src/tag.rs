@@ -12,6 +12,19 @@ pub struct RequestTag {
     pub deadline_ns: Option<u64>,
 }
 
+/// What orders requests: the smaller key goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TagOrder {
+    /// The start: oldest first.
+    #[default]
+    Start,
+    /// The deadline: earliest deadline first. A request without one is due so many nanoseconds after its start.
+    Deadline {
+        /// The SLO of requests without a deadline, in nanoseconds.
+        default_slo_ns: u64,
+    },
+}
+
 impl RequestTag {
     /// A request that entered at this instant and has no deadline.
     pub fn starting_at(start_ns: u64) -> Self {
@@ -27,6 +40,17 @@ impl RequestTag {
     /// The time since the start at `now_ns`, in nanoseconds; zero where clocks disagree about which was first.
     pub fn age_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.start_ns)
+    }
+
+    /// What a scheduler orders the request by, in nanoseconds of the tag's clock; smaller goes first. All requests of a queue
+    /// must have keys of one order.
+    pub fn key(&self, order: TagOrder) -> u64 {
+        match order {
+            TagOrder::Start => self.start_ns,
+            TagOrder::Deadline { default_slo_ns } => {
+                self.deadline_ns.unwrap_or(self.start_ns.saturating_add(default_slo_ns))
+            }
+        }
     }
 
     /// The tag of work on behalf of both: the earlier start and the earlier deadline.

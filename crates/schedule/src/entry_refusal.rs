@@ -9,6 +9,8 @@ pub enum EntryRefusal {
     TimedOut,
     /// It was cancelled before it came or while it waited.
     Cancelled,
+    /// As many waited as may wait, and it was the youngest. Only [`AsyncGate`](crate::AsyncGate) has such a number.
+    Overloaded,
 }
 
 impl fmt::Display for EntryRefusal {
@@ -16,6 +18,7 @@ impl fmt::Display for EntryRefusal {
         f.write_str(match self {
             Self::TimedOut => "the request was not admitted within the time given",
             Self::Cancelled => "the request was cancelled before it was admitted",
+            Self::Overloaded => "as many requests wait as may wait, and this one is the youngest",
         })
     }
 }

@@ -122,7 +122,7 @@ impl HeldPermit {
         if !held.cell.is_admitted() {
             held.wait(deadline, cancellation)?;
         }
-        if gate.measures_next() {
+        if gate.measured.measures_next() {
             held.cpu_before = own_cpu_time();
         }
         // In a destructor that runs after that of the list the permit alone ends the request.

@@ -14,10 +14,19 @@
 //! assert_eq!(answer, 42);
 //! ```
 //!
+//! Requests that are tasks and not threads take an [`AsyncPermit`] of an [`AsyncGate`], under any runtime. It admits the same
+//! way and demotes nobody, because tasks share threads.
+//!
 //! Decisions are those of [`discipline::pool::RequestPool`], a pure state machine whose header states what holds; here are
 //! threads, locks and the kernel. Nothing here needs root. Threads and processes that a demoted thread starts inherit SCHED_IDLE for good: start
 //! them inside [`Permit::while_blocked`], which promotes the thread before. Make gates after a fork.
 
+mod async_gate;
+#[cfg(test)]
+mod async_interleavings;
+mod async_permit;
+#[cfg(test)]
+mod async_simulation;
 mod cancellation;
 mod entry_cell;
 mod entry_refusal;
@@ -27,17 +36,23 @@ mod held;
 #[cfg(test)]
 mod interleavings;
 mod kernel;
+mod measured_limit;
 mod report;
 mod service_variation;
 mod settings;
+mod shared_async_gate;
 mod shared_gate;
 mod sync;
+mod task_admission;
+mod wake_list;
 mod watch;
 
+pub use async_gate::{AsyncGate, EntryFuture};
+pub use async_permit::{AsyncPermit, PermitHandle};
 pub use cancellation::EntryCancellation;
 pub use discipline::serve::PoolOrder;
 pub use entry_refusal::EntryRefusal;
 pub use gate::{Gate, Permit};
 pub use report::{AdmissionReport, GateStatistics};
 pub use service_variation::{ServiceVariation, automatic_limit};
-pub use settings::{ConcurrencyLimit, GatePreemption, GateSettings, RequestKey};
+pub use settings::{AsyncGateSettings, ConcurrencyLimit, GatePreemption, GateSettings, RequestKey};

@@ -61,3 +61,33 @@ impl Default for GateSettings {
         }
     }
 }
+
+/// How a gate for tasks is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsyncGateSettings {
+    /// How many requests run at once.
+    pub limit: ConcurrencyLimit,
+    /// Which ones: by key, or as they come here, for comparison.
+    pub order: PoolOrder,
+    /// The CPUs that the service has, at least 1; only [`ConcurrencyLimit::Auto`] looks at them.
+    pub workers: NonZeroU32,
+    /// How long a request that does not end keeps others waiting before it does not count any more; `None`: for ever. At
+    /// least a nanosecond.
+    pub patience: Option<Duration>,
+    /// How many requests may wait for their first turn; of those too many the youngest are refused. `None`: any number.
+    pub waiting_max: Option<usize>,
+}
+
+impl Default for AsyncGateSettings {
+    /// The oldest first with a limit by measurement, all CPUs that this process may use, a patience of one second, and any
+    /// number that waits.
+    fn default() -> Self {
+        let GateSettings { limit, order, workers, patience, .. } = GateSettings::default();
+        Self { limit, order, workers, patience, waiting_max: None }
+    }
+}
+
+/// A duration in nanoseconds, the largest number when it is longer than that.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

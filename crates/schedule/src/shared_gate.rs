@@ -2,20 +2,16 @@
 
 use crate::handover::Handover;
 use crate::kernel::{KernelLevels, promotion_proof};
+use crate::measured_limit::{MeasuredLimit, first_limit};
 use crate::report::{AdmissionReport, GateStatistics};
-use crate::service_variation::AutomaticLimit;
-use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings};
+use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings, nanoseconds};
 use crate::watch::{Watch, look_every};
 use discipline::pool::{Displacement, PoolRules};
 use machine::clock;
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
-
-/// 2⁶⁴ ÷ the golden ratio: multiples of it are spread evenly, without a short period.
-const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A gate without its handles.
 #[derive(Debug)]
@@ -25,11 +21,7 @@ pub(crate) struct SharedGate {
     /// Why nobody is demoted; `None` when somebody may be.
     only_admits: Option<String>,
     watch: Watch,
-    /// Whether the limit is chosen by measurement; `automatic` is looked at only then.
-    measures: AtomicBool,
-    automatic: Mutex<AutomaticLimit>,
-    /// Requests that could have been measured.
-    measurable: AtomicU64,
+    pub(crate) measured: MeasuredLimit,
     has_stopped_demoting: AtomicBool,
 }
 
@@ -52,9 +44,7 @@ impl SharedGate {
             settings,
             only_admits,
             watch: Watch::default(),
-            measures: AtomicBool::new(settings.limit == ConcurrencyLimit::Auto),
-            automatic: Mutex::new(AutomaticLimit::new(settings.workers)),
-            measurable: AtomicU64::new(0),
+            measured: MeasuredLimit::new(settings.limit, settings.workers),
             has_stopped_demoting: AtomicBool::new(false),
         }
     }
@@ -86,47 +76,20 @@ impl SharedGate {
             demotions: totals.demotions,
             promotions: totals.promotions,
             refused_changes: totals.refused_changes,
-            service_variation: if self.measures() { self.automatic().variation.c2() } else { None },
+            service_variation: self.measured.c2(),
         }
     }
 
     pub(crate) fn set_limit(self: &Arc<Self>, limit: ConcurrencyLimit) {
-        let mut automatic = self.automatic();
-        *automatic = AutomaticLimit::new(self.settings.workers);
-        self.measures.store(limit == ConcurrencyLimit::Auto, Ordering::Relaxed);
-        self.handover.set_limit(clock::now(), first_limit(limit));
-        drop(automatic);
+        self.measured.change(limit, |limit| self.handover.set_limit(clock::now(), limit));
         self.attend(true);
-    }
-
-    /// Whether the CPU time of requests is measured.
-    pub(crate) fn measures(&self) -> bool {
-        self.measures.load(Ordering::Relaxed)
-    }
-
-    /// Whether the CPU time of the next request is measured: after the first 1000 of one in eight, at scattered positions,
-    /// because it takes two system calls.
-    pub(crate) fn measures_next(&self) -> bool {
-        if !self.measures() {
-            return false;
-        }
-        let position = self.measurable.fetch_add(1, Ordering::Relaxed);
-        position < 1000 || position.wrapping_mul(SCATTER) >> 61 == 0
     }
 
     /// Notes the CPU time of a request that is about to leave, in nanoseconds, and changes the limit if that follows.
     pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
-        let mut automatic = self.automatic();
-        let changed = automatic.add(time_ns as f64 / 1e9).filter(|_| self.measures());
-        if let Some(limit) = changed {
-            self.handover.set_limit(clock::now(), limit);
-            drop(automatic);
+        if self.measured.add(time_ns, |limit| self.handover.set_limit(clock::now(), limit)) {
             self.attend(true);
         }
-    }
-
-    fn automatic(&self) -> MutexGuard<'_, AutomaticLimit> {
-        self.automatic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes sure that nobody is demoted who could not be promoted, and that time passes where somebody may wait.
@@ -183,17 +146,4 @@ fn sleep_until_somebody_waits(gate: &Weak<SharedGate>) -> Option<()> {
     }
     gate.upgrade()?.watch.set_sleeping(false);
     Some(())
-}
-
-/// The limit before anything was measured.
-fn first_limit(limit: ConcurrencyLimit) -> Option<NonZeroU32> {
-    match limit {
-        ConcurrencyLimit::Fixed(limit) => Some(limit),
-        ConcurrencyLimit::Unlimited | ConcurrencyLimit::Auto => None,
-    }
-}
-
-/// A duration in nanoseconds, the largest number when it is longer than that.
-pub(crate) fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

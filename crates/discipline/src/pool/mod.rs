@@ -178,13 +178,14 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// Notes that an admitted request waits for something other than a CPU. A demoted one is not told to be promoted.
+    /// Notes that a request waits for something other than a CPU, whether it was admitted or was still to be. A demoted one
+    /// is not told to be promoted.
     ///
     /// # Panics
-    /// When it is waiting or blocked already, or not in the pool.
+    /// When it is blocked already, or not in the pool.
     pub fn block(&mut self, now: u64, request: PooledRequest, actions: &mut Vec<PoolAction>) {
         let before = self.take_out(request.0);
-        assert!(!matches!(before, PoolPlace::Waiting | PoolPlace::Blocked), "it runs, so that it can block");
+        assert_ne!(before, PoolPlace::Blocked, "it is not blocked, so that it can block");
         self.put(request.0, PoolPlace::Blocked);
         self.settle(now, actions);
     }

@@ -97,8 +97,8 @@ impl Both {
                 self.twin.leave(now, name);
             }
             Step::Block(number) => {
-                let runs = |place| !matches!(place, PoolPlace::Waiting | PoolPlace::Blocked);
-                let Some(name) = self.choose(number, runs) else { return self.play(&Step::Wake) };
+                let is_free = |place| place != PoolPlace::Blocked;
+                let Some(name) = self.choose(number, is_free) else { return self.play(&Step::Wake) };
                 self.running.remove(&self.names[&name]);
                 self.demoted.remove(&self.names[&name]);
                 self.pool.block(now, self.names[&name], actions);

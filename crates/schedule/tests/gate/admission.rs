@@ -119,6 +119,34 @@ fn the_last_permit_of_a_request_leaves() {
     assert_empty(&gate);
 }
 
+/// A permit that is taken while the request is blocked is another one of the same request: it neither waits nor counts, and its end
+/// does not end the block.
+#[test]
+fn a_permit_taken_while_blocked_is_of_the_blocked_request() {
+    let gate = admission_only(1);
+    let permit = gate.enter(RequestKey(1));
+    permit.while_blocked(|| {
+        thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let _permit = gate.enter(RequestKey(2));
+                gate.statistics().serving
+            });
+            assert_eq!(other.join().unwrap(), 1);
+        });
+        let nested = gate.enter(RequestKey(9));
+        assert!(is_free(&gate), "the nested permit does not count");
+        assert_eq!((gate.statistics().blocked, gate.statistics().serving), (1, 0));
+        // It counts once its block is over, and so does the request.
+        nested.block_end();
+        assert!(!is_free(&gate));
+        drop(nested);
+        assert!(!is_free(&gate), "the outer permit is still there");
+    });
+    assert_eq!(gate.statistics().serving, 1);
+    drop(permit);
+    assert_empty(&gate);
+}
+
 #[test]
 fn a_cancelled_request_is_not_admitted() {
     let gate = admission_only(1);
@@ -237,7 +265,10 @@ impl Drop for KeptLong {
             self.end.send(!blocks_another).unwrap();
         } else {
             let permit = self.gate.enter(RequestKey(1));
-            self.end.send(self.gate.statistics().serving == 1).unwrap();
+            let is_admitted = self.gate.statistics().serving == 1;
+            // The list by which a thread recognises its own request has gone, so that this is another request.
+            let nested = self.gate.enter_within(RequestKey(1), Duration::from_millis(1)).map(drop);
+            self.end.send(is_admitted && nested == Err(EntryRefusal::TimedOut)).unwrap();
             drop(permit);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tailwright_schedule::{
-    AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, RequestKey,
+    AdmissionReport, ConcurrencyLimit, EntryRefusal, Gate, GatePreemption, GateSettings, Permit, RequestKey,
 };
 
 /// A preemptive gate; `None`, with a loud skip, where this process may not promote threads.
@@ -141,29 +141,25 @@ fn a_demoted_thread_takes_locks_as_an_ordinary_one() {
     assert_empty(&gate);
 }
 
-/// The thread that lets time pass would otherwise not run while others do.
+/// The thread that lets time pass would otherwise not run while others do. It starts when somebody waits for the first
+/// time, which is a demoted thread here: until that wait nobody has promoted it.
 #[test]
 fn the_clock_of_a_gate_is_ordinary() {
     let Some(gate) = preemptive(1, None) else { return };
-    let Some(inner) = preemptive(1, Some(Duration::from_millis(20))) else { return };
-    while_demoted(&gate, |_| {
-        let others = inner.clone();
-        let (end, ends) = mpsc::channel::<()>();
-        let (inside, is_inside) = mpsc::channel();
-        thread::scope(|scope| {
-            // Ordinary, as its creator is after it has looked at the gate.
-            assert_eq!(gate.statistics().demoted, 1);
-            scope.spawn(move || {
-                let _permit = others.enter(RequestKey(1));
-                inside.send(()).unwrap();
-                let _ended = ends.recv();
-            });
-            is_inside.recv_timeout(LONG).expect("it is admitted");
-            drop(inner.enter(RequestKey(2)));
-            drop(end);
+    let Some(inner) = preemptive(1, Some(Duration::from_secs(60))) else { return };
+    thread::scope(|scope| {
+        let other = holder(scope, &inner, 1);
+        let clocks_before = policies_of_clocks();
+        while_demoted(&gate, |_| {
+            assert_eq!(policy(own_number()), Idle);
+            let refused = inner.enter_within(RequestKey(2), Duration::from_millis(1)).map(drop);
+            assert_eq!(refused, Err(EntryRefusal::TimedOut));
         });
+        assert!(!policies_of_clocks().contains(&Idle), "before: {clocks_before:?}");
+        assert!(policies_of_clocks().contains(&Other), "the clock has started");
+        drop(other.1);
     });
-    assert_eq!(policies_of_clocks(), [Other]);
+    assert_empty(&inner);
 }
 
 /// How the threads that let time pass are scheduled, of all gates of this process, without doubles.

@@ -1,0 +1,73 @@
+//! The layer where requests enter the system: each gets a start, and a limited number is inside at once.
+
+use crate::gate_rules::{GateRules, TagSource};
+use crate::gate_service::GateService;
+use gat::{Edge, TagCodec, TagOrder};
+use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit, GateStatistics, PoolOrder};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tower_layer::Layer;
+
+/// How many requests TailClipper lets inside (§5.1).
+const WINDOW: NonZeroU32 = NonZeroU32::new(200).unwrap();
+
+/// Stamps requests and strips what they claim, and lets so many inside that others wait before the system and not in it
+/// (TailClipper §5.1). Clones share the clock and the window.
+#[derive(Debug, Clone)]
+pub struct EdgeLayer {
+    window: AsyncGate,
+    source: Arc<TagSource>,
+    codec: TagCodec,
+    wait_max: Option<Duration>,
+}
+
+impl Default for EdgeLayer {
+    /// Real time, tags in `baggage`, the paper's window of 200 requests, and a queue before it without end.
+    fn default() -> Self {
+        Self::new(Edge::default(), Some(WINDOW), None)
+    }
+}
+
+impl EdgeLayer {
+    /// A layer that stamps by this edge and lets `inside_max` requests inside, any number for `None`; of more than
+    /// `queued_max` before the window the youngest get the answer that the service is overloaded.
+    pub fn new(edge: Edge, inside_max: Option<NonZeroU32>, queued_max: Option<usize>) -> Self {
+        let window = AsyncGate::new(AsyncGateSettings {
+            limit: inside_max.map_or(ConcurrencyLimit::Unlimited, ConcurrencyLimit::Fixed),
+            order: PoolOrder::Age,
+            patience: None,
+            waiting_max: queued_max,
+            ..AsyncGateSettings::default()
+        });
+        let source = Arc::new(TagSource::Stamp(Mutex::new(edge)));
+        Self { window, source, codec: TagCodec::default(), wait_max: None }
+    }
+
+    /// The same layer for tags in another place.
+    #[must_use]
+    pub fn with_codec(self, codec: TagCodec) -> Self {
+        Self { codec, ..self }
+    }
+
+    /// The same layer, which answers that the service is overloaded after a wait of so long before the window.
+    #[must_use]
+    pub fn wait_at_most(self, limit: Duration) -> Self {
+        Self { wait_max: Some(limit), ..self }
+    }
+
+    /// Requests before the window (waiting) and inside (serving), and counts so far.
+    pub fn statistics(&self) -> GateStatistics {
+        self.window.statistics()
+    }
+}
+
+impl<S> Layer<S> for EdgeLayer {
+    type Service = GateService<S>;
+
+    fn layer(&self, inner: S) -> GateService<S> {
+        let Self { window: gate, source, codec, wait_max } = self.clone();
+        let rules = GateRules { gate, source, codec, order: TagOrder::Start, wait_max };
+        GateService { inner, rules: Arc::new(rules) }
+    }
+}

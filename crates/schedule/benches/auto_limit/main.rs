@@ -1,0 +1,104 @@
+//! The limit that is chosen from measured service times, against fixed ones: two tiers in a row, simulated.
+//!
+//! Its thresholds were chosen with the laws of the first table. Those of the second were not looked at then: they judge the
+//! rule. The last lines summarise both.
+//!
+//! `cargo bench -p tailwright-schedule --bench auto_limit`
+
+mod held_out;
+#[path = "../../tests/auto_limit/tiers.rs"]
+mod tiers;
+
+use arrivals::{DistributionFamily, TimeDistribution};
+use tiers::{LOADS, MULTIPLES, SimulatedTiers, chosen_limit, laws};
+use units::Seconds;
+
+/// Requests of one run.
+const REQUESTS: u64 = 60_000;
+/// Runs of which percentiles are averaged.
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// Requests that are measured before the limit is chosen.
+const MEASURED: u64 = 10_000;
+
+fn mean_p99(tiers: SimulatedTiers<'_>, limit: Option<u32>) -> f64 {
+    SEEDS.iter().map(|seed| tiers.p99(limit, *seed)).sum::<f64>() / SEEDS.len() as f64
+}
+
+/// Laws between light and heavy tails.
+fn others() -> Vec<(String, TimeDistribution)> {
+    let log_normal = |c2| DistributionFamily::LogNormal { mean: Seconds(0.01), c2 };
+    let rare = DistributionFamily::Points(vec![(0.99, Seconds(0.005)), (0.01, Seconds(0.5))]);
+    let two_phases = DistributionFamily::Hyperexponential { mean: Seconds(0.01), c2: 8.0 };
+    [
+        ("lnorm 2", log_normal(2.0)),
+        ("lnorm 5", log_normal(5.0)),
+        ("lnorm 10", log_normal(10.0)),
+        ("hyperexp 8", two_phases),
+        ("rare long", rare),
+    ]
+    .into_iter()
+    .map(|(name, family)| {
+        (name.to_owned(), TimeDistribution::new(family).expect("parameters within their ranges"))
+    })
+    .collect()
+}
+
+fn main() {
+    let fitted: Vec<_> =
+        laws().into_iter().map(|(name, law)| (name.to_owned(), law)).chain(others()).collect();
+    let (fitted, held_out) = (table("fitted", &fitted), table("held out", &held_out::laws()));
+    println!();
+    summary("fitted", fitted);
+    summary("held out", held_out);
+}
+
+/// The ratios of the chosen limit to the best fixed one, and of no limit to it.
+fn table(kind: &str, laws: &[(String, TimeDistribution)]) -> Vec<[f64; 2]> {
+    let mut ratios = Vec::new();
+    for workers in [1u32, 3] {
+        println!("{kind}, {workers} workers per tier: p99 in ms; limits as multiples of the workers");
+        print!("{:>24} {:>5}", "law", "load");
+        MULTIPLES
+            .iter()
+            .for_each(|multiple| print!(" {:>7}", multiple.map_or("none".to_owned(), |c| c.to_string())));
+        println!(" {:>8} {:>6} {:>7}", "chosen", "c", "÷ best");
+        for (name, law) in laws {
+            for load in LOADS {
+                print!("{name:>24} {load:>5}");
+                ratios.push(row(SimulatedTiers { law, workers, load, requests: REQUESTS }));
+            }
+        }
+    }
+    ratios
+}
+
+fn row(tiers: SimulatedTiers<'_>) -> [f64; 2] {
+    let fixed = MULTIPLES.map(|multiple| {
+        let p99 = mean_p99(tiers, multiple.map(|multiple| multiple * tiers.workers));
+        print!(" {:>7.1}", 1e3 * p99);
+        p99
+    });
+    let best = fixed.into_iter().fold(f64::INFINITY, f64::min);
+    let limit = chosen_limit(tiers.law, tiers.workers, 9, MEASURED);
+    let chosen = mean_p99(tiers, limit);
+    let limit = limit.map_or("none".to_owned(), |c| c.to_string());
+    println!(" {:>8.1} {limit:>6} {:>7.2}", 1e3 * chosen, chosen / best);
+    [chosen / best, fixed[fixed.len() - 1] / best]
+}
+
+/// How far the rule is from the best, and how far no limit at all would be.
+fn summary(kind: &str, ratios: Vec<[f64; 2]>) {
+    let geometric_mean =
+        |of: usize| (ratios.iter().map(|ratio| ratio[of].ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let largest = |of: usize| ratios.iter().map(|ratio| ratio[of]).fold(0.0, f64::max);
+    let near = ratios.iter().filter(|ratio| ratio[0] <= 1.2).count();
+    println!(
+        "{kind}: chosen ÷ best {:.2} (geometric mean), {:.2} (largest), within 20 % in {near} of {}; none ÷ best {:.2}, {:.2}",
+        geometric_mean(0),
+        largest(0),
+        ratios.len(),
+        geometric_mean(1),
+        largest(1)
+    );
+}

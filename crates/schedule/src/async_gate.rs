@@ -1,0 +1,127 @@
+//! The gate before the work of a service whose requests are tasks, for any runtime.
+//!
+//! Tasks share threads, so that nobody is demoted: this gate only admits. Its time is that of a thread of its own, which
+//! starts when somebody waits for a limited time or keeps others waiting.
+
+use crate::async_permit::AsyncPermit;
+use crate::entry_refusal::EntryRefusal;
+use crate::report::GateStatistics;
+use crate::settings::{AsyncGateSettings, ConcurrencyLimit, RequestKey};
+use crate::shared_async_gate::{GateClock, SharedAsyncGate};
+use crate::task_admission::{EntryProgress, ListenerNumber, TaskEntry};
+use machine::clock;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Admits the c oldest requests of tasks. Clones are the same gate.
+#[derive(Debug, Clone)]
+pub struct AsyncGate {
+    shared: Arc<SharedAsyncGate>,
+}
+
+impl AsyncGate {
+    /// A gate without requests.
+    pub fn new(settings: AsyncGateSettings) -> Self {
+        Self::with_clock(settings, GateClock { now: clock::now, passes_by_itself: true })
+    }
+
+    pub(crate) fn with_clock(settings: AsyncGateSettings, clock: GateClock) -> Self {
+        Self { shared: Arc::new(SharedAsyncGate::new(settings, clock)) }
+    }
+
+    /// Waits until the request is admitted. It enters when the future is polled for the first time, and leaves when the
+    /// future is dropped before its end.
+    ///
+    /// # Errors
+    /// [`EntryRefusal::Overloaded`], where a greatest number may wait; the request is then not at the gate any more.
+    pub fn enter(&self, key: RequestKey) -> EntryFuture {
+        EntryFuture::new(&self.shared, key, None)
+    }
+
+    /// As [`enter`](Self::enter), for at most so long after the first poll.
+    ///
+    /// # Errors
+    /// [`EntryRefusal::TimedOut`] as well.
+    pub fn enter_within(&self, key: RequestKey, limit: Duration) -> EntryFuture {
+        EntryFuture::new(&self.shared, key, Some(limit))
+    }
+
+    /// Changes how many requests run at once. Those too many finish.
+    pub fn set_limit(&self, limit: ConcurrencyLimit) {
+        self.shared.set_limit(limit);
+    }
+
+    /// Counts since the gate was made, and how many requests are where now.
+    pub fn statistics(&self) -> GateStatistics {
+        self.shared.statistics()
+    }
+
+    /// Lets time pass, where the gate's own thread does not.
+    #[cfg(test)]
+    pub(crate) fn wake(&self) -> Option<u64> {
+        self.shared.wake()
+    }
+}
+
+/// A request that waits to be admitted.
+///
+/// The request belongs to it from the first poll on, whether its turn has come or not: dropping it gives everything back, also between
+/// the hand-over of a permit and the poll that would take it.
+#[derive(Debug)]
+#[must_use = "nothing happens before it is polled"]
+pub struct EntryFuture {
+    gate: Arc<SharedAsyncGate>,
+    key: RequestKey,
+    limit: Option<Duration>,
+    stage: EntryStage,
+}
+
+#[derive(Debug)]
+enum EntryStage {
+    Outside,
+    Entered(TaskEntry, Option<ListenerNumber>),
+    Over,
+}
+
+impl EntryFuture {
+    fn new(gate: &Arc<SharedAsyncGate>, key: RequestKey, limit: Option<Duration>) -> Self {
+        Self { gate: Arc::clone(gate), key, limit, stage: EntryStage::Outside }
+    }
+}
+
+impl Future for EntryFuture {
+    type Output = Result<AsyncPermit, EntryRefusal>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { gate, key, limit, stage } = self.get_mut();
+        let (entry, progress) = match stage {
+            EntryStage::Outside => {
+                let (entry, progress, listener) = gate.enter(key.0, *limit, context.waker());
+                *stage = EntryStage::Entered(entry, listener);
+                (entry, progress)
+            }
+            EntryStage::Entered(entry, listener) => {
+                (*entry, gate.progress(*entry, listener, context.waker()))
+            }
+            EntryStage::Over => panic!("it has ended, so that nobody polls it"),
+        };
+        let ended = match progress {
+            EntryProgress::Waiting => return Poll::Pending,
+            EntryProgress::Admitted => Ok(AsyncPermit::new(Arc::clone(gate), entry)),
+            EntryProgress::Refused(refusal) => Err(refusal),
+        };
+        *stage = EntryStage::Over;
+        Poll::Ready(ended)
+    }
+}
+
+impl Drop for EntryFuture {
+    fn drop(&mut self) {
+        if let EntryStage::Entered(entry, _) = self.stage {
+            self.gate.leave(entry);
+        }
+    }
+}

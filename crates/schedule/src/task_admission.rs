@@ -1,0 +1,296 @@
+//! The requests of tasks at a gate, as a state machine with the clock as argument: a [`RequestPool`] with who is to be woken,
+//! how long each request waits at most, and how many may wait.
+//!
+//! What holds after every call:
+//!
+//! 1. A request is here from [`enter`](TaskAdmission::enter) until [`leave`](TaskAdmission::leave), or until it is refused.
+//!    Whoever has the [`TaskEntry`] removes it, so that a future that is dropped while it waits, or after its turn came and
+//!    before it noticed, has something to give back, and gives it back in the same way.
+//! 2. Who may go on has been woken: its wakers were handed out when it was admitted or refused, or it had none.
+//! 3. At most `waiting_max` wait for their first turn; of those too many the youngest are refused.
+//! 4. Nobody waits for its first turn beyond its time, once [`wake`](TaskAdmission::wake) was told that it is that late.
+
+use crate::entry_refusal::EntryRefusal;
+use crate::wake_list::TaskWakeList;
+use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledRequest, RequestPool};
+use discipline::serve::PoolOrder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::task::Waker;
+
+/// A request, under a name that no other one ever has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TaskEntry {
+    request: PooledRequest,
+    number: u64,
+}
+
+/// How far a request is on its way to its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryProgress {
+    /// It is not its turn.
+    Waiting,
+    /// It may go on, or has left.
+    Admitted,
+    /// It is not at the gate any more.
+    Refused(EntryRefusal),
+}
+
+/// One of several futures that may wait for the same request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListenerNumber(u64);
+
+/// What was counted since the gate was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TaskTotals {
+    pub(crate) entered: u64,
+    pub(crate) left: u64,
+    pub(crate) given_up: u64,
+}
+
+/// What is known about a request beside its place in the pool.
+#[derive(Debug, Default)]
+struct TaskSlot {
+    /// That of the request here; 0 for none.
+    number: u64,
+    may_go_on: bool,
+    /// What orders it, for as long as it waits for its first turn.
+    rank: Option<(u64, u64)>,
+    /// Until when it waits for its first turn.
+    expires: Option<u64>,
+    listeners: Vec<(ListenerNumber, Waker)>,
+}
+
+/// The requests of tasks at a gate.
+#[derive(Debug)]
+pub(crate) struct TaskAdmission {
+    pool: RequestPool,
+    waiting_max: usize,
+    slots: Vec<TaskSlot>,
+    /// Those that wait for their first turn, the youngest last. Without a greatest number it is empty.
+    waiting: BTreeMap<(u64, u64), TaskEntryName>,
+    /// Those of them that wait for a limited time, the first to be refused first.
+    expiries: BTreeSet<(u64, TaskEntryName)>,
+    /// Those that were refused and have not noticed, by number.
+    refused: BTreeMap<u64, EntryRefusal>,
+    /// Empty between transitions; kept for its memory.
+    actions: Vec<PoolAction>,
+    numbers: u64,
+    listeners: u64,
+    totals: TaskTotals,
+}
+
+/// The number and the slot of a request.
+type TaskEntryName = (u64, PooledRequest);
+
+impl TaskAdmission {
+    /// No requests; `waiting_max` may wait for their first turn.
+    pub(crate) fn new(rules: PoolRules, waiting_max: usize) -> Self {
+        Self {
+            pool: RequestPool::new(rules),
+            waiting_max,
+            slots: Vec::new(),
+            waiting: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            actions: Vec::new(),
+            numbers: 0,
+            listeners: 0,
+            totals: TaskTotals::default(),
+        }
+    }
+
+    /// Adds a request, which waits for its first turn until `expires`.
+    pub(crate) fn enter(
+        &mut self,
+        now: u64,
+        key: u64,
+        expires: Option<u64>,
+        woken: &mut TaskWakeList,
+    ) -> TaskEntry {
+        let request = self.pool.enter(now, key, &mut self.actions);
+        self.numbers += 1;
+        self.totals.entered += 1;
+        let entry = TaskEntry { request, number: self.numbers };
+        if self.slots.len() <= request.index() {
+            self.slots.resize_with(request.index() + 1, TaskSlot::default);
+        }
+        let slot = &mut self.slots[request.index()];
+        slot.number = entry.number;
+        slot.may_go_on = false;
+        self.carry_out(woken);
+        if !self.slots[request.index()].may_go_on {
+            self.begin_first_wait(entry, key, expires);
+            self.refuse_the_youngest(now, woken);
+        }
+        entry
+    }
+
+    /// How far a request is. A refusal is told once.
+    pub(crate) fn progress(&mut self, entry: TaskEntry) -> EntryProgress {
+        if let Some(refusal) = self.refused.remove(&entry.number) {
+            return EntryProgress::Refused(refusal);
+        }
+        match self.slot(entry) {
+            Some(slot) if !slot.may_go_on => EntryProgress::Waiting,
+            _ => EntryProgress::Admitted,
+        }
+    }
+
+    /// Has a waker woken once when it is the request's turn or it is refused; it takes the place of the former one of this
+    /// listener.
+    pub(crate) fn listen(
+        &mut self,
+        entry: TaskEntry,
+        listener: Option<ListenerNumber>,
+        waker: &Waker,
+        woken: &mut TaskWakeList,
+    ) -> ListenerNumber {
+        self.listeners += 1;
+        let number = listener.unwrap_or(ListenerNumber(self.listeners));
+        let Some(slot) = self.slot(entry) else { return number };
+        match slot.listeners.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, known)) if known.will_wake(waker) => {}
+            Some((_, known)) => woken.discard(std::mem::replace(known, waker.clone())),
+            None => slot.listeners.push((number, waker.clone())),
+        }
+        number
+    }
+
+    /// Wakes a listener no more.
+    pub(crate) fn unlisten(&mut self, entry: TaskEntry, listener: ListenerNumber, woken: &mut TaskWakeList) {
+        let Some(slot) = self.slot(entry) else { return };
+        if let Some(place) = slot.listeners.iter().position(|(known, _)| *known == listener) {
+            woken.discard(slot.listeners.swap_remove(place).1);
+        }
+    }
+
+    /// Removes a request, wherever it is; nothing if it has left or was refused. True when it was there.
+    pub(crate) fn leave(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) -> bool {
+        let is_told = self.refused.remove(&entry.number).is_none();
+        let is_there = is_told && self.slot(entry).is_some();
+        if is_there {
+            self.totals.given_up += u64::from(self.end_first_wait(entry.request));
+            self.remove(now, entry.request, woken);
+        }
+        is_there
+    }
+
+    /// Notes that an admitted request waits for something other than a CPU. Nothing if it does already, has left, or a
+    /// part of it wants to go on and waits for that.
+    pub(crate) fn block(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) {
+        let Some(slot) = self.slot(entry) else { return };
+        let wants_to_go_on = !slot.listeners.is_empty();
+        let is_blocked = self.pool.place(entry.request) == Some(PoolPlace::Blocked);
+        if !is_blocked && !wants_to_go_on {
+            self.slots[entry.request.index()].may_go_on = false;
+            self.pool.block(now, entry.request, &mut self.actions);
+            self.carry_out(woken);
+        }
+    }
+
+    /// Notes that a blocked request wants to go on; nothing if it is not blocked or has left.
+    pub(crate) fn unblock(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) {
+        let is_there = self.slot(entry).is_some();
+        if is_there && self.pool.place(entry.request) == Some(PoolPlace::Blocked) {
+            self.pool.unblock(now, entry.request, &mut self.actions);
+            self.carry_out(woken);
+        }
+    }
+
+    /// Changes c; `None` for no limit.
+    pub(crate) fn set_limit(&mut self, now: u64, limit: Option<NonZeroU32>, woken: &mut TaskWakeList) {
+        self.pool.set_limit(now, limit, &mut self.actions);
+        self.carry_out(woken);
+    }
+
+    /// Notes that it is that late.
+    pub(crate) fn wake(&mut self, now: u64, woken: &mut TaskWakeList) {
+        while let Some((instant, (_, request))) = self.expiries.first().copied()
+            && instant <= now
+        {
+            self.refuse(now, request, EntryRefusal::TimedOut, woken);
+        }
+        self.pool.wake(now, &mut self.actions);
+        self.carry_out(woken);
+    }
+
+    /// The instant at which time alone changes something.
+    pub(crate) fn wake_at(&self) -> Option<u64> {
+        let expiry = self.expiries.first().map(|(instant, _)| *instant);
+        self.pool.wake_at().into_iter().chain(expiry).min()
+    }
+
+    pub(crate) fn counts(&self) -> (PoolCounts, TaskTotals, PoolRules) {
+        (self.pool.counts(), self.totals, *self.pool.rules())
+    }
+
+    /// The slot of a request that is here.
+    fn slot(&mut self, entry: TaskEntry) -> Option<&mut TaskSlot> {
+        self.slots.get_mut(entry.request.index()).filter(|slot| slot.number == entry.number)
+    }
+
+    fn begin_first_wait(&mut self, entry: TaskEntry, key: u64, expires: Option<u64>) {
+        let TaskEntry { request, number } = entry;
+        let key = if self.pool.rules().order == PoolOrder::Age { key } else { 0 };
+        let slot = &mut self.slots[request.index()];
+        slot.rank = Some((key, number));
+        slot.expires = expires;
+        self.expiries.extend(expires.map(|instant| (instant, (number, request))));
+        if self.waiting_max != usize::MAX {
+            self.waiting.insert((key, number), (number, request));
+        }
+    }
+
+    /// Ends the wait for the first turn; false if there was none.
+    fn end_first_wait(&mut self, request: PooledRequest) -> bool {
+        let slot = &mut self.slots[request.index()];
+        let Some(rank) = slot.rank.take() else { return false };
+        if let Some(instant) = slot.expires.take() {
+            self.expiries.remove(&(instant, (slot.number, request)));
+        }
+        if self.waiting_max != usize::MAX {
+            self.waiting.remove(&rank);
+        }
+        true
+    }
+
+    fn refuse_the_youngest(&mut self, now: u64, woken: &mut TaskWakeList) {
+        while self.waiting.len() > self.waiting_max
+            && let Some((_, (_, request))) = self.waiting.last_key_value()
+        {
+            self.refuse(now, *request, EntryRefusal::Overloaded, woken);
+        }
+    }
+
+    fn refuse(&mut self, now: u64, request: PooledRequest, refusal: EntryRefusal, woken: &mut TaskWakeList) {
+        self.end_first_wait(request);
+        self.refused.insert(self.slots[request.index()].number, refusal);
+        self.totals.given_up += 1;
+        let listeners = self.slots[request.index()].listeners.drain(..);
+        listeners.for_each(|(_, waker)| woken.wake_later(waker));
+        self.remove(now, request, woken);
+    }
+
+    fn remove(&mut self, now: u64, request: PooledRequest, woken: &mut TaskWakeList) {
+        let slot = &mut self.slots[request.index()];
+        slot.number = 0;
+        slot.listeners.drain(..).for_each(|(_, waker)| woken.discard(waker));
+        self.totals.left += 1;
+        self.pool.leave(now, request, &mut self.actions);
+        self.carry_out(woken);
+    }
+
+    /// Notes whom the pool admitted.
+    fn carry_out(&mut self, woken: &mut TaskWakeList) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            let PoolAction::Admit(request) = action else { unreachable!("nobody is displaced") };
+            self.end_first_wait(request);
+            let slot = &mut self.slots[request.index()];
+            slot.may_go_on = true;
+            slot.listeners.drain(..).for_each(|(_, waker)| woken.wake_later(waker));
+        }
+        self.actions = actions;
+    }
+}
