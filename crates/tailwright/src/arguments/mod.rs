@@ -7,6 +7,7 @@ mod method;
 mod model;
 mod policy_inputs;
 mod prediction;
+mod quantities;
 
 pub(crate) use calibration::CalibrationArgs;
 pub(crate) use cluster::{ClusterArgs, MayLack};
@@ -14,4 +15,5 @@ pub(crate) use judgement::{JudgementArgs, confidence};
 pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;
+pub(crate) use quantities::{request_rate, share};
 pub(crate) use prediction::{PredictionArgs, prediction_source};

@@ -6,6 +6,8 @@ mod experiment;
 mod stand;
 
 use crate::exit::VerbAnswer;
+pub(crate) use experiment::LabRunDocument;
+pub(crate) use stand::{LabDocument, RemovedLabDocument};
 use clap::{Args, Subcommand};
 use model::OperationError;
 
