@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn files_without_a_version_are_read() {
         let text = serde_json::to_string(&policy()).unwrap();
-        let old = text.replace(r#""format":"tailwright.policy","version":1"#, r#""format":"tailwright-policy-1""#);
+        let old =
+            text.replace(r#""format":"tailwright.policy","version":1"#, r#""format":"tailwright-policy-1""#);
         assert_ne!(old, text);
         assert_eq!(Policy::from_json(&old).unwrap(), policy());
     }

@@ -8,15 +8,15 @@ mod tests;
 use clap::{Arg, ArgMatches, Command};
 use model::OperationError;
 use std::any::TypeId;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Verbs whose files are read once, from the beginning to the end.
 const STREAMING_VERBS: [&str; 5] = ["info", "convert", "slice", "merge", "load"];
 
 /// Arguments that name a file to be read once, as text.
-const TEXT_INPUTS: [&str; 11] = [
-    "cluster", "slos", "groups", "events", "policy", "keep", "plan", "load", "hosts", "scenario", "storage",
-];
+const TEXT_INPUTS: [&str; 11] =
+    ["cluster", "slos", "groups", "events", "policy", "keep", "plan", "load", "hosts", "scenario", "storage"];
 
 /// What a verb does with `-` in place of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) fn check_dashes(program: &Command, matches: &ArgMatches) -> Result<()
         (command, matches) = (verb, of_verb);
         for argument in command.get_arguments().filter(|argument| names_file(argument)) {
             let values = matches.try_get_raw(argument.get_id().as_str()).ok().flatten();
-            let dashes = values.map_or(0, |values| values.filter(|value| *value == "-").count());
+            let dashes = values.map_or(0, |values| values.filter(|value| *value == OsStr::new("-")).count());
             match dash_use(name, argument) {
                 DashUse::Refused if dashes > 0 => return Err(refused(argument)),
                 DashUse::Input => inputs += dashes,
@@ -76,7 +76,10 @@ fn names_file(argument: &Arg) -> bool {
 fn refused(argument: &Arg) -> OperationError {
     let name = match argument.get_long() {
         Some(long) => format!("--{long}"),
-        None => argument.get_value_names().and_then(|names| names.first()).map_or_else(String::new, ToString::to_string),
+        None => argument
+            .get_value_names()
+            .and_then(|names| names.first())
+            .map_or_else(String::new, ToString::to_string),
     };
     OperationError::input(format_args!("{name}: - is no file, and standard input or output will not do here"))
         .hint("give a name; --json prints to standard output (docs/conventions.md)")

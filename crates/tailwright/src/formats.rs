@@ -113,7 +113,39 @@ fn format_of<D: JsonDocument>() -> DocumentFormat {
 }
 
 fn schema_of<T: JsonSchema>() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+    let mut schema =
+        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    schema.ensure_object().values_mut().for_each(say_units);
+    schema
+}
+
+/// What the end of a field's name says of its unit.
+const UNITS: [(&str, &str); 6] = [
+    ("bytes_per_s", "Bytes per second."),
+    ("_per_s", "Per second."),
+    ("_s2", "Square seconds."),
+    ("_s", "Seconds."),
+    ("bytes", "Bytes."),
+    ("_pct", "Percent."),
+];
+
+/// Describes the fields that have a unit and no description of their own.
+fn say_units(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                let unit = UNITS.iter().find(|(ending, _)| name.ends_with(ending));
+                if let (Some((_, unit)), Value::Object(field)) = (unit, &mut *field)
+                    && field.contains_key("type")
+                {
+                    field.entry("description").or_insert_with(|| (*unit).into());
+                }
+                say_units(field);
+            }
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(say_units),
+        _ => {}
+    }
 }
 
 /// A schema as the text of its file.

@@ -6,9 +6,9 @@ mod conventions;
 mod exit;
 mod formats;
 mod interrupt;
+mod manual;
 mod output;
 mod report;
-mod manual;
 mod terminal;
 mod verb;
 

@@ -128,8 +128,21 @@ fn one_of_each_kind_is_what_its_schema_says() {
     let tight = refusing.folder.read("cluster.toml").replace("ms\"", "us\"");
     refusing.folder.write("cluster.toml", &tight);
     run(&refusing.folder, &mut seen, "explain w0 cluster.toml --json");
-    let profiled = folder.run(&["profile", ".", "--create", "1MiB", "--sizes", "4KiB", "--parallelism", "1",
-        "--time-per-cell", "10ms", "--repetitions", "1", "--json"]);
+    let profiled = folder.run(&[
+        "profile",
+        ".",
+        "--create",
+        "1MiB",
+        "--sizes",
+        "4KiB",
+        "--parallelism",
+        "1",
+        "--time-per-cell",
+        "10ms",
+        "--repetitions",
+        "1",
+        "--json",
+    ]);
     match profiled.code {
         0 => seen.extend(schema::check(&profiled.stdout)),
         _ => {
@@ -138,7 +151,8 @@ fn one_of_each_kind_is_what_its_schema_says() {
         }
     }
     let elsewhere: BTreeSet<String> = ELSEWHERE.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let missing: Vec<String> = formats().into_iter().filter(|name| !seen.contains(name) && !elsewhere.contains(name)).collect();
+    let missing: Vec<String> =
+        formats().into_iter().filter(|name| !seen.contains(name) && !elsewhere.contains(name)).collect();
     assert!(missing.is_empty(), "nothing makes a document of these: {missing:?}");
 }
 
@@ -197,7 +211,8 @@ fn a_dash_is_standard_input_where_a_file_is_read_once() {
     assert_eq!(of_file["workloads"], piped.json()["workloads"]);
     let commands = fed(folder, &["apply", "-", "--hosts", "hosts.toml", "--dry-run"], &piped.stdout);
     assert!(commands.expect_code(0).stdout.contains("# app"));
-    let slos = ["bound", "--slos", "-", "--storage", "ssd.json", "--network", "125MB/s", "--model", "worst-case"];
+    let slos =
+        ["bound", "--slos", "-", "--storage", "ssd.json", "--network", "125MB/s", "--model", "worst-case"];
     fed(folder, &slos, &folder.read("slos.csv")).expect_code(0);
     let simulated = fed(folder, &["simulate", "-", "--json"], SCENARIO).expect_code(0);
     assert_eq!(simulated.json()["verdict"], "done");

@@ -11,7 +11,8 @@ use std::{fmt, fs, io};
 ///
 /// When the file cannot be read or is not UTF-8.
 pub fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
-    let text = if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    let text =
+        if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
     text.map_err(|error| {
         OperationError::input(format_args!("{}: cannot read the {what}: {error}", path.display()))
             .hint("check the path and its permissions")

@@ -15,5 +15,5 @@ pub(crate) use judgement::{JudgementArgs, confidence};
 pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;
-pub(crate) use quantities::{request_rate, share};
 pub(crate) use prediction::{PredictionArgs, prediction_source};
+pub(crate) use quantities::{request_rate, share};

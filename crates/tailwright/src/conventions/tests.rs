@@ -35,7 +35,8 @@ fn program() -> Command {
 /// Every verb that people see and that is no mere group, with the words that lead to it.
 fn verbs() -> Vec<(String, Command)> {
     fn add(command: &Command, path: &str, verbs: &mut Vec<(String, Command)>) {
-        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set()) {
+        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set())
+        {
             add(verb, format!("{path} {}", verb.get_name()).trim_start(), verbs);
         }
         if !command.has_subcommands() {
@@ -72,7 +73,8 @@ fn read(name: &str) -> String {
 /// The rows of the table below a heading of docs/conventions.md.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let page = read("docs/conventions.md");
-    let section = page.split("\n## ").find(|section| section.starts_with(heading)).expect("the heading is there");
+    let section =
+        page.split("\n## ").find(|section| section.starts_with(heading)).expect("the heading is there");
     let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     rows.map(cells).collect()
@@ -108,9 +110,11 @@ fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
             }
         }
     }
-    wrong.extend(rows.keys().filter(|name| options.get(*name).is_none_or(|all| all.len() < 2)).map(|name| {
-        format!("--{name} is in docs/conventions.md and not in several verbs")
-    }));
+    wrong.extend(
+        rows.keys()
+            .filter(|name| options.get(*name).is_none_or(|all| all.len() < 2))
+            .map(|name| format!("--{name} is in docs/conventions.md and not in several verbs")),
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -127,7 +131,8 @@ fn an_option_of_several_verbs_is_parsed_in_one_way() {
         let widest = widest.expect("an option is somewhere");
         for at in &occurrences {
             let (one, other) = (at.argument.get_value_parser(), widest.argument.get_value_parser());
-            let is_part = choices(&at.argument).zip(choices(&widest.argument)).is_some_and(|(a, b)| a.is_subset(&b));
+            let is_part =
+                choices(&at.argument).zip(choices(&widest.argument)).is_some_and(|(a, b)| a.is_subset(&b));
             assert!(
                 one.type_id() == other.type_id() || is_part,
                 "--{name} is parsed differently by {} and {}",
@@ -160,7 +165,11 @@ fn a_name_of_a_value_has_one_type() {
                 let has_type = allowed.iter().any(|allowed| of_type == *allowed);
                 assert_eq!(value == *known, value == *known && has_type, "{} --{name}: {value}", at.verb);
                 let is_quantity = !["N/TIME", "SHARE", "FACTOR", "FOLDER"].contains(known);
-                assert!(!(is_quantity && has_type && value != *known), "{} --{name}: {value} is a {known}", at.verb);
+                assert!(
+                    !(is_quantity && has_type && value != *known),
+                    "{} --{name}: {value} is a {known}",
+                    at.verb
+                );
             }
             let is_number = [TypeId::of::<f64>()].iter().any(|number| of_type == *number);
             let known = ["N/TIME", "SHARE", "FACTOR", "ALPHA", "RPM"].contains(&value.as_str());
@@ -207,8 +216,12 @@ fn unknown_options(program: &Command, text: &str) -> Vec<String> {
         for words in commands(&line.split_whitespace().collect::<Vec<_>>().join(" ")) {
             let Some(verb) = verb_of(program, &words) else { continue };
             for word in words.iter().filter_map(|word| word.strip_prefix("--")) {
-                let name: String = word.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-                if !name.is_empty() && !has_option(verb, &name) && !["help", "version"].contains(&name.as_str()) {
+                let name: String =
+                    word.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+                if !name.is_empty()
+                    && !has_option(verb, &name)
+                    && !["help", "version"].contains(&name.as_str())
+                {
                     unknown.push(format!("{} has no --{name}: {line}", verb.get_name()));
                 }
             }
@@ -267,7 +280,10 @@ fn every_document_is_in_the_table_and_no_other() {
     let made: BTreeSet<String> = formats::all().iter().map(|format| format.name.to_owned()).collect();
     let unknown: Vec<_> = made.iter().filter(|name| !listed.contains(*name)).collect();
     assert!(unknown.is_empty(), "not in docs/conventions.md: {unknown:?}");
-    let is_name = |name: &&String| !name.starts_with('-') && !["up", "status", "down", "run", "info", "callgraph"].contains(&name.as_str());
+    let is_name = |name: &&String| {
+        !name.starts_with('-')
+            && !["up", "status", "down", "run", "info", "callgraph"].contains(&name.as_str())
+    };
     let gone: Vec<_> = listed.iter().filter(is_name).filter(|name| !made.contains(*name)).collect();
     assert!(gone.is_empty(), "only in docs/conventions.md: {gone:?}");
 }

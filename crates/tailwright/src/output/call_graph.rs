@@ -105,7 +105,13 @@ fn times(law: &MeasuredTimes) -> TimesDocument {
         let rank = (law.sample_ns.len() * percent).div_ceil(100);
         law.sample_ns.get(rank.saturating_sub(1)).map_or(0.0, |ns| *ns as f64 / 1e9)
     };
-    TimesDocument { mean_s: law.mean_s, p50_s: at(50), p90_s: at(90), p99_s: at(99), c2: Some(law.c2).filter(|c2| c2.is_finite()) }
+    TimesDocument {
+        mean_s: law.mean_s,
+        p50_s: at(50),
+        p90_s: at(90),
+        p99_s: at(99),
+        c2: Some(law.c2).filter(|c2| c2.is_finite()),
+    }
 }
 
 /// The tables for people: services, then operations.

@@ -42,7 +42,8 @@ struct LabExperimentEntry {
 
 /// The experiments of papers as one object.
 pub(crate) fn reproductions(experiments: &[PaperExperiment]) -> String {
-    let entry = |one: &PaperExperiment| ReproductionEntry { name: one.name, paper: one.paper, title: one.title };
+    let entry =
+        |one: &PaperExperiment| ReproductionEntry { name: one.name, paper: one.paper, title: one.title };
     json::document(&ReproductionsDocument { experiments: experiments.iter().map(entry).collect() })
 }
 

@@ -145,8 +145,8 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 
 fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let device = args.device.as_deref().map(BlockDevice::named).transpose();
-    let device = device
-        .map_err(|error| OperationError { message: format!("--disk: {}", error.message), ..error })?;
+    let device =
+        device.map_err(|error| OperationError { message: format!("--disk: {}", error.message), ..error })?;
     let settings = BlockSettings { device, duration: args.time()? };
     let stop = stop_on_termination()?;
     let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);

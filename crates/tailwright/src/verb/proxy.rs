@@ -107,7 +107,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     if args.status {
         let status = storage::query_status(&control)?;
         let words = text(&status.snapshot) + &origin_text(&status);
-        terminal::print(&if args.json { json::document(&ProxyStatusDocument { status: &status }) } else { words });
+        terminal::print(&if args.json {
+            json::document(&ProxyStatusDocument { status: &status })
+        } else {
+            words
+        });
         return Ok(VerbAnswer::Yes);
     }
     let files =
@@ -147,7 +151,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     configurator.remember()?;
     let report = proxy.run()?;
     let written = write_record(args, &report);
-    terminal::print(&if args.json { json::document(&ProxyCountersDocument { counters: &report.snapshot }) } else { text(&report.snapshot) });
+    terminal::print(&if args.json {
+        json::document(&ProxyCountersDocument { counters: &report.snapshot })
+    } else {
+        text(&report.snapshot)
+    });
     written?;
     Ok(VerbAnswer::Yes)
 }

@@ -6,10 +6,10 @@ mod experiment;
 mod stand;
 
 use crate::exit::VerbAnswer;
-pub(crate) use experiment::LabRunDocument;
-pub(crate) use stand::{LabDocument, RemovedLabDocument};
 use clap::{Args, Subcommand};
+pub(crate) use experiment::LabRunDocument;
 use model::OperationError;
+pub(crate) use stand::{LabDocument, RemovedLabDocument};
 
 /// Hosts, servers and an emulated SSD on one machine, and experiments with them
 #[derive(Debug, Args)]

@@ -104,7 +104,13 @@ struct SyntheticTraceArgs {
     /// Let the rate swing by this share around its mean, once per --diurnal-period
     #[arg(long, value_name = "SHARE", value_parser = share)]
     diurnal: Option<f64>,
-    #[arg(long = "diurnal-period", alias = "period", value_name = "TIME", default_value = "24h", help = "Cycle of --diurnal")]
+    #[arg(
+        long = "diurnal-period",
+        alias = "period",
+        value_name = "TIME",
+        default_value = "24h",
+        help = "Cycle of --diurnal"
+    )]
     period: Nanos,
     #[command(flatten)]
     output: TraceOutputArgs,
