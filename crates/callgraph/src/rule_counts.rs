@@ -1,9 +1,10 @@
 //! Irregularities of traces, and how often the rules about them applied.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How often each rule applied. Nothing that is counted here is silently lost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCounts {
     /// Traces that were read, or fragments of them.
     pub traces: u64,

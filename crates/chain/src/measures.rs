@@ -2,6 +2,7 @@
 
 use crate::workload::{ChainRequest, ChainWorkload};
 use confidence::nearest_rank;
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Nanos;
 
@@ -18,7 +19,7 @@ pub struct PlayedRequest {
 }
 
 /// Figures of all requests of some plays. Times are seconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlayMeasures {
     /// The requests that arrived.
     pub requests: usize,

@@ -8,11 +8,12 @@ use crate::mode::ScheduleMode;
 use crate::play::FinishedPlay;
 use crate::settings::BenchSettings;
 use crate::workload::ChainWorkload;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// The figures of one play, for comparisons over repetitions. Times are seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PlaySummary {
     /// The repetition, from 0.
     pub repetition: usize,

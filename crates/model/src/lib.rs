@@ -23,8 +23,8 @@ pub use latency_model::{
 };
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
-    CHANNELS_MAX, POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload,
-    RateLimit, ServerEnforcement, StageLimit,
+    CHANNELS_MAX, POLICY_FORMAT, POLICY_VERSION, Policy, PolicyError, PolicyPlacement, PolicyServer,
+    PolicyWorkload, RateLimit, ServerEnforcement, StageLimit,
 };
 pub use request::{Op, Request};
 pub use slo::Slo;

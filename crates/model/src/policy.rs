@@ -10,8 +10,10 @@ mod soundness;
 mod workload;
 
 pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
-pub use error::{POLICY_FORMAT, PolicyError};
+use error::UNVERSIONED_FORMAT;
+pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
 pub use limit::{RateLimit, StageLimit};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
@@ -25,7 +27,7 @@ const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated",
 /// Making one and reading one, by [`Policy::from_json`] or as a part of another document, checks that it is sound: the
 /// format is known, names are unique, who is admitted has a place and a priority, no limit is beyond what a stage can
 /// do, and what is said twice is the same.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PolicyDocument", into = "PolicyDocument")]
 pub struct Policy {
     /// The method that decided, such as `tailwright` or `knee`.
@@ -75,12 +77,18 @@ impl Policy {
 }
 
 /// A policy as it is written, before it is checked.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "struct Policy")]
 struct PolicyDocument {
+    #[schemars(extend("const" = POLICY_FORMAT))]
     format: String,
+    #[schemars(with = "u32", extend("const" = POLICY_VERSION))]
+    version: Option<u32>,
+    /// The method that decided, such as `tailwright` or `knee`.
     policy_name: String,
+    /// Servers in use, in the order in which they were filled.
     servers: Vec<PolicyServer>,
+    /// Every workload that was asked for, admitted or not.
     workloads: Vec<PolicyWorkloadDocument>,
 }
 
@@ -88,7 +96,8 @@ impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
         let Policy { policy_name, servers, workloads } = policy;
         let workloads = workloads.into_iter().map(Into::into).collect();
-        Self { format: POLICY_FORMAT.to_owned(), policy_name, servers, workloads }
+        let (format, version) = (POLICY_FORMAT.to_owned(), Some(POLICY_VERSION));
+        Self { format, version, policy_name, servers, workloads }
     }
 }
 
@@ -96,9 +105,10 @@ impl TryFrom<PolicyDocument> for Policy {
     type Error = PolicyError;
 
     fn try_from(document: PolicyDocument) -> Result<Self, PolicyError> {
-        let PolicyDocument { format, policy_name, servers, workloads } = document;
-        if format != POLICY_FORMAT {
-            return Err(PolicyError::UnknownFormat(format));
+        let PolicyDocument { format, version, policy_name, servers, workloads } = document;
+        match (format.as_str(), version) {
+            (POLICY_FORMAT, Some(POLICY_VERSION)) | (UNVERSIONED_FORMAT, None) => {}
+            _ => return Err(PolicyError::UnknownFormat(format, version)),
         }
         let mut sound = Vec::new();
         for workload in workloads {
@@ -139,7 +149,7 @@ mod tests {
         assert_eq!(
             text,
             concat!(
-                r#"{"format":"tailwright-policy-1","policy_name":"tailwright","servers":[{"name":"ssd-1","class":"#,
+                r#"{"format":"tailwright.policy","version":1,"policy_name":"tailwright","servers":[{"name":"ssd-1","class":"#,
                 r#""ssd","network_bytes_per_s":100000000.0,"storage_profile":"x"}],"workloads":[{"name":"a","#,
                 r#""admitted":true,"server":"ssd-1","priority":2,"slo":"99.9% < 200ms","slo_percentile":99.9,"#,
                 r#""slo_s":0.2,"bound_s":0.125,"limits":[{"stage":"network-in","rate":0.25,"burst":0.5,"#,
@@ -151,6 +161,15 @@ mod tests {
             )
         );
         assert_eq!(Policy::from_json(&text).unwrap(), policy());
+    }
+
+    #[test]
+    fn files_without_a_version_are_read() {
+        let text = serde_json::to_string(&policy()).unwrap();
+        let old =
+            text.replace(r#""format":"tailwright.policy","version":1"#, r#""format":"tailwright-policy-1""#);
+        assert_ne!(old, text);
+        assert_eq!(Policy::from_json(&old).unwrap(), policy());
     }
 
     #[test]
@@ -172,8 +191,16 @@ mod tests {
         for (text, message) in [
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
             (
-                text.replace("policy-1", "policy-9"),
-                "the format is 'tailwright-policy-9', expected 'tailwright-policy-1'",
+                text.replace("tailwright.policy", "tailwright.other"),
+                "the format is 'tailwright.other', version 1, expected 'tailwright.policy', version 1",
+            ),
+            (
+                text.replace("\"version\":1,", ""),
+                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1",
+            ),
+            (
+                text.replace("\"version\":1,", "\"version\":2,"),
+                "the format is 'tailwright.policy', version 2, expected 'tailwright.policy', version 1",
             ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),

@@ -1,6 +1,8 @@
 //! Latency objectives and their written form.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use units::{ParseError, Percentile, Seconds};
@@ -41,6 +43,16 @@ impl fmt::Display for Slo {
 impl Serialize for Slo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Slo {
+    fn schema_name() -> Cow<'static, str> {
+        "Slo".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": "A percentile and a latency, such as 99.9% < 200ms." })
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a paper says, what was found, and whether the two agree, by rules that were fixed before the outcome was known.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::Estimate;
 
 /// What a paper says of a number.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
     /// This value, read to this relative accuracy: the rounding of a printed number, or the width of a line in a plot.
@@ -25,7 +26,7 @@ pub enum Expected {
 }
 
 /// Who makes the claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimSource {
     /// The paper that the experiment is from.
@@ -35,7 +36,7 @@ pub enum ClaimSource {
 }
 
 /// Whether what was found agrees with what a paper says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
     /// All values of the confidence interval of what was found are as claimed.
@@ -49,7 +50,7 @@ pub enum Agreement {
 }
 
 /// A claim, and whether what was found agrees with it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
     /// Who makes the claim.
     pub source: ClaimSource,

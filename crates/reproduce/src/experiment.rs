@@ -3,10 +3,11 @@
 use crate::claim::{Agreement, ClaimSource};
 use crate::context::{Context, FigureError};
 use crate::figure::ReproducedFigure;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The papers, and what else claims are compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Paper {
     /// Li, Sharma, Ports, Gribble: Tales of the Tail, SoCC '14.

@@ -1,11 +1,12 @@
 //! A figure as plain data: how the paper was read, what is drawn, and what is claimed.
 
 use crate::claim::Claim;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::Histogram;
 
 /// What an experiment found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReproducedFigure {
     /// How the experiment was set up, and how it reads what the paper leaves open; sentences.
     pub reading: String,
@@ -16,7 +17,7 @@ pub struct ReproducedFigure {
 }
 
 /// Series over two axes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FigurePlot {
     /// What the plot shows, in a line.
     pub title: String,
@@ -29,7 +30,7 @@ pub struct FigurePlot {
 }
 
 /// What an axis counts.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FigureAxis {
     /// The text beside the axis.
     pub label: String,
@@ -40,7 +41,7 @@ pub struct FigureAxis {
 }
 
 /// The quantities of axes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AxisQuantity {
     /// A time in seconds.
@@ -54,7 +55,7 @@ pub enum AxisQuantity {
 }
 
 /// One line of a plot.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FigureSeries {
     /// The name in the legend.
     pub name: String,

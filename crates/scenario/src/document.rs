@@ -31,13 +31,17 @@ pub struct Variant {
 }
 
 impl ScenarioDocument {
-    /// Reads a file.
+    /// Reads a file, or standard input where the path is `-`.
     ///
     /// # Errors
     /// When it cannot be read or is no scenario.
     pub fn read(path: &Path) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = match origin.as_str() {
+            "-" => std::io::read_to_string(std::io::stdin()),
+            _ => std::fs::read_to_string(path),
+        };
+        let text = text.map_err(|error| {
             OperationError::input(format_args!("{origin}: cannot read the scenario: {error}"))
                 .hint("check the path and its permissions")
         })?;

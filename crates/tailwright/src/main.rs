@@ -2,14 +2,17 @@
 //! leaves every decision to the crate named like the verb.
 
 mod arguments;
+mod conventions;
 mod exit;
+mod formats;
 mod interrupt;
+mod manual;
 mod output;
 mod report;
 mod terminal;
 mod verb;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::VerbAnswer;
 use model::OperationError;
 use std::process::ExitCode;
@@ -47,6 +50,10 @@ enum Verb {
     Schedule(verb::schedule::ScheduleArgs),
     /// Look at, convert, cut, merge and generate request traces
     Trace(verb::trace::TraceArgs),
+    Completions(verb::completions::CompletionsArgs),
+    Man(verb::man::ManArgs),
+    #[command(hide = true)]
+    Schemas(verb::schemas::SchemasArgs),
 }
 
 fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
@@ -69,12 +76,18 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
         Verb::Lab(args) => verb::lab::run(&args),
         Verb::Schedule(args) => verb::schedule::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),
+        Verb::Completions(args) => Ok(verb::completions::run(&args, Cli::command())),
+        Verb::Man(args) => verb::man::run(&args, Cli::command()),
+        Verb::Schemas(args) => verb::schemas::run(&args),
     }
 }
 
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
-    match run(Cli::parse()) {
+    let matches = Cli::command().get_matches();
+    let checked = conventions::check_dashes(&Cli::command(), &matches);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match checked.and_then(|()| run(cli)) {
         Ok(answer) => answer.exit_code(),
         Err(error) => exit::report(&error),
     }

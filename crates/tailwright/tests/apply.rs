@@ -46,9 +46,9 @@ fn a_dry_run_needs_no_host() {
     assert!(outcome.stderr.contains("not on this machine"), "{}", outcome.stderr);
     assert!(!folder.join("state").exists());
     let json = apply(&folder, &["--dry-run", "--json"]).expect_code(0).json();
-    assert_eq!(json[1]["host"], "store");
-    assert_eq!(json[1]["changed"], false);
-    assert_eq!(json[1]["commands"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json["hosts"][1]["host"], "store");
+    assert_eq!(json["hosts"][1]["changed"], false);
+    assert_eq!(json["hosts"][1]["commands"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn applied_again_and_removed() {
     let removed = folder.run(&["apply", "--remove", "--hosts", "hosts.toml", "--state", "state"]);
     lab.remove(|line, input| Programs.run_line(line, input)).unwrap_or_else(|fault| panic!("{fault}"));
     let gone = folder.run(&["apply", "--remove", "--hosts", "hosts.toml", "--state", "state"]);
-    assert_eq!(first.expect_code(0).json()[0]["changed"], true);
+    assert_eq!(first.expect_code(0).json()["hosts"][0]["changed"], true);
     assert_eq!(again.expect_code(0).stdout, "# app: nothing to do\n# store: nothing to do\n");
     assert!(removed.expect_code(0).stdout.starts_with("# app: given back, "));
     gone.expect_code(0);

@@ -37,7 +37,7 @@ impl Bed {
             return None;
         }
         let folder = Folder::new();
-        if folder.run(&["apply", "--probe"]).code != 0 {
+        if folder.run(&["apply", "--probe", "--json"]).code != 0 {
             testkit::skip("this kernel or its programs lack what the network enforcer needs");
             return None;
         }

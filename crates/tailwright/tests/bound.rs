@@ -219,9 +219,9 @@ fn coverage_is_asked_of_the_calibrated_model_as_a_percentage() {
     for (args, said) in [
         (&["--coverage", "0.95", "--model", "calibrated"][..], "less than a half"),
         (&["--coverage", "100%", "--model", "calibrated"], "cannot be promised"),
-        (&["--for", "0s", "--model", "calibrated"], "no window"),
+        (&["--horizon", "0s", "--model", "calibrated"], "no window"),
         (&["--coverage", "90%"], "belong to --model calibrated"),
-        (&["--for", "5min", "--model", "replayed"], "belong to --model calibrated"),
+        (&["--horizon", "5min", "--model", "replayed"], "belong to --model calibrated"),
     ] {
         let outcome = cluster.folder.run(&[&["bound", "cluster.toml"], args].concat());
         assert!(outcome.code == 2 && outcome.stderr.contains(said), "{args:?}: {}", outcome.stderr);

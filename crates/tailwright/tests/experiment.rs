@@ -27,7 +27,7 @@ impl LoadedServer {
     /// `None`, with a line that says why, where there is no memcached or observing is refused.
     fn start(folder: &Folder) -> Option<Self> {
         testkit::program("memcached")?;
-        let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+        let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
         if outcome.code == 3 {
             testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
             return None;
@@ -127,7 +127,7 @@ fn a_killed_experiment_is_undone_by_the_next_run() {
         folder.write("state/experiment.jsonl", &journal.replace(&what, with));
         let undone = folder.run(&["experiment", "--undo", "--state", &state, "--json"]).expect_code(0).json();
         let outcomes: Vec<_> =
-            undone.as_array().expect("a list").iter().map(|change| &change["outcome"]).collect();
+            undone["changes"].as_array().expect("a list").iter().map(|change| &change["outcome"]).collect();
         assert!(
             outcomes.len() > before.len() && outcomes.iter().all(|outcome| *outcome == "gone"),
             "{undone}"
@@ -322,7 +322,7 @@ fn knobs_are_listed_with_what_is_known_about_them() {
     let table = folder.run(&["experiment", "--list"]).expect_code(0).stdout;
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
     let listed: Value = folder.run(&["experiment", "--list", "--json"]).expect_code(0).json();
-    let listed = listed.as_array().expect("a list");
+    let listed = listed["knobs"].as_array().expect("a list");
     assert_eq!(listed.len(), experiment::KNOBS.len());
     for knob in listed {
         let name = knob["knob"].as_str().expect("a name");

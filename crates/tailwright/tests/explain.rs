@@ -64,7 +64,7 @@ fn json_has_the_same_numbers() {
 #[test]
 fn a_stored_plan_is_explained_as_it_is() {
     let cluster = Cluster::new(6, 6);
-    let args = ["plan", "cluster.toml", "--policy", "knee", "--json", "-o", "policy.json"];
+    let args = ["plan", "cluster.toml", "--method", "knee", "--json", "-o", "policy.json"];
     let plan = cluster.folder.run(&args).json();
     let workload = &judge::admitted(&plan)[0];
     let args = ["explain", &workload.name, "cluster.toml", "--plan", "policy.json", "--json"];

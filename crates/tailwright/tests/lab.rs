@@ -47,7 +47,7 @@ fn a_device_gives_its_profile() {
 fn mistakes_say_what_to_do() {
     let folder = Folder::new();
     for (args, code, said) in [
-        (&["device", "--read", "90"][..], 2, "90us+2ns/B"),
+        (&["device", "--read-time", "90"][..], 2, "90us+2ns/B"),
         (&["device", "--channels", "0"], 2, "1..=1024"),
         (&["device", "--export", "tank"], 2, "tank=1GiB"),
         (&["device", "--export", "a=1", "--export", "a=2"], 2, "twice"),
@@ -55,9 +55,9 @@ fn mistakes_say_what_to_do() {
         (&["run", "fig-0"], 2, "there are policies, fig-3.3"),
         (&["run", "fig-3.3"], 2, "--data FOLDER"),
         (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
-        (&["run", "fig-3.3", "--data", ".", "--case", "x"], 2, "own-bounds"),
-        (&["run", "fig-3.3", "--data", ".", "--policy", "hope"], 2, "by-slo"),
-        (&["run", "fig-3.5", "--policy", "none"], 2, "it compares feedback, tailwright"),
+        (&["run", "fig-3.3", "--data", ".", "--cases", "x"], 2, "own-bounds"),
+        (&["run", "fig-3.3", "--data", ".", "--policies", "hope"], 2, "by-slo"),
+        (&["run", "fig-3.5", "--policies", "none"], 2, "it compares feedback, tailwright"),
         (&["run", "fig-3.5", "--report", "no/page.html"], 3, "cannot write the report"),
         (&["up", "teapot"], 2, "memcached"),
         (&["up", "--prefix", "a b"], 2, "letters and digits"),
@@ -115,6 +115,8 @@ fn up_and_down() {
     let down = run_lab(&folder, &["down"]).expect_code(0);
     assert!(down.stdout.contains(&ours) && !namespaces().contains(&ours), "{}", down.stdout);
     assert_eq!(run_lab(&folder, &["down"]).expect_code(0).stdout, "nothing was up\n");
+    let nothing = run_lab(&folder, &["down", "--json"]).expect_code(0).json();
+    assert_eq!(nothing["namespaces"], serde_json::json!([]));
 }
 
 /// Too short for verdicts, but not for a page.
@@ -128,7 +130,7 @@ fn an_experiment_writes_a_page() {
         "lab",
         "run",
         "fig-3.5",
-        "--case",
+        "--cases",
         "c2-20",
         "--duration",
         "1s",
@@ -141,7 +143,7 @@ fn an_experiment_writes_a_page() {
     if outcome.stderr.contains("another experiment") {
         return testkit::skip("an experiment is being played");
     }
-    let rows = outcome.json();
+    let rows = outcome.json()["results"].clone();
     let policies: Vec<&str> =
         rows.as_array().unwrap().iter().map(|row| row["policy"].as_str().unwrap()).collect();
     assert_eq!(policies, ["feedback", "tailwright"], "{}", outcome.stderr);

@@ -57,8 +57,17 @@ const POISSON: &str = "connections = 2\narrivals = \"poisson(500/s)\"\nsize = \"
 #[test]
 fn every_request_is_in_the_files() {
     let (folder, _) = folder(POISSON);
-    let args =
-        ["load", "load.toml", "--json", "-o", "run.parquet", "--hdr", "logs", "--set", "warm_up=100ms"];
+    let args = [
+        "load",
+        "load.toml",
+        "--json",
+        "-o",
+        "run.parquet",
+        "--hdr-folder",
+        "logs",
+        "--set",
+        "warm_up=100ms",
+    ];
     let outcome = folder.run(&args).expect_code(0);
     let view = outcome.json();
     let web = &view["workloads"][0];

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Whether this machine lets observe; says what is missing.
 fn may_observe(folder: &Folder) -> bool {
-    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+    let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
     if outcome.code == 3 {
         testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
     }
@@ -50,7 +50,7 @@ fn ask(server: SocketAddr, requests: usize) {
 
 /// The program, observing a port for a minute; returns once it does.
 fn observing(mut command: Command, port: u16, more: &[&str]) -> Child {
-    command.args(["observe", "--for", "60s", "--port", &port.to_string()]).args(more);
+    command.args(["observe", "--duration", "60s", "--port", &port.to_string()]).args(more);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let mut line = String::new();
@@ -72,7 +72,9 @@ fn signal(child: &Child, name: &str) {
 fn json(child: Child, code: i32) -> Value {
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+    let document = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    support::schema::check_document(&document);
+    document
 }
 
 #[test]
@@ -150,7 +152,7 @@ fn block_devices_as_users_ask_for_them() {
     if !may_observe(&folder) {
         return;
     }
-    let unknown = folder.run(&["observe", "--block", "--device", "no/such"]);
+    let unknown = folder.run(&["observe", "--block", "--disk", "no/such"]);
     assert_eq!(unknown.code, 2);
     assert!(
         unknown.stderr.contains("no/such") && unknown.stderr.contains("/sys/class/block"),
@@ -158,12 +160,12 @@ fn block_devices_as_users_ask_for_them() {
         unknown.stderr
     );
     assert_eq!(folder.run(&["observe", "--block", "--port", "1"]).code, 2);
-    assert_eq!(folder.run(&["observe", "--device", "sda", "--port", "1"]).code, 2);
-    let some = folder.run(&["observe", "--block", "--for", "50ms", "--json"]);
+    assert_eq!(folder.run(&["observe", "--disk", "sda", "--port", "1"]).code, 2);
+    let some = folder.run(&["observe", "--block", "--duration", "50ms", "--json"]);
     let view: Value = serde_json::from_str(&some.stdout).expect("it prints JSON");
     let count = view["requesters"].as_array().expect("requesters are a list").len();
     assert_eq!(some.code, i32::from(count == 0), "{view}");
-    let table = folder.run(&["observe", "--block", "--for", "50ms"]);
+    let table = folder.run(&["observe", "--block", "--duration", "50ms"]);
     assert!(table.stdout.starts_with("block devices: "), "{}", table.stdout);
     assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
 }
@@ -282,7 +284,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
     for (args, part) in [
         (&["observe", "--port", "80", "--share", "0"][..], "share above 0"),
         (&["observe", "--port", "80", "--buffer", "5MB"], "power of two"),
-        (&["observe", "--port", "80", "--for", "0s"], "a time such as 30s"),
+        (&["observe", "--port", "80", "--duration", "0s"], "a time such as 30s"),
         (&["observe", "--port", "0"], "0 is not in 1..=65535"),
         (&["observe"], "--port"),
     ] {
@@ -290,7 +292,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
     }
     if may_observe(&folder) {
-        let outcome = folder.run(&["observe", "--port", "1", "--for", "20ms"]).expect_code(1);
+        let outcome = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
         assert!(outcome.stdout.starts_with("port 1: 0 requests"), "{}", outcome.stdout);
     }
 }

@@ -17,7 +17,7 @@ const ANSWER_BYTES: usize = 700;
 
 /// Whether this machine lets observe; says what is missing.
 fn may_observe(folder: &Folder) -> bool {
-    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+    let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
     if outcome.code == 3 {
         testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
     }
@@ -66,7 +66,7 @@ fn ask(server: SocketAddr, reads: usize) -> usize {
 /// The program, observing a port for a minute; returns once it does.
 fn observing(folder: &Folder, port: u16, more: &[&str]) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
-        .args(["observe", "--for", "60s", "--json", "--port", &port.to_string()])
+        .args(["observe", "--duration", "60s", "--json", "--port", &port.to_string()])
         .args(more)
         .current_dir(folder.path())
         .stdout(Stdio::piped())
@@ -85,7 +85,9 @@ fn stop(child: Child, signal: &str, code: i32) -> Value {
     assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+    let document = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    support::schema::check_document(&document);
+    document
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn what_was_recorded_is_a_trace_for_the_other_verbs() {
     }
     let server = server();
     for (signal, file) in [("-INT", "live.csv"), ("-TERM", "live.parquet")] {
-        let child = observing(&folder, server.port(), &["--record", file]);
+        let child = observing(&folder, server.port(), &["--record-trace", file]);
         let sent = ask(server, 600);
         let view = stop(child, signal, 0);
         assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
@@ -131,7 +133,7 @@ fn a_recording_without_requests_is_no_file() {
     if !may_observe(&folder) {
         return;
     }
-    let child = observing(&folder, 1, &["--record", "live.csv", "--hdr", "live.hlog"]);
+    let child = observing(&folder, 1, &["--record-trace", "live.csv", "--hdr", "live.hlog"]);
     assert!(!folder.join("live.csv").exists(), "whole or not there");
     let view = stop(child, "-INT", 1);
     assert_eq!((view["requests"].as_u64(), view["ideal"].is_null()), (Some(0), true));
@@ -179,7 +181,7 @@ fn what_was_seen_is_printed_when_a_file_fails() {
     }
     let server = server();
     std::fs::create_dir(folder.join("gone")).expect("it is ours");
-    let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record", "live.csv"]);
+    let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record-trace", "live.csv"]);
     let sent = ask(server, 30);
     std::fs::remove_dir_all(folder.join("gone")).expect("it is ours");
     let view = stop(child, "-INT", 3);
@@ -236,7 +238,7 @@ fn what_begins_under_load_is_true_from_its_first_request() {
     for _ in 0..5 {
         let port = server.port().to_string();
         let view =
-            folder.run(&["observe", "--port", &port, "--for", "200ms", "--json"]).expect_code(0).json();
+            folder.run(&["observe", "--port", &port, "--duration", "200ms", "--json"]).expect_code(0).json();
         let clients = &view["ideal"]["clients"];
         // Who waits for each answer sends nothing before it has left.
         assert_eq!(clients["overlapping"].as_u64(), Some(0), "{clients}");
@@ -253,19 +255,19 @@ fn what_begins_under_load_is_true_from_its_first_request() {
 fn what_cannot_be_written_is_said_at_once() {
     let folder = Folder::new();
     for (args, part) in [
-        (&["--record", "live"][..], "format of trace"),
-        (&["--record", "no/such/live.csv"], "no/such"),
+        (&["--record-trace", "live"][..], "format of trace"),
+        (&["--record-trace", "no/such/live.csv"], "no/such"),
         (&["--hdr", "no/such/live.hlog"], "latency log"),
         (&["--prometheus-file", "no/such/x.prom"], "metrics"),
         (&["--slowest", "no/such/x.json"], "slowest"),
         (&["--report", "no/such/x.html"], "report"),
         (&["--hdr", "a", "--slowest", "a"], "two files at one place"),
         (&["--hdr", "a", "--report", "./a"], "two files at one place"),
-        (&["--service", "0s"], "a time such as 8us"),
+        (&["--mean-service", "0s"], "a time such as 8us"),
         (&["--slowest-requests", "5"], "--slowest"),
         (&["--workers", "0"], "--workers"),
     ] {
-        let all = [&["observe", "--port", "80", "--for", "10ms"], args].concat();
+        let all = [&["observe", "--port", "80", "--duration", "10ms"], args].concat();
         let outcome = folder.run(&all);
         assert!(outcome.code == 2 || outcome.code == 3, "{args:?}: {}", outcome.code);
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);

@@ -54,7 +54,7 @@ fn json_has_every_field_of_the_contract() {
 fn every_promise_holds_when_recomputed_from_the_limits() {
     let cluster = Cluster::new(12, 12);
     for policy in ["tailwright", "workload-compactor", "knee", "average-2"] {
-        let outcome = cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", policy]);
+        let outcome = cluster.folder.run(&["plan", "cluster.toml", "--json", "--method", policy]);
         let plan = outcome.json();
         assert_eq!(plan["policy_name"], policy);
         judge::check_promises(&plan);
@@ -76,14 +76,14 @@ fn every_promise_holds_when_recomputed_from_the_limits() {
 fn effective_bandwidth_stays_within_slos_without_bursts() {
     let cluster = Cluster::new(5, 9);
     for policy in ["effective-bandwidth", "effective-bandwidth-even"] {
-        let plan = cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", policy]).json();
+        let plan = cluster.folder.run(&["plan", "cluster.toml", "--json", "--method", policy]).json();
         let all = judge::admitted(&plan);
         assert!(!all.is_empty());
         for w in all {
             // On links a bucket holds what its rate brings while the workload is held up.
             assert!(w.bound_s <= w.slo_s && w.limits[1].1 == 0.0, "{w:?}");
         }
-        let args = ["plan", "cluster.toml", "--json", "--preemptive", "--policy", policy];
+        let args = ["plan", "cluster.toml", "--json", "--preemptive", "--method", policy];
         let published = judge::admitted(&cluster.folder.run(&args).json());
         assert!(published.iter().all(|w| w.limits.iter().all(|(_, burst)| *burst == 0.0)), "{published:?}");
     }
@@ -108,7 +108,7 @@ fn a_cluster_file_and_a_table_of_slos_give_the_same_plan() {
 fn a_safety_margin_asks_for_more() {
     let cluster = Cluster::new(1, 1);
     let bound = |margin: &str, more: &[&str]| {
-        let args = ["plan", "cluster.toml", "--json", "--policy", "average-2", "--safety-margin", margin];
+        let args = ["plan", "cluster.toml", "--json", "--method", "average-2", "--safety-margin", margin];
         judge::admitted(&cluster.folder.run(&[&args[..], more].concat()).expect_code(0).json())[0].bound_s
     };
     assert!((bound("1.1", &["--preemptive"]) / bound("1", &["--preemptive"]) - 1.1).abs() < 1e-6);
@@ -168,7 +168,7 @@ fn comparing_lists_the_published_methods() {
     assert_eq!(plan["compared"][0]["best_order"]["servers_used"], plan["servers_used"]);
     // Both orders of every method, and each is what the method plans when it is asked for alone.
     for (policy, order, field) in [("knee", "given", "first_fit"), ("average-2", "best", "best_order")] {
-        let args = ["plan", "cluster.toml", "--policy", policy, "--order", order, "--json"];
+        let args = ["plan", "cluster.toml", "--method", policy, "--order", order, "--json"];
         let alone = cluster.folder.run(&args).json();
         let row = plan["compared"].as_array().unwrap().iter().find(|row| row["policy_name"] == policy);
         let one = &row.expect("a row")[field];
@@ -248,7 +248,7 @@ fn base_latency_is_part_of_the_bound_and_of_the_talk() {
         "base_latency": {"percentile": "99%", "read_s": 0.004, "write_s": 0.001}}"#;
     let bound = || {
         let outcome =
-            cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", "average-2"]).expect_code(0);
+            cluster.folder.run(&["plan", "cluster.toml", "--json", "--method", "average-2"]).expect_code(0);
         (judge::admitted(&outcome.json())[0].bound_s, outcome.stderr)
     };
     let (without, quiet) = bound();

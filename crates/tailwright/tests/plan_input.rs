@@ -20,8 +20,8 @@ fn wrong_flags() {
     refuses(&cluster, &["plan"], &["no cluster given", "tailwright demo"]);
     refuses(&cluster, &["plan", "cluster.toml", "--slos", "slos.csv"], &["cannot be used with"]);
     refuses(&cluster, &["plan", "--slos", "slos.csv"], &["--storage", "--network", "--max-servers"]);
-    refuses(&cluster, &["plan", "cluster.toml", "--policy", "kne"], &["no policy 'kne'", "knee"]);
-    refuses(&cluster, &["plan", "cluster.toml", "--policy", "average--1"], &["average-K"]);
+    refuses(&cluster, &["plan", "cluster.toml", "--method", "kne"], &["no policy 'kne'", "knee"]);
+    refuses(&cluster, &["plan", "cluster.toml", "--method", "average--1"], &["average-K"]);
     refuses(&cluster, &["plan", "cluster.toml", "--fast-first-fit"], &["workload-compactor"]);
     refuses(&cluster, &["plan", "cluster.toml", "--segments", "3"], &["workload-compactor only"]);
     refuses(&cluster, &["plan", "cluster.toml", "--safety-margin", "0.5"], &["at least 1"]);

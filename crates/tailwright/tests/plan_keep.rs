@@ -85,7 +85,7 @@ fn a_policy_of_another_cluster_is_refused() {
     let policy = cluster.folder.read("policy.json");
     for (from, to, part) in [
         ("\"class\": \"ssd\"", "\"class\": \"hdd\"", "class 'hdd'"),
-        ("tailwright-policy-1", "tailwright-policy-9", "tailwright-policy-9"),
+        ("\"tailwright.policy\"", "\"tailwright.plan\"", "'tailwright.plan'"),
         ("\"servers\":", "\"server\":", "not a policy"),
         ("\"name\": \"w1\"", "\"name\": \"w0\"", "workload 'w0' is given twice"),
         ("\"burst\": ", "\"burst\": -", "workload 'w0': limits[0] at network-in: burst is -"),

@@ -45,7 +45,7 @@ fn limits_delay_nothing_of_the_trace() {
     let (_, policy) = plan(&cluster, &["--model", "probabilistic"]);
     assert_eq!(
         (&policy["format"], &policy["policy_name"]),
-        (&"tailwright-policy-1".into(), &"probabilistic".into())
+        (&"tailwright.policy".into(), &"probabilistic".into())
     );
     for (w, workload) in policy["workloads"].as_array().expect("a list").iter().enumerate() {
         assert_eq!(workload["name"], format!("w{w}"));
@@ -118,7 +118,7 @@ fn too_few_servers_refuse_with_a_reason() {
 #[test]
 fn flags_of_the_other_way_do_not_go_with_it() {
     let cluster = Cluster::new(2, 1);
-    for flag in [&["--compare"][..], &["--policy", "knee"], &["--keep", "policy.json"]] {
+    for flag in [&["--compare"][..], &["--method", "knee"], &["--keep", "policy.json"]] {
         let outcome = cluster.folder.run(&[&["plan", "cluster.toml", "--model", "replayed"], flag].concat());
         assert!(outcome.code == 2 && outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
     }

@@ -43,9 +43,9 @@ fn first_fit_in_the_given_order_and_the_best_order_agree_on_promises() {
     let folder = Folder::new();
     for args in [
         &["--order", "given"][..],
-        &["--policy", "workload-compactor"],
-        &["--policy", "workload-compactor", "--fast-first-fit"],
-        &["--policy", "knee", "--order", "best"],
+        &["--method", "workload-compactor"],
+        &["--method", "workload-compactor", "--fast-first-fit"],
+        &["--method", "knee", "--order", "best"],
     ] {
         let Some(plan) = plan(&folder, args) else { return };
         judge::check_promises(&plan);

@@ -1,5 +1,7 @@
 //! `tailwright profile` as scripts see it: exit codes, what is on stdout, what is left behind.
 
+mod support;
+
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use workload::device::{DeviceModel, StorageProfile};
 
 const QUICK: [&str; 8] =
-    ["--sizes", "4KiB,64KiB", "--parallelism", "1,2", "--seconds-per-cell", "0.02", "--repeats", "2"];
+    ["--sizes", "4KiB,64KiB", "--parallelism", "1,2", "--time-per-cell", "20ms", "--repetitions", "2"];
 
 fn tailwright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
@@ -67,6 +69,7 @@ fn reads_by_default_and_prints_json() {
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::check_document(&answer);
     assert_eq!(answer["complete"], true);
     assert_eq!(answer["cells"].as_array().unwrap().len(), 4);
     assert!(answer["sizes"][0]["read"]["bytes_per_s"].as_f64().unwrap() > 0.0);
@@ -81,7 +84,7 @@ fn a_spindle_speed_makes_a_disk_profile() {
     let profile = dir.join("disk.json");
     let output = tailwright()
         .arg(&dir)
-        .args(["--create", "16MiB", "--spindle-rpm", "7200", "--seconds-per-cell", "0.01", "--json", "-o"])
+        .args(["--create", "16MiB", "--spindle-rpm", "7200", "--time-per-cell", "10ms", "--json", "-o"])
         .arg(&profile)
         .output()
         .unwrap();
@@ -90,6 +93,7 @@ fn a_spindle_speed_makes_a_disk_profile() {
     }
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    support::schema::check_document(&answer);
     assert_eq!(answer["seek"].as_array().unwrap().len(), 3);
     let read_back = StorageProfile::from_json(&fs::read_to_string(&profile).unwrap()).unwrap();
     assert!(matches!(read_back.device(), DeviceModel::Disk(_)));
@@ -108,7 +112,7 @@ fn refusals_exit_with_2_or_3_and_a_hint() {
         (vec![absent, "-o", "x.json"], 2, "--writes-like-reads"),
         (vec![absent, "--writes-like-reads"], 2, "-o FILE"),
         (vec![here, "--create", "1GiB", "--sizes", "1000"], 2, "multiples of 512B"),
-        (vec![here, "--create", "1GiB", "--seconds-per-cell", "0"], 2, "seconds-per-cell"),
+        (vec![here, "--create", "1GiB", "--time-per-cell", "0"], 2, "time-per-cell"),
         (vec![here, "--create", "1GiB", "--write"], 2, "cannot be used with"),
         (vec![absent, "--destroy-device-data"], 2, "--write"),
         (vec![absent, "--spindle-rpm", "0"], 2, "such as 7200"),
@@ -132,7 +136,7 @@ fn interrupting_prints_what_there_is_and_leaves_nothing() {
     let dir = scratch("interrupt");
     let mut child = tailwright()
         .arg(&dir)
-        .args(["--create", "16MiB", "--json", "--seconds-per-cell", "10min", "-o"])
+        .args(["--create", "16MiB", "--json", "--time-per-cell", "10min", "-o"])
         .arg(dir.join("never.json"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

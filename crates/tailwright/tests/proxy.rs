@@ -1,4 +1,4 @@
-//! `tailwright proxy`, `apply` and `verify --load` together, as users run them, before a real memcached.
+//! `tailwright proxy`, `apply` and `verify --load-file` together, as users run them, before a real memcached.
 
 mod support;
 
@@ -113,7 +113,7 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
         ),
     );
     let judged =
-        folder.run(&["verify", "policy.json", "--load", "load.toml", "--json"]).expect_code(0).json();
+        folder.run(&["verify", "policy.json", "--load-file", "load.toml", "--json"]).expect_code(0).json();
     assert_eq!(judged["workloads"][0]["verdict"], "met", "{judged}");
     let seen = status();
     let web: Vec<&Value> =
@@ -136,6 +136,7 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     let mut said = String::new();
     std::io::Read::read_to_string(running.0.stdout.as_mut().unwrap(), &mut said).unwrap();
     let last: Value = serde_json::from_str(&said).unwrap();
+    support::schema::check_document(&last);
     assert_eq!((&last["held_bytes"], &last["outstanding"]), (&Value::from(0), &Value::from(0)));
     // What it recorded can be judged like anything else.
     folder.run(&["verify", "record.parquet", "--slo", "(unknown)=50% < 10s"]).expect_code(0);

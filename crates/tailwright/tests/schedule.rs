@@ -29,7 +29,7 @@ fn demo(folder: &Folder, options: &[&str]) -> Outcome {
 /// The only run of a document.
 fn only_run(outcome: Outcome) -> Value {
     let document = outcome.expect_code(0).json();
-    assert_eq!(document["format"], "tailwright-schedule-1");
+    assert_eq!(document["format"], "tailwright.schedule");
     let runs = document["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 1, "{document}");
     runs[0].clone()
@@ -77,7 +77,7 @@ fn every_mode_answers_the_same_requests_and_has_a_prediction() {
         for part in [total, cap, age] {
             let high = part["high"].as_f64().unwrap_or(f64::INFINITY);
             let claims = number(&part["low"]) > 1.0 || high < 1.0;
-            assert_eq!(claims, part["verdict"] != "not shown", "{part}");
+            assert_eq!(claims, part["verdict"] != "not_shown", "{part}");
         }
     }
 }

@@ -24,8 +24,8 @@ fn slos_are_met_or_missed() {
     assert!(web["verdict"] == "met" && web["name"] == "web" && web["over_slo"] == 0.0, "{web}");
     // M/D/1 at 20 % with a service of 0.41 ms.
     assert!((0.4e-3..2e-3).contains(&web["measured_s"].as_f64().unwrap()), "{web}");
-    assert_eq!(run("99% < 100us").expect_code(1).json()["workloads"][0]["verdict"], "missed");
-    assert_eq!(run("99.9999% < 1s").expect_code(1).json()["workloads"][0]["verdict"], "too-few");
+    assert_eq!(run("99% < 100us").expect_code(1).json()["workloads"][0]["verdict"], "not_met");
+    assert_eq!(run("99.9999% < 1s").expect_code(1).json()["workloads"][0]["verdict"], "too_few");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn generate_convert_slice_merge_and_look() {
 fn info_prints_tables_and_pages() {
     let folder = Folder::new("info");
     folder.ok("generate on-off --rate 200/s --duration 60s --size 4KiB:3 --size 64KiB -o a.csv");
-    folder.ok("generate mmpp --state 10/s:1s --state 500/s:100ms --duration 60s -o b.csv");
+    folder.ok("generate mmpp --phase 10/s:1s --phase 500/s:100ms --duration 60s -o b.csv");
     assert!(folder.ok("info a.csv").contains("Hurst parameter"));
     let both = folder.ok("info a.csv b.csv");
     assert_eq!(both.lines().count(), 3, "{both}");

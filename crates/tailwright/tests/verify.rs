@@ -132,8 +132,8 @@ fn limits_and_the_bound_within_them() {
     );
     // The refused workload was not observed, and does not count.
     assert_eq!(
-        (found["workloads"][1]["requests"].as_u64(), found["answer"].as_str()),
-        (Some(0), Some("all_met"))
+        (found["workloads"][1]["requests"].as_u64(), found["verdict"].as_str()),
+        (Some(0), Some("met"))
     );
     assert!(folder.read("p.html").contains("Who was over which limit"));
     let bare = folder.run(&["verify", "policy.json", "o.parquet"]).expect_code(0);
@@ -194,7 +194,7 @@ fn late_sending_spoils_the_verdict() {
         folder.run(&["verify", "o.parquet", "--slo", "web=90% < 20ms", "--json"]).expect_code(3).json();
     let web = &found["workloads"][0];
     assert!(
-        web["verdict"] == "too_few" && web["lag"]["spoils"] == true && found["answer"] == "spoiled",
+        web["verdict"] == "too_few" && web["lag"]["spoils"] == true && found["verdict"] == "spoiled",
         "{web}"
     );
     // A lag that is small against the SLO does not.

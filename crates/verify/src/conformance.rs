@@ -1,5 +1,6 @@
 //! Whether a stream of work conforms to a token bucket ⟨r, b⟩: over every interval of length t at most r·t + b.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -33,7 +34,7 @@ impl Conformance {
 }
 
 /// A period during which a stream exceeded its limit: a limiter that delays would have held work back.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExcessPeriod {
     /// The beginning, in seconds since the origin.
     pub from_s: f64,

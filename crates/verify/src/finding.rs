@@ -5,6 +5,7 @@ use crate::lag::LagSummary;
 use crate::limit_check::LimitFinding;
 use crate::stage_breakdown::StageFinding;
 use model::Slo;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -12,7 +13,7 @@ use units::Nanos;
 const ROUNDING: f64 = 1e-6;
 
 /// What observations say about one workload with an SLO.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The name of the workload.
     pub name: String,
@@ -85,7 +86,7 @@ pub struct Finding {
 }
 
 /// What a workload saw in one window of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloWindow {
     /// When the window begins, in seconds of the run.
     pub from_s: f64,
@@ -101,7 +102,7 @@ pub struct SloWindow {
 }
 
 /// A guaranteed latency compared with what was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoundFinding {
     /// The guaranteed latency in seconds.
     pub bound_s: f64,
@@ -124,7 +125,7 @@ impl BoundFinding {
 }
 
 /// A [`LagSummary`] in seconds, with its consequence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LagFinding {
     /// The median lag in seconds.
     pub median_s: f64,
@@ -137,7 +138,7 @@ pub struct LagFinding {
 }
 
 /// A workload that was observed and has no SLO.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnjudgedWorkload {
     /// The name of the workload.
     pub name: String,
@@ -158,7 +159,7 @@ pub struct UnjudgedWorkload {
 }
 
 /// What verification found about a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The confidence of each verdict, 0 to 1.
     pub confidence: f64,

@@ -9,6 +9,7 @@
 
 use confidence::{design_effect, nearest_rank, quantile, t_quantile};
 use model::Slo;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -20,7 +21,7 @@ const NO_ANSWER: u64 = u64::MAX;
 const NORMAL_DEGREES: usize = 100_000;
 
 /// Whether an SLO is met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The percentile is within the SLO.

@@ -2,6 +2,7 @@
 
 use crate::conformance::{ConformanceMeter, ExcessPeriod};
 use model::{PerStage, Request, Stage, StageLimit};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -11,7 +12,7 @@ use units::Nanos;
 pub type WorkFunction<'a> = Box<dyn FnMut(&Request) -> PerStage<Option<f64>> + 'a>;
 
 /// A workload's traffic compared with one of its limits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitFinding {
     /// The stage that the limit applies to.
     pub stage: Stage,

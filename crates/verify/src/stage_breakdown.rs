@@ -7,6 +7,7 @@
 
 use crate::percentile::percentile_s;
 use confidence::nearest_rank;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Nanos, Percentile};
 
@@ -14,7 +15,7 @@ use units::{Nanos, Percentile};
 pub const ELSEWHERE: &str = "elsewhere";
 
 /// The time that answered requests spent in one stage.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageFinding {
     /// The name of the stage, or [`ELSEWHERE`].
     pub stage: String,

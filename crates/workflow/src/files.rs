@@ -5,13 +5,15 @@ use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
-/// Reads a text file that the user named; `what` says what it should be.
+/// Reads a text file that the user named; `what` says what it should be, and `-` is standard input.
 ///
 /// # Errors
 ///
 /// When the file cannot be read or is not UTF-8.
 pub fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
-    fs::read_to_string(path).map_err(|error| {
+    let text =
+        if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    text.map_err(|error| {
         OperationError::input(format_args!("{}: cannot read the {what}: {error}", path.display()))
             .hint("check the path and its permissions")
     })

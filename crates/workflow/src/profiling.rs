@@ -135,7 +135,7 @@ fn measure_seeks(
     progress: &mut dyn FnMut(ProfileProgress),
 ) -> Result<DeviceMeasurement, OperationError> {
     let per_cell = Duration::try_from_secs_f64(settings.measurement.per_cell.0)
-        .map_err(|_| OperationError::input("--seconds-per-cell is too long"))?;
+        .map_err(|_| OperationError::input("--time-per-cell is too long"))?;
     let (ops, seed) = (settings.access.ops(), settings.measurement.seed);
     let measurement = measure_disk(target, ops, per_cell, seed, progress, stop)?.ok_or_else(|| {
         OperationError::machine("interrupted: a disk's figures need every distance, nothing is kept")

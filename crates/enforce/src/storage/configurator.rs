@@ -10,12 +10,13 @@ use super::policy_memory::{PolicyMemory, RememberedPolicy};
 use super::rules::ProxyRules;
 use crate::deployment::{Deployment, Front};
 use model::{OperationError, Policy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use workload::device::StorageProfile;
 
 /// Where a proxy has its policy from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyOrigin {
     /// The files of the command line.

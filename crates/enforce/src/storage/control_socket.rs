@@ -6,6 +6,7 @@ use super::control::proxy_ended;
 use super::statistics::ProxySnapshot;
 use crate::state_folder::StateFolder;
 use model::{OperationError, Policy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -47,7 +48,7 @@ pub struct ProxyCheck {
 }
 
 /// The counters of a running proxy, and where its policy is from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyStatus {
     /// The counters of the proxy.
     #[serde(flatten)]

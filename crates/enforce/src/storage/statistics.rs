@@ -3,6 +3,7 @@
 use super::flows::{WorkloadNames, data_flow};
 use super::request::ProxyRequest;
 use model::{Observation, Observations, Op, RequestOutcome};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Nanos;
@@ -12,7 +13,7 @@ use wire::RequestClass;
 pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
 
 /// The requests of a workload that a proxy has finished since it began. Times are in seconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxiedWorkload {
     /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
     pub workload: String,
@@ -35,7 +36,7 @@ pub struct ProxiedWorkload {
 }
 
 /// The counters of a proxy at an instant.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxySnapshot {
     /// The workloads that have had requests, in the order of their flows.
     pub workloads: Vec<ProxiedWorkload>,

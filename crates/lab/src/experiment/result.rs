@@ -5,6 +5,7 @@ use super::definition::PolicyName;
 use super::plan::ExperimentPlan;
 use super::run::CaseRun;
 use model::{Observation, Slo};
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Percentile;
 use verify::{Finding, Verdict, judge, summarize_lags};
@@ -13,7 +14,7 @@ use verify::{Finding, Verdict, judge, summarize_lags};
 pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// A workload under a policy: what it was promised and what was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadResult {
     /// The name of the workload; behind the name of the case and `/` where there are several cases.
     pub name: String,

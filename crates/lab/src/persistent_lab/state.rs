@@ -6,6 +6,7 @@
 use crate::file_lock::try_lock;
 use crate::servers::is_running;
 use model::OperationError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -30,7 +31,7 @@ pub struct LabState {
 }
 
 /// A host of a lab in a state file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedHost {
     /// The name of the host in the lab.
@@ -44,7 +45,7 @@ pub struct RecordedHost {
 }
 
 /// A server of a lab in a state file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedServer {
     /// The name of the service.

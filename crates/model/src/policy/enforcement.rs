@@ -1,5 +1,6 @@
 //! How a server is used, as bounds count it and enforcers keep it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// More requests than any device serves at a time.
@@ -10,7 +11,7 @@ pub const CHANNELS_MAX: u32 = 4096;
 ///
 /// Bounds hold while the server is used as this says. A proxy keeps `outstanding`, `beside` and `reserve`. That no
 /// best-effort request and no packet is larger is an assumption about clients and links.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerEnforcement {
     /// How many requests the device serves at a time, each with an equal part of its capacity; 1 to [`CHANNELS_MAX`].

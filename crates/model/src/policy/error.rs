@@ -3,7 +3,13 @@
 use std::fmt;
 
 /// What the field `format` of a policy file says; readers refuse others.
-pub const POLICY_FORMAT: &str = "tailwright-policy-1";
+pub const POLICY_FORMAT: &str = "tailwright.policy";
+
+/// What the field `version` of a policy file says; readers refuse others.
+pub const POLICY_VERSION: u32 = 1;
+
+/// The format of files without a version, which have the fields of version 1; readers accept it.
+pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 
 /// How far the two forms of a number may be apart, as a fraction of the larger one: people write three digits.
 pub(super) const ROUNDING: f64 = 0.01;
@@ -13,8 +19,8 @@ pub(super) const ROUNDING: f64 = 0.01;
 pub enum PolicyError {
     /// The text is not JSON with the fields of a policy.
     NotAPolicy(serde_json::Error),
-    /// The format is this one, not [`POLICY_FORMAT`].
-    UnknownFormat(String),
+    /// The format and version are these, not [`POLICY_FORMAT`] and [`POLICY_VERSION`].
+    UnknownFormat(String, Option<u32>),
     /// Two servers have this name.
     RepeatedServer(String),
     /// Two workloads have this name.
@@ -34,8 +40,14 @@ impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAPolicy(error) => write!(f, "not a policy: {error}"),
-            Self::UnknownFormat(format) => {
-                write!(f, "the format is '{format}', expected '{POLICY_FORMAT}'")
+            Self::UnknownFormat(format, None) => {
+                write!(f, "the format is '{format}', expected '{POLICY_FORMAT}', version {POLICY_VERSION}")
+            }
+            Self::UnknownFormat(format, Some(version)) => {
+                write!(
+                    f,
+                    "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {POLICY_VERSION}"
+                )
             }
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),

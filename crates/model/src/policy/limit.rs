@@ -1,10 +1,11 @@
 //! Token buckets of a policy, relative to the capacity of a stage and in its units.
 
 use crate::Stage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A token bucket at one stage.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageLimit {
     /// The stage at which the bucket applies.
     pub stage: Stage,
@@ -31,7 +32,7 @@ impl StageLimit {
 }
 
 /// A token bucket normalised by a stage's capacity (thesis §2.3.1: r = 1 is full utilisation).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RateLimit {
     /// Fraction of the stage's capacity, 0–1.
     pub rate: f64,

@@ -4,10 +4,11 @@ use super::enforcement::ServerEnforcement;
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
 use crate::{PerStage, Slo};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A server in use and what its stages can do; limits are fractions of these capacities.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyServer {
     /// The server's name, unique in the policy.
     pub name: String,
@@ -26,7 +27,7 @@ pub struct PolicyServer {
 ///
 /// A policy file has the SLO three times, as text and as the two numbers in it; the text is the one that
 /// counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PolicyWorkloadDocument", into = "PolicyWorkloadDocument")]
 pub struct PolicyWorkload {
     /// The workload's name, unique in the policy.
@@ -108,24 +109,34 @@ impl PolicyWorkload {
 }
 
 /// A workload of a policy as it is written, with its SLO in three forms.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "struct PolicyWorkload")]
 pub(super) struct PolicyWorkloadDocument {
+    /// The name of the workload, unique in the policy.
     name: String,
+    /// Whether a guarantee is given; without one it runs as best effort.
     admitted: bool,
+    /// The name of its server, when admitted.
     server: Option<String>,
+    /// Strict priority, when admitted: 0 is served first.
     priority: Option<u32>,
+    /// Priorities at network-in, storage and network-out, where they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority_by_stage: Option<[u32; 3]>,
+    /// The SLO that was asked for; it counts before the two numbers.
     slo: Slo,
     /// The SLO's percentile, 0 to 100.
     slo_percentile: f64,
     /// The SLO's latency, seconds.
     slo_s: f64,
+    /// The guaranteed latency, seconds, when admitted.
     bound_s: Option<f64>,
+    /// Token buckets by stage when admitted, none otherwise.
     limits: Vec<StageLimit>,
+    /// The device time of the largest request that the promise is about, seconds; without a value every size has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     largest_request: Option<f64>,
+    /// Why it was refused and what would admit it, when refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
 }

@@ -20,10 +20,10 @@ enum ScopeChoice {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CalibrationArgs {
     /// With --model calibrated: the probability that a promise is kept in the next window.
-    #[arg(long, value_name = "P", default_value = "95%")]
+    #[arg(long, value_name = "PERCENT", default_value = "95%")]
     coverage: Percentile,
     /// With --model calibrated: the length of the next window, such as 5min (default: half of each trace).
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "horizon", alias = "for", value_name = "TIME")]
     window: Option<Nanos>,
     /// With --model calibrated: whose promise the coverage counts.
     #[arg(long, value_name = "WHOM", value_enum, default_value = "workload")]
@@ -36,7 +36,7 @@ impl CalibrationArgs {
         let goal = self.goal()?;
         if goal != CalibrationGoal::default() && !procedures.contains(&ProcedureName::Calibrated) {
             return Err(OperationError::input(
-                "--coverage, --for and --coverage-of belong to --model calibrated",
+                "--coverage, --horizon and --coverage-of belong to --model calibrated",
             ));
         }
         Ok(goal)
@@ -57,7 +57,7 @@ impl CalibrationArgs {
                 .hint("it is a percentage, such as 95%"));
         }
         if self.window == Some(Nanos::ZERO) {
-            return Err(OperationError::input("--for 0s is no window: expected a time such as 5min"));
+            return Err(OperationError::input("--horizon 0s is no window: expected a time such as 5min"));
         }
         let scope = match self.coverage_of {
             ScopeChoice::Workload => CalibrationScope::Workload,

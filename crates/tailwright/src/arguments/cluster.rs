@@ -19,9 +19,9 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "FILE.csv")]
     slos: Option<PathBuf>,
     /// Where the traces named in --slos are (default: beside that file).
-    #[arg(long, value_name = "DIR", requires = "slos")]
+    #[arg(long, value_name = "FOLDER", requires = "slos")]
     traces: Option<PathBuf>,
-    /// Device profile of every server's storage (`tailwright profile` measures one).
+    /// Device profile of the storage of every server (`tailwright profile` measures one).
     #[arg(long, value_name = "PROFILE.json", requires = "slos")]
     storage: Option<PathBuf>,
     /// Link bandwidth of every server in each direction, such as 125MB/s or 1Gbps.
@@ -39,14 +39,14 @@ pub(crate) struct ClusterArgs {
     /// Factor on all work for behaviour beyond the traces; 1.1 is a 10 % margin.
     #[arg(long, value_name = "FACTOR", value_parser = margin)]
     safety_margin: Option<f64>,
-    /// Format of the traces (default: detected).
+    /// Format of the traces that are read (default: detected).
     #[arg(long, value_name = "FORMAT")]
     format: Option<TraceFormat>,
     /// Skip and count malformed and out-of-order requests of traces.
     #[arg(long)]
     lenient: bool,
-    /// Restore the order of nearly sorted traces: a request may come this many requests late.
-    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
+    /// Restore the order of nearly sorted traces: a request may come N requests late.
+    #[arg(long, value_name = "N", default_value_t = 0)]
     sort_window: usize,
     /// Neither use nor store results of reading traces.
     #[arg(long)]

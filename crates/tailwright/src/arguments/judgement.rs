@@ -1,5 +1,6 @@
 //! How observations are judged.
 
+use super::quantities::share;
 use clap::Args;
 use std::path::PathBuf;
 use units::Nanos;
@@ -11,11 +12,11 @@ pub(crate) struct JudgementArgs {
     /// An SLO, such as 'mail=99.9% < 50ms'; goes before that of the policy.
     #[arg(long, value_name = "NAME=SLO")]
     slo: Vec<String>,
-    /// Device profile by which time on the storage is counted, for limits there; one per profile that the policy
-    /// names, or one for all.
+    /// Device profile of the storage, by which limits there are judged; one per profile that the policy names, or one
+    /// for all.
     #[arg(long, value_name = "PROFILE.json")]
     storage: Vec<PathBuf>,
-    /// Of each verdict: how sure it is to be, between 0 and 1.
+    /// How sure each verdict is to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// Take the percentiles of SLOs also in windows of this length.
@@ -30,8 +31,8 @@ fn window(text: &str) -> Result<Nanos, String> {
 
 /// A confidence as a share.
 pub(crate) fn confidence(text: &str) -> Result<f64, String> {
-    let expected = || format!("expected a number between 0.5 and 1, such as 0.95, found '{text}'");
-    text.parse().ok().filter(|share: &f64| (0.5..1.0).contains(share)).ok_or_else(expected)
+    let expected = || format!("expected a share from 0.5 to below 1, such as 0.95 or 95%, found '{text}'");
+    share(text).ok().filter(|share| (0.5..1.0).contains(share)).ok_or_else(expected)
 }
 
 impl JudgementArgs {

@@ -22,7 +22,7 @@ pub(crate) enum OrderChoice {
 pub(crate) struct MethodArgs {
     /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,
     /// effective-bandwidth, effective-bandwidth-even, knee, average-1.5, average-K).
-    #[arg(long, value_name = "NAME", default_value = "tailwright", value_parser = parse_method)]
+    #[arg(long = "method", alias = "policy", value_name = "METHOD", default_value = "tailwright", value_parser = parse_method)]
     policy: LimitMethod,
     /// Order of placement (default: best for tailwright, given for the others).
     #[arg(long, value_enum)]
@@ -41,7 +41,7 @@ pub(crate) struct MethodArgs {
     /// to run.
     #[arg(long, value_name = "TIME")]
     time_budget: Option<Nanos>,
-    /// Bounds by the published formula, for servers that interrupt what they have begun. No real server does: such bounds
+    /// For servers that interrupt what they have begun: bounds by the published formula. No real server does: such bounds
     /// are for comparison, and what the policy promises does not hold.
     #[arg(long)]
     preemptive: bool,
@@ -75,15 +75,15 @@ impl MethodArgs {
 fn contradiction(error: RecipeError) -> OperationError {
     let (message, hint) = match error {
         RecipeError::SkipFullWithSearchedLimits => (
-            "--fast-first-fit does not go with --policy tailwright",
-            "it is a rule of the published methods, such as --policy workload-compactor",
+            "--fast-first-fit does not go with --method tailwright",
+            "it is a rule of the published methods, such as --method workload-compactor",
         ),
         RecipeError::SkipFullWithFewestServers => (
             "--fast-first-fit does not go with --order best",
             "it places in the order of arrival; leave --order out",
         ),
         RecipeError::SegmentsWithExactCurves => {
-            ("--segments goes with --policy workload-compactor only", "the other policies use exact curves")
+            ("--segments goes with --method workload-compactor only", "the other methods use exact curves")
         }
     };
     OperationError::input(message).hint(hint)

@@ -7,6 +7,7 @@ mod method;
 mod model;
 mod policy_inputs;
 mod prediction;
+mod quantities;
 
 pub(crate) use calibration::CalibrationArgs;
 pub(crate) use cluster::{ClusterArgs, MayLack};
@@ -15,3 +16,4 @@ pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;
 pub(crate) use prediction::{PredictionArgs, prediction_source};
+pub(crate) use quantities::{request_rate, share};

@@ -13,13 +13,13 @@ pub(crate) struct PolicyInputArgs {
     /// For a policy: the cluster that it was planned for.
     #[arg(long, value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network"])]
     cluster: Option<PathBuf>,
-    /// For a policy: its workloads and their traces, as `plan` takes them.
+    /// Workloads as CSV, as `plan` takes them: those of a policy, with their traces.
     #[arg(long, value_name = "FILE.csv", requires = "storage")]
     slos: Option<PathBuf>,
     /// Where the traces named in --slos are (default: beside that file).
-    #[arg(long, value_name = "DIR", requires = "slos")]
+    #[arg(long, value_name = "FOLDER", requires = "slos")]
     traces: Option<PathBuf>,
-    /// Device profile of every server's storage.
+    /// Device profile of the storage of every server.
     #[arg(long, value_name = "PROFILE.json", requires = "slos")]
     storage: Option<PathBuf>,
     /// Link bandwidth of every server (default: that of the policy).

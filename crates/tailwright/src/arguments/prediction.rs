@@ -22,7 +22,7 @@ pub(crate) struct PredictionArgs {
     /// line, or JSON arrays of names. All others are independent.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
-    /// Predictions for servers that interrupt what they have begun, as published formulas have them. No real server does:
+    /// For servers that interrupt what they have begun: predictions as published formulas have them. No real server does:
     /// such predictions are for comparison.
     #[arg(long)]
     preemptive: bool,

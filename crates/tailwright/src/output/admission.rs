@@ -1,9 +1,10 @@
 //! Decisions on arrivals and departures, as tables and as JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plan::admission::AdmissionGuarantee;
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::Silent;
 use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
@@ -102,8 +103,8 @@ fn priority(guaranteed: &AdmissionGuarantee) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct AdmissionDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AdmissionDocument<'a> {
     model: &'a str,
     servers: usize,
     link_only: bool,
@@ -116,13 +117,13 @@ struct AdmissionDocument<'a> {
     calibration: Option<CalibrationReport>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RefusedDocument<'a> {
     name: &'a str,
     reason: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct AdmittedDocument<'a> {
     name: &'a str,
     server: String,
@@ -134,7 +135,7 @@ struct AdmittedDocument<'a> {
     slo_s: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DecisionDocument<'a> {
     event: &'static str,
     names: Vec<&'a str>,
@@ -151,7 +152,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     let model = admission.procedure.name();
     let name = |tenant: usize| problem.workloads[tenant].spec.name.as_str();
     let refused = admission.refused(problem);
-    pretty(&AdmissionDocument {
+    document(&AdmissionDocument {
         model,
         servers: problem.count,
         link_only: problem.profile.is_none(),

@@ -1,7 +1,8 @@
 //! What was found of the assumptions of models, as tables, as JSON, and as a file of groups.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use workflow::assumptions::{
@@ -244,8 +245,8 @@ pub(crate) fn groups_table(view: &AssumptionsView) -> String {
     text
 }
 
-#[derive(Serialize)]
-struct AssumptionsDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AssumptionsDocument<'a> {
     one_clock: bool,
     false_discoveries: f64,
     recordings: Vec<RecordingDocument<'a>>,
@@ -255,14 +256,14 @@ struct AssumptionsDocument<'a> {
     prices: Vec<PriceDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RecordingDocument<'a> {
     from_s: f64,
     until_s: f64,
     traces: Vec<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PairDocument<'a> {
     traces: [&'a str; 2],
     /// Null where it was compared.
@@ -273,7 +274,7 @@ struct PairDocument<'a> {
     scales: Vec<ScaleDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ScaleDocument {
     window_s: f64,
     correlation: f64,
@@ -281,14 +282,14 @@ struct ScaleDocument {
     busy_together: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StreamDocument<'a> {
     name: &'a str,
     work: ChangeDocument,
     bursts: ChangeDocument,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct ChangeDocument {
     /// Null where it was tested.
     untested: Option<String>,
@@ -299,7 +300,7 @@ struct ChangeDocument {
     block_s: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PriceDocument<'a> {
     model: &'static str,
     servers_independent: usize,
@@ -309,7 +310,7 @@ struct PriceDocument<'a> {
     bounds: Vec<BoundPriceDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BoundPriceDocument<'a> {
     workload: &'a str,
     /// Null where there is no bound.
@@ -331,7 +332,7 @@ pub(crate) fn json(view: &AssumptionsView) -> String {
         work: change_document(&found.work),
         bursts: change_document(&found.bursts),
     });
-    pretty(&AssumptionsDocument {
+    document(&AssumptionsDocument {
         one_clock: report.settings.one_clock,
         false_discoveries: report.settings.false_discoveries,
         recordings: recordings.collect(),

@@ -1,8 +1,9 @@
 //! What models say of the workloads of one server: as a table and as JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use model::Stage;
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::prediction::{CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
 use workflow::text::{by_stage, plural, time};
@@ -133,8 +134,8 @@ fn why_none(view: &BoundsView) -> Option<String> {
     view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
 }
 
-#[derive(Serialize)]
-struct BoundsDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct BoundsDocument<'a> {
     class: &'a str,
     link_only: bool,
     network_bytes_per_s: f64,
@@ -144,7 +145,7 @@ struct BoundsDocument<'a> {
     calibration: Option<&'a CalibrationReport>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BoundDocument<'a> {
     name: &'a str,
     model: ModelName,
@@ -165,7 +166,7 @@ struct BoundDocument<'a> {
 
 /// One entry per workload and model.
 pub(crate) fn json(view: &BoundsView) -> String {
-    pretty(&BoundsDocument {
+    document(&BoundsDocument {
         class: &view.problem.class,
         link_only: view.problem.profile.is_none(),
         network_bytes_per_s: view.problem.network.bytes_per_sec(),

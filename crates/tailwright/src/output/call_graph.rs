@@ -1,25 +1,26 @@
 //! The call graph of services: tables and JSON.
 
-use crate::output::json::pretty;
+use crate::output::json;
 use crate::terminal::{Align, TextTable};
 
 use callgraph::{CallGraph, MeasuredTimes, RuleCounts, ServiceOperation};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::text::time;
 
 /// Percentiles of measured times, seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct TimesDocument {
     mean_s: f64,
     p50_s: f64,
     p90_s: f64,
     p99_s: f64,
-    /// Squared coefficient of variation.
-    c2: f64,
+    /// Squared coefficient of variation; null where the mean is 0.
+    c2: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
-struct CallGraphDocument<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallGraphDocument<'a> {
     requests: u64,
     rate_per_s: f64,
     latency: TimesDocument,
@@ -30,7 +31,7 @@ struct CallGraphDocument<'a> {
     counts: RuleCounts,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ServiceDocument<'a> {
     name: &'a str,
     /// Spans in progress on average.
@@ -39,13 +40,14 @@ struct ServiceDocument<'a> {
     busy: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OperationDocument<'a> {
     service: &'a str,
     name: &'a str,
     /// A caller's view of a call.
     is_client: bool,
-    per_request: f64,
+    /// Null where no request entered.
+    per_request: Option<f64>,
     own: TimesDocument,
     duration: TimesDocument,
     /// Share of all latency that its self time on the critical path makes up.
@@ -58,7 +60,7 @@ struct OperationDocument<'a> {
 
 /// One object: requests, services and operations.
 pub(crate) fn json(graph: &CallGraph) -> String {
-    pretty(&document(graph))
+    json::document(&document(graph))
 }
 
 fn document(graph: &CallGraph) -> CallGraphDocument<'_> {
@@ -88,7 +90,7 @@ fn operation<'a>(
         service: &graph.services[operation.service].name,
         name: &operation.name,
         is_client: operation.is_client,
-        per_request: operation.own.count as f64 / requests as f64,
+        per_request: (requests > 0).then(|| operation.own.count as f64 / requests as f64),
         own: times(&operation.own),
         duration: times(&operation.duration),
         critical_share: operation.critical_share,
@@ -103,7 +105,13 @@ fn times(law: &MeasuredTimes) -> TimesDocument {
         let rank = (law.sample_ns.len() * percent).div_ceil(100);
         law.sample_ns.get(rank.saturating_sub(1)).map_or(0.0, |ns| *ns as f64 / 1e9)
     };
-    TimesDocument { mean_s: law.mean_s, p50_s: at(50), p90_s: at(90), p99_s: at(99), c2: law.c2 }
+    TimesDocument {
+        mean_s: law.mean_s,
+        p50_s: at(50),
+        p90_s: at(90),
+        p99_s: at(99),
+        c2: Some(law.c2).filter(|c2| c2.is_finite()),
+    }
 }
 
 /// The tables for people: services, then operations.
@@ -144,7 +152,7 @@ fn operations(found: &CallGraphDocument) -> String {
         let role = if operation.is_client { " (caller's view)" } else { "" };
         let own = &operation.own;
         let mut cells = vec![format!("{} {}{role}", operation.service, operation.name)];
-        cells.push(format!("{:.2}", operation.per_request));
+        cells.push(operation.per_request.map_or_else(|| "-".to_owned(), |count| format!("{count:.2}")));
         cells.extend([own.mean_s, own.p50_s, own.p90_s, own.p99_s].map(time));
         cells.push(format!("{:.1} %", 100.0 * operation.critical_share));
         cells.extend([operation.patterns.to_string(), operation.calls_at_once_max.to_string()]);

@@ -1,8 +1,9 @@
 //! The ideal latencies of a stream, by discipline: as JSON and as a table.
 
 use crate::output::figure::{interval, plain};
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::TextTable;
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::ideal::IdealOutcome;
 use workflow::simulation::{LatencyFigures, PERCENTILES};
@@ -20,8 +21,8 @@ pub(crate) struct IdealView {
     pub(crate) outcomes: Vec<IdealOutcome>,
 }
 
-#[derive(Serialize)]
-struct IdealDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct IdealDocument<'a> {
     stream: &'a str,
     service: &'a str,
     workers: usize,
@@ -32,7 +33,7 @@ struct IdealDocument<'a> {
     compared: Vec<DisciplineDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DisciplineDocument<'a> {
     discipline: String,
     #[serde(flatten)]
@@ -41,7 +42,7 @@ struct DisciplineDocument<'a> {
 
 /// The first discipline's figures, the others' under `compared`.
 pub(crate) fn json(view: &IdealView) -> String {
-    pretty(&IdealDocument {
+    document(&IdealDocument {
         stream: &view.name,
         service: &view.service,
         workers: view.workers,

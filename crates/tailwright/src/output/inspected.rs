@@ -1,7 +1,10 @@
 //! What there is in a trace: as a table, a row of a table, and JSON.
 
+use crate::output::json;
 use crate::terminal::{Align, TextTable};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use trace::stats::{self, TraceStatistics};
 use units::{ByteRate, Seconds};
@@ -125,47 +128,113 @@ pub(crate) fn overview_row(trace: &InspectedTrace) -> Vec<String> {
     ]
 }
 
-/// One object of all quantities.
-pub(crate) fn json(trace: &InspectedTrace) -> Value {
+/// What there is in a trace.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TraceDocument {
+    /// The path of the trace as it was given.
+    file: String,
+    /// The format that it was read as.
+    trace_format: &'static str,
+    /// How many malformed or out-of-order requests were passed over.
+    skipped: u64,
+    /// How many records are neither reads nor writes.
+    ignored: u64,
+    /// How many requests there are.
+    count: u64,
+    /// The sum of their sizes.
+    bytes: f64,
+    first_arrival_s: f64,
+    duration_s: f64,
+    /// Null where all arrive at one instant.
+    requests_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    /// The share of reads among the requests, 0 to 1.
+    read_share: f64,
+    /// The share of reads among the bytes; null where there are none.
+    read_share_bytes: Option<f64>,
+    size_mean_bytes: f64,
+    /// Percentiles of sizes, by name.
+    size_quantiles_bytes: BTreeMap<&'static str, u64>,
+    /// Whether every size is counted by itself.
+    sizes_exact: bool,
+    sizes_most_common: Vec<SizeCountFields>,
+    /// The squared coefficient of variation of the gaps between arrivals; 1 for a Poisson process.
+    gap_squared_variation: Option<f64>,
+    at_scales: Vec<ScaleFields>,
+    /// Null where it cannot be estimated.
+    hurst: Option<HurstFields>,
+    /// How many requests say where on the device they are.
+    with_offset: u64,
+    /// How many requests say how long they took.
+    with_response: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SizeCountFields {
+    size_bytes: u64,
+    count: u64,
+}
+
+/// Requests in bins of one length.
+#[derive(Serialize, JsonSchema)]
+struct ScaleFields {
+    scale_s: f64,
+    /// How many complete bins there are.
+    bins: u64,
+    /// The largest count of a bin over the mean.
+    peak_to_mean: Option<f64>,
+    /// Variance over mean of the counts; 1 for a Poisson process.
+    dispersion: Option<f64>,
+}
+
+/// The Hurst parameter and the scales that it is from.
+#[derive(Serialize, JsonSchema)]
+struct HurstFields {
+    h: f64,
+    standard_error: f64,
+    from_s: f64,
+    to_s: f64,
+}
+
+/// One object of all quantities, in one line.
+pub(crate) fn json(trace: &InspectedTrace) -> String {
     let stats = &trace.stats;
-    let quantiles: serde_json::Map<String, Value> = SIZE_QUANTILES
-        .iter()
-        .map(|(name, q)| ((*name).to_owned(), stats.sizes.quantile(*q).0.into()))
-        .collect();
-    let common: Vec<Value> = stats
-        .sizes
-        .most_common(COMMON_SIZES)
-        .iter()
-        .map(|c| json!({ "size_bytes": c.size.0, "count": c.count }))
-        .collect();
-    let at = |at: &stats::BinnedCounts| {
-        json!({ "scale_s": at.bin_length.as_secs(), "bins": at.bins, "peak_to_mean": at.peak_to_mean,
-            "dispersion": at.dispersion })
-    };
-    let hurst = stats.hurst.ok().map(|h| {
-        json!({ "h": h.h, "standard_error": h.standard_error, "from_s": h.from.as_secs(), "to_s": h.to.as_secs() })
-    });
-    json!({
-        "file": trace.file,
-        "format": trace.format.name(),
-        "skipped": trace.skipped,
-        "ignored": trace.ignored,
-        "count": stats.count,
-        "bytes": stats.bytes as f64,
-        "first_arrival_s": stats.first.as_secs(),
-        "duration_s": (stats.last - stats.first).as_secs(),
-        "requests_per_s": stats.requests_per_sec,
-        "bytes_per_s": stats.bytes_per_sec,
-        "read_share": stats.read_share,
-        "read_share_bytes": stats.read_share_bytes,
-        "size_mean_bytes": stats.bytes as f64 / stats.count as f64,
-        "size_quantiles_bytes": quantiles,
-        "sizes_exact": stats.sizes.exact,
-        "sizes_most_common": common,
-        "gap_squared_variation": stats.interarrival_scv,
-        "at_scales": stats.binned_counts.iter().map(at).collect::<Vec<_>>(),
-        "hurst": hurst,
-        "with_offset": stats.with_offset,
-        "with_response": stats.with_response,
+    let size_quantiles_bytes = SIZE_QUANTILES.map(|(name, q)| (name, stats.sizes.quantile(q).0)).into();
+    let mut sizes_most_common = Vec::new();
+    for common in stats.sizes.most_common(COMMON_SIZES) {
+        sizes_most_common.push(SizeCountFields { size_bytes: common.size.0, count: common.count });
+    }
+    json::line(&TraceDocument {
+        file: trace.file.clone(),
+        trace_format: trace.format.name(),
+        skipped: trace.skipped,
+        ignored: trace.ignored,
+        count: stats.count,
+        bytes: stats.bytes as f64,
+        first_arrival_s: stats.first.as_secs(),
+        duration_s: (stats.last - stats.first).as_secs(),
+        requests_per_s: stats.requests_per_sec,
+        bytes_per_s: stats.bytes_per_sec,
+        read_share: stats.read_share,
+        read_share_bytes: stats.read_share_bytes,
+        size_mean_bytes: stats.bytes as f64 / stats.count as f64,
+        size_quantiles_bytes,
+        sizes_exact: stats.sizes.exact,
+        sizes_most_common,
+        gap_squared_variation: stats.interarrival_scv,
+        at_scales: stats.binned_counts.iter().map(scale_fields).collect(),
+        hurst: stats.hurst.as_ref().ok().map(hurst_fields),
+        with_offset: stats.with_offset,
+        with_response: stats.with_response,
     })
+}
+
+fn scale_fields(at: &stats::BinnedCounts) -> ScaleFields {
+    let stats::BinnedCounts { bin_length, bins, peak_to_mean, dispersion } = *at;
+    ScaleFields { scale_s: bin_length.as_secs(), bins, peak_to_mean, dispersion }
+}
+
+fn hurst_fields(hurst: &stats::HurstEstimate) -> HurstFields {
+    let stats::HurstEstimate { h, standard_error, from, to } = *hurst;
+    HurstFields { h, standard_error, from_s: from.as_secs(), to_s: to.as_secs() }
 }

@@ -1,11 +1,24 @@
 //! The knobs that there are, and what was undone.
 
-use crate::output::json::pretty;
+use crate::output::json;
 use crate::terminal::{Align, TextTable};
 use experiment::{Knob, KnobTarget, UndoOutcome, UndoneChange};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+/// The knobs, and whether they can be tried here.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KnobsDocument {
+    knobs: Vec<KnobDocument>,
+}
+
+/// What was undone after an experiment that was killed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UndoneKnobsDocument {
+    changes: Vec<UndoneDocument>,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct KnobDocument {
     knob: &'static str,
     stages: &'static [&'static str],
@@ -21,17 +34,18 @@ struct KnobDocument {
     why_not: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct UndoneDocument {
     setting: String,
     before: String,
     made: Option<String>,
+    #[schemars(extend("enum" = ["restored", "unchanged", "gone", "left_alone", "failed"]))]
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
 }
 
-/// The knobs as a list of objects.
+/// The knobs as one object.
 pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     let document = |knob: &&'static Knob| {
         let why_not = knob.obstacle(target);
@@ -51,7 +65,7 @@ pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
             why_not,
         }
     };
-    pretty(&knobs.iter().map(document).collect::<Vec<KnobDocument>>())
+    json::document(&KnobsDocument { knobs: knobs.iter().map(document).collect() })
 }
 
 /// A line for each knob.
@@ -104,16 +118,28 @@ pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
     format!("{}\n{}", knob.name, lines.concat())
 }
 
-/// What came of undoing, as a list of objects.
+/// What came of undoing, as one object.
 pub(crate) fn undone_json(undone: &[UndoneChange]) -> String {
-    pretty(&undone.iter().map(undone_document).collect::<Vec<UndoneDocument>>())
+    json::document(&UndoneKnobsDocument { changes: undone.iter().map(undone_document).collect() })
 }
 
 fn undone_document(undone: &UndoneChange) -> UndoneDocument {
-    let (outcome, detail) = outcome(undone);
+    let (_, detail) = outcome(undone);
+    let outcome = outcome_word(&undone.outcome);
     let change = &undone.change;
     let (setting, before, made) = (change.setting.to_string(), change.before.clone(), change.made.clone());
     UndoneDocument { setting, before, made, outcome, detail }
+}
+
+/// The outcome in documents.
+fn outcome_word(outcome: &UndoOutcome) -> &'static str {
+    match outcome {
+        UndoOutcome::Restored => "restored",
+        UndoOutcome::Unchanged => "unchanged",
+        UndoOutcome::Gone => "gone",
+        UndoOutcome::LeftAlone(_) => "left_alone",
+        UndoOutcome::Failed(_) => "failed",
+    }
 }
 
 fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {

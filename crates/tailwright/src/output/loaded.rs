@@ -1,14 +1,15 @@
 //! What a run of load says: a row per workload, as a table or JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use load::{DataComparison, LoadReport};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::load::{WorkloadLoadSummary, summarise_load};
 use workflow::text::{percent, time};
 
-#[derive(Serialize)]
-struct LoadDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LoadDocument<'a> {
     observed_s: f64,
     seed: u64,
     cpu_pressure: Option<f64>,
@@ -17,7 +18,7 @@ struct LoadDocument<'a> {
     workloads: Vec<WorkloadLoadSummary<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ComparisonDocument<'a> {
     bytes: u64,
     unknown_bytes: u64,
@@ -94,7 +95,7 @@ pub(crate) fn json(ran: &LoadReport, seed: u64) -> String {
     };
     let warnings = ran.warnings.iter().map(String::as_str).collect();
     let (observed_s, cpu_pressure) = (ran.observed_duration.as_secs(), ran.cpu_pressure);
-    pretty(&LoadDocument {
+    document(&LoadDocument {
         observed_s,
         seed,
         cpu_pressure,

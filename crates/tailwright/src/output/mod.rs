@@ -8,6 +8,7 @@ pub(crate) mod cluster_run;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
 pub(crate) mod experiment;
+pub(crate) mod experiments;
 mod figure;
 pub(crate) mod ideal;
 pub(crate) mod inspected;

@@ -1,6 +1,6 @@
 //! What was seen of live servers: latencies, stages ranked by variance, what was guessed, what observing cost.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::output::observed_causes::CauseFields;
 use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
@@ -8,13 +8,14 @@ use crate::terminal::TextTable;
 use observe::{
     LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use workflow::observation::ServerObservation;
 use workflow::text::{percent, plural, time};
 
-#[derive(Serialize)]
-struct ObservedDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ObservedDocument<'a> {
     ports: &'a BTreeSet<u16>,
     observed_s: f64,
     ended: &'static str,
@@ -36,7 +37,7 @@ struct ObservedDocument<'a> {
     cost: Option<CostFields>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StageFields {
     stage: &'static str,
     #[serde(flatten)]
@@ -46,13 +47,13 @@ struct StageFields {
     share_of_variance: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CountFields {
     what: &'static str,
     requests: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CostFields {
     measured_s: f64,
     cpu_s: f64,
@@ -61,8 +62,8 @@ struct CostFields {
     cpu_share: f64,
 }
 
-#[derive(Serialize)]
-struct TestDocument {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SelfTestDocument {
     right: bool,
     sent: u64,
     observed: u64,
@@ -80,7 +81,7 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     let counts = |counts: Vec<(&'static str, u64)>| {
         counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
     };
-    pretty(&ObservedDocument {
+    document(&ObservedDocument {
         ports,
         observed_s,
         ended: ended(report.end),
@@ -300,7 +301,7 @@ pub(crate) fn test_text(report: &SelfTestReport) -> String {
 /// The result of the self-test as one object.
 pub(crate) fn test_json(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
-    pretty(&TestDocument {
+    document(&SelfTestDocument {
         right: report.is_right(),
         sent: *sent,
         observed: observed.statistics.count(),

@@ -1,8 +1,9 @@
 //! What was seen of block devices: who waited how long for which device, and how long that took.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::TextTable;
 use observe::{BlockReport, BlockRequester, BlockTimes};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
@@ -15,14 +16,14 @@ const ROWS_MAX: usize = 20;
 /// Where version 2 of control groups may be.
 const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
-#[derive(Serialize)]
-struct BlockDocument {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct BlockDocument {
     observed_s: f64,
     requesters: Vec<RequesterFields>,
     lost_requests: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RequesterFields {
     device: String,
     operation: String,
@@ -37,7 +38,7 @@ struct RequesterFields {
     at_device: TimeFields,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TimeFields {
     sum_s: f64,
     mean_s: f64,
@@ -50,7 +51,7 @@ struct TimeFields {
 /// The observation as one object.
 pub(crate) fn json(report: &BlockReport) -> String {
     let all = report.statistics.by_device_time();
-    pretty(&BlockDocument {
+    document(&BlockDocument {
         observed_s: report.duration.as_secs_f64(),
         requesters: all.into_iter().map(requester).collect(),
         lost_requests: report.lost,

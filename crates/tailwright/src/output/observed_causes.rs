@@ -6,6 +6,7 @@ use observe::{
     Cause, CauseReport, Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses, TakenOut,
     unseen_causes,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use workflow::text::{percent, time};
@@ -20,7 +21,7 @@ const EXPLAINED_SHARE: f64 = 0.05;
 const NAMED_MAX: usize = 3;
 
 /// What the tail is made of, as a part of the document for machines.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct CauseFields {
     intended_waits: &'static str,
     intended_waits_left_out_s: f64,
@@ -35,7 +36,7 @@ pub(crate) struct CauseFields {
     not_told_apart: BTreeMap<&'static str, String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct NearPercentileFields {
     percentile: &'static str,
     requests: u64,
@@ -45,7 +46,7 @@ struct NearPercentileFields {
     interfering_processes: Vec<ProcessFields>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShareFields {
     cause: &'static str,
     what_acts_on_it: &'static str,
@@ -55,7 +56,7 @@ struct ShareFields {
     without_s: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ProcessFields {
     name: String,
     process: u32,

@@ -2,13 +2,14 @@
 
 use crate::output::observed_ideal::{COLUMNS, cpus, factor, seconds_at};
 use observe::STAGE_NAMES;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Nanos;
 use workflow::observation::{IdealComparison, ServerObservation, StagesNear, TrafficMoments, VarianceView};
 
 /// What an observation says beyond what was seen, as fields of its document.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct DerivedFields {
     ideal: Option<IdealFields>,
     variance: Option<VarianceFields>,
@@ -17,7 +18,7 @@ pub(super) struct DerivedFields {
     recorded_late: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct IdealFields {
     requests: usize,
     of_requests: u64,
@@ -36,7 +37,7 @@ struct IdealFields {
     constant_service_most: LatencyFields,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ServerFields {
     latency: LatencyFields,
     /// What was measured beyond it.
@@ -46,7 +47,7 @@ struct ServerFields {
 }
 
 /// Latencies, or times of a stage.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct LatencyFields {
     pub(super) mean_s: f64,
     pub(super) p50_s: f64,
@@ -56,7 +57,7 @@ pub(super) struct LatencyFields {
     pub(super) max_s: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ServiceFields {
     used_mean_s: f64,
     busy_mean_s: f64,
@@ -67,7 +68,7 @@ struct ServiceFields {
     given_s: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ClientFields {
     closed_loop: bool,
     connections: usize,
@@ -76,7 +77,7 @@ struct ClientFields {
     open_share: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct VarianceFields {
     gaps_scv: f64,
     worker_gaps_scv: f64,
@@ -92,14 +93,14 @@ struct VarianceFields {
     cuts: Vec<CutFields>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CutFields {
     variance_cut: f64,
     mean_latency_s: f64,
     mean_may_rise: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct NearFields {
     percentile: &'static str,
     latency_s: f64,

@@ -118,7 +118,7 @@ fn workers_note(ideal: &IdealComparison) -> String {
 fn service_note(ideal: &IdealComparison) -> String {
     let service = &ideal.service;
     if let Some(given) = service.given {
-        return format!("Service takes {given} by --service; measured times are scaled to it.");
+        return format!("Service takes {given} by --mean-service; measured times are scaled to it.");
     }
     let stack = Nanos(service.stack);
     let between = match service.between_answers {
@@ -132,7 +132,7 @@ fn service_note(ideal: &IdealComparison) -> String {
     let [least, most] = [0, 1].map(|end| time(seconds_at(&ideal.ideal_range[end], Some(99.0))));
     format!(
         "Service is the time in which a worker was busy with a request: {} on average, half of them at most {}{between}. \
-         The network stack adds {stack}. What fits that makes the first p99 {least} to {most}; --service TIME takes one \
+         The network stack adds {stack}. What fits that makes the first p99 {least} to {most}; --mean-service TIME takes one \
          that is known from saturation.",
         time(service.busy_mean / 1e9),
         time(service.busy_median / 1e9),

@@ -3,6 +3,7 @@
 use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
 use model::{PerStage, Policy};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::Silent;
 use workflow::prediction::PredictionProblem;
@@ -142,8 +143,10 @@ fn load(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> String {
     by_stage(sums.iter().map(|(stage, load)| (stage, *load)))
 }
 
-#[derive(Serialize)]
-struct PlacementDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PlacementDocument<'a> {
+    #[serde(flatten)]
+    policy: Policy,
     servers_used: usize,
     servers_lower_bound: usize,
     workloads_admitted: usize,
@@ -153,11 +156,9 @@ struct PlacementDocument<'a> {
     forecasts: Vec<ForecastDocument<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     calibration: Option<CalibrationReport>,
-    #[serde(flatten)]
-    policy: Policy,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ForecastDocument<'a> {
     name: &'a str,
     server: String,

@@ -1,9 +1,10 @@
 //! A device that was measured: bandwidth and latency by request size, as a table and JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use model::Op;
 use profile::{CellMeasurement, Measurement, MeasurementPlan, OpMeasurement, SizeMeasurement, StorageTarget};
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Bytes;
 
@@ -56,8 +57,8 @@ fn cells(row: &SizeMeasurement, op: Op) -> [String; 5] {
     )
 }
 
-#[derive(Serialize)]
-struct DeviceDocument<'run> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DeviceDocument<'run> {
     target: String,
     target_bytes: u64,
     block_bytes: u64,
@@ -70,14 +71,14 @@ struct DeviceDocument<'run> {
     cells: Vec<CellDocument<'run>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SizeDocument {
     request_bytes: u64,
     read: Option<OpDocument>,
     write: Option<OpDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct OpDocument {
     bytes_per_s: f64,
     noise: f64,
@@ -87,7 +88,7 @@ struct OpDocument {
     tail_samples: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CellDocument<'run> {
     op: Op,
     request_bytes: u64,
@@ -103,7 +104,7 @@ pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: 
         read: row.read.map(|figures| op_document(figures, row.request)),
         write: row.write.map(|figures| op_document(figures, row.request)),
     };
-    let document = DeviceDocument {
+    let measured = DeviceDocument {
         target: target.path().display().to_string(),
         target_bytes: target.length().0,
         block_bytes: target.block().0,
@@ -115,7 +116,7 @@ pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: 
         sizes: measurement.by_size().into_iter().map(size).collect(),
         cells: measurement.cells().iter().map(cell_document).collect(),
     };
-    pretty(&document)
+    document(&measured)
 }
 
 fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {

@@ -1,8 +1,9 @@
 //! A magnetic disk that was measured: transfer and seek time by distance, as a table and JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use profile::{DiskMeasurement, StorageTarget};
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Seconds;
 use workload::device::{DiskParameters, SeekPoint};
@@ -29,8 +30,8 @@ pub(crate) fn text(measured: &DiskMeasurement, disk: &DiskParameters) -> String 
     table.render()
 }
 
-#[derive(Serialize)]
-struct DiskDocument {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DiskDocument {
     target: String,
     target_bytes: u64,
     read_bytes_per_s: f64,
@@ -39,7 +40,7 @@ struct DiskDocument {
     seek: Vec<SeekDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SeekDocument {
     distance_bytes: u64,
     seek_s: f64,
@@ -52,7 +53,7 @@ pub(crate) fn json(target: &StorageTarget, measured: &DiskMeasurement, disk: &Di
         let Seconds(seek_s) = point.seek;
         SeekDocument { distance_bytes: point.distance.0, seek_s, probes: probes(measured, point) }
     };
-    let document = DiskDocument {
+    let measured = DiskDocument {
         target: target.path().display().to_string(),
         target_bytes: target.length().0,
         read_bytes_per_s: measured.read.bytes_per_sec(),
@@ -60,5 +61,5 @@ pub(crate) fn json(target: &StorageTarget, measured: &DiskMeasurement, disk: &Di
         rotational_latency_s: disk.rotational_latency.0,
         seek: disk.seek.iter().map(seek).collect(),
     };
-    pretty(&document)
+    document(&measured)
 }

@@ -1,8 +1,9 @@
 //! Claims of the papers beside what was found, as a table and as JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::{Align, TextTable};
 use reproduce::{Agreement, Claim, ClaimSource, Paper, PaperExperiment, ReproducedFigure};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -44,7 +45,7 @@ impl ReproductionView<'_> {
 }
 
 /// How many claims came out how.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 struct VerdictCounts {
     claims: usize,
     agree: usize,
@@ -157,8 +158,8 @@ fn indented(remark: &str) -> String {
     lines.into_iter().map(|line| format!("      {line}\n")).collect()
 }
 
-#[derive(Serialize)]
-struct ReproductionDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ReproductionDocument<'a> {
     seed: u64,
     quick: bool,
     papers: VerdictCounts,
@@ -166,7 +167,7 @@ struct ReproductionDocument<'a> {
     experiments: Vec<ExperimentDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ExperimentDocument<'a> {
     name: &'a str,
     paper: Paper,
@@ -179,7 +180,7 @@ struct ExperimentDocument<'a> {
 
 /// One object: all experiments with their figures and claims.
 pub(crate) fn json(view: &ReproductionView) -> String {
-    pretty(&ReproductionDocument {
+    document(&ReproductionDocument {
         seed: view.seed,
         quick: view.quick,
         papers: view.count(ClaimSource::Paper),

@@ -1,17 +1,16 @@
 //! What services did under each scheduling, beside the simulator, as a table and as JSON.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::terminal::TextTable;
 use chain::{
     BenchReport, BenchSettings, GainSplit, GainVerdict, ModeReport, PlayMeasures, PlaySummary, RatioEstimate,
 };
 use scenario::AxisChoice;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use workflow::text::{percent, plural, time};
 
-/// The name and version of the JSON document.
-const FORMAT: &str = "tailwright-schedule-1";
 /// Others on the CPUs beyond this share make figures doubtful.
 const OTHERS_MAX: f64 = 0.03;
 /// Requests that are sent so much of the median latency late make figures doubtful.
@@ -29,13 +28,12 @@ pub(crate) struct ScheduledRun {
     pub(crate) report: BenchReport,
 }
 
-#[derive(Serialize)]
-struct ScheduledDocument<'a> {
-    format: &'static str,
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ScheduledDocument<'a> {
     runs: Vec<RunDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RunDocument<'a> {
     scenario: &'a str,
     choices: BTreeMap<&'a str, &'a str>,
@@ -59,20 +57,20 @@ struct RunDocument<'a> {
     p99_gain: Option<GainDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TierDocument<'a> {
     name: &'a str,
     cpus: &'a BTreeSet<usize>,
     utilisation: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LeftOutDocument<'a> {
     mode: &'static str,
     why: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ModeDocument<'a> {
     mode: &'static str,
     /// The limit of the first tier; none is no limit.
@@ -96,16 +94,17 @@ struct ModeDocument<'a> {
     plays: &'a [PlaySummary],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RatioDocument {
     ratio: f64,
     low: f64,
     /// None: without an end.
     high: Option<f64>,
+    #[schemars(extend("enum" = ["shorter", "longer", "not_shown"]))]
     verdict: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct GainDocument {
     total: RatioDocument,
     cap: RatioDocument,
@@ -115,7 +114,7 @@ struct GainDocument {
 
 /// All runs as one document.
 pub(crate) fn json(runs: &[ScheduledRun]) -> String {
-    pretty(&ScheduledDocument { format: FORMAT, runs: runs.iter().map(run_document).collect() })
+    document(&ScheduledDocument { runs: runs.iter().map(run_document).collect() })
 }
 
 fn run_document(run: &ScheduledRun) -> RunDocument<'_> {
@@ -183,7 +182,14 @@ fn ratio_document(ratio: &RatioEstimate) -> RatioDocument {
         ratio: ratio.ratio,
         low: ratio.low,
         high: ratio.high.is_finite().then_some(ratio.high),
-        verdict: verdict(ratio),
+        verdict: verdict_word(ratio),
+    }
+}
+
+fn verdict_word(ratio: &RatioEstimate) -> &'static str {
+    match ratio.verdict() {
+        GainVerdict::NotShown => "not_shown",
+        _ => verdict(ratio),
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
 
 use crate::output::figure::{interval, plain};
-use crate::output::json::pretty;
+use crate::output::json;
 use crate::output::measured::{class_table, evenness};
 use crate::output::workloads;
 use crate::terminal::TextTable;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::SimulationPlan;
 use workflow::simulation::{
@@ -13,12 +14,13 @@ use workflow::simulation::{
 };
 
 /// Everything about one experiment.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct VariantDocument<'a> {
     scenario: &'a str,
     seed: u64,
     replications: usize,
     confidence: f64,
+    #[schemars(extend("enum" = ["done", "transient", "unstable", "imprecise"]))]
     verdict: &'static str,
     message: String,
     #[serde(flatten)]
@@ -33,7 +35,7 @@ pub(crate) struct VariantDocument<'a> {
     workloads: Vec<workloads::WorkloadOutcomeDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StationDocument<'a> {
     name: &'a str,
     #[serde(flatten)]
@@ -44,7 +46,7 @@ struct StationDocument<'a> {
 
 /// One object: end to end, and by tier.
 pub(crate) fn json(view: &VariantFigures) -> String {
-    pretty(&document(view))
+    json::document(&document(view))
 }
 
 /// The object that [`json`] prints.

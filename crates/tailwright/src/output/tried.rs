@@ -1,12 +1,13 @@
 //! What an experiment says about a knob: the verdict, what it rests on, and what makes it doubtful.
 
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::output::knobs::undone_line;
 use crate::terminal::TextTable;
 use experiment::{
     ExperimentEnd, ExperimentReport, ExperimentSettings, Knob, KnobComparison, KnobVerdict, PERCENTILES,
     PeriodResult, StatisticShift,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use workflow::text::{percent, plural, time};
@@ -24,8 +25,8 @@ pub(crate) struct TriedKnob<'a> {
     pub(crate) report: &'a ExperimentReport,
 }
 
-#[derive(Serialize)]
-struct TriedDocument {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TriedDocument {
     knob: &'static str,
     ports: Vec<u16>,
     percentile: f64,
@@ -48,11 +49,13 @@ struct TriedDocument {
     not_undone: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ValueFields {
     value: String,
+    #[schemars(extend("enum" = ["helps", "harms", "not_shown"]))]
     verdict: &'static str,
-    evidence: f64,
+    /// Null: beyond all numbers.
+    evidence: Option<f64>,
     evidence_needed: f64,
     visible_s: Option<f64>,
     load_changed: bool,
@@ -63,7 +66,7 @@ struct ValueFields {
     cpu_per_request: Option<ShiftFields>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShiftFields {
     off: f64,
     on: f64,
@@ -73,7 +76,7 @@ struct ShiftFields {
     high: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PeriodFields {
     requests: u64,
     seconds: f64,
@@ -113,6 +116,14 @@ fn verdict(verdict: KnobVerdict) -> &'static str {
     }
 }
 
+/// The verdict in documents.
+fn verdict_word(found: KnobVerdict) -> &'static str {
+    match found {
+        KnobVerdict::NotShown => "not_shown",
+        _ => verdict(found),
+    }
+}
+
 fn ended(end: ExperimentEnd) -> &'static str {
     match end {
         ExperimentEnd::Decided => "it is decided",
@@ -147,7 +158,7 @@ impl TriedKnob<'_> {
     pub(crate) fn json(&self) -> String {
         let (settings, report) = (self.settings, self.report);
         let periods = |round: &Vec<PeriodResult>| round.iter().map(period).collect();
-        pretty(&TriedDocument {
+        document(&TriedDocument {
             knob: self.knob.name,
             ports: settings.ports.iter().copied().collect(),
             percentile: settings.percent,
@@ -318,8 +329,8 @@ fn value((label, comparison): &(String, KnobComparison)) -> ValueFields {
     let names = PERCENTILES.iter().map(|percent| format!("p{percent}"));
     ValueFields {
         value: label.clone(),
-        verdict: verdict(comparison.verdict),
-        evidence: comparison.evidence,
+        verdict: verdict_word(comparison.verdict),
+        evidence: Some(comparison.evidence).filter(|evidence| evidence.is_finite()),
         evidence_needed: comparison.evidence_needed,
         visible_s: comparison.visible_ns.map(|visible| visible * 1e-9),
         load_changed: comparison.changes_load,

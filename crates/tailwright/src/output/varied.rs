@@ -1,10 +1,11 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
 use crate::output::figure::{interval, plain};
-use crate::output::json::pretty;
+use crate::output::json;
 use crate::output::simulated::{VariantDocument, document, window};
 use crate::output::workloads;
 use crate::terminal::{Align, TextTable};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use workflow::simulation::{SimulatedFigure, SimulatedVariant, change};
@@ -25,14 +26,14 @@ impl VariedView<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct VariedDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VariedDocument<'a> {
     scenario: &'a str,
     seed: u64,
     variants: Vec<VariedChoice<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct VariedChoice<'a> {
     choices: BTreeMap<&'a str, &'a str>,
     #[serde(flatten)]
@@ -42,7 +43,7 @@ struct VariedChoice<'a> {
 /// One object: a list of what [`crate::output::simulated::json`] prints, each with its choices.
 pub(crate) fn json(view: &VariedView) -> String {
     let scenario = view.variants.first().map_or("", |first| first.run.case.name.as_str());
-    pretty(&VariedDocument {
+    json::document(&VariedDocument {
         scenario,
         seed: view.seed,
         variants: view.variants.iter().map(|played| one(played, view.seed)).collect(),

@@ -1,32 +1,34 @@
 //! Findings about observations as tables for people and as JSON.
 
-use super::json::pretty;
+use super::json::document;
 use crate::terminal::TextTable;
 use model::Stage;
 use plot::Unit;
+use schemars::JsonSchema;
 use serde::Serialize;
 use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict};
 use workflow::text::{percent, plural, time};
 
-#[derive(Serialize)]
-struct FindingsDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FindingsDocument<'a> {
     policy: Option<&'a str>,
-    /// `all_met`, `bound_broken`, `not_met`, `spoiled` or `too_few`.
-    answer: &'static str,
+    /// What the verdicts on all workloads with a guarantee say together.
+    #[schemars(extend("enum" = ["met", "bound_broken", "not_met", "spoiled", "too_few"]))]
+    verdict: &'static str,
     #[serde(flatten)]
     findings: &'a Findings,
 }
 
 /// The findings as one JSON object.
 pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
-    let answer = match findings.overall() {
-        OverallVerdict::AllMet => "all_met",
+    let verdict = match findings.overall() {
+        OverallVerdict::AllMet => "met",
         OverallVerdict::BoundBroken => "bound_broken",
         OverallVerdict::SomeNotMet => "not_met",
         OverallVerdict::Spoiled => "spoiled",
         OverallVerdict::TooFew => "too_few",
     };
-    pretty(&FindingsDocument { policy, answer, findings })
+    document(&FindingsDocument { policy, verdict, findings })
 }
 
 /// Everything that people want to know, the answer first.

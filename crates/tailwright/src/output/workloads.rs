@@ -2,11 +2,12 @@
 
 use crate::terminal::{Align, TextTable};
 use scenario::server::{SloVerdict, WorkloadOutcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::text::{percent, time};
 
 /// A workload in JSON.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WorkloadOutcomeDocument {
     name: String,
     slo_s: Option<f64>,
@@ -14,8 +15,8 @@ pub(crate) struct WorkloadOutcomeDocument {
     measured_s: Option<f64>,
     ci_low_s: Option<f64>,
     ci_high_s: Option<f64>,
-    /// `met`, `missed`, `too-few`; null without an SLO.
-    verdict: Option<&'static str>,
+    /// Null without an SLO.
+    verdict: Option<verify::Verdict>,
     requests: u64,
     over_slo: Option<f64>,
     throughput_per_s: f64,
@@ -34,18 +35,27 @@ fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
         measured_s: outcome.measured_ns.map(|ns| ns / 1e9),
         ci_low_s: outcome.low_ns.map(|ns| ns / 1e9),
         ci_high_s: outcome.high_ns.map(|ns| ns / 1e9),
-        verdict: outcome.verdict.map(name),
+        verdict: outcome.verdict.map(verdict),
         requests: outcome.requests,
         over_slo: outcome.over,
         throughput_per_s: outcome.per_second,
     }
 }
 
+/// The verdict in documents, as `tailwright verify` says it.
+fn verdict(kept: SloVerdict) -> verify::Verdict {
+    match kept {
+        SloVerdict::Met => verify::Verdict::Met,
+        SloVerdict::Missed => verify::Verdict::NotMet,
+        SloVerdict::TooFew { .. } => verify::Verdict::TooFew,
+    }
+}
+
 fn name(kept: SloVerdict) -> &'static str {
     match kept {
         SloVerdict::Met => "met",
-        SloVerdict::Missed => "missed",
-        SloVerdict::TooFew { .. } => "too-few",
+        SloVerdict::Missed => "not met",
+        SloVerdict::TooFew { .. } => "too few",
     }
 }
 

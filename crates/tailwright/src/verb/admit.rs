@@ -43,7 +43,7 @@ Exit codes: 0 everybody is admitted; 1 somebody was refused; 2 bad input.";
 pub(crate) struct AdmitArgs {
     #[command(flatten)]
     prediction: PredictionArgs,
-    /// What must hold for everybody after each arrival.
+    /// By which model or procedure: what must hold for everybody after each arrival.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "worst-case")]
     model: ProcedureChoice,
     /// Who comes and goes (default: everybody comes, in the order of the input).
@@ -52,7 +52,7 @@ pub(crate) struct AdmitArgs {
     /// Write who is where, with priorities and limits, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
     output: Option<PathBuf>,
-    /// Print the decisions as JSON.
+    /// Print JSON: the decisions.
     #[arg(long)]
     json: bool,
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use enforce::command::Programs;
 use enforce::network::{self, ApplyReport, KernelFeature, StateStore};
 use model::OperationError;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy};
@@ -54,7 +55,7 @@ pub(crate) struct ApplyArgs {
     /// Only this host; without a network namespace of its own it is this machine.
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print the commands and change nothing.
+    /// Print what would be done, and do nothing: the commands.
     #[arg(long)]
     dry_run: bool,
     /// Give devices back as they were found.
@@ -63,13 +64,13 @@ pub(crate) struct ApplyArgs {
     /// Take over devices that somebody else has set up; that cannot be put back.
     #[arg(long)]
     replace: bool,
-    /// Where it is remembered what was found and made.
+    /// Where state is kept: what was found and made.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
     /// Try what this kernel and its programs can do.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
     probe: bool,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: what was done, or would be, on each host")]
     json: bool,
 }
 
@@ -94,8 +95,8 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
         answers.push(answer);
     })?;
     if args.json {
-        let hosts: Vec<_> = answers.iter().map(|answer| HostDocument::new(answer, args)).collect();
-        terminal::print(&json::pretty(&hosts));
+        let hosts = answers.iter().map(|answer| HostDocument::new(answer, args)).collect();
+        terminal::print(&json::document(&ApplyDocument { dry_run: args.dry_run, hosts }));
     }
     Ok(VerbAnswer::Yes)
 }
@@ -130,8 +131,22 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
     format!("proxy before {} at {}: {what}", proxy.server, proxy.control.display())
 }
 
+/// What was done on all hosts, or would be.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApplyDocument<'a> {
+    /// Whether nothing was done.
+    dry_run: bool,
+    hosts: Vec<HostDocument<'a>>,
+}
+
+/// What this kernel and its programs can do.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FeaturesDocument<'a> {
+    features: Vec<AbilityView<'a>>,
+}
+
 /// What was done on a host, in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HostDocument<'a> {
     host: &'a str,
     /// Whether anything was changed.
@@ -142,7 +157,7 @@ struct HostDocument<'a> {
 }
 
 /// What was done with a proxy, in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ProxyDocument<'a> {
     server: &'a str,
     control: &'a Path,
@@ -165,7 +180,7 @@ impl<'a> HostDocument<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct AbilityView<'a> {
     name: &'a str,
     works: bool,
@@ -188,11 +203,12 @@ fn probe(as_json: bool) -> Result<VerbAnswer, OperationError> {
 }
 
 fn probe_json(abilities: &[KernelFeature]) -> String {
-    let view = |ability: &KernelFeature| {
-        let KernelFeature { name, purpose, needed, lack } = ability.clone();
-        serde_json::json!(AbilityView { name, works: lack.is_none(), needed, purpose, lack: lack.as_deref() })
+    let view = |ability| {
+        let KernelFeature { name, purpose, needed, lack }: &KernelFeature = ability;
+        let (needed, lack) = (*needed, lack.as_deref());
+        AbilityView { name, works: lack.is_none(), needed, purpose, lack }
     };
-    json::pretty(&abilities.iter().map(view).collect::<Vec<_>>())
+    json::document(&FeaturesDocument { features: abilities.iter().map(view).collect() })
 }
 
 fn probe_text(abilities: &[KernelFeature]) -> String {

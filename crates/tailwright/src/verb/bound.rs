@@ -40,16 +40,16 @@ Exit codes: 0 done; 2 bad input.";
 pub(crate) struct BoundArgs {
     #[command(flatten)]
     prediction: PredictionArgs,
-    /// Which models (default: worst-case, probabilistic and replayed, side by side).
+    /// By which models (default: worst-case, probabilistic and replayed, side by side).
     #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
     model: Vec<ModelChoice>,
-    /// The percentile of all latencies, such as 99.9 (default: that of each workload's SLO).
-    #[arg(long, value_name = "P")]
+    /// The percentile that models are asked about, such as 99.9 (default: that of each workload's SLO).
+    #[arg(long, value_name = "PERCENT")]
     percentile: Option<Percentile>,
     /// Write a page with charts for a browser.
-    #[arg(long, value_name = "BOUND.html")]
+    #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print the bounds as JSON.
+    /// Print JSON: the bounds.
     #[arg(long)]
     json: bool,
 }

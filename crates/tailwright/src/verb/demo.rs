@@ -23,14 +23,14 @@ use workflow::planning::{PlanRun, PlanningQuestion, PlanningRecipe, plan_cluster
     Then:\n  tailwright plan tailwright-demo/cluster.toml --report plan.html\n  tailwright explain NAME tailwright-demo/cluster.toml"
 )]
 pub(crate) struct DemoArgs {
-    /// The same seed gives the same cluster.
-    #[arg(long, default_value_t = 5)]
+    /// Seed of the cluster: the same seed gives the same one.
+    #[arg(long, value_name = "N", default_value_t = 5)]
     seed: u64,
     /// How many workloads, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     workloads: u32,
     /// Where it goes; an earlier demo there is replaced.
-    #[arg(long, default_value = "tailwright-demo")]
+    #[arg(long, value_name = "FOLDER", default_value = "tailwright-demo")]
     dir: PathBuf,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
           required_unless_present_any = ["list", "undo"])]
     port: Vec<u16>,
-    /// The percentile of latencies (T6 − T1) that is tested.
+    /// The percentile that is tested, of latencies (T6 − T1).
     #[arg(long, value_name = "PERCENT", default_value = "99")]
     percentile: Percentile,
     /// How long a period is.
@@ -64,13 +64,13 @@ pub(crate) struct ExperimentArgs {
     /// How long after a switch requests do not count.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     guard: Seconds,
-    /// How sure the answer about all values is to be, between 0.5 and 1.
+    /// How sure the answer about all values is to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// After how many periods it ends, whatever was shown.
     #[arg(long, value_name = "N", default_value_t = 80)]
     max_periods: usize,
-    /// Of the order of periods.
+    /// Seed of the order of periods.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// A command that sends load until it is ended.
@@ -88,17 +88,17 @@ pub(crate) struct ExperimentArgs {
     /// What takes it back; harmless where it was not made.
     #[arg(long, value_name = "COMMAND", requires = "apply")]
     revert: Option<String>,
-    /// Where the journal of what must be undone is kept [default: /run/tailwright; without root
+    /// Where state is kept: the journal of what must be undone [default: /run/tailwright; without root
     /// $XDG_STATE_HOME/tailwright].
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// List the knobs, or what is known about one.
+    /// List what there is: the knobs, or what is known about one.
     #[arg(long, conflicts_with = "undo")]
     list: bool,
     /// Undo what an experiment that was killed has left.
     #[arg(long, conflicts_with_all = ["knob", "port", "pid"])]
     undo: bool,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: the experiment, the knobs, or what was undone")]
     json: bool,
 }
 

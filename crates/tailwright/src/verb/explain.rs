@@ -6,6 +6,8 @@ use crate::output::{derivation, json, predicted};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::PathBuf;
 use units::Percentile;
 use workflow::cluster::find_workload;
@@ -36,23 +38,32 @@ pub(crate) struct ExplainArgs {
     /// Explain this plan (from `tailwright plan -o`) instead of making one.
     #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["policy", "order", "effort", "fast_first_fit"])]
     plan: Option<PathBuf>,
-    /// Derive what this model predicts when all workloads share one server, as `tailwright bound` has it.
+    /// By which model: derive what it predicts when all workloads share one server, as `tailwright bound` has it.
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
     model: Option<ModelChoice>,
-    /// With --model: the percentile, such as 99.9 (default: that of the SLO).
-    #[arg(long, value_name = "P", requires = "model")]
+    /// The percentile that a model is asked about, such as 99.9 (default: that of the SLO).
+    #[arg(long, value_name = "PERCENT", requires = "model")]
     percentile: Option<Percentile>,
-    /// With --model: workloads that may burst together (see `tailwright bound --help`).
+    /// Workloads that may burst together, with --model (see `tailwright bound --help`).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
-    /// With --model: requests pass a network link alone.
+    /// Requests pass a network link alone; with --model.
     #[arg(long, requires = "model")]
     link_only: bool,
     #[command(flatten)]
     calibration: CalibrationArgs,
-    /// Print the derivation as JSON.
+    /// Print JSON: the derivation.
     #[arg(long)]
     json: bool,
+}
+
+/// Why there is nothing to derive.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RefusalDocument<'a> {
+    /// The workload that is not admitted.
+    workload: &'a str,
+    /// Why, and what would admit it.
+    reason: &'a str,
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
@@ -67,11 +78,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     let source = args.cluster.source(MayLack::default())?;
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
-            terminal::print(&if args.json { json::pretty(&found) } else { derivation::text(&found) });
+            terminal::print(&if args.json { json::document(&found) } else { derivation::text(&found) });
             Ok(VerbAnswer::Yes)
         }
         GuaranteeExplanation::Refused { workload, why } => {
-            terminal::print(&format!("{workload} is not admitted: {why}\n"));
+            terminal::print(&if args.json {
+                json::document(&RefusalDocument { workload: &workload, reason: &why })
+            } else {
+                format!("{workload} is not admitted: {why}\n")
+            });
             Ok(VerbAnswer::No)
         }
     }
@@ -87,7 +102,7 @@ impl ExplainArgs {
         let workload = find_workload(&self.workload, &names)?;
         let derivation =
             prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
-        terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
+        terminal::print(&if self.json { json::document(&derivation) } else { predicted::text(&derivation) });
         Ok(VerbAnswer::Yes)
     }
 }

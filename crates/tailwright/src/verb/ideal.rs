@@ -1,5 +1,6 @@
 //! `tailwright ideal`: the latencies that queueing alone causes, for a stream, a service time and a number of workers.
 
+use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use crate::output::ideal;
 use crate::report::simulated as page;
@@ -50,22 +51,22 @@ pub(crate) struct IdealArgs {
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
     #[arg(long, value_name = "LAW")]
     service: TimeDistribution,
-    /// How many requests are served at a time.
-    #[arg(long, value_name = "C", default_value = "1")]
+    /// How many requests are served at a time by the ideal.
+    #[arg(long, value_name = "N", default_value = "1")]
     workers: NonZeroUsize,
     /// Who is served next; several to compare them.
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "fifo")]
     discipline: Vec<ServiceOrder>,
-    /// Compress or stretch arrivals so that the workers are busy this share of the time, below 1.
-    #[arg(long, value_name = "SHARE")]
+    /// Utilisation of the workers, such as 0.8 or 80%, below 1: arrivals are compressed or stretched.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     load: Option<f64>,
-    /// Of service times, random arrivals and random orders.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of service times, random arrivals and random orders.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write a page with a chart for a browser.
-    #[arg(long, value_name = "IDEAL.html")]
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print the figures as JSON.
+    /// Print JSON: the figures.
     #[arg(long)]
     json: bool,
 }

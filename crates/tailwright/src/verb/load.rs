@@ -16,8 +16,8 @@ use workflow::load::{LoadFile, play_load, write_interval_logs};
 
 const HELP: &str = "\
 Examples:
-  tailwright load load.toml                                 a table per workload
-  tailwright load load.toml -o run.parquet --hdr logs       every request; HdrHistogram logs
+  tailwright load load.toml                                     a table per workload
+  tailwright load load.toml -o run.parquet --hdr-folder logs    every request; HdrHistogram logs
   tailwright load load.toml --set duration=60s --set workload.mail.speed=2
 
 A load file:
@@ -59,12 +59,12 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_name = "FILE.parquet")]
     output: Option<PathBuf>,
     /// Write a log of HdrHistogram for every workload, NAME.hlog, with an interval per second.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long = "hdr-folder", alias = "hdr", value_name = "FOLDER")]
     hdr: Option<PathBuf>,
     /// Replace a value of the file: duration=60s, workload.mail.speed=2, 'workload.*.connections=8'.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: the run and its workloads")]
     json: bool,
 }
 

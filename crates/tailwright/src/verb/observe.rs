@@ -1,5 +1,6 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
+use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
-use units::{Nanos, Seconds};
+use units::Nanos;
 use workflow::files::write_wanted;
 use workflow::observation::{
     IdealAssumptions, ObservationFiles, ServerObservation, ServerQuestion, observe_server,
@@ -20,16 +21,16 @@ use workflow::observation::{
 
 const HELP: &str = "\
 Examples:
-  tailwright observe --port 11211 --for 30s
-  tailwright observe --port 80,443 --for 1min --json
+  tailwright observe --port 11211 --duration 30s
+  tailwright observe --port 80,443 --duration 1min --json
   tailwright observe --port 80 --intended-waits exclude   a server with long polls
   tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
   tailwright observe --port 11211 --report live.html  a page with charts
-  tailwright observe --port 11211 --for 24h --record day.parquet    a trace for `bound` and `plan`
-  tailwright observe --port 11211 --service 8us --workers 4         what is known for the ideal
+  tailwright observe --port 11211 --duration 24h --record-trace day.parquet    a trace for `bound` and `plan`
+  tailwright observe --port 11211 --mean-service 8us --workers 4         what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
   tailwright observe --selftest                       does it work on this machine?
-  tailwright observe --block --device sda --for 10s   who waits how long for a disk
+  tailwright observe --block --disk sda --duration 10s   who waits how long for a disk
 
 Beside the measured latencies stand ideal ones: the same arrivals, and nothing but queueing. What
 is between them is due to the server and its machine, and not to its load.
@@ -60,32 +61,32 @@ pub(crate) struct ObserveArgs {
     #[arg(long, conflicts_with_all = ["port", "share", "buffer", "output", "intended_waits", "selftest",
           "service", "workers", "report", "record", "hdr", "prometheus_file", "slowest"])]
     block: bool,
-    /// With --block: only this whole device, such as `sda`.
-    #[arg(long, value_name = "NAME", requires = "block", conflicts_with_all = ["port", "selftest"])]
+    /// The disk, with --block: only this whole device, such as `sda`.
+    #[arg(long = "disk", alias = "device", value_name = "NAME", requires = "block", conflicts_with_all = ["port", "selftest"])]
     device: Option<String>,
     /// How long to observe at most.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
-    duration: Seconds,
+    #[arg(long, alias = "for", value_name = "TIME", default_value = "10s")]
+    duration: Nanos,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
     /// Room in the kernel for events that are not looked at yet: a power of two.
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     buffer: units::Bytes,
-    /// Write every request with its stages, as Parquet. Keeps all of them in memory: about 130 bytes each.
-    #[arg(short, long, value_name = "FILE.parquet")]
+    /// Write every request, with its stages, as observations (Parquet). Keeps all of them in memory: about 130 bytes each.
+    #[arg(short, long, value_name = "OBSERVATIONS.parquet")]
     output: Option<PathBuf>,
     /// The mean time that a request takes a worker, from a run at saturation; estimated without.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long = "mean-service", alias = "service", value_name = "TIME")]
     service: Option<Nanos>,
-    /// How many requests the ideal serves at a time; otherwise as many as threads answer.
+    /// How many requests are served at a time by the ideal (default: as many as threads answer).
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Write a page with charts for a browser.
-    #[arg(long, value_name = "FILE.html")]
+    #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
     /// Write arrivals, sizes and directions as a trace while observing; the name says the format.
-    #[arg(long, value_name = "FILE.parquet|csv")]
+    #[arg(long = "record-trace", alias = "record", value_name = "FILE.parquet|csv")]
     record: Option<PathBuf>,
     /// Write latencies as an interval log of HdrHistogram, a line for each second.
     #[arg(long, value_name = "FILE.hlog")]
@@ -106,7 +107,7 @@ pub(crate) struct ObserveArgs {
     /// Whether the time that the server sleeps in the middle of requests (long polls) counts where causes are shown.
     #[arg(long, value_name = "HOW", value_enum, default_value = "include")]
     intended_waits: IntendedWaitsArg,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: what was seen")]
     json: bool,
 }
 
@@ -144,8 +145,8 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 
 fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let device = args.device.as_deref().map(BlockDevice::named).transpose();
-    let device = device
-        .map_err(|error| OperationError { message: format!("--device: {}", error.message), ..error })?;
+    let device =
+        device.map_err(|error| OperationError { message: format!("--disk: {}", error.message), ..error })?;
     let settings = BlockSettings { device, duration: args.time()? };
     let stop = stop_on_termination()?;
     let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
@@ -157,8 +158,8 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 
 impl ObserveArgs {
     fn time(&self) -> Result<Duration, OperationError> {
-        let duration = Duration::try_from_secs_f64(self.duration.0).ok().filter(|time| !time.is_zero());
-        duration.ok_or_else(|| OperationError::input("--for: expected a time such as 30s"))
+        let duration = Some(Duration::from_nanos(self.duration.0)).filter(|time| !time.is_zero());
+        duration.ok_or_else(|| OperationError::input("--duration: expected a time such as 30s"))
     }
 
     fn settings(&self) -> Result<ObservationSettings, OperationError> {
@@ -188,7 +189,7 @@ impl ObserveArgs {
 
     fn assumed(&self) -> Result<IdealAssumptions, OperationError> {
         if self.service == Some(Nanos::ZERO) {
-            return Err(OperationError::input("--service: expected a time such as 8us"));
+            return Err(OperationError::input("--mean-service: expected a time such as 8us"));
         }
         Ok(IdealAssumptions { service: self.service, workers: self.workers })
     }

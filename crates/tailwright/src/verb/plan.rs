@@ -55,10 +55,10 @@ pub(crate) struct PlanArgs {
     cluster: ClusterArgs,
     #[command(flatten)]
     method: MethodArgs,
-    /// Place by what this model predicts, not by guaranteed limits: fewer servers for a stated assumption.
+    /// By which model: place by what it predicts, not by guaranteed limits: fewer servers for a stated assumption.
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
     model: Option<ModelChoice>,
-    /// With --model: workloads that may burst together (a table with the columns workload and group, or one
+    /// Workloads that may burst together, with --model (a table with the columns workload and group, or one
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
@@ -72,13 +72,13 @@ pub(crate) struct PlanArgs {
     /// Also plan with the published methods and show how many servers they need.
     #[arg(long)]
     compare: bool,
-    /// Write the plan as a policy file.
+    /// Write the plan, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
     output: Option<PathBuf>,
     /// Write a page with charts for a browser.
-    #[arg(long, value_name = "PLAN.html")]
+    #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print the plan as JSON.
+    /// Print JSON: the plan, which is a policy file.
     #[arg(long)]
     json: bool,
     /// List every workload, however many there are.

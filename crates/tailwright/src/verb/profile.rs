@@ -22,7 +22,7 @@ use workflow::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, 
     tailwright profile /srv/data --create 4GiB -o storage.json    measure the storage below /srv/data\n  \
     tailwright profile /dev/nvme0n1                               reads only; nothing is written\n  \
     tailwright profile /dev/sdb --spindle-rpm 7200                a magnetic disk: seeks and transfer\n  \
-    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 --seconds-per-cell 5s --json\n\n\
+    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 --time-per-cell 5s --json\n\n\
     A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\
     Ctrl-C ends the measurement and prints what was measured until then.")]
 pub(crate) struct ProfileArgs {
@@ -50,37 +50,34 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = MeasurementSettings::default().parallelism)]
     parallelism: Vec<usize>,
     /// Time for each operation, size and parallelism, all repeats together.
-    #[arg(long, value_name = "TIME", default_value_t = MeasurementSettings::default().per_cell, value_parser = seconds)]
-    seconds_per_cell: Seconds,
+    #[arg(long, alias = "seconds-per-cell", value_name = "TIME", default_value_t = MeasurementSettings::default().per_cell)]
+    time_per_cell: Seconds,
     /// How often each cell is measured; six or more give a 95 % interval.
-    #[arg(long, value_name = "N", default_value_t = MeasurementSettings::default().repeats)]
-    repeats: usize,
+    #[arg(long, alias = "repeats", value_name = "N", default_value_t = default_repetitions())]
+    repetitions: u32,
     /// TARGET is a magnetic disk of this speed: measure seeks and sequential transfer instead of a table.
-    #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repeats", "percentile"])]
+    #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repetitions", "percentile"])]
     spindle_rpm: Option<f64>,
-    /// Percentile of the base latency.
-    #[arg(long, value_name = "P", default_value_t = MeasurementSettings::default().percentile)]
+    /// The percentile that the base latency is.
+    #[arg(long, value_name = "PERCENT", default_value_t = MeasurementSettings::default().percentile)]
     percentile: Percentile,
-    /// Of offsets, contents and the order of measuring.
-    #[arg(long, default_value_t = MeasurementSettings::default().seed)]
+    /// Seed of offsets, contents and the order of measuring.
+    #[arg(long, value_name = "N", default_value_t = MeasurementSettings::default().seed)]
     seed: u64,
     /// Name in the profile [default: the output file's name].
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Where to write the profile.
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the profile.
+    #[arg(short, long, value_name = "PROFILE.json")]
     output: Option<PathBuf>,
-    /// Print every cell and repeat as JSON instead of a table.
+    /// Print JSON: every cell and repetition.
     #[arg(long)]
     json: bool,
 }
 
-/// Reads a number of seconds, such as `2` or `0.5`, or a time with its unit.
-fn seconds(text: &str) -> Result<Seconds, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(Seconds(number)),
-        _ => text.parse::<Seconds>().map_err(|error| error.to_string()),
-    }
+/// Six of them give an interval.
+fn default_repetitions() -> u32 {
+    u32::try_from(MeasurementSettings::default().repeats).expect("a small number")
 }
 
 /// Reads revolutions per minute.
@@ -125,8 +122,8 @@ impl ProfileArgs {
         let measurement = MeasurementSettings {
             sizes: self.sizes.clone(),
             parallelism: self.parallelism.clone(),
-            per_cell: self.seconds_per_cell,
-            repeats: self.repeats,
+            per_cell: self.time_per_cell,
+            repeats: self.repetitions as usize,
             percentile: self.percentile,
             seed: self.seed,
         };

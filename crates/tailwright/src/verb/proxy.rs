@@ -10,6 +10,8 @@ use enforce::storage::{
 };
 use machine::user::OrdinaryUser;
 use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use units::{Bytes, Nanos, Seconds};
@@ -55,10 +57,10 @@ pub(crate) struct ProxyArgs {
     /// Where it takes orders (default: in --state).
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// The folder in which `apply` looks for it.
+    /// Where state is kept, and where `apply` looks for the proxy.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
-    /// Before sleeping, look for requests so long, while that mostly finds some: shorter latency for CPU time; 0s: never.
+    /// Busy-wait so long before sleeping, while that mostly finds requests: shorter latency for CPU time; 0s: never.
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: Nanos,
     /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
@@ -68,7 +70,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "USER")]
     user: Option<OrdinaryUser>,
     /// Most connections of clients.
-    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
     connections: u64,
     /// How long requests may take after SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "10s")]
@@ -79,8 +81,22 @@ pub(crate) struct ProxyArgs {
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: the counters")]
     json: bool,
+}
+
+/// What a proxy says when it is asked.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProxyStatusDocument<'a> {
+    #[serde(flatten)]
+    status: &'a ProxyStatus,
+}
+
+/// What a proxy has counted when it ends.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProxyCountersDocument<'a> {
+    #[serde(flatten)]
+    counters: &'a ProxySnapshot,
 }
 
 /// Requests that `--record` keeps at most.
@@ -91,7 +107,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     if args.status {
         let status = storage::query_status(&control)?;
         let words = text(&status.snapshot) + &origin_text(&status);
-        terminal::print(&if args.json { json::pretty(&status) } else { words });
+        terminal::print(&if args.json {
+            json::document(&ProxyStatusDocument { status: &status })
+        } else {
+            words
+        });
         return Ok(VerbAnswer::Yes);
     }
     let files =
@@ -131,7 +151,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     configurator.remember()?;
     let report = proxy.run()?;
     let written = write_record(args, &report);
-    terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
+    terminal::print(&if args.json {
+        json::document(&ProxyCountersDocument { counters: &report.snapshot })
+    } else {
+        text(&report.snapshot)
+    });
     written?;
     Ok(VerbAnswer::Yes)
 }

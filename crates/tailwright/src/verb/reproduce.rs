@@ -1,7 +1,7 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
 use crate::exit::VerbAnswer;
-use crate::output::reproduced;
+use crate::output::{experiments, reproduced};
 use crate::report;
 use crate::terminal;
 use clap::Args;
@@ -32,22 +32,22 @@ pub(crate) struct ReproduceArgs {
     /// Which: names, or how they begin (default: all).
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Say what there is.
+    /// List what there is.
     #[arg(long)]
     list: bool,
-    /// Where the folders traces and data are that some experiments read.
-    #[arg(long, value_name = "DIR")]
+    /// Where the folders `traces` and `data` are that some experiments read.
+    #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// A twentieth of the requests: wide intervals, soon done.
     #[arg(long)]
     quick: bool,
-    /// Of everything that is random.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of everything that is random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write all figures and claims as a page for a browser.
+    /// Write a page with charts for a browser: all figures and claims.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print figures and claims as JSON.
+    /// Print JSON: figures and claims.
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +55,11 @@ pub(crate) struct ReproduceArgs {
 pub(crate) fn run(args: &ReproduceArgs) -> Result<VerbAnswer, OperationError> {
     let experiments = chosen(&args.names)?;
     if args.list {
-        terminal::print(&reproduced::list(&experiments));
+        terminal::print(&if args.json {
+            experiments::reproductions(&experiments)
+        } else {
+            reproduced::list(&experiments)
+        });
         return Ok(VerbAnswer::Yes);
     }
     check_writable(args.report.as_deref(), "report")?;

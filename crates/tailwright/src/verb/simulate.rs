@@ -1,6 +1,6 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
-use crate::arguments::PolicyInputArgs;
+use crate::arguments::{PolicyInputArgs, share};
 use crate::exit::VerbAnswer;
 use crate::output::{simulated, varied};
 use crate::report;
@@ -57,22 +57,22 @@ pub(crate) struct SimulateArgs {
     scenario: PathBuf,
     #[command(flatten)]
     inputs: PolicyInputArgs,
-    /// For a policy: write every request of one more run, all traces from their beginning, as observations.
+    /// Write every request, for a policy: of one more run, all traces from their beginning, as observations.
     #[arg(short, long, value_name = "OBSERVATIONS.parquet")]
     output: Option<PathBuf>,
-    /// Of everything that is random.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of everything that is random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Scale all arrivals so that the busiest station is utilised to this degree, such as 0.8.
-    #[arg(long, value_name = "SHARE")]
+    /// Utilisation of the busiest station, such as 0.8 or 80%: all arrivals are scaled.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     load: Option<f64>,
     /// Replace a value of the scenario: run.load=0.8, station.web.workers=4, 'station.*.discipline=lifo'.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Write a page with a chart for a browser.
+    /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print the figures as JSON.
+    /// Print JSON: the figures.
     #[arg(long)]
     json: bool,
 }

@@ -2,10 +2,11 @@
 
 use crate::arguments::PolicyInputArgs;
 use crate::exit::VerbAnswer;
-use crate::output::json::pretty;
+use crate::output::json::document;
 use crate::output::workloads;
 use crate::terminal::{self, TerminalObserver};
 use model::{OperationError, Policy};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 use workflow::cluster::ClusterProblem;
@@ -13,28 +14,29 @@ use workflow::files::check_writable;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
 
-#[derive(Serialize)]
-struct PolicySimulationDocument<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PolicySimulationDocument<'a> {
     policy: &'a str,
     seed: u64,
     replications: usize,
     servers: Vec<SimulatedServerDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SimulatedServerDocument<'a> {
     name: &'a str,
     workloads: Vec<BoundedOutcomeDocument>,
 }
 
 /// What a workload saw, and its bound beside that.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BoundedOutcomeDocument {
     #[serde(flatten)]
     outcome: workloads::WorkloadOutcomeDocument,
     bound_s: Option<f64>,
     longest_s: Option<f64>,
     /// `held`, `broken`, or `exceeded` where the bound did not promise otherwise; null without a bound.
+    #[schemars(extend("enum" = ["held", "broken", "exceeded", null]))]
     bound: Option<&'static str>,
     /// Why an exceeded bound is not broken; null where it is or was held.
     assumption: Option<&'static str>,
@@ -112,7 +114,7 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
             })
             .collect(),
     });
-    pretty(&PolicySimulationDocument {
+    document(&PolicySimulationDocument {
         policy: &policy.policy_name,
         seed,
         replications: simulation.replications,

@@ -17,7 +17,7 @@ const HELP: &str = "\
 Examples:
   tailwright verify policy.json observed.parquet --storage profile.json
   tailwright verify policy.json client-1.parquet client-2.parquet --report page.html
-  tailwright verify policy.json --load load.toml            drive real servers, then judge
+  tailwright verify policy.json --load-file load.toml       drive real servers, then judge
   tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' --slo 'web=99% < 10ms' --json
 
 Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes
@@ -43,14 +43,14 @@ pub(crate) struct VerifyArgs {
     #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required_unless_present = "load")]
     files: Vec<PathBuf>,
     /// Make the load that this file describes (docs/load.md) and judge what happens.
-    #[arg(long, value_name = "LOAD.toml")]
+    #[arg(long = "load-file", alias = "load", value_name = "LOAD.toml")]
     load: Option<PathBuf>,
     #[command(flatten)]
     judgement: JudgementArgs,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print the findings as JSON.
+    /// Print JSON: the findings.
     #[arg(long)]
     json: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
     let observations = match &args.load {
         Some(_) if !paths.is_empty() => {
             return Err(OperationError::input("what happened is either in files or yet to happen")
-                .hint("leave out --load, or the observations"));
+                .hint("leave out --load-file, or the observations"));
         }
         Some(path) => crate::verb::load::generate(path, &[])?.0.observations,
         None => read_observations(&paths)?,

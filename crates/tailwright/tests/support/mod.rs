@@ -4,6 +4,7 @@
 pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod replay;
+pub(crate) mod schema;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ impl Folder {
         std::fs::read_to_string(self.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Runs the program here, with a cache of its own.
+    /// Runs the program here, with a cache of its own. What `--json` prints is judged by its schema.
+    #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Outcome {
         let output = Command::new(env!("CARGO_BIN_EXE_tailwright"))
             .args(args)
@@ -47,9 +49,13 @@ impl Folder {
             .output()
             .expect("the program starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        let stdout = text(output.stdout);
+        if args.contains(&"--json") && !stdout.is_empty() {
+            schema::check(&stdout);
+        }
         Outcome {
             code: output.status.code().expect("the program is not killed"),
-            stdout: text(output.stdout),
+            stdout,
             stderr: text(output.stderr),
         }
     }

@@ -2,11 +2,12 @@
 
 use ::load::{LoadReport, WorkloadCounters};
 use model::{Observation, RequestOutcome};
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Nanos, Percentile};
 
 /// What a run says about a workload.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkloadLoadSummary<'a> {
     /// The name of the workload.
     pub name: &'a str,

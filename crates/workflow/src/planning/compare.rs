@@ -9,6 +9,7 @@ use crate::footprints::Footprints;
 use crate::observer::ProgressObserver;
 use model::OperationError;
 use plan::{CurvePriorities, LimitMethod, PlacementOrder, PlanningProblem};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ const BEST_ORDER_MAX: usize = 100;
 const SEARCHED_PRIORITIES_MAX: usize = 60;
 
 /// What one method makes of a problem; `None` where it is not tried with so many workloads.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MethodComparison {
     /// Name of the method.
     pub policy_name: String,
@@ -44,7 +45,7 @@ pub struct MethodComparison {
 }
 
 /// What one method makes of a problem in one order.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OrderComparison {
     /// How many servers it needs.
     pub servers_used: usize,

@@ -3,10 +3,11 @@
 use super::solution::PlannedCluster;
 use model::Stage;
 use plan::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Why a workload is promised what it is promised.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GuaranteeDerivation {
     /// The workload whose bound is derived.
     pub workload: String,
@@ -40,7 +41,7 @@ pub struct GuaranteeDerivation {
 }
 
 /// What may be at the device of a server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeviceUse {
     /// Requests that it serves at a time.
     pub channels: u32,
@@ -55,7 +56,7 @@ pub struct DeviceUse {
 }
 
 /// A workload on the same server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ServerNeighbour {
     /// The name of the workload.
     pub name: String,
@@ -70,7 +71,7 @@ pub struct ServerNeighbour {
 }
 
 /// One stage's term of Eq. 5.5 and the workload's own limit there.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StageDelay {
     /// The stage that the term is about.
     pub stage: Stage,

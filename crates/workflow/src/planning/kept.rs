@@ -2,6 +2,7 @@
 
 use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage};
 use plan::{DeviceQueue, PlannedServer, PlanningProblem};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a plan changes of the policy that it keeps.
@@ -15,7 +16,7 @@ pub struct KeptChanges {
 }
 
 /// A workload whose server cannot promise what the policy promised there any more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MovedWorkload {
     /// The name of the workload.
     pub name: String,

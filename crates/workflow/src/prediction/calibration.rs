@@ -15,6 +15,7 @@ use predict::{
     Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel,
     KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use units::Percentile;
@@ -244,7 +245,7 @@ fn shuffled(count: usize, round: u64) -> Vec<usize> {
 }
 
 /// What the calibrated model promises of the workloads of a problem, and what that rests on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CalibrationReport {
     /// The probability that a promise is kept in the next window.
     pub coverage: f64,
@@ -263,7 +264,7 @@ pub struct CalibrationReport {
 }
 
 /// The margin of a workload, or why it has none.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WorkloadCalibration {
     /// The name of the workload.
     pub name: String,

@@ -12,11 +12,12 @@ use predict::{
     EnforcedModel, EnforcedSketch, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase,
     WorstCaseSketch,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Percentile;
 
 /// How a prediction comes about, for people and machines.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PredictionDerivation {
     /// The workload whose latency is predicted.
     pub workload: String,
@@ -44,7 +45,7 @@ pub struct PredictionDerivation {
 }
 
 /// A workload of the same or a higher priority.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ServedBefore {
     /// The name of the workload.
     pub name: String,
@@ -55,7 +56,7 @@ pub struct ServedBefore {
 }
 
 /// One figure of a derivation.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PredictionStep {
     /// What the figure is.
     pub what: String,

@@ -7,11 +7,12 @@ use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
 use model::LatencyModel;
 use predict::{EnforcedModel, Replayed};
+use schemars::JsonSchema;
 use serde::Serialize;
 use units::Percentile;
 
 /// What is assumed of the traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelName {
     /// Nothing but that every workload stays within its burst curves, however they meet.

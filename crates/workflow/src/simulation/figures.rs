@@ -1,5 +1,6 @@
 //! Figures of one place of a simulation, with their confidence intervals.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use sim::engine::{Estimate, Histogram};
 use std::collections::BTreeMap;
@@ -12,33 +13,41 @@ pub const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99",
 pub type SimulatedFigure = Option<Estimate>;
 
 /// The figures of one place, in the order in which they are printed.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct LatencyFigures {
     /// How many requests were measured.
     pub requests: u64,
     /// Mean of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub mean_s: SimulatedFigure,
     /// Median of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub p50_s: SimulatedFigure,
     /// 90th percentile of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub p90_s: SimulatedFigure,
     /// 99th percentile of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub p99_s: SimulatedFigure,
     /// 99.9th percentile of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub p99_9_s: SimulatedFigure,
     /// 99th percentile of latency ÷ service time.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub slowdown_p99: SimulatedFigure,
     /// Requests that are not complete at their place in the ideal order, percent.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub reordering_pct: SimulatedFigure,
     /// Requests that are complete per second.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub throughput_per_s: SimulatedFigure,
     /// Speed of the simulation itself, by the clock: the only figure that differs from run to run.
     pub events_per_s: Option<f64>,

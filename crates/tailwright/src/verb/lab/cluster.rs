@@ -23,7 +23,7 @@ use workflow::planning::{PlanningQuestion, PlanningRecipe, plan_cluster, policy_
 const HELP: &str = "\
 Examples:
   tailwright lab cluster                              a made-up cluster of six workloads
-  tailwright lab cluster --plan                       what is planned, and what the run will decide
+  tailwright lab cluster --dry-run                    what is planned, and what the run will decide
   tailwright lab cluster cluster.toml --duration 5min --report page.html
   tailwright lab cluster --slos slos.csv --storage ssd-profile.json --network 40MB/s --max-servers 2
 
@@ -48,25 +48,25 @@ pub(crate) struct ClusterRunArgs {
     /// How long requests are observed.
     #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Nanos,
-    /// How long requests are sent before that.
+    /// How long requests are sent before they are observed.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Nanos,
-    /// Of places on the devices.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of places on the devices.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Devices, proxies and generator as ordinary threads.
+    /// Ordinary threads for devices, proxies and generator.
     #[arg(long)]
     no_realtime: bool,
-    /// Print what is planned and what the run will decide, and play nothing.
-    #[arg(long)]
+    /// Print what would be done, and do nothing: the plan, and what the run will decide.
+    #[arg(long = "dry-run", alias = "plan", conflicts_with = "json")]
     plan: bool,
-    /// Write the policy that is played as a file.
+    /// Write the plan that is played, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
     output: Option<PathBuf>,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print JSON, as `tailwright verify` does.
+    /// Print JSON: the findings, as `tailwright verify` does.
     #[arg(long)]
     json: bool,
 }

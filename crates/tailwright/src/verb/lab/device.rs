@@ -14,7 +14,7 @@ use workflow::files::write_result;
 const HELP: &str = "\
 Examples:
   tailwright lab device
-  tailwright lab device --channels 4 --read 400us+2ns/B --write 700us+5ns/B --export tank=1GiB
+  tailwright lab device --channels 4 --read-time 400us+2ns/B --write-time 700us+5ns/B --export tank=1GiB
   tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json    what `tailwright plan` needs to know of it
   chrt -f 20 tailwright lab device --spin 20us                           with real-time priority
 
@@ -30,14 +30,14 @@ pub(crate) struct DeviceArgs {
     /// Where to listen; port 0 is any free one, and is printed.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10809")]
     listen: SocketAddr,
-    /// Requests served at once.
+    /// How many requests a device serves at a time.
     #[arg(long, value_name = "N", default_value_t = SsdModel::LAB.channels, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
     channels: u32,
     /// Time of a channel for a read.
-    #[arg(long, value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.read)]
+    #[arg(long = "read-time", alias = "read", value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.read)]
     read: LinearServiceTime,
     /// Time of a channel for a write.
-    #[arg(long, value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.write)]
+    #[arg(long = "write-time", alias = "write", value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.write)]
     write: LinearServiceTime,
     /// Most that all channels transfer together.
     #[arg(long, value_name = "RATE")]
@@ -45,11 +45,11 @@ pub(crate) struct DeviceArgs {
     /// A volume; the first is the default of clients that name none.
     #[arg(long, value_name = "NAME=SIZE", value_parser = export, default_value = "ssd=1GiB")]
     export: Vec<ExportedVolume>,
-    /// How long before a completion to stop sleeping: nearer to the model, and a busy CPU.
+    /// Busy-wait so long before a completion: nearer to the model, and a busy CPU.
     #[arg(long, value_name = "TIME", default_value = "0us")]
     spin: Nanos,
     /// Write the device's profile for planning to this file and end.
-    #[arg(long, value_name = "FILE", requires = "profile_sizes")]
+    #[arg(long, value_name = "PROFILE.json", requires = "profile_sizes")]
     profile: Option<PathBuf>,
     /// Request sizes at which the profile is exact.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', requires = "profile")]

@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::experiment::{self, ExperimentView, PlayedCase};
-use crate::output::json;
+use crate::output::{experiments, json};
 use crate::report;
 use crate::terminal::{self, Align, TextTable};
 use clap::Args;
@@ -11,6 +11,8 @@ use lab::experiment::{
     TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +25,9 @@ Examples:
   tailwright lab run                                    the experiments that there are
   tailwright lab run policies                           needs no traces, 8 minutes
   tailwright lab run fig-3.3 --data ../shared           three workloads, a copy, six policies
-  tailwright lab run fig-3.3 --data ../shared --plan    SLOs, bounds and limits only
+  tailwright lab run fig-3.3 --data ../shared --dry-run SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
-  tailwright lab run fig-3.3 --data ../shared --policy none,tailwright --json
+  tailwright lab run fig-3.3 --data ../shared --policies none,tailwright --json
 
 Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated
 SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of
@@ -42,34 +44,34 @@ pub(crate) struct RunArgs {
     /// The experiment; without it, all are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Has a folder `traces`; policies, fig-3.5 and fig-3.7 need none.
+    /// Where the folder `traces` is; policies, fig-3.5 and fig-3.7 need none.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.
-    #[arg(long, value_name = "POLICY,…", value_delimiter = ',', value_parser = policy)]
+    #[arg(long = "policies", alias = "policy", value_name = "POLICY,…", value_delimiter = ',', value_parser = policy)]
     policy: Vec<PolicyName>,
     /// Only these cases, by name.
-    #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
+    #[arg(long = "cases", alias = "case", value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// Observed, for each policy [default: what decides every promise of the experiment].
+    /// How long requests are observed, under each policy [default: what decides every promise of the experiment].
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Before that [default: 10s or 20s]; the thesis observes the second half of each run.
+    /// How long requests are sent before they are observed [default: 10s or 20s]; the thesis observes the second half of each run.
     #[arg(long, value_name = "TIME")]
     warm_up: Option<Nanos>,
-    /// Of places on the device.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of places on the device.
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Device, proxy and generator as ordinary threads.
+    /// Ordinary threads for device, proxy and generator.
     #[arg(long)]
     no_realtime: bool,
-    /// Print SLOs, bounds and limits, and play nothing.
-    #[arg(long)]
+    /// Print what would be done, and do nothing: SLOs, bounds and limits.
+    #[arg(long = "dry-run", alias = "plan", conflicts_with = "json")]
     plan: bool,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: a result per workload and policy, or the experiments that there are")]
     json: bool,
 }
 
@@ -80,7 +82,7 @@ fn policy(text: &str) -> Result<PolicyName, String> {
 
 pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     let Some(name) = &args.name else {
-        list();
+        terminal::print(&if args.json { experiments::of_lab() } else { list() });
         return Ok(VerbAnswer::Yes);
     };
     let experiment = known(name)?;
@@ -106,9 +108,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     answer(args, &ExperimentView { planned: &planned, settings, done: &done })
 }
 
+/// What was measured, by case, policy and workload.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LabRunDocument<'a> {
+    /// The experiment that was run.
+    experiment: &'a str,
+    /// A result per workload and policy.
+    results: &'a [&'a WorkloadResult],
+}
+
 fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
-    terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
+    let document = LabRunDocument { experiment: view.planned.experiment.name, results: &rows };
+    terminal::print(&if args.json { json::document(&document) } else { experiment::text(view) });
     if let Some(path) = &args.report {
         write_result(path, &report::experiment::html(view), "report")?;
         eprintln!("the report is {}", path.display());
@@ -153,7 +165,7 @@ fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>,
     Ok(experiment.policies.iter().copied().filter(wanted).collect())
 }
 
-fn list() {
+fn list() -> String {
     let mut table = TextTable::new(&[
         ("experiment", Align::Left),
         ("shows", Align::Left),
@@ -162,7 +174,7 @@ fn list() {
     for experiment in EXPERIMENTS {
         table.row(vec![experiment.name.into(), experiment.title.into(), experiment.claim.into()]);
     }
-    terminal::print(&table.render());
+    table.render()
 }
 
 /// All cases under all policies, or what was played until somebody stopped it.

@@ -7,7 +7,9 @@ mod stand;
 
 use crate::exit::VerbAnswer;
 use clap::{Args, Subcommand};
+pub(crate) use experiment::LabRunDocument;
 use model::OperationError;
+pub(crate) use stand::{LabDocument, RemovedLabDocument};
 
 /// Hosts, servers and an emulated SSD on one machine, and experiments with them
 #[derive(Debug, Args)]

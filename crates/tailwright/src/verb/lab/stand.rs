@@ -12,6 +12,7 @@ use lab::persistent_lab::{
 };
 use lab::servers::{EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NbdkitServer, NfsServer};
 use model::OperationError;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -78,13 +79,13 @@ pub(crate) struct DownArgs {
 
 #[derive(Debug, Args)]
 struct LabStateArgs {
-    /// Where it is remembered what is up, and where logs are.
+    /// Where state is kept: what is up, and logs.
     #[arg(long, value_name = "FOLDER", default_value = LabFolder::DEFAULT)]
     state: PathBuf,
     /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.
     #[arg(long, value_name = "NAME", default_value = "tw", value_parser = prefix)]
     prefix: String,
-    #[arg(long, help = "Print JSON")]
+    #[arg(long, help = "Print JSON: what is up, or what was removed")]
     json: bool,
 }
 
@@ -146,7 +147,12 @@ pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
 
 pub(crate) fn status(args: &StatusArgs) -> Result<VerbAnswer, OperationError> {
     let Some(state) = read_state(&args.common.state)? else {
-        terminal::print(if args.common.json { "null\n" } else { "nothing is up\n" });
+        let nothing = LabDocument { hosts: &[], servers: Vec::new() };
+        terminal::print(&if args.common.json {
+            json::document(&nothing)
+        } else {
+            "nothing is up\n".to_owned()
+        });
         return Ok(VerbAnswer::No);
     };
     print(&state, args.common.json);
@@ -158,7 +164,7 @@ pub(crate) fn down(args: &DownArgs) -> Result<VerbAnswer, OperationError> {
     let folder = LabFolder::open(&args.common.state)?;
     let removed = take_down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {
-        terminal::print(&json::pretty(&removed));
+        terminal::print(&json::document(&RemovedLabDocument { namespaces: &removed }));
     } else {
         match removed.as_slice() {
             [] => terminal::print("nothing was up\n"),
@@ -168,13 +174,20 @@ pub(crate) fn down(args: &DownArgs) -> Result<VerbAnswer, OperationError> {
     Ok(VerbAnswer::Yes)
 }
 
-#[derive(Serialize)]
-struct LabDocument<'a> {
+/// The namespaces that were removed with everything in them.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RemovedLabDocument<'a> {
+    namespaces: &'a [String],
+}
+
+/// What is up: no hosts where nothing is.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LabDocument<'a> {
     hosts: &'a [RecordedHost],
     servers: Vec<LabServerDocument<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LabServerDocument<'a> {
     #[serde(flatten)]
     server: &'a RecordedServer,
@@ -186,7 +199,7 @@ fn print(state: &LabState, as_json: bool) {
     if as_json {
         let servers =
             servers.map(|server| LabServerDocument { server, running: server.is_running() }).collect();
-        return terminal::print(&json::pretty(&LabDocument { hosts: &state.hosts, servers }));
+        return terminal::print(&json::document(&LabDocument { hosts: &state.hosts, servers }));
     }
     let mut table =
         TextTable::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);

@@ -1,6 +1,7 @@
 //! `tailwright schedule bench`: a scenario as services of this machine.
 
 use super::playing::{PlayingArgs, distinct};
+use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use chain::{ScheduleMode, TierGrouping};
 use clap::Args;
@@ -30,7 +31,7 @@ pub(crate) struct ScheduleBenchArgs {
     #[arg(value_name = "SCENARIO.toml")]
     scenario: PathBuf,
     /// Utilisation of the busiest tier, one run for each [default: that of the file].
-    #[arg(long, value_name = "SHARE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "SHARE,…", value_delimiter = ',', value_parser = share)]
     load: Vec<f64>,
     /// Put stations together on so many CPUs, each of them a tier [default: as many as workers].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

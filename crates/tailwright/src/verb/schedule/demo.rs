@@ -1,6 +1,7 @@
 //! `tailwright schedule demo`: what oldest-first does to two services of this machine, in a minute.
 
 use super::playing::{PlayingArgs, distinct};
+use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use arrivals::TimeDistribution;
 use chain::{DemoTopology, ScheduleMode};
@@ -32,7 +33,7 @@ pub(crate) struct ScheduleDemoArgs {
     #[arg(long, value_name = "LAW", default_value = "exp(5ms)")]
     work: TimeDistribution,
     /// Utilisation of the tiers, above 0 and below 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85, value_parser = share)]
     load: f64,
     /// The modes that are played.
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "fair,fcfs,limited,orf")]

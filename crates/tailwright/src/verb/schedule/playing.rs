@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use model::OperationError;
 use scenario::Variant;
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{Nanos, Seconds};
+use units::Nanos;
 
 /// A play costs so much beside the time in which requests arrive, until the last answer.
 const AROUND_A_PLAY_S: f64 = 0.4;
@@ -24,17 +24,17 @@ pub(crate) struct PlayingArgs {
     c: Option<ServiceLimit>,
     /// How long requests arrive in each play.
     #[arg(long, value_name = "TIME", default_value = "3s")]
-    duration: Seconds,
+    duration: Nanos,
     /// How often every mode plays, each time with other requests.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// Of arrivals, work and the order of modes.
+    /// Seed of arrivals, work and the order of modes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How sure intervals are to be, between 0.5 and 1.
+    /// How sure intervals are to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
-    /// Print one JSON document.
+    /// Print JSON: one document of all runs.
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ impl PlayingArgs {
     ) -> Result<VerbAnswer, OperationError> {
         let stop = stop_on_termination()?;
         let plays = variants.len() * modes.len() * self.repetitions as usize;
-        let seconds = plays as f64 * (self.duration.0 + AROUND_A_PLAY_S);
+        let seconds = plays as f64 * (self.duration.as_secs() + AROUND_A_PLAY_S);
         eprintln!(
             "{name}: {plays} plays of {}, {} in all; Ctrl-C ends it with what is complete",
             self.duration,
@@ -116,9 +116,8 @@ impl PlayingArgs {
     }
 
     fn duration(&self) -> Result<Nanos, OperationError> {
-        let duration = Nanos::from_secs(self.duration.0)
-            .filter(|time| (1_000_000..=86_400_000_000_000).contains(&time.0));
-        duration.ok_or_else(|| {
+        let is_sensible = (1_000_000..=86_400_000_000_000).contains(&self.duration.0);
+        is_sensible.then_some(self.duration).ok_or_else(|| {
             OperationError::input(format_args!("--duration {}: expected 1ms to a day", self.duration))
                 .hint("each mode plays for so long in each repetition, such as 3s")
         })

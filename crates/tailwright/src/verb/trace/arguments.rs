@@ -7,13 +7,13 @@ use workflow::trace_files::TraceOutput;
 /// How traces are read.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TraceInputArgs {
-    /// Format of the input, instead of detecting it
+    /// Format of the traces that are read (default: detected)
     #[arg(long, value_name = "FORMAT")]
     format: Option<TraceFormat>,
-    /// Skip and count malformed and out-of-order requests instead of failing
+    /// Skip and count malformed and out-of-order requests of traces
     #[arg(long)]
     lenient: bool,
-    /// Restore the order of a nearly sorted trace, where a request is at most N requests late
+    /// Restore the order of nearly sorted traces: a request may come N requests late
     #[arg(long, value_name = "N", default_value_t = 0)]
     sort_window: usize,
 }
@@ -21,8 +21,8 @@ pub(super) struct TraceInputArgs {
 /// Where a trace goes.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TraceOutputArgs {
-    /// File to write; .gz and .zst compress the text formats
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the trace; .gz and .zst compress the text formats, and - is standard output
+    #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
     /// Format to write, instead of the one that the file name says
     #[arg(long = "as", value_name = "FORMAT")]

@@ -1,6 +1,6 @@
 //! `tailwright trace assumptions`: whether workloads are independent and go on as they are, and what that is worth.
 
-use crate::arguments::{ClusterArgs, ModelChoice, prediction_source};
+use crate::arguments::{ClusterArgs, ModelChoice, prediction_source, share};
 use crate::exit::VerbAnswer;
 use crate::output::assumptions::{AssumptionsView, groups_table, json, text};
 use crate::terminal::{TerminalObserver, print};
@@ -35,7 +35,7 @@ pub(super) struct AssumptionsArgs {
     #[arg(long)]
     one_clock: bool,
     /// How many of the findings may be there by chance, on average
-    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share_of_findings)]
     false_discoveries: f64,
     /// By which models groups are priced (default: probabilistic, replayed and worst-case)
     #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
@@ -49,14 +49,14 @@ pub(super) struct AssumptionsArgs {
     /// Write the groups of workloads that are busy together, as --groups reads them
     #[arg(short, long, value_name = "GROUPS.csv")]
     output: Option<PathBuf>,
-    /// Print everything as JSON
+    /// Print JSON: everything
     #[arg(long)]
     json: bool,
 }
 
-fn share(text: &str) -> Result<f64, String> {
-    let expected = || format!("expected a number between 0 and 1, such as 0.05, found '{text}'");
-    text.parse().ok().filter(|share: &f64| *share > 0.0 && *share < 1.0).ok_or_else(expected)
+fn share_of_findings(text: &str) -> Result<f64, String> {
+    let expected = || format!("expected a share between 0 and 1, such as 0.05 or 5%, found '{text}'");
+    share(text).ok().filter(|share| *share > 0.0 && *share < 1.0).ok_or_else(expected)
 }
 
 pub(super) fn run(args: &AssumptionsArgs) -> Result<VerbAnswer, OperationError> {

@@ -21,15 +21,15 @@ pub(super) struct CallGraphArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format of the input, instead of detecting it
-    #[arg(long, value_name = "spans|jaeger|otlp|alibaba")]
+    #[arg(long = "span-format", alias = "format", value_name = "spans|jaeger|otlp|alibaba")]
     format: Option<SpanFormat>,
-    /// Leave out and count records that cannot be read instead of failing
+    /// Skip and count malformed records, instead of failing
     #[arg(long)]
     lenient: bool,
     /// Children that end after their parents were not waited for, instead of cut at their parents' ends
     #[arg(long)]
     outliving_are_asynchronous: bool,
-    /// Print the figures as JSON
+    /// Print JSON: the figures
     #[arg(long)]
     json: bool,
 }

@@ -1,6 +1,7 @@
 //! `tailwright trace generate`: synthetic traces of several processes.
 
 use super::arguments::TraceOutputArgs;
+use crate::arguments::{request_rate, share};
 use crate::terminal::TerminalObserver;
 use trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
 use units::{Bytes, Nanos};
@@ -10,10 +11,10 @@ use workflow::trace_files::{TraceFileError, generate_trace, on_off_process, wron
 #[command(arg_required_else_help = true)]
 #[command(after_help = "The same arguments and seed give the same trace.\n\nExamples:\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s --seed 1 -o t.parquet\n  \
-    tailwright trace generate mmpp --state 50/s:2s --state 2000/s:100ms --duration 10min -o bursts.parquet\n  \
+    tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms --duration 10min -o bursts.parquet\n  \
     tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 --duration 1h -o heavy.parquet\n  \
     tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min --size 4KiB:3 --size 64KiB:1 -o b.csv\n  \
-    tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 --period 24h -o day.parquet")]
+    tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 --diurnal-period 24h -o day.parquet")]
 pub(super) struct GenerateArgs {
     #[command(subcommand)]
     process: ProcessArgs,
@@ -37,8 +38,8 @@ enum ProcessArgs {
     },
     /// Markov-modulated Poisson: random stays in states with a rate each
     Mmpp {
-        /// A state: rate and mean stay; give at least two
-        #[arg(long = "state", value_name = "RATE:STAY", value_parser = parse_state, required = true)]
+        /// A state of the chain: rate and mean stay; give at least two
+        #[arg(long = "phase", alias = "state", value_name = "RATE:STAY", value_parser = parse_state, required = true)]
         states: Vec<MmppState>,
         #[command(flatten)]
         common: SyntheticTraceArgs,
@@ -47,7 +48,7 @@ enum ProcessArgs {
     OnOff {
         #[command(flatten)]
         rate: ProcessRateArgs,
-        #[arg(long, default_value_t = 20, help = "Independent sources")]
+        #[arg(long, value_name = "N", default_value_t = 20, help = "Independent sources")]
         sources: u32,
         /// Mean time that a source is on
         #[arg(long, value_name = "TIME", default_value = "100ms")]
@@ -56,7 +57,7 @@ enum ProcessArgs {
         #[arg(long, value_name = "TIME", default_value = "900ms")]
         off: Nanos,
         /// Shape of the Pareto tails, above 1; the Hurst parameter tends to (3 - shape)/2
-        #[arg(long, default_value_t = 1.4)]
+        #[arg(long, value_name = "ALPHA", default_value_t = 1.4)]
         shape: f64,
         #[command(flatten)]
         common: SyntheticTraceArgs,
@@ -66,13 +67,13 @@ enum ProcessArgs {
         #[command(flatten)]
         rate: ProcessRateArgs,
         /// Share of the busier half, 0.5 (smooth) to below 1
-        #[arg(long, default_value_t = 0.7)]
+        #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = share)]
         bias: f64,
         /// Interval that is halved; the whole duration by default
         #[arg(long, value_name = "TIME")]
         interval: Option<Nanos>,
         /// How often it is halved
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, value_name = "N", default_value_t = 20)]
         levels: u32,
         #[command(flatten)]
         common: SyntheticTraceArgs,
@@ -82,28 +83,34 @@ enum ProcessArgs {
 #[derive(Debug, Clone, clap::Args)]
 struct ProcessRateArgs {
     /// Mean arrival rate, such as 500/s
-    #[arg(long, value_parser = parse_rate)]
+    #[arg(long, value_name = "N/TIME", value_parser = request_rate)]
     rate: f64,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 struct SyntheticTraceArgs {
-    /// Length of the trace
+    /// How long requests arrive
     #[arg(long, value_name = "TIME")]
     duration: Nanos,
-    /// Same seed, same trace
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the trace: the same seed gives the same one
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Request size; several with weights make a mix
     #[arg(long = "size", value_name = "SIZE[:WEIGHT]", value_parser = parse_size, default_value = "4KiB")]
     sizes: Vec<(Bytes, f64)>,
     /// Probability that a request is a read
-    #[arg(long, value_name = "0..1", default_value_t = 0.7)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7, value_parser = share)]
     read_share: f64,
-    /// Let the rate swing by this share around its mean, once per --period
-    #[arg(long, value_name = "0..1")]
+    /// Let the rate swing by this share around its mean, once per --diurnal-period
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     diurnal: Option<f64>,
-    #[arg(long, value_name = "TIME", default_value = "24h", help = "Cycle of --diurnal")]
+    #[arg(
+        long = "diurnal-period",
+        alias = "period",
+        value_name = "TIME",
+        default_value = "24h",
+        help = "Cycle of --diurnal"
+    )]
     period: Nanos,
     #[command(flatten)]
     output: TraceOutputArgs,
@@ -147,26 +154,10 @@ fn process(args: &ProcessArgs) -> (RateProcess, &SyntheticTraceArgs) {
     }
 }
 
-/// `500/s`, `30/min`, or plain requests per second.
-fn parse_rate(text: &str) -> Result<f64, String> {
-    let (number, per_s) = match text.split_once('/') {
-        None => (text, 1.0),
-        Some((number, "s")) => (number, 1.0),
-        Some((number, "ms")) => (number, 1e3),
-        Some((number, "min")) => (number, 1.0 / 60.0),
-        Some((number, "h")) => (number, 1.0 / 3600.0),
-        Some(_) => ("", 1.0),
-    };
-    match number.trim().parse::<f64>() {
-        Ok(rate) if rate >= 0.0 && rate.is_finite() => Ok(rate * per_s),
-        _ => Err("expected a rate such as 500/s or 30/min".to_owned()),
-    }
-}
-
 fn parse_state(text: &str) -> Result<MmppState, String> {
     let (rate, stay) = text.split_once(':').ok_or("expected a rate and a mean stay, such as 50/s:2s")?;
     let stay: Nanos = stay.parse().map_err(|error: units::ParseError| error.to_string())?;
-    Ok(MmppState { rate: parse_rate(rate)?, stay_s: stay.as_secs() })
+    Ok(MmppState { rate: request_rate(rate)?, stay_s: stay.as_secs() })
 }
 
 fn parse_size(text: &str) -> Result<(Bytes, f64), String> {

@@ -20,11 +20,11 @@ pub(super) struct InfoArgs {
     /// Traces; several are listed one per line
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// One JSON object per trace
+    /// Print JSON: one object per trace, in a line
     #[arg(long)]
     json: bool,
-    /// Also write a page with plots (for one trace)
-    #[arg(long, value_name = "FILE.html")]
+    /// Write a page with charts for a browser, of one trace
+    #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
     #[command(flatten)]
     input: TraceInputArgs,
@@ -43,7 +43,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<(), TraceFileError> {
             eprintln!("wrote {}", path.display());
         }
         if args.json {
-            print(&format!("{}\n", inspected::json(&trace)));
+            print(&inspected::json(&trace));
         } else if args.files.len() == 1 {
             print(&inspected::text(&trace));
         } else {

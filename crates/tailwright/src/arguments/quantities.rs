@@ -1,0 +1,48 @@
+//! Quantities that are no type of `units`: shares and rates of requests, each with one way to be written.
+
+/// A share: `0.85` or `85%`. Not negative; what is larger than 1, options refuse where it makes no sense.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let share = number.trim().parse().ok().map(|number: f64| number * unit);
+    share
+        .filter(|share| share.is_finite() && *share >= 0.0)
+        .ok_or_else(|| format!("expected a share such as 0.85 or 85%, found '{text}'"))
+}
+
+/// Requests per second of `500/s`, `2/ms`, `30/min` or `7/h`.
+pub(crate) fn request_rate(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, ""));
+    let per_s = match unit.trim() {
+        "s" => Some(1.0),
+        "ms" => Some(1e3),
+        "min" => Some(1.0 / 60.0),
+        "h" => Some(1.0 / 3600.0),
+        _ => None,
+    };
+    let rate = number.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    rate.zip(per_s)
+        .map(|(rate, per_s)| rate * per_s)
+        .ok_or_else(|| format!("expected a rate with its unit, such as 500/s or 30/min, found '{text}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_numbers_or_percentages() {
+        assert_eq!((share("0.85"), share("85%"), share("12.5 %")), (Ok(0.85), Ok(0.85), Ok(0.125)));
+        for bad in ["", "-0.1", "-5%", "nan", "inf", "%", "85 percent"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_have_units() {
+        assert_eq!((request_rate("500/s"), request_rate("2/ms")), (Ok(500.0), Ok(2000.0)));
+        assert_eq!((request_rate("30/min"), request_rate("7200/h")), (Ok(0.5), Ok(2.0)));
+        for bad in ["500", "500/", "/s", "-1/s", "500/day", "nan/s"] {
+            assert!(request_rate(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `tailwright completions`: what a shell completes.
+
+use crate::exit::VerbAnswer;
+use crate::terminal;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::Shell;
+
+const HELP: &str = "\
+Install, for one user:
+  bash  tailwright completions bash > ~/.local/share/bash-completion/completions/tailwright
+  zsh   tailwright completions zsh > ~/.zfunc/_tailwright          with ~/.zfunc in fpath
+  fish  tailwright completions fish > ~/.config/fish/completions/tailwright.fish";
+
+/// The shells that there are completions for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CompletedShell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Print what a shell completes: verbs, options and their values.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that is to complete.
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: CompletedShell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs, mut program: Command) -> VerbAnswer {
+    let shell = match args.shell {
+        CompletedShell::Bash => Shell::Bash,
+        CompletedShell::Zsh => Shell::Zsh,
+        CompletedShell::Fish => Shell::Fish,
+    };
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "tailwright", &mut script);
+    terminal::print(&String::from_utf8_lossy(&script));
+    VerbAnswer::Yes
+}

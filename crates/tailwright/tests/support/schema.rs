@@ -1,0 +1,70 @@
+//! Judges JSON documents by the schemas in docs/schemas, with an implementation that is not ours.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The folder of the schemas.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+}
+
+/// Checks what `--json` has printed: one document, or one in each line. Gives the names of their formats.
+#[track_caller]
+pub(crate) fn check(text: &str) -> Vec<String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(document) => vec![check_document(&document)],
+        Err(_) => text.lines().map(|line| check_document(&parsed(line))).collect(),
+    }
+}
+
+#[track_caller]
+fn parsed(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// Checks one document and gives the name of its format.
+#[track_caller]
+pub(crate) fn check_document(document: &Value) -> String {
+    let format = document["format"].as_str().unwrap_or_else(|| panic!("no format: {document}"));
+    let name = format.strip_prefix("tailwright.").unwrap_or_else(|| panic!("the format is {format}"));
+    let errors: Vec<String> = validator(name)
+        .iter_errors(document)
+        .map(|error| format!("{}: {error:.300}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "not a {format}:\n{}", errors.join("\n"));
+    name.to_owned()
+}
+
+fn validator(name: &str) -> Arc<jsonschema::Validator> {
+    static KNOWN: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = || {
+        let text = std::fs::read_to_string(folder().join(format!("{name}.json")))
+            .unwrap_or_else(|error| panic!("docs/schemas/{name}.json: {error}"));
+        let mut schema: Value = serde_json::from_str(&text).expect("a schema is JSON");
+        close(&mut schema);
+        Arc::new(jsonschema::validator_for(&schema).expect("a schema that can be used"))
+    };
+    known.entry(name.to_owned()).or_insert_with(made).clone()
+}
+
+/// Refuses fields that the schema does not name: readers must pass over them, but then nothing would say what they are.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if is_open_object(fields) {
+                fields.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+            }
+            fields.values_mut().for_each(close);
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn is_open_object(fields: &Map<String, Value>) -> bool {
+    let is_schema = fields.get("properties").is_some_and(Value::is_object) && fields.contains_key("type");
+    is_schema && !fields.contains_key("additionalProperties")
+}
