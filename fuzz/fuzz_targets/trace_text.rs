@@ -5,13 +5,15 @@
 use tailwright_fuzz::exercise;
 use tailwright_trace::TraceFormat;
 
-const FORMATS: [TraceFormat; 6] = [
+const FORMATS: [TraceFormat; 8] = [
     TraceFormat::Csv,
     TraceFormat::ArrivalHex,
     TraceFormat::Msr,
     TraceFormat::Spc,
     TraceFormat::Fio,
     TraceFormat::Blkparse,
+    TraceFormat::Recording,
+    TraceFormat::Tcpdump,
 ];
 
 libfuzzer_sys::fuzz_target!(|content: &[u8]| {

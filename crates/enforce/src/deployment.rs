@@ -159,8 +159,8 @@ impl Deployment {
     pub fn parse(text: &str) -> Result<Self, OperationError> {
         let deployment: Self = toml::from_str(text)
             .map_err(|error| OperationError::input(error.to_string().trim_end()).hint(HINT))?;
-        deployment.check().map_err(|message| OperationError::input(message).hint(HINT))?;
-        Ok(deployment)
+        let mistakes = deployment.mistakes();
+        if mistakes.is_empty() { Ok(deployment) } else { Err(all_at_once(&mistakes).hint(HINT)) }
     }
 
     /// The host of this name.
@@ -168,25 +168,31 @@ impl Deployment {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    fn check(&self) -> Result<(), String> {
-        check_dscp(&self.dscp)?;
-        check_unique("host", self.hosts.iter().map(|host| &host.name))?;
-        check_unique("server", self.servers.iter().map(|server| &server.name))?;
-        check_unique("netns", self.hosts.iter().filter_map(|host| host.netns.as_ref()))?;
-        self.hosts.iter().try_for_each(check_host)?;
+    /// What contradicts itself, a sentence each.
+    fn mistakes(&self) -> Vec<String> {
+        let mut checks = vec![
+            check_dscp(&self.dscp),
+            check_unique("host", self.hosts.iter().map(|host| &host.name)),
+            check_unique("server", self.servers.iter().map(|server| &server.name)),
+            check_unique("netns", self.hosts.iter().filter_map(|host| host.netns.as_ref())),
+        ];
+        checks.extend(self.hosts.iter().map(check_host));
         for server in &self.servers {
             let who = format!("server {}", server.name);
-            self.device(&server.host, server.device.as_deref()).map_err(|error| format!("{who}: {error}"))?;
+            let device = self.device(&server.host, server.device.as_deref()).map(drop);
+            checks.push(device.map_err(|error| format!("{who}: {error}")));
             if server.address.is_empty() {
-                return Err(format!("{who}: address: it needs at least one"));
+                checks.push(Err(format!("{who}: address: it needs at least one")));
             }
             if let Some(storage) = &server.storage {
-                storage.check().map_err(|error| format!("{who}: storage: {error}"))?;
+                checks.push(storage.check().map_err(|error| format!("{who}: storage: {error}")));
             }
         }
-        self.clients.iter().try_for_each(|client| {
-            self.check_client(client).map_err(|error| format!("client of {}: {error}", client.workload))
-        })
+        for client in &self.clients {
+            let checked = self.check_client(client);
+            checks.push(checked.map_err(|error| format!("client of {}: {error}", client.workload)));
+        }
+        checks.into_iter().filter_map(Result::err).collect()
     }
 
     fn check_client(&self, client: &DeploymentClient) -> Result<(), String> {
@@ -226,6 +232,14 @@ impl Deployment {
             None => return Err(format!("host '{host}' has several devices: say which")),
         };
         Ok((owner, name))
+    }
+}
+
+/// One error for several mistakes.
+pub(crate) fn all_at_once(mistakes: &[String]) -> OperationError {
+    match mistakes {
+        [only] => OperationError::input(only),
+        all => OperationError::input(format_args!("{} mistakes:\n  {}", all.len(), all.join("\n  "))),
     }
 }
 

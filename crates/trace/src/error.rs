@@ -54,6 +54,22 @@ pub enum TraceErrorKind {
     Untimed,
     /// The content matches none of the known formats.
     UnknownFormat,
+    /// The requests are of several workloads, and none was named.
+    SeveralWorkloads {
+        /// The workload of the first request.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+    /// No request is of the workload or client that was named.
+    NoSuchWorkload {
+        /// What was named.
+        name: String,
+        /// The workloads or clients that there are, separated by commas.
+        known: String,
+    },
+    /// A workload or client was named, and the format does not say whose requests are.
+    NotSplit(TraceFormat),
     /// The format does not support the operation; the text says which, after the format's name.
     Unsupported(TraceFormat, &'static str),
 }
@@ -109,6 +125,22 @@ impl TraceError {
             TraceErrorKind::UnknownFormat => {
                 format!("name the format with --format, one of {}", TraceFormat::names())
             }
+            TraceErrorKind::SeveralWorkloads { first, .. } => {
+                let file = self.0.file.display();
+                format!(
+                    "name one, such as '{file}#{first}', or take all as one trace with '{file}#*'; `tailwright trace \
+                     split {file} -o FOLDER` writes a trace of each"
+                )
+            }
+            TraceErrorKind::NoSuchWorkload { known, .. } if known.is_empty() => {
+                "nothing was recorded yet".to_owned()
+            }
+            TraceErrorKind::NoSuchWorkload { known, .. } => format!("there are: {known}"),
+            TraceErrorKind::NotSplit(_) => {
+                "leave out # and what is behind it; recordings, observations and captures of tcpdump say whose \
+                 requests are"
+                    .to_owned()
+            }
             TraceErrorKind::Unsupported(..) => {
                 format!("choose another format, one of {}", TraceFormat::names())
             }
@@ -141,6 +173,15 @@ impl fmt::Display for TraceError {
             }
             TraceErrorKind::UnknownFormat => {
                 write!(f, ": cannot tell the format from the first lines: expected a trace of requests")
+            }
+            TraceErrorKind::SeveralWorkloads { first, second } => {
+                write!(f, ": expected requests of one workload, found '{first}' and '{second}'")
+            }
+            TraceErrorKind::NoSuchWorkload { name, .. } => {
+                write!(f, ": expected requests of '{name}', found none")
+            }
+            TraceErrorKind::NotSplit(format) => {
+                write!(f, ": {format} does not say which workload or client a request belongs to")
             }
             TraceErrorKind::Unsupported(format, what) => write!(f, ": {format} {what}"),
         }

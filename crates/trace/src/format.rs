@@ -13,7 +13,7 @@ pub(crate) const FIO_HEADER_V3: &[u8] = b"fio version 3 iolog";
 pub(crate) const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// A trace format. Times are normalised to integer nanoseconds; formats whose origin is an epoch
-/// ([`TraceFormat::Msr`], [`TraceFormat::Vscsi`]) are rebased so that the first request arrives at zero, the
+/// ([`TraceFormat::Msr`], [`TraceFormat::Vscsi`], recordings and tcpdump) are rebased so that the first request arrives at zero, the
 /// others keep the origin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TraceFormat {
@@ -34,11 +34,16 @@ pub enum TraceFormat {
     Blkparse,
     /// CloudPhysics vscsi binary records, version 1 or 2.
     Vscsi,
+    /// A recording of `proxy --record` or `observe --record`: a folder, or one of its segments; see
+    /// [`recording`](crate::recording).
+    Recording,
+    /// Text output of `tcpdump -tt -n -q`: what a client sends before the server answers is a request.
+    Tcpdump,
 }
 
 impl TraceFormat {
     /// All formats, in the order in which the documentation lists them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Parquet,
         Self::Csv,
         Self::ArrivalHex,
@@ -47,6 +52,8 @@ impl TraceFormat {
         Self::Fio,
         Self::Blkparse,
         Self::Vscsi,
+        Self::Recording,
+        Self::Tcpdump,
     ];
 
     /// The name of the format in flags and messages.
@@ -60,17 +67,19 @@ impl TraceFormat {
             Self::Fio => "fio",
             Self::Blkparse => "blkparse",
             Self::Vscsi => "vscsi",
+            Self::Recording => "recording",
+            Self::Tcpdump => "tcpdump",
         }
     }
 
     /// Whether traces can be written in this format.
     pub fn is_writable(self) -> bool {
-        !matches!(self, Self::Blkparse | Self::Vscsi)
+        !matches!(self, Self::Blkparse | Self::Vscsi | Self::Recording | Self::Tcpdump)
     }
 
     /// Whether times count from an epoch, so that readers rebase them to the first request.
     pub fn has_epoch(self) -> bool {
-        matches!(self, Self::Msr | Self::Vscsi)
+        matches!(self, Self::Msr | Self::Vscsi | Self::Recording | Self::Tcpdump)
     }
 
     /// The names of all formats, separated by commas.
@@ -91,6 +100,7 @@ impl TraceFormat {
             "spc" => Self::Spc,
             "iolog" | "fio" => Self::Fio,
             "blkparse" => Self::Blkparse,
+            "tcpdump" => Self::Tcpdump,
             "vscsi" | "vscsitrace" | "vscsi1" | "vscsi2" => Self::Vscsi,
             _ => return None,
         })

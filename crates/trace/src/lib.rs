@@ -30,7 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The module [`observations`] reads and writes requests together with their outcomes, in files of their own.
+//! A file may hold requests of several workloads: [`TracePlace`] says which of them are a trace. The module [`recording`]
+//! writes what production is asked while it runs; the module [`observations`] reads and writes requests together with their outcomes, in files of their own.
 //!
 //! This crate knows nothing about SLOs, burst curves or policies, and prints nothing.
 
@@ -42,13 +43,18 @@ mod input;
 pub mod observations;
 mod operation;
 mod read;
+pub mod recording;
 mod scan;
+mod selection;
+mod split;
 pub mod stats;
 mod transform;
 mod write;
 
 pub use error::{TraceError, TraceErrorKind, TracePosition};
 pub use format::TraceFormat;
-pub use read::{OpenOptions, TraceReader, open, read_bytes, read_from};
+pub use read::{OpenOptions, TraceReader, open, open_place, read_bytes, read_from};
+pub use selection::{SplitKey, TracePlace, TraceSelection};
+pub use split::{files_of, owners_of};
 pub use transform::{MergedTraces, SliceOrigin, merge, scale_time, slice};
 pub use write::TraceWriter;

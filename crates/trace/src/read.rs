@@ -13,18 +13,23 @@ mod detect;
 mod lines;
 mod parquet;
 mod progress;
+mod recording;
 mod reorder;
 mod source;
+mod tcpdump;
 mod text;
 mod vscsi;
 
 use crate::error::{TraceError, TraceErrorKind, TracePosition, excerpt};
 use crate::format::{PARQUET_MAGIC, TraceFormat};
 use crate::input::{BufferedInput, damage, decompress};
+use crate::recording::RecordingRows;
+use crate::selection::{TracePlace, TraceSelection};
 use model::Request;
 use progress::ReadProgress;
 use reorder::ReorderBuffer;
 use source::TraceSource;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -66,17 +71,31 @@ impl std::fmt::Debug for TraceReader {
     }
 }
 
-/// Opens the trace at `path`; `-` is the standard input (not for Parquet, which needs a file).
+/// Opens the trace of this name: a file, the folder of a recording, or `-` for the standard input (not for Parquet, which
+/// needs a file); `#` and the name of a workload behind it choose its requests, as [`TracePlace`] says.
 ///
 /// # Errors
 /// When the file cannot be read, its format cannot be detected, or the format cannot be read this way.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
+pub fn open(name: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
+    open_place(&TracePlace::of(name), options)
+}
+
+/// Opens a trace, whose name was taken apart.
+///
+/// # Errors
+/// See [`open`].
+pub fn open_place(place: &TracePlace, options: &OpenOptions) -> Result<TraceReader, TraceError> {
+    let TracePlace { path, selection } = place;
     if path == Path::new("-") {
-        return read_from(Box::new(io::stdin()), Path::new("<stdin>"), options);
+        return from_stream(Box::new(io::stdin()), Path::new("<stdin>"), None, options, selection);
     }
-    open_file(path, options)
-        .map_err(|error| TraceError::new(path, TracePosition::File, TraceErrorKind::Io(error)))?
-        .into_reader(path, options)
+    let wrong = |error| TraceError::new(path, TracePosition::File, TraceErrorKind::Io(error));
+    if path.is_dir() && options.format.is_none_or(|format| format == TraceFormat::Recording) {
+        let source = recording::RecordingSource::new(RecordingRows::of_folder(path).map_err(wrong)?, selection);
+        let progress = ReadProgress::out_of(None);
+        return Ok(TraceReader::new(path, TraceFormat::Recording, Box::new(source), progress, options));
+    }
+    open_file(path, options).map_err(wrong)?.into_reader(path, options, selection)
 }
 
 /// Reads a trace from a stream; `name` stands for it in messages and may help to detect the format.
@@ -89,7 +108,7 @@ pub fn read_from(
     name: &Path,
     options: &OpenOptions,
 ) -> Result<TraceReader, TraceError> {
-    from_stream(stream, name, None, options)
+    from_stream(stream, name, None, options, &TraceSelection::Sole)
 }
 
 /// Reads a trace that is already in memory, in any format.
@@ -99,10 +118,11 @@ pub fn read_from(
 pub fn read_bytes(content: Vec<u8>, name: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
     let total = content.len() as u64;
     if content.starts_with(PARQUET_MAGIC) && accepts_parquet(options) {
-        let source = parquet::ParquetSource::open(bytes::Bytes::from(content), name)?;
+        let content = bytes::Bytes::from(content);
+        let source = parquet::ParquetSource::open(content, name, &TraceSelection::Sole)?;
         return Ok(TraceReader::of_parquet(name, Box::new(source), total, options));
     }
-    from_stream(Box::new(io::Cursor::new(content)), name, Some(total), options)
+    from_stream(Box::new(io::Cursor::new(content)), name, Some(total), options, &TraceSelection::Sole)
 }
 
 /// A file that was opened: a Parquet file is read in place, every other format as a stream.
@@ -124,13 +144,18 @@ fn open_file(path: &Path, options: &OpenOptions) -> io::Result<OpenedFile> {
 }
 
 impl OpenedFile {
-    fn into_reader(self, path: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
+    fn into_reader(
+        self,
+        path: &Path,
+        options: &OpenOptions,
+        selection: &TraceSelection,
+    ) -> Result<TraceReader, TraceError> {
         match self {
             Self::Parquet { file, total } => {
-                let source = parquet::ParquetSource::open(file, path)?;
+                let source = parquet::ParquetSource::open(file, path, selection)?;
                 Ok(TraceReader::of_parquet(path, Box::new(source), total, options))
             }
-            Self::Stream { file, total } => from_stream(Box::new(file), path, total, options),
+            Self::Stream { file, total } => from_stream(Box::new(file), path, total, options, selection),
         }
     }
 }
@@ -144,11 +169,16 @@ fn from_stream(
     name: &Path,
     total: Option<u64>,
     options: &OpenOptions,
+    selection: &TraceSelection,
 ) -> Result<TraceReader, TraceError> {
     let progress = ReadProgress::out_of(total);
     let (input, format) = detect_stream(progress.count(stream), name, options)
         .map_err(|kind| TraceError::new(name, TracePosition::File, kind))?;
-    Ok(TraceReader::new(name, format, source_of_stream(format, input, options), progress, options))
+    let source = source_of_stream(format, input, options, selection);
+    if source.owners().is_none() && matches!(selection, TraceSelection::Named(..)) {
+        return Err(TraceError::new(name, TracePosition::File, TraceErrorKind::NotSplit(format)));
+    }
+    Ok(TraceReader::new(name, format, source, progress, options))
 }
 
 /// Decompresses a stream and decides which format its content has.
@@ -187,6 +217,7 @@ fn source_of_stream(
     format: TraceFormat,
     input: BufferedInput,
     options: &OpenOptions,
+    selection: &TraceSelection,
 ) -> Box<dyn TraceSource> {
     match format {
         TraceFormat::Parquet => unreachable!("Parquet is not read as a stream"),
@@ -197,6 +228,10 @@ fn source_of_stream(
         TraceFormat::Fio => Box::new(lines::LineSource::new(input, text::Fio::new(options.lenient))),
         TraceFormat::Blkparse => Box::new(blkparse::BlkparseSource::new(input)),
         TraceFormat::Vscsi => Box::new(vscsi::VscsiSource::new(input)),
+        TraceFormat::Recording => {
+            Box::new(recording::RecordingSource::new(RecordingRows::of_input(input), selection))
+        }
+        TraceFormat::Tcpdump => Box::new(tcpdump::TcpdumpSource::new(input, selection)),
     }
 }
 
@@ -248,6 +283,17 @@ impl TraceReader {
         self.source.ignored()
     }
 
+    /// The requests of each workload or client so far, also of those that are not in the trace; `None` where the format does
+    /// not say whose requests are.
+    pub fn owners(&self) -> Option<&BTreeMap<String, u64>> {
+        self.source.owners()
+    }
+
+    /// What the user should know of the file once it is read, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        self.source.remarks()
+    }
+
     /// The share of the file that was read, from 0 to 1; `None` for a stream of unknown length.
     pub fn fraction(&self) -> Option<f64> {
         self.source.fraction().or_else(|| self.progress.fraction())
@@ -275,7 +321,10 @@ impl TraceReader {
                         self.end_source();
                     }
                 }
-                Err(error) => return Err(TraceError::new(&self.file, error.position, error.kind)),
+                Err(error) => {
+                    let file = error.file.as_deref().unwrap_or(&self.file);
+                    return Err(TraceError::new(file, error.position, error.kind));
+                }
             }
         }
     }

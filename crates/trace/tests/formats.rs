@@ -275,3 +275,61 @@ fn cut_off_compressed_files_say_so_and_keep_their_beginning_when_lenient() {
         }
     }
 }
+
+/// Lines as tcpdump 4.99 writes them, of an NFS client that keeps a port below that of the server.
+const TCPDUMP: &str = "\
+tcpdump: verbose output suppressed, use -v[v]... for full protocol decode
+listening on eth0, link-type EN10MB (Ethernet), snapshot length 262144 bytes
+1700000000.000100 IP 10.0.0.1.871 > 10.0.0.9.2049: tcp 144
+1700000000.000150 ARP, Request who-has 10.0.0.9 tell 10.0.0.1, length 28
+1700000000.000200 IP 10.0.0.9.2049 > 10.0.0.1.871: tcp 0
+1700000000.000300 IP 10.0.0.9.2049 > 10.0.0.1.871: tcp 1448
+1700000000.000310 IP 10.0.0.9.2049 > 10.0.0.1.871: tcp 2776
+1700000000.000400 eth0  In  IP6 fd00::7.40000 > fd00::9.2049: Flags [P.], seq 1:1449, ack 1, win 512, length 1448
+1700000000.000500 IP 10.0.0.1.871 > 10.0.0.9.2049: tcp 120
+1700000000.000600 eth0  Out IP6 fd00::9.2049 > fd00::7.40000: Flags [P.], seq 1:41, ack 1449, win 512, length 40
+1700000000.000700 IP 10.0.0.9.2049 > 10.0.0.1.871: tcp 60
+7 packets captured
+";
+
+#[test]
+fn tcpdump_joins_packets_to_requests() {
+    let expected = vec![
+        request(0, 4224, Op::Read, None, Some(210_000)),
+        request(300_000, 1448, Op::Write, None, Some(200_000)),
+        request(400_000, 120, Op::Write, None, Some(200_000)),
+    ];
+    assert_eq!(read(TCPDUMP.as_bytes()).unwrap(), (TraceFormat::Tcpdump, expected));
+    let error = read(format!("{TCPDUMP}12:00:00.1 IP a > b: tcp 3\n").as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("line 13") && error.to_string().contains("tcpdump -tt -n -q"), "{error}");
+}
+
+#[test]
+fn tcpdump_tells_servers_and_clients_apart() {
+    let folder = common::Folder::new();
+    let path = folder.file("capture");
+    let text = format!("{TCPDUMP}1700000001.0 IP 10.0.0.1.5000 > 10.0.0.9.11211: tcp 30\n").replace("7 packets captured\n", "");
+    std::fs::write(&path, text).unwrap();
+    let count = |selection: &str| {
+        let name = std::path::PathBuf::from(format!("{}#{selection}", path.display()));
+        let read: Result<Vec<_>, _> = tailwright_trace::open(&name, &OpenOptions::default()).unwrap().collect();
+        read.map(|requests| requests.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!((count("port-2049"), count("port-11211")), (Ok(3), Ok(1)));
+    assert_eq!((count("client=10.0.0.1"), count("client=fd00::7"), count("*")), (Ok(3), Ok(1), Ok(4)));
+    assert!(count("port-80").is_err());
+    assert!(read(&std::fs::read(&path).unwrap()).unwrap_err().to_string().contains("of one workload"));
+}
+
+/// Endless pipelining, connections without end and answers without requests take bounded memory and end.
+#[test]
+fn tcpdump_without_end_is_bounded() {
+    let mut text = String::new();
+    for number in 0u32..150_000 {
+        let [_, a, b, c] = number.to_be_bytes();
+        text.push_str(&format!("1.{number:06} IP 10.{a}.{b}.{c}.4000 > 10.255.0.1.2049: tcp 18446744073709551615\n"));
+        text.push_str(&format!("1.{number:06} IP 10.255.0.1.2049 > 11.{a}.{b}.{c}.4000: tcp 1\n"));
+    }
+    let (format, requests) = read(text.as_bytes()).unwrap();
+    assert_eq!((format, requests.len()), (TraceFormat::Tcpdump, 150_000));
+}

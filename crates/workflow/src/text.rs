@@ -48,3 +48,44 @@ mod tests {
         assert_eq!((plural(1, "server"), plural(0, "server")), ("1 server".into(), "0 servers".into()));
     }
 }
+
+/// A name without what the names of files should not have: all but ASCII letters, digits, `-`, `_` and `.`, and dots at the
+/// beginning, become `_`. An empty name becomes `_`, too.
+pub(crate) fn plain_file_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    if plain.is_empty() || plain.starts_with('.') {
+        plain.insert(0, '_');
+    }
+    plain
+}
+
+/// Text as a string of TOML.
+pub(crate) fn toml_string(text: &str) -> String {
+    // A string of JSON is one of TOML, but for DEL, which TOML wants escaped.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_toml_and_file_names_whatever_they_are() {
+        for (name, file) in [
+            ("mail", "mail"),
+            ("a \"b\" \\ c", "a__b____c"),
+            ("(unknown)", "_unknown_"),
+            ("new\nline", "new_line"),
+            ("\u{7f}", "_"),
+            ("..", "_.."),
+            ("", "_"),
+            ("fd00::2", "fd00__2"),
+        ] {
+            let text = format!("x = {}", toml_string(name));
+            let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(table["x"].as_str(), Some(name));
+            assert_eq!(plain_file_name(name), file);
+        }
+    }
+}

@@ -61,6 +61,11 @@ impl<'a> Route<'a> {
         }
     }
 
+    /// The workload whose way it is.
+    pub(super) fn workload(&self) -> &'a PolicyWorkload {
+        self.workload
+    }
+
     /// Says which limits and priorities hold nothing, because no packet that they are about leaves by the device that
     /// should keep them.
     pub(super) fn warnings(&self, deployment: &Deployment) -> Vec<String> {

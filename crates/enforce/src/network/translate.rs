@@ -13,7 +13,7 @@ use super::desired::{DesiredDevice, DesiredHost, DesiredNetwork, TrafficClass};
 use super::levels::PriorityLevels;
 use super::packet_match::PacketMatch;
 use super::route::{HostDevice, Route};
-use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilters};
+use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilters, all_at_once};
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
     let levels = PriorityLevels::new(policy);
     let mut warnings = levels.warnings(policy);
     let mut classes = ClassesByDevice::new();
-    for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
-        let route = Route::new(workload, deployment)?;
+    for route in routes(policy, deployment)? {
+        let workload = route.workload();
         warnings.extend(route.warnings(deployment));
         warnings.extend(storage_warning(workload, deployment));
         for (device, class) in route.classes(&levels, deployment)? {
@@ -46,6 +46,26 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
         warnings.extend(host_warnings(host));
     }
     Ok(DesiredNetwork { hosts, warnings })
+}
+
+/// The ways of all admitted workloads.
+///
+/// # Errors
+/// When the deployment lacks something: all that it lacks.
+fn routes<'a>(policy: &'a Policy, deployment: &'a Deployment) -> Result<Vec<Route<'a>>, OperationError> {
+    let (mut routes, mut errors) = (Vec::new(), Vec::new());
+    for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
+        match Route::new(workload, deployment) {
+            Ok(route) => routes.push(route),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.len() < 2 {
+        return errors.pop().map_or(Ok(routes), Err);
+    }
+    let messages: Vec<String> = errors.iter().map(|error| error.message.clone()).collect();
+    let hint = "`tailwright apply --template POLICY.json` prints a hosts file that has all of them";
+    Err(all_at_once(&messages).hint(hint))
 }
 
 fn desired_host(

@@ -111,7 +111,7 @@ impl<S: System> ProxyEngine<S> {
         let now = system.now();
         let queue = RequestQueue::new(now, &rules.rules, baseline.as_ref())
             .map_err(|message| OperationError::input(message).hint("docs/proxy.md says what is allowed"))?;
-        let statistics = ProxyStatistics::new(options.record);
+        let statistics = ProxyStatistics::new(options.record, options.recording.clone());
         let mut shared = SharedState::new(queue, names, rules, profile.clone(), statistics);
         shared.now = now;
         Ok(Self {
@@ -152,6 +152,11 @@ impl<S: System> ProxyEngine<S> {
     /// Takes the recorded requests, and the number of those that were left out.
     pub(super) fn take_observations(&mut self) -> (Observations, u64) {
         self.shared.statistics.take_observations(&self.shared.names)
+    }
+
+    /// How many requests were not recorded because whoever records them was too slow.
+    pub(super) fn unrecorded(&self) -> u64 {
+        self.shared.statistics.unrecorded()
     }
 
     /// Waits for the next events or the next instant at which something is to be done, and does all that can be done

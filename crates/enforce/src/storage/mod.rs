@@ -41,6 +41,7 @@ mod options;
 mod policy_memory;
 mod proxy_header;
 mod queue;
+mod recording;
 mod request;
 mod reserved_ports;
 mod rules;
@@ -60,6 +61,7 @@ pub use engine::ProxyEngine;
 pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::BaselineDiscipline;
+pub use recording::ProxiedRequest;
 pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 pub use warnings::broken_assumptions;
@@ -82,6 +84,8 @@ pub struct ProxyReport {
     pub observations: Observations,
     /// How many requests were not recorded because there were more than [`ProxyOptions::record`].
     pub left_out: u64,
+    /// How many requests [`ProxyOptions::recording`] did not take.
+    pub unrecorded: u64,
 }
 
 /// A proxy that listens and does not serve yet.
@@ -128,6 +132,12 @@ impl Proxy {
         self.addresses.clone()
     }
 
+    /// The instant from which the times of recorded requests count, in nanoseconds since 1970.
+    pub fn started_at(&mut self) -> u64 {
+        let running = system::System::now(self.engine.system());
+        machine::clock::real_time().saturating_sub(running)
+    }
+
     /// The capabilities that the process needs for as long as it runs, by the `source` of the fronts.
     pub fn capabilities(&self) -> &BTreeSet<&'static str> {
         &self.capabilities
@@ -155,7 +165,8 @@ impl Proxy {
         }
         let snapshot = self.engine.snapshot();
         let (observations, left_out) = self.engine.take_observations();
-        Ok(ProxyReport { snapshot, observations, left_out })
+        let unrecorded = self.engine.unrecorded();
+        Ok(ProxyReport { snapshot, observations, left_out, unrecorded })
     }
 
     /// Handles all commands that have arrived.

@@ -1,8 +1,10 @@
 //! What a proxy is asked to do.
 
 use super::queue::BaselineDiscipline;
+use super::recording::ProxiedRequest;
 use crate::deployment::Deployment;
 use model::Policy;
+use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use workload::device::StorageProfile;
 
@@ -27,6 +29,8 @@ pub struct ProxyOptions {
     pub drain: Nanos,
     /// How many requests are recorded for [`ProxyReport::observations`](super::ProxyReport::observations), 72 bytes each.
     pub record: usize,
+    /// Who takes every request that is finished, to record it; it does not wait for whoever is slow.
+    pub recording: Option<SyncSender<ProxiedRequest>>,
 }
 
 impl ProxyOptions {
@@ -50,6 +54,7 @@ impl ProxyOptions {
             busy_poll_max: Self::DEFAULT_BUSY_POLL,
             drain: Nanos(10_000_000_000),
             record: 0,
+            recording: None,
         }
     }
 }

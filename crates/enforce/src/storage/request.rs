@@ -3,6 +3,7 @@
 use super::queue::DispatchTicket;
 use discipline::enforce::{SEQUENTIAL_GAP_MAX, TokenCharge, WaitingRequest};
 use slab::Slab;
+use std::net::IpAddr;
 use units::Bytes;
 use wire::{Position, RequestClass};
 
@@ -14,6 +15,8 @@ pub(super) const NO_SESSION: usize = usize::MAX;
 pub(super) struct ProxyRequest {
     /// The slot of its session, or [`NO_SESSION`].
     pub(super) session: usize,
+    /// The address of its client.
+    pub(super) client: IpAddr,
     /// The identifier that the protocol puts into its reply.
     pub(super) id: u64,
     pub(super) flow: u32,

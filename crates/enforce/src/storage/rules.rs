@@ -83,14 +83,15 @@ impl ProxyRules {
     ) -> Result<Self, OperationError> {
         let storage = server_storage(deployment, server)?;
         let workloads: &[PolicyWorkload] = policy.map_or(&[], |policy| &policy.workloads);
-        let flows = flow_rules(workloads, server, storage.over, profile, names);
         let mut clients = Vec::new();
         for client in &deployment.clients {
-            let mut named = workloads.iter().filter(|workload| workload.name == client.workload);
-            if named.any(|workload| may_use(workload, server)) {
+            // Whoever the policy does not name is best effort, under the name of the hosts file.
+            let named = workloads.iter().find(|workload| workload.name == client.workload);
+            if named.is_none_or(|workload| may_use(workload, server)) {
                 clients.push((client, names.flow(&client.workload)));
             }
         }
+        let flows = flow_rules(workloads, server, storage.over, profile, names);
         let has_guarantees = flows.keys().any(|flow| flow & CONTROL_FLOW == 0);
         let counted = policy.and_then(|policy| policy.enforcement_of(server));
         let used = device_use(storage, counted, profile);

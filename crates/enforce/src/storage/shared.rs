@@ -158,6 +158,6 @@ impl SharedState {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
             self.cost(data_flow(flow)).learn_reply(reply.bytes);
         }
-        self.statistics.observe(self.requests.get(number), self.now);
+        self.statistics.observe(self.requests.get(number), self.now, &self.names);
     }
 }

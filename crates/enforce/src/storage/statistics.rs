@@ -1,11 +1,13 @@
 //! What a proxy counts for people who ask, and the requests that it records for those who judge.
 
 use super::flows::{WorkloadNames, data_flow};
+use super::recording::{ProxiedRequest, RequestSink};
 use super::request::ProxyRequest;
 use model::{Observation, Observations, Op, RequestOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use wire::RequestClass;
 
@@ -69,6 +71,7 @@ pub(super) struct ProxyStatistics {
     pub(super) released: u64,
     pub(super) changes: u64,
     record: ObservationRecord,
+    sink: RequestSink,
 }
 
 /// The requests that were recorded, with their flows.
@@ -80,8 +83,8 @@ struct ObservationRecord {
 }
 
 impl ProxyStatistics {
-    /// Counters of zero, and a record of at most `record` requests.
-    pub(super) fn new(record: usize) -> Self {
+    /// Counters of zero, a record of at most `record` requests, and who takes all of them.
+    pub(super) fn new(record: usize, recording: Option<SyncSender<ProxiedRequest>>) -> Self {
         Self {
             traffic: BTreeMap::new(),
             cut: 0,
@@ -89,11 +92,12 @@ impl ProxyStatistics {
             released: 0,
             changes: 0,
             record: ObservationRecord { most: record, ..ObservationRecord::default() },
+            sink: RequestSink::new(recording),
         }
     }
 
     /// Counts a request that was answered at `now`, or that has no reply and was forwarded.
-    pub(super) fn observe(&mut self, request: &ProxyRequest, now: u64) {
+    pub(super) fn observe(&mut self, request: &ProxyRequest, now: u64, names: &WorkloadNames) {
         let flow = data_flow(request.flow);
         let traffic = self.traffic.entry(flow).or_default();
         let op = match request.class {
@@ -115,6 +119,12 @@ impl ProxyStatistics {
         let outcome = RequestOutcome::Done(end);
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
         self.record.add(flow, observation);
+        self.sink.send(flow, request, observation, names);
+    }
+
+    /// How many requests whoever records them did not take.
+    pub(super) fn unrecorded(&self) -> u64 {
+        self.sink.refused()
     }
 
     /// Counts a request of a flow that goes to the device although no bound counts it.
@@ -168,6 +178,6 @@ impl ObservationRecord {
     }
 }
 
-fn workload_name(names: &WorkloadNames, flow: u32) -> String {
+pub(super) fn workload_name(names: &WorkloadNames, flow: u32) -> String {
     names.name(flow).unwrap_or(UNKNOWN_WORKLOAD).to_owned()
 }

@@ -10,7 +10,7 @@ use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy};
+use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template};
 use workflow::planning::read_policy;
 
 const HELP: &str = "\
@@ -19,6 +19,7 @@ Examples:
   tailwright apply policy.json --hosts hosts.toml              on this machine and its network namespaces
   tailwright apply policy.json --hosts hosts.toml --host app-1 this machine is app-1
   tailwright apply --remove --hosts hosts.toml                 devices as they were found
+  tailwright apply --template policy.json > hosts.toml         a hosts file to fill in
   tailwright apply --probe                                     what this kernel can do
 
 A hosts file:
@@ -50,7 +51,7 @@ pub(crate) struct ApplyArgs {
     #[arg(value_name = "POLICY.json", required_unless_present_any = ["remove", "probe"])]
     policy: Option<PathBuf>,
     /// Where servers and clients are.
-    #[arg(long, value_name = "HOSTS.toml", required_unless_present = "probe")]
+    #[arg(long, value_name = "HOSTS.toml", required_unless_present_any = ["probe", "template"])]
     hosts: Option<PathBuf>,
     /// Only this host; without a network namespace of its own it is this machine.
     #[arg(long, value_name = "NAME")]
@@ -67,6 +68,9 @@ pub(crate) struct ApplyArgs {
     /// Where state is kept: what was found and made.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
+    /// Print a hosts file for the policy, with marks where only you know: devices and addresses.
+    #[arg(long, requires = "policy", conflicts_with_all = ["hosts", "host", "dry_run", "remove", "replace", "probe", "json"])]
+    template: bool,
     /// Try what this kernel and its programs can do.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
     probe: bool,
@@ -77,6 +81,10 @@ pub(crate) struct ApplyArgs {
 pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
     if args.probe {
         return probe(args.json);
+    }
+    if let (true, Some(policy)) = (args.template, &args.policy) {
+        terminal::print(&hosts_template(&read_policy(policy)?));
+        return Ok(VerbAnswer::Yes);
     }
     let hosts = HostsFile::read(args.hosts.as_deref().expect("clap asks for it"))?;
     let policy = args.policy.as_deref().map(read_policy).transpose()?;

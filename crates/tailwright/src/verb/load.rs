@@ -76,6 +76,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
         })?;
     }
     check_writable(args.output.as_deref(), "observations")?;
+    if let Some(output) = &args.output {
+        LoadFile::read(&args.file, &args.set)?.refuse_output(output)?;
+    }
     let (ran, seed) = generate(&args.file, &args.set)?;
     let written = args.write(&ran, SystemTime::now());
     terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });

@@ -5,7 +5,7 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
 use crate::report::observed as page;
-use crate::terminal;
+use crate::terminal::{self, TerminalObserver};
 use clap::{Args, ValueEnum};
 use model::OperationError;
 use observe::{BlockDevice, BlockSettings, IntendedWaits, ObservationSettings, ProbeSettings, self_test};
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use units::Nanos;
 use workflow::files::write_wanted;
+use workflow::recording::recording_settings;
 use workflow::observation::{
     IdealAssumptions, ObservationFiles, ServerObservation, ServerQuestion, observe_server,
 };
@@ -26,7 +27,7 @@ Examples:
   tailwright observe --port 80 --intended-waits exclude   a server with long polls
   tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
   tailwright observe --port 11211 --report live.html  a page with charts
-  tailwright observe --port 11211 --duration 24h --record-trace day.parquet    a trace for `bound` and `plan`
+  tailwright observe --port 11211 --duration 24h --record recording    for `trace`, `bound` and `plan`
   tailwright observe --port 11211 --mean-service 8us --workers 4         what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
   tailwright observe --selftest                       does it work on this machine?
@@ -85,9 +86,13 @@ pub(crate) struct ObserveArgs {
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Write arrivals, sizes and directions as a trace while observing; the name says the format.
-    #[arg(long = "record-trace", alias = "record", value_name = "FILE.parquet|csv")]
+    /// Write requests while observing: to a FOLDER as a recording with clients, in bounded space, that survives a kill; to a
+    /// FILE.parquet or FILE.csv as one trace in the end.
+    #[arg(long, value_name = "FOLDER|FILE")]
     record: Option<PathBuf>,
+    /// The most disk space of a recording: the oldest requests go for newer ones.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
+    record_space: units::Bytes,
     /// Write latencies as an interval log of HdrHistogram, a line for each second.
     #[arg(long, value_name = "FILE.hlog")]
     hdr: Option<PathBuf>,
@@ -127,10 +132,10 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
         return run_block(args);
     }
     let question =
-        ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files() };
+        ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
     let stop = stop_on_termination()?;
     let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
-    let observation = observe_server(&question, &stop, attached)?;
+    let observation = observe_server(&question, &stop, attached, TerminalObserver)?;
     let ports = &question.settings.probes.ports;
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
     args.say_what_was_recorded(&observation);
@@ -194,15 +199,16 @@ impl ObserveArgs {
         Ok(IdealAssumptions { service: self.service, workers: self.workers })
     }
 
-    fn files(&self) -> ObservationFiles {
-        ObservationFiles {
+    fn files(&self) -> Result<ObservationFiles, OperationError> {
+        Ok(ObservationFiles {
             observations: self.output.clone(),
             record: self.record.clone(),
+            recording: recording_settings(self.record_space)?,
             latency_log: self.hdr.clone(),
             metrics: self.prometheus_file.clone(),
             slowest: self.slowest.clone().map(|path| (path, self.slowest_requests.get())),
             report: self.report.clone(),
-        }
+        })
     }
 
     fn say_what_was_recorded(&self, observation: &ServerObservation) {
@@ -215,6 +221,10 @@ impl ObserveArgs {
                         "warning: {} of them took so long that they stand at a later arrival",
                         recorded.late
                     );
+                }
+                if recorded.lost > 0 {
+                    let lost = recorded.lost;
+                    eprintln!("warning: {lost} more came faster than they could be written, and are not in it");
                 }
             }
             None if observation.report.statistics.count() > 0 => {}

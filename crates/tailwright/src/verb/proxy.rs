@@ -2,27 +2,33 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, TextTable};
+use crate::terminal::{self, TerminalObserver, TextTable};
 use clap::Args;
 use enforce::network::StateStore;
 use enforce::storage::{
-    self, PolicyMemory, PolicyOrigin, Proxy, ProxyConfigurator, ProxyReport, ProxySnapshot, ProxyStatus,
+    self, PolicyMemory, PolicyOrigin, ProxiedRequest, Proxy, ProxyConfigurator, ProxyReport, ProxySnapshot,
+    ProxyStatus,
 };
 use machine::user::OrdinaryUser;
 use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use ::trace::recording::{RecordedRequest, is_recording_name};
 use units::{Bytes, Nanos, Seconds};
 use workflow::enforcement::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 use workflow::files::check_writable;
+use workflow::recording::{
+    RecordedMessage, RecorderThread, RecordingTally, recording_channel, recording_settings,
+};
 
 const HELP: &str = "\
 Examples:
   tailwright proxy policy.json --hosts hosts.toml --server ssd-1     serve until SIGTERM
   tailwright proxy --hosts hosts.toml --server ssd-1                 no policy yet: everybody is best effort
   tailwright apply policy.json --hosts hosts.toml                    another policy, while traffic flows
+  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec    and what is asked, for the first plan
   tailwright proxy --status --server ssd-1                           what it has seen
 
 In the hosts file:
@@ -75,9 +81,13 @@ pub(crate) struct ProxyArgs {
     /// How long requests may take after SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     drain: Nanos,
-    /// In the end, write the first million requests as observations: waiting in the proxy, time at the server.
-    #[arg(long, value_name = "FILE.parquet")]
+    /// Record requests: to a FOLDER as they come, in bounded space, for traces, and it survives a kill; to a FILE.parquet the
+    /// first million in the end.
+    #[arg(long, value_name = "FOLDER|FILE.parquet")]
     record: Option<PathBuf>,
+    /// The most disk space of a recording: the oldest requests go for newer ones.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
+    record_space: Bytes,
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
@@ -116,19 +126,24 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     }
     let files =
         ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
+    let folder = args.record.as_deref().filter(|path| is_recording_name(path));
+    let space = recording_settings(args.record_space)?;
+    let (sender, receiver) = recording_channel();
     let settings = ProxySettings {
         server: args.server.clone(),
         connections_max: args.connections,
         spin: args.spin,
         drain: args.drain,
-        recorded_max: if args.record.is_some() { RECORDED_MAX } else { 0 },
+        recorded_max: if args.record.is_some() && folder.is_none() { RECORDED_MAX } else { 0 },
+        recording: folder.map(|_| sender),
     };
     let memory = PolicyMemory::beside(&control);
     let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
     if current.is_remembered() {
         eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
     }
-    let proxy = Proxy::bind(options.clone())?;
+    drop(settings);
+    let mut proxy = Proxy::bind(options.clone())?;
     check_user(args, &proxy)?;
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
     let _socket = storage::listen_for_control(&control, configurator.clone())?;
@@ -147,10 +162,19 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
                 .hint("--user takes root; without root the proxy is the user that starts it")
         })?;
     }
-    check_writable(args.record.as_deref(), "recording")?;
+    if folder.is_none() {
+        check_writable(args.record.as_deref(), "recording")?;
+    }
+    let started = ProxyTimes(proxy.started_at());
+    let begin = |folder| RecorderThread::begin(folder, space, receiver, started, TerminalObserver);
+    let recorder = folder.map(begin).transpose()?;
     configurator.remember()?;
     let report = proxy.run()?;
-    let written = write_record(args, &report);
+    drop(options);
+    let written = match recorder {
+        Some(recorder) => recorder.finish().map(|tally| say_what_was_recorded(args, tally, &report)),
+        None => write_record(args, &report),
+    };
     terminal::print(&if args.json {
         json::document(&ProxyCountersDocument { counters: &report.snapshot })
     } else {
@@ -203,6 +227,33 @@ fn reload_text(answer: ReloadAnswer) -> &'static str {
         ReloadAnswer::Kept => {
             "the policy that apply brought is kept, and no file was read; `apply --remove` takes it away"
         }
+    }
+}
+
+/// The instant from which a proxy counts, in nanoseconds since 1970.
+struct ProxyTimes(u64);
+
+impl RecordedMessage<ProxiedRequest> for ProxyTimes {
+    fn recorded<'a>(&'a self, message: &'a ProxiedRequest) -> RecordedRequest<'a> {
+        RecordedRequest {
+            arrival: Nanos(self.0) + message.arrived,
+            size: message.size,
+            op: message.op,
+            offset: message.offset,
+            response: message.ended - message.arrived,
+            waited: message.sent - message.arrived,
+            workload: &message.workload,
+            client: Some(message.client),
+        }
+    }
+}
+
+fn say_what_was_recorded(args: &ProxyArgs, tally: RecordingTally, report: &ProxyReport) {
+    let place = args.record.as_deref().unwrap_or(Path::new("")).display();
+    eprintln!("proxy: wrote {} requests to {place}", tally.written);
+    let lost = tally.lost + report.unrecorded;
+    if lost > 0 {
+        eprintln!("warning: {place}: {lost} requests are not in it: the disk was full, or slower than they came");
     }
 }
 

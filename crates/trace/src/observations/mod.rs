@@ -16,8 +16,20 @@
 mod read;
 mod write;
 
-pub use read::read;
+use crate::error::TraceError;
+use model::Observations;
+use std::path::Path;
 pub use write::write;
+
+/// Reads a file of observations, or the folder of a recording, whose stages are `proxy` and `server`. Workloads are
+/// numbered in the order in which they appear.
+///
+/// # Errors
+/// When the file cannot be read, lacks a column, or contains a row that is not an observation; the error says which
+/// row, and what was expected.
+pub fn read(path: &Path) -> Result<Observations, TraceError> {
+    if path.is_dir() { crate::recording::read_observations(path) } else { read::read_file(path) }
+}
 
 #[cfg(test)]
 mod tests {

@@ -22,12 +22,8 @@ const EXPECTED_COLUMNS: &str =
 /// How many values of a column are decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
 
-/// Reads a file. Workloads are numbered in the order in which they appear.
-///
-/// # Errors
-/// When the file cannot be read, lacks a column, or contains a row that is not an observation; the error says which
-/// row, and what was expected.
-pub fn read(path: &Path) -> Result<Observations, TraceError> {
+/// Reads a file of observations.
+pub(super) fn read_file(path: &Path) -> Result<Observations, TraceError> {
     let file = File::open(path).map_err(TraceErrorKind::Io);
     let file = file.and_then(open_untrusted).map_err(|kind| file_error(path, kind))?;
     let schema = file.metadata().file_metadata().schema_descr();

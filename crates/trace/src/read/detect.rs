@@ -3,17 +3,24 @@
 
 use super::blkparse::{self, BlkparseLine};
 use super::lines::{LineParser, ParsedLine};
+use super::tcpdump;
 use super::text::{ArrivalHex, Msr, Spc, is_csv_header};
 use super::vscsi;
 use crate::format::{PARQUET_MAGIC, TraceFormat};
+use crate::recording::is_header;
 use std::path::Path;
 
 /// How many bytes of a file are examined, after decompression.
 pub(super) const DETECT_BYTES: usize = 1 << 14;
 const LINES: usize = 64;
 /// The formats without a mark at the beginning. Of two that understand equally many lines, the later one wins.
-const LINE_FORMATS: [TraceFormat; 4] =
-    [TraceFormat::ArrivalHex, TraceFormat::Msr, TraceFormat::Spc, TraceFormat::Blkparse];
+const LINE_FORMATS: [TraceFormat; 5] = [
+    TraceFormat::ArrivalHex,
+    TraceFormat::Msr,
+    TraceFormat::Spc,
+    TraceFormat::Blkparse,
+    TraceFormat::Tcpdump,
+];
 
 /// The format of a file that begins with `head`; `None` when nothing fits.
 pub(super) fn detect(head: &[u8], name: &Path) -> Option<TraceFormat> {
@@ -34,6 +41,9 @@ pub(super) fn detect(head: &[u8], name: &Path) -> Option<TraceFormat> {
 fn detect_by_lines(head: &[u8], by_name: Option<TraceFormat>) -> Option<TraceFormat> {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
     let lines: Vec<&[u8]> = lines.take(LINES).collect();
+    if lines.first().is_some_and(|first| is_header(first)) {
+        return Some(TraceFormat::Recording);
+    }
     if lines.first().is_some_and(|first| is_csv_header(first)) {
         return Some(TraceFormat::Csv);
     }
@@ -52,7 +62,12 @@ fn is_record(format: TraceFormat, line: &[u8]) -> bool {
         TraceFormat::Msr => is_request(&Msr.parse(line)),
         TraceFormat::Spc => is_request(&Spc.parse(line)),
         TraceFormat::Blkparse => !matches!(blkparse::parse_line(line), Err(_) | Ok(BlkparseLine::Summary)),
-        TraceFormat::Parquet | TraceFormat::Csv | TraceFormat::Fio | TraceFormat::Vscsi => false,
+        TraceFormat::Tcpdump => matches!(tcpdump::parse_line(line), Ok(Some(_))),
+        TraceFormat::Parquet
+        | TraceFormat::Csv
+        | TraceFormat::Fio
+        | TraceFormat::Vscsi
+        | TraceFormat::Recording => false,
     }
 }
 

@@ -1,6 +1,9 @@
 //! The native format: flat columns `arrival_ns`, `size_bytes`, `op` ("read" or "write"), and optionally
 //! `offset` and `response_ns`, which may hold nulls. Further columns are ignored.
 //!
+//! A file of observations has `intended_ns` in the place of `arrival_ns`, `end_ns` from which the response time follows, and
+//! the `workload` of each request.
+//!
 //! Rows are decoded in batches, one row group after the other, so memory is a few pages whatever the file's size.
 
 use super::source::{SourceError, TraceSource};
@@ -9,14 +12,16 @@ use crate::columns::decode::{
     open_untrusted, row_count,
 };
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
-use crate::format::PARQUET_MAGIC;
+use crate::format::{PARQUET_MAGIC, TraceFormat};
 use crate::operation;
+use crate::selection::{RequestSelector, TraceSelection};
 use model::{Op, Request};
 use parquet::basic::Type as PhysicalType;
 use parquet::data_type::{ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
@@ -37,6 +42,7 @@ pub(super) fn has_magic(file: &mut File) -> io::Result<bool> {
 pub(super) struct ParquetSource<R: ChunkReader> {
     file: SerializedFileReader<BoundsCheckedInput<R>>,
     columns: TraceColumns,
+    owners: RowOwners,
     next_group: usize,
     group: Option<OpenRowGroup>,
     rows: Vec<TraceRow>,
@@ -47,18 +53,22 @@ pub(super) struct ParquetSource<R: ChunkReader> {
 
 impl<R: ChunkReader + 'static> ParquetSource<R> {
     /// Reads the file's metadata and finds the columns.
-    pub(super) fn open(input: R, name: &Path) -> Result<Self, TraceError> {
-        Self::open_columns(input).map_err(|kind| TraceError::new(name, TracePosition::File, kind))
+    pub(super) fn open(input: R, name: &Path, selection: &TraceSelection) -> Result<Self, TraceError> {
+        Self::open_columns(input, selection).map_err(|kind| TraceError::new(name, TracePosition::File, kind))
     }
 
-    fn open_columns(input: R) -> Result<Self, TraceErrorKind> {
+    fn open_columns(input: R, selection: &TraceSelection) -> Result<Self, TraceErrorKind> {
         let file = open_untrusted(input)?;
         let metadata = file.metadata().file_metadata();
         let schema = metadata.schema_descr();
         let columns =
             TraceColumns::find(schema).ok_or_else(|| malformed_columns(schema, EXPECTED_COLUMNS))?;
         let record_count = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        if columns.observed.is_none() && matches!(selection, TraceSelection::Named(..)) {
+            return Err(TraceErrorKind::NotSplit(TraceFormat::Parquet));
+        }
         Ok(Self {
+            owners: RowOwners::new(selection),
             file,
             columns,
             next_group: 0,
@@ -74,7 +84,7 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     fn decode_batch(&mut self) -> Result<bool, TraceErrorKind> {
         loop {
             if let Some(group) = self.group.as_mut().filter(|group| group.rows_left > 0) {
-                catch_damage(|| group.decode_batch(&mut self.rows))?;
+                catch_damage(|| group.decode_batch(&mut self.rows, &mut self.owners))?;
                 self.next_row = 0;
                 return Ok(true);
             }
@@ -88,26 +98,79 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     }
 }
 
+impl<R: ChunkReader> ParquetSource<R> {
+    fn fatal(&self, kind: TraceErrorKind) -> SourceError {
+        SourceError::fatal(TracePosition::Record(self.record + 1), kind)
+    }
+
+    fn malformed(&self, row: TraceRow) -> SourceError {
+        let expected = if self.columns.observed.is_some() {
+            "non-negative intended_ns and size_bytes, an end_ns that is no earlier or null, and op 'read' or 'write'"
+        } else {
+            "non-negative arrival_ns and size_bytes, and op 'read' or 'write'"
+        };
+        let kind = TraceErrorKind::Malformed { expected, found: row.describe() };
+        SourceError { position: TracePosition::Record(self.record), kind, is_recoverable: true, file: None }
+    }
+}
+
+/// The workloads of a file of observations, by number in the order of their first rows.
+struct RowOwners {
+    numbers: HashMap<Vec<u8>, u32>,
+    names: Vec<String>,
+    selector: RequestSelector,
+}
+
+impl RowOwners {
+    fn new(selection: &TraceSelection) -> Self {
+        Self { numbers: HashMap::new(), names: Vec::new(), selector: RequestSelector::new(selection) }
+    }
+
+    fn number_of(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = u32::try_from(self.names.len()).expect("fewer names than rows of a batch, and bounded");
+        self.numbers.insert(name.to_vec(), number);
+        self.names.push(String::from_utf8_lossy(name).into_owned());
+        number
+    }
+
+    fn admits(&mut self, owner: u32) -> Result<bool, TraceErrorKind> {
+        // A null has no name.
+        let name = self.names.get(owner as usize).map_or("", String::as_str);
+        self.selector.admits(name, "")
+    }
+
+    fn finish(&self) -> Result<(), TraceErrorKind> {
+        self.selector.finish()
+    }
+}
+
 impl<R: ChunkReader + 'static> TraceSource for ParquetSource<R> {
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
-        if self.next_row == self.rows.len() {
-            match self.decode_batch() {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
-                Err(kind) => return Err(SourceError::fatal(TracePosition::Record(self.record + 1), kind)),
+        loop {
+            if self.next_row == self.rows.len() {
+                match self.decode_batch() {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        return self.owners.finish().map(|()| None).map_err(|kind| self.fatal(kind));
+                    }
+                    Err(kind) => return Err(self.fatal(kind)),
+                }
             }
+            let row = self.rows[self.next_row];
+            self.next_row += 1;
+            self.record += 1;
+            if self.columns.observed.is_some() {
+                match self.owners.admits(row.owner) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(kind) => return Err(self.fatal(kind)),
+                }
+            }
+            return row.to_request().map(Some).ok_or_else(|| self.malformed(row));
         }
-        let row = self.rows[self.next_row];
-        self.next_row += 1;
-        self.record += 1;
-        row.to_request().map(Some).ok_or_else(|| SourceError {
-            position: TracePosition::Record(self.record),
-            kind: TraceErrorKind::Malformed {
-                expected: "non-negative arrival_ns and size_bytes, and op 'read' or 'write'",
-                found: row.describe(),
-            },
-            is_recoverable: true,
-        })
     }
 
     fn position(&self) -> TracePosition {
@@ -116,6 +179,10 @@ impl<R: ChunkReader + 'static> TraceSource for ParquetSource<R> {
 
     fn ignored(&self) -> u64 {
         0
+    }
+
+    fn owners(&self) -> Option<&BTreeMap<String, u64>> {
+        self.columns.observed.is_some().then(|| self.owners.selector.counts())
     }
 
     fn fraction(&self) -> Option<f64> {
@@ -130,13 +197,33 @@ struct TraceColumns {
     op: usize,
     offset: Option<IntegerColumn>,
     response: Option<IntegerColumn>,
+    /// What only files of observations have.
+    observed: Option<ObservedColumns>,
+}
+
+/// The columns that files of observations have in the place of the response time.
+struct ObservedColumns {
+    workload: usize,
+    end: IntegerColumn,
+}
+
+impl ObservedColumns {
+    fn find(schema: &SchemaDescriptor) -> Option<Self> {
+        let workload = find_flat_column(schema, "workload", PhysicalType::BYTE_ARRAY)?;
+        Some(Self { workload, end: IntegerColumn::find(schema, "end_ns")? })
+    }
 }
 
 impl TraceColumns {
     /// `None` when a required column is missing.
     fn find(schema: &SchemaDescriptor) -> Option<Self> {
+        let (arrival, observed) = match IntegerColumn::find(schema, "arrival_ns") {
+            Some(arrival) => (arrival, None),
+            None => (IntegerColumn::find(schema, "intended_ns")?, Some(ObservedColumns::find(schema)?)),
+        };
         Some(Self {
-            arrival: IntegerColumn::find(schema, "arrival_ns")?,
+            arrival,
+            observed,
             size: IntegerColumn::find(schema, "size_bytes")?,
             op: find_flat_column(schema, "op", PhysicalType::BYTE_ARRAY)?,
             offset: IntegerColumn::find(schema, "offset"),
@@ -153,6 +240,12 @@ impl TraceColumns {
             op,
             offset: self.offset.map(|column| column.open(group)).transpose()?,
             response: self.response.map(|column| column.open(group)).transpose()?,
+            end: self.observed.as_ref().map(|columns| columns.end.open(group)).transpose()?,
+            workload: self
+                .observed
+                .as_ref()
+                .map(|columns| ColumnValues::open(group, columns.workload))
+                .transpose()?,
             rows_left,
         })
     }
@@ -183,12 +276,18 @@ struct OpenRowGroup {
     op: ColumnValues<ByteArrayType>,
     offset: Option<IntegerValues>,
     response: Option<IntegerValues>,
+    end: Option<IntegerValues>,
+    workload: Option<ColumnValues<ByteArrayType>>,
     rows_left: usize,
 }
 
 impl OpenRowGroup {
     /// Replaces `rows` by the next batch.
-    fn decode_batch(&mut self, rows: &mut Vec<TraceRow>) -> Result<(), ParquetError> {
+    fn decode_batch(
+        &mut self,
+        rows: &mut Vec<TraceRow>,
+        owners: &mut RowOwners,
+    ) -> Result<(), ParquetError> {
         let count = self.rows_left.min(BATCH_ROWS);
         self.rows_left -= count;
         rows.clear();
@@ -200,6 +299,14 @@ impl OpenRowGroup {
         }
         if let Some(response) = &mut self.response {
             response.read(count, |index, value| rows[index].response = value)?;
+        }
+        if let Some(end) = &mut self.end {
+            end.read(count, |index, value| rows[index].end(value))?;
+        }
+        if let Some(workload) = &mut self.workload {
+            workload.read(count, |index, value| {
+                rows[index].owner = value.map_or(u32::MAX, |name| owners.number_of(name.data()));
+            })?;
         }
         self.op.read(count, |index, value| {
             rows[index].op = value.and_then(|text| operation::from_name(text.data()));
@@ -239,11 +346,27 @@ struct TraceRow {
     offset: Option<Option<u64>>,
     /// The outer `None` is a negative number, the inner one a null.
     response: Option<Option<u64>>,
+    /// The number of its workload, in files of observations.
+    owner: u32,
 }
 
 impl TraceRow {
-    const WITHOUT_OPTIONAL_VALUES: Self =
-        Self { arrival: None, size: None, op: None, offset: Some(None), response: Some(None) };
+    const WITHOUT_OPTIONAL_VALUES: Self = Self {
+        arrival: None,
+        size: None,
+        op: None,
+        offset: Some(None),
+        response: Some(None),
+        owner: u32::MAX,
+    };
+
+    /// Takes the instant of the answer, null without one; the arrival is known.
+    fn end(&mut self, end: Option<Option<u64>>) {
+        self.response = match (end, self.arrival) {
+            (Some(Some(end)), Some(arrival)) => end.checked_sub(arrival).map(Some),
+            (end, _) => end,
+        };
+    }
 
     /// The row as a request; `None` when a value is invalid or a required one is missing.
     fn to_request(self) -> Option<Request> {
@@ -258,7 +381,7 @@ impl TraceRow {
 
     /// The row's values for an error message.
     fn describe(self) -> String {
-        let Self { arrival, size, op, offset, response } = self;
+        let Self { arrival, size, op, offset, response, .. } = self;
         format!(
             "Row {{ arrival: {arrival:?}, size: {size:?}, op: {op:?}, offset: {offset:?}, response: {response:?} }}"
         )

@@ -1,12 +1,14 @@
 //! `cluster.toml`, the form in which people describe a cluster; `.json` has the same fields for programs.
 
 use crate::files::read_text;
+use crate::marks::refuse_marks;
 use model::{Cluster, OperationError};
 use std::path::Path;
 
 /// Reads a cluster file; paths in the result are relative to the working directory.
 pub(super) fn read(path: &Path) -> Result<Cluster, OperationError> {
     let text = read_text(path, "cluster description")?;
+    refuse_marks(path, &text)?;
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let cluster: Result<Cluster, String> = if is_json {
         serde_json::from_str(&text).map_err(|error| error.to_string())

@@ -1,6 +1,7 @@
 //! The file that says where servers and clients are.
 
 use crate::files::read_text;
+use crate::marks::refuse_marks;
 use enforce::deployment::Deployment;
 use model::OperationError;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ impl HostsFile {
     /// When the file cannot be read or is not what it should be.
     pub fn read(path: &Path) -> Result<Self, OperationError> {
         let text = read_text(path, "hosts file")?;
+        refuse_marks(path, &text)?;
         let deployment = Deployment::parse(&text).map_err(|error| error.about(path.display()))?;
         Ok(Self { path: path.to_owned(), deployment, text })
     }

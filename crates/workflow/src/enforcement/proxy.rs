@@ -4,9 +4,12 @@ use super::hosts_file::HostsFile;
 use crate::files::read_text;
 use crate::planning::read_policy;
 use enforce::deployment::Deployment;
-use enforce::storage::{ConfiguredPolicy, PolicyMemory, PolicyOrigin, ProxyConfigurator, ProxyOptions};
+use enforce::storage::{
+    ConfiguredPolicy, PolicyMemory, PolicyOrigin, ProxiedRequest, ProxyConfigurator, ProxyOptions,
+};
 use model::OperationError;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use workload::device::StorageProfile;
 
@@ -74,6 +77,8 @@ pub struct ProxySettings {
     pub drain: Nanos,
     /// How many requests it keeps as observations.
     pub recorded_max: usize,
+    /// Who takes every request that it has finished.
+    pub recording: Option<SyncSender<ProxiedRequest>>,
 }
 
 /// What a proxy is started with: the hosts, the device profile of its server, and the policy that `apply` brought it
@@ -101,6 +106,7 @@ pub fn proxy_start(
     options.connections_max = settings.connections_max;
     (options.busy_poll_max, options.drain) = (settings.spin, settings.drain);
     options.record = settings.recorded_max;
+    options.recording.clone_from(&settings.recording);
     if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {
         current = ConfiguredPolicy { policy: options.policy.clone(), hosts, origin: PolicyOrigin::Apply };
     }

@@ -17,7 +17,7 @@ use workload::Footprint;
 use workload::device::{NetworkModel, StorageProfile};
 
 /// Changes whenever what is computed or how it is stored does.
-const VERSION: &str = "tailwright-footprint-3";
+const VERSION: &str = "tailwright-footprint-4";
 
 /// The result of one reading of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl FootprintCache {
 
 /// The key of a trace's footprint on a device; reads the whole file.
 pub(super) fn key(
-    trace: &Path,
+    path: &Path,
     options: &OpenOptions,
     profile: &StorageProfile,
     network: &NetworkModel,
@@ -108,7 +108,9 @@ pub(super) fn key(
     let format = options.format.map_or("detected", trace::TraceFormat::name);
     part(format!("{format},{},{}", options.lenient, options.sort_window).as_bytes());
     // The name breaks ties when a format is detected.
-    part(trace.file_name().unwrap_or_default().as_encoded_bytes());
-    io::copy(&mut fs::File::open(trace)?, &mut hasher)?;
+    part(path.file_name().unwrap_or_default().as_encoded_bytes());
+    for file in trace::files_of(path)? {
+        io::copy(&mut fs::File::open(file)?, &mut hasher)?;
+    }
     Ok(hasher.finalize().to_hex().to_string())
 }

@@ -13,6 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::fmt::Display;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
@@ -123,6 +124,30 @@ impl LoadFile {
         let spec = Value::Table(table).try_into();
         let spec = spec.map_err(|error: toml::de::Error| wrong_file(path, &error))?;
         Ok(Self { path: path.to_owned(), spec })
+    }
+
+    /// Refuses to write what comes of the run in the place of the load file or of a trace that it replays.
+    ///
+    /// # Errors
+    ///
+    /// When `output` is one of them, by whatever path.
+    pub fn refuse_output(&self, output: &Path) -> Result<(), OperationError> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let traces = self.spec.workload.iter().filter_map(|workload| workload.trace.as_ref());
+        let traces = traces.map(|trace| trace::TracePlace::of(&folder.join(trace)).path);
+        for (input, what) in
+            std::iter::once((self.path.clone(), "load file")).chain(traces.map(|path| (path, "trace")))
+        {
+            if is_same_file(&input, output) {
+                return Err(OperationError::input(format_args!(
+                    "{}: the observations would take the place of the {what} {}",
+                    output.display(),
+                    input.display()
+                ))
+                .hint("give -o another name"));
+            }
+        }
+        Ok(())
     }
 
     /// What holds for all workloads of the run.
@@ -252,6 +277,12 @@ impl LoadFile {
         let (path, name) = (self.path.display(), &spec.name);
         OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
     }
+}
+
+/// Whether two paths lead to one file that is there.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn wrong_file(path: &Path, error: &dyn Display) -> OperationError {

@@ -1,5 +1,6 @@
 //! Logs of HdrHistogram, one per workload.
 
+use crate::text::plain_file_name;
 use ::load::{LoadReport, write_intervals};
 use machine::whole_file;
 use model::OperationError;
@@ -23,7 +24,7 @@ pub fn write_interval_logs(
 ) -> Result<(), OperationError> {
     let start = end - Duration::from_nanos(report.observed_duration.0);
     for (index, name) in (0..).zip(&report.observations.workloads) {
-        let path = folder.join(format!("{}.hlog", file_name(name)));
+        let path = folder.join(format!("{}.hlog", plain_file_name(name)));
         let mut text = Vec::new();
         write_intervals(&mut text, &report.observations, index, INTERVAL, start)
             .and_then(|()| whole_file::write(&path, &text))
@@ -33,10 +34,4 @@ pub fn write_interval_logs(
             })?;
     }
     Ok(())
-}
-
-/// A workload's name without what file names should not have.
-fn file_name(workload: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    workload.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }

@@ -3,12 +3,15 @@
 use super::latency_log::LatencyLog;
 use super::metrics::MetricsFile;
 use super::record::{RecordedTrace, TraceRecorder};
+use super::server_recording::ServerRecording;
 use super::slowest::SlowestRequests;
 use crate::files::check_writable;
+use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{ObservedRequest, observations};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use trace::recording::{RecordingSettings, is_recording_name};
 
 /// The most symbolic links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -18,8 +21,10 @@ const LINKS_MAX: usize = 40;
 pub struct ObservationFiles {
     /// Every request with its stages, as observations; these are kept in memory until the end.
     pub observations: Option<PathBuf>,
-    /// The requests as a trace, written as they come.
+    /// The requests as a trace, or, by the name of a folder, as a recording; written as they come.
     pub record: Option<PathBuf>,
+    /// How a recording is written.
+    pub recording: RecordingSettings,
     /// Latencies as an interval log of HdrHistogram, written as they come.
     pub latency_log: Option<PathBuf>,
     /// Counters for Prometheus, replaced every second while requests come.
@@ -85,6 +90,7 @@ fn place(path: &Path) -> PathBuf {
 pub(super) struct OpenFiles {
     observations: Option<(PathBuf, Vec<ObservedRequest>)>,
     record: Option<TraceRecorder>,
+    recording: Option<ServerRecording>,
     latency_log: Option<LatencyLog>,
     metrics: Option<MetricsFile>,
     slowest: Option<(PathBuf, SlowestRequests)>,
@@ -92,13 +98,23 @@ pub(super) struct OpenFiles {
 
 impl OpenFiles {
     /// Begins those files that are wanted.
-    pub(super) fn create(files: &ObservationFiles, ports: &BTreeSet<u16>) -> Result<Self, OperationError> {
+    pub(super) fn create(
+        files: &ObservationFiles,
+        ports: &BTreeSet<u16>,
+        observer: impl ProgressObserver + Send + 'static,
+    ) -> Result<Self, OperationError> {
         files.check()?;
+        let (folder, trace) = match files.record.as_deref() {
+            Some(path) if is_recording_name(path) => (Some(path), None),
+            path => (None, path),
+        };
+        let begin = |folder| ServerRecording::begin(folder, files.recording, ports, observer);
         let log = |path: &PathBuf| LatencyLog::create(path, machine::clock::now());
         let metrics = |path: &PathBuf| MetricsFile::create(path, ports.iter().copied());
         Ok(Self {
             observations: files.observations.clone().map(|path| (path, Vec::new())),
-            record: files.record.as_deref().map(TraceRecorder::create).transpose()?,
+            record: trace.map(TraceRecorder::create).transpose()?,
+            recording: folder.map(begin).transpose()?,
             latency_log: files.latency_log.as_ref().map(log).transpose()?,
             metrics: files.metrics.as_ref().map(metrics).transpose()?,
             slowest: files.slowest.clone().map(|(path, count)| (path, SlowestRequests::new(count))),
@@ -109,6 +125,9 @@ impl OpenFiles {
     pub(super) fn take(&mut self, request: &ObservedRequest) -> Result<(), OperationError> {
         if let Some((_, requests)) = &mut self.observations {
             requests.push(*request);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.take(request);
         }
         if let Some((_, slowest)) = &mut self.slowest {
             slowest.take(request);
@@ -123,7 +142,10 @@ impl OpenFiles {
 
     /// Puts all in their places, those after one that fails as well. The trace, and the first failure.
     pub(super) fn finish(self) -> (Option<RecordedTrace>, Result<(), OperationError>) {
-        let recorded = self.record.map_or(Ok(None), TraceRecorder::finish);
+        let recorded = match self.recording {
+            Some(recording) => recording.finish(),
+            None => self.record.map_or(Ok(None), TraceRecorder::finish),
+        };
         let written = [
             self.latency_log.map_or(Ok(()), LatencyLog::finish),
             self.metrics.map_or(Ok(()), |metrics| metrics.write()),
@@ -157,6 +179,7 @@ fn give<F>(
 mod tests {
     use super::super::testing::request;
     use super::*;
+    use crate::observer::Silent;
 
     #[test]
     fn places_are_looked_at_before_the_observation() {
@@ -177,7 +200,7 @@ mod tests {
                 ..ObservationFiles::default()
             },
         ] {
-            assert!(OpenFiles::create(&files, &[80].into()).is_err(), "{files:?}");
+            assert!(OpenFiles::create(&files, &[80].into(), Silent).is_err(), "{files:?}");
         }
         assert_eq!(
             std::fs::read_dir(folder.path()).expect("it is ours").count(),
@@ -224,6 +247,7 @@ mod tests {
                 ..ObservationFiles::default()
             },
             &[80].into(),
+            Silent,
         )
         .expect("all places are there");
         let full = give(&mut open.latency_log, |_| Err(OperationError::machine("the disk is full")));
@@ -250,7 +274,7 @@ mod tests {
             slowest: Some((place("slow.json"), 5)),
             ..ObservationFiles::default()
         };
-        let mut open = OpenFiles::create(&files, &[80].into()).expect("all places are there");
+        let mut open = OpenFiles::create(&files, &[80].into(), Silent).expect("all places are there");
         open.take(&request(1, 1, 10)).expect("there is room");
         std::fs::remove_dir_all(place("gone")).expect("it is ours");
         let (recorded, written) = open.finish();
@@ -269,7 +293,7 @@ mod tests {
             latency_log: place("live.hlog"),
             ..ObservationFiles::default()
         };
-        let mut open = OpenFiles::create(&files, &[80].into()).expect("all places are there");
+        let mut open = OpenFiles::create(&files, &[80].into(), Silent).expect("all places are there");
         open.take(&request(1, 1, 10)).expect("there is room");
         drop(open);
         assert_eq!(std::fs::read_dir(folder.path()).expect("it is ours").count(), 0);

@@ -16,6 +16,7 @@ mod occupancy;
 mod record;
 mod run;
 mod sample;
+mod server_recording;
 mod service;
 mod slowest;
 #[cfg(test)]

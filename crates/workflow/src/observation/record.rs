@@ -28,6 +28,8 @@ pub struct RecordedTrace {
     pub requests: u64,
     /// How many of these took so long that they stand at a later arrival than they had.
     pub late: u64,
+    /// How many are not in it, because they came faster than a recording could be written.
+    pub lost: u64,
 }
 
 /// A trace that is being written.
@@ -79,13 +81,12 @@ impl TraceRecorder {
 
     /// Takes a request, and writes those that have waited long enough.
     pub(super) fn take(&mut self, request: &ObservedRequest) -> Result<(), OperationError> {
-        let (asked, answered) = (request.request_bytes, request.answer_bytes);
-        let (op, size) = if asked > answered { (Op::Write, asked) } else { (Op::Read, answered) };
+        let (op, size) = payload(request);
         self.waiting.push(Reverse(HeldRequest {
             arrival: request.at(RequestPoint::Wire),
             number: self.count,
             op,
-            size: Bytes(size),
+            size,
             response: Nanos(request.latency_from_wire()),
         }));
         self.count += 1;
@@ -108,7 +109,7 @@ impl TraceRecorder {
             return Ok(None);
         }
         let requests = self.writer.finish().map_err(|error| trace_error(&error))?;
-        Ok(Some(RecordedTrace { requests, late: self.late }))
+        Ok(Some(RecordedTrace { requests, late: self.late, lost: 0 }))
     }
 
     fn write_first(&mut self) -> Result<(), OperationError> {
@@ -125,6 +126,12 @@ impl TraceRecorder {
         };
         self.writer.write(&request).map_err(|error| trace_error(&error))
     }
+}
+
+/// The direction and size of a request: the larger side is the payload.
+pub(super) fn payload(request: &ObservedRequest) -> (Op, Bytes) {
+    let (asked, answered) = (request.request_bytes, request.answer_bytes);
+    if asked > answered { (Op::Write, Bytes(asked)) } else { (Op::Read, Bytes(answered)) }
 }
 
 fn trace_error(error: &TraceError) -> OperationError {
@@ -157,7 +164,7 @@ mod tests {
             (0..50).map(|n| request(SECOND + n, SECOND + n, 5 * SECOND - 10 * n)).collect();
         requests.sort_by_key(|request| request.at(RequestPoint::Transmitted));
         let (done, found) = recorded(&requests, WAITING_MAX);
-        assert_eq!(done, RecordedTrace { requests: 50, late: 0 });
+        assert_eq!(done, RecordedTrace { requests: 50, late: 0, lost: 0 });
         let arrivals: Vec<u64> = found.iter().map(|request| request.arrival.0).collect();
         assert_eq!(arrivals, (0..50).collect::<Vec<_>>());
         assert_eq!(found[3].response, Some(Nanos(5 * SECOND - 30)));
@@ -179,9 +186,9 @@ mod tests {
             (0..40).map(|n| request(n * SECOND, n * SECOND, SECOND / 2)).collect();
         requests.push(request(SECOND / 4, SECOND / 4, 40 * SECOND));
         let (done, found) = recorded(&requests, WAITING_MAX);
-        assert_eq!((done, found.len()), (RecordedTrace { requests: 41, late: 1 }, 41));
+        assert_eq!((done, found.len()), (RecordedTrace { requests: 41, late: 1, lost: 0 }, 41));
         let (done, found) = recorded(&requests, 3);
-        assert_eq!((done, found.len()), (RecordedTrace { requests: 41, late: 1 }, 41));
+        assert_eq!((done, found.len()), (RecordedTrace { requests: 41, late: 1, lost: 0 }, 41));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::mean_wait::{VarianceView, variance_view};
 use super::near::{StagesNear, stages_near};
 use super::record::RecordedTrace;
 use super::sample::{REQUESTS_MAX, RequestSample};
+use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{ObservationReport, ObservationSettings, observe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,9 +50,10 @@ pub fn observe_server(
     question: &ServerQuestion,
     stop: &AtomicBool,
     attached: impl FnOnce(),
+    observer: impl ProgressObserver + Send + 'static,
 ) -> Result<ServerObservation, OperationError> {
     let mut sample = RequestSample::new(REQUESTS_MAX);
-    let mut files = OpenFiles::create(&question.files, &question.settings.probes.ports)?;
+    let mut files = OpenFiles::create(&question.files, &question.settings.probes.ports, observer)?;
     let mut written = Ok(());
     let report = observe(&question.settings, stop, attached, &mut |request| {
         sample.add(request);
@@ -102,7 +104,7 @@ mod tests {
             },
         };
         let attached = || std::fs::remove_dir_all(&gone).expect("it is ours");
-        match observe_server(&question, &AtomicBool::new(false), attached) {
+        match observe_server(&question, &AtomicBool::new(false), attached, crate::observer::Silent) {
             Err(error) if !observe::missing_rights().is_empty() => testkit::skip(&error.to_string()),
             Err(error) => panic!("{error}"),
             Ok(observation) => {

@@ -50,6 +50,9 @@ impl Drop for ObservedReader<'_> {
                 "{file}: skipped {skipped} malformed or out-of-order requests"
             )));
         }
+        for remark in reader.remarks() {
+            self.observer.notice(Notice::Warning(format!("{file}: {remark}")));
+        }
         if reader.ignored() > 0 {
             let ignored = reader.ignored();
             self.observer.notice(Notice::Done(format!(

@@ -187,6 +187,7 @@ impl ProxySession {
         let export = handle.and_then(|handle| shared.exports.export_of(handle));
         ProxyRequest {
             session: self.slot,
+            client: self.peer.ip(),
             id: message.id,
             flow: self.flow,
             class: message.class,

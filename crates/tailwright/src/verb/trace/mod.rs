@@ -6,6 +6,7 @@ mod callgraph;
 mod generate;
 mod info;
 mod rewrite;
+mod split;
 
 use crate::exit::VerbAnswer;
 use model::OperationError;
@@ -15,9 +16,11 @@ use model::OperationError;
     arg_required_else_help = true,
     after_help = "Formats, detected from content: parquet (native), csv (with header), arrival-hex \
     (arrival_ns,0xsize,DiskRead|DiskWrite|Get|Put),\nmsr (MSR Cambridge), spc (UMass), fio (iolog v2, v3), blkparse \
-    (text), vscsi (CloudPhysics). gzip and zstd are\ntransparent; - is the standard input or output.\n\n\
+    (text), vscsi (CloudPhysics), recording (folder of proxy --record), tcpdump (text of -tt -n -q). gzip and zstd are\ntransparent; - is the standard input or output.\n\
+    FILE#mail is the trace of the workload mail in a recording or observations, FILE#client=10.0.0.7 of a client.\n\n\
     Examples:\n  tailwright trace info web.csv.gz --report web.html\n  \
     tailwright trace convert web.csv.gz -o web.parquet\n  \
+    tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s -o t.parquet"
 )]
 pub(crate) struct TraceArgs {
@@ -33,6 +36,8 @@ enum TraceCommand {
     Convert(rewrite::ConvertArgs),
     /// Cut a window of time out of a trace
     Slice(rewrite::SliceArgs),
+    /// Write a trace of each workload, or client, of a recording, and the beginning of a cluster file
+    Split(split::SplitArgs),
     /// Merge traces into one in order of arrival
     Merge(rewrite::MergeArgs),
     /// Generate a synthetic trace
@@ -48,6 +53,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<VerbAnswer, OperationError> {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => rewrite::convert(args),
         TraceCommand::Slice(args) => rewrite::slice(args),
+        TraceCommand::Split(args) => split::run(args),
         TraceCommand::Merge(args) => rewrite::merge(args),
         TraceCommand::Generate(args) => generate::run(args),
         TraceCommand::Assumptions(args) => return assumptions::run(args),
