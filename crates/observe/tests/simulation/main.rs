@@ -28,6 +28,8 @@ fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
         kind,
         push: false,
         udp: false,
+        answer: false,
+        datagram_head: [0; 8],
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         schedule: ThreadSchedule::default(),
