@@ -17,6 +17,8 @@ fn http() {
         &[
             (&[(CLIENT, &long)], "HTTP head in bytes: at most 65536, found 70006"),
             (&[(CLIENT, b"PRI * HTTP/2.0\r\n\r\n")], request),
+            (&[(CLIENT, b"get key\r\n")], request),
+            (&[get, (SERVER, b"END\r\n")], "HTTP response: expected a line of HTTP/1 and fields"),
             (&[(CLIENT, b"\x16\x03\x01\n\n")], request),
             (&[(CLIENT, b"CONNECT x:1 HTTP/1.1\r\n\r\n")], "an HTTP tunnel is refused: observe what it leads to"),
             (

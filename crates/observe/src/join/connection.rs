@@ -3,7 +3,7 @@
 //!
 //! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
 //! is answered. When it fails, what is open is discarded, and the next requests are told apart by packets until
-//! everything is answered again.
+//! everything is answered again. A connection on which it fails again and again does not speak the protocol.
 
 use super::counts::JoinCounts;
 use super::tcp::TcpConnection;
@@ -16,6 +16,9 @@ use crate::request::ObservedRequest;
 /// The most pieces that are kept for a read which may be the first to be told apart.
 const KEPT_MAX: usize = 32;
 
+/// After so many failures in a row nothing is expected of the protocol any more.
+const FAILURES_MAX: u32 = 3;
+
 /// What is known about a connection.
 #[derive(Debug, Default)]
 pub(super) struct ObservedConnection {
@@ -24,6 +27,8 @@ pub(super) struct ObservedConnection {
     by_messages: Option<Box<MessageJoin>>,
     /// Bytes of the read that is reported next.
     kept: Vec<(u32, Box<[u8]>)>,
+    /// How often messages could not be told apart since one was.
+    failures: u32,
     /// When it was established, until it is accepted.
     established: Option<u64>,
 }
@@ -54,8 +59,11 @@ impl ObservedConnection {
             EventKind::Send => self.send(event, threads, counts, finished),
             EventKind::Transmit => {
                 self.by_packets.handle(event, threads, counts, finished);
-                if let (Some(messages), Some((end, time))) = (&mut self.by_messages, self.by_packets.transmitted()) {
-                    finished.extend(messages.transmit(end, time));
+                let transmitted = self.by_packets.transmitted();
+                if let (Some(messages), Some((end, time))) = (&mut self.by_messages, transmitted) {
+                    let answered = messages.transmit(end, time);
+                    self.failures = if answered.is_empty() { self.failures } else { 0 };
+                    finished.extend(answered);
                 }
             }
             _ => self.by_packets.handle(event, threads, counts, finished),
@@ -111,8 +119,10 @@ impl ObservedConnection {
         };
         let free_since = threads.touch(event.thread, event.time);
         let Some(read) = self.by_packets.pass_read(event, free_since) else { return };
+        let segments = read.whole.clone();
         if messages.receive(event, read, counts).is_err() {
             self.give_up(counts);
+            self.by_packets.take_read(event, &segments, free_since);
         }
     }
 
@@ -138,7 +148,10 @@ impl ObservedConnection {
         let free_since = threads.touch(event.thread, event.time);
         let transmitted = self.by_packets.pass_write(event.thread);
         match messages.send(event, free_since, transmitted, counts) {
-            Ok(answered) => finished.extend(answered),
+            Ok(answered) => {
+                self.failures = if answered.is_empty() { self.failures } else { 0 };
+                finished.extend(answered);
+            }
             Err(_) => self.give_up(counts),
         }
     }
@@ -146,6 +159,8 @@ impl ObservedConnection {
     /// Messages cannot be told apart any more.
     fn give_up(&mut self, counts: &mut JoinCounts) {
         counts.untold += 1;
+        self.failures += 1;
+        self.protocol = self.protocol.filter(|_| self.failures < FAILURES_MAX);
         counts.discarded += self.by_messages.take().map_or(0, |messages| messages.open());
     }
 }

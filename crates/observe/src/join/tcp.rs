@@ -78,6 +78,12 @@ impl TcpConnection {
         Some(ReadBytes { whole, partly: self.segments.next(), free_since, client, port })
     }
 
+    /// Takes what a read has read after all: its messages could not be told apart.
+    pub(super) fn take_read(&mut self, event: &KernelEvent, segments: &[Segment], free_since: u64) {
+        self.round = self.round.wrapping_add(1);
+        segments.iter().for_each(|segment| self.take_segment(segment, event, free_since));
+    }
+
     /// Takes note of who writes to a connection whose messages are told apart; the last packet that was transmitted:
     /// its end, and when.
     pub(super) fn pass_write(&mut self, thread: u32) -> Option<(u32, u64)> {

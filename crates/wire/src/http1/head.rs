@@ -21,8 +21,14 @@ pub(super) struct HeadSearch {
 
 impl HeadSearch {
     /// The head at the start of the buffer with its empty line, if it has at most `max` bytes. Empty lines in front of a
-    /// request belong to it (RFC 9112, section 2.2).
-    pub(super) fn head<'a>(&mut self, buffer: &'a [u8], max: usize) -> Result<&'a [u8], HeadError> {
+    /// request belong to it (RFC 9112, section 2.2). The first line with words is looked at as soon as it is there.
+    pub(super) fn head<'a>(
+        &mut self,
+        buffer: &'a [u8],
+        max: usize,
+        check: impl FnOnce(&[u8]) -> Result<(), ProtocolError>,
+    ) -> Result<&'a [u8], HeadError> {
+        let mut check = Some(check);
         let until = buffer.len().min(max);
         for place in self.searched.min(until)..until {
             if buffer[place] != b'\n' {
@@ -32,13 +38,32 @@ impl HeadSearch {
             if is_empty && self.has_words {
                 return Ok(&buffer[..=place]);
             }
-            self.has_words |= !is_empty;
+            if !is_empty && !self.has_words {
+                self.has_words = true;
+                check.take().map_or(Ok(()), |check| check(buffer[self.line..place].trim_ascii_end()))?;
+            }
             self.line = place + 1;
         }
         self.searched = until;
         check_at_most("HTTP head in bytes", max as u64, buffer.len() as u64 + 1)?;
         Err(HeadError::NeedMore(buffer.len() + 1))
     }
+}
+
+const REQUEST_ERROR: ProtocolError =
+    ProtocolError::Line { field: "HTTP request", expected: "a line of HTTP/1 and fields" };
+const RESPONSE_ERROR: ProtocolError =
+    ProtocolError::Line { field: "HTTP response", expected: "a line of HTTP/1 and fields" };
+
+/// Whether a line may be the first one of a request.
+pub(super) fn check_request_line(line: &[u8]) -> Result<(), ProtocolError> {
+    let is_http = line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0");
+    if is_http { Ok(()) } else { Err(REQUEST_ERROR) }
+}
+
+/// Whether a line may be the first one of a response.
+pub(super) fn check_status_line(line: &[u8]) -> Result<(), ProtocolError> {
+    if line.starts_with(b"HTTP/1.") { Ok(()) } else { Err(RESPONSE_ERROR) }
 }
 
 /// What the head of a request says.
@@ -61,7 +86,7 @@ pub(super) fn read_request(head: &[u8], limits: &ParserLimits) -> Result<HttpReq
     let mut request = httparse::Request::new(&mut fields);
     let complete = request.parse(head).is_ok_and(|status| status.is_complete());
     let Some(method) = request.method.filter(|_| complete) else {
-        return Err(ProtocolError::Line { field: "HTTP request", expected: "a line of HTTP/1 and fields" });
+        return Err(REQUEST_ERROR);
     };
     if method == "CONNECT" {
         return Err(ProtocolError::Unsupported { what: "an HTTP tunnel", remedy: "observe what it leads to" });
@@ -80,7 +105,7 @@ pub(super) fn read_response(
     let mut response = httparse::Response::new(&mut fields);
     let complete = response.parse(head).is_ok_and(|status| status.is_complete());
     let Some(code) = response.code.filter(|_| complete) else {
-        return Err(ProtocolError::Line { field: "HTTP response", expected: "a line of HTTP/1 and fields" });
+        return Err(RESPONSE_ERROR);
     };
     if code == 101 {
         return Err(ProtocolError::Unsupported {

@@ -54,7 +54,7 @@ impl HttpParser {
         if let Some(body) = &mut self.request_body {
             return continued(body.next(buffer, &self.limits), &mut self.request_body);
         }
-        let head = self.request_search.head(buffer, self.limits.head)?;
+        let head = self.request_search.head(buffer, self.limits.head, head::check_request_line)?;
         let request = head::read_request(head, &self.limits)?;
         let max = self.limits.in_flight as u64;
         check_at_most("outstanding HTTP requests", max, self.pending.len() as u64 + 1)?;
@@ -70,7 +70,7 @@ impl HttpParser {
         if let Some(body) = &mut self.reply_body {
             return continued(body.next(buffer, &self.limits), &mut self.reply_body);
         }
-        let head = self.reply_search.head(buffer, self.limits.head)?;
+        let head = self.reply_search.head(buffer, self.limits.head, head::check_status_line)?;
         let is_head = self.pending.front().copied().unwrap_or(false);
         let reply = head::read_response(head, is_head, &self.limits)?;
         self.reply_search = HeadSearch::default();
