@@ -49,6 +49,14 @@ impl ApplicationProtocol {
         }
     }
 
+    /// Whether an answer names its request, so that it can be no other's.
+    pub(crate) fn has_ids(self) -> bool {
+        match self {
+            Self::Nbd | Self::Nfs => true,
+            Self::Http1 | Self::Resp | Self::Memcached => false,
+        }
+    }
+
     /// What says which datagrams belong together, from their first bytes; `None` where nothing does.
     pub(crate) fn datagram_id(self, head: [u8; 8]) -> Option<u32> {
         let [a, b, c, d, ..] = head;

@@ -4,7 +4,7 @@ use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
-use crate::probe::{AttachedProbes, ProbeSettings};
+use crate::probe::{AttachedProbes, ProbeSettings, may_measure_cost};
 use crate::request::ObservedRequest;
 use crate::statistics::{LatencyHistogram, LatencyProfile, RequestStatistics};
 use machine::clock::now;
@@ -81,8 +81,10 @@ pub struct ObservationReport {
     pub duration: Duration,
     /// Why the observation ended.
     pub end: ObservationEnd,
-    /// The cost, if this process may have it measured.
+    /// The cost, if this process may have it measured and there was time for that.
     pub cost: Option<MeasuredCost>,
+    /// Whether this process may have the cost measured.
+    pub may_measure_cost: bool,
     /// The threads that read requests.
     pub readers: BTreeSet<u32>,
     /// What the tail is made of.
@@ -252,6 +254,7 @@ impl RunningObservation {
             duration: self.start.elapsed(),
             end,
             cost: self.cost,
+            may_measure_cost: may_measure_cost(),
             readers: self.readers,
             causes: self.causes.report(),
             accept_queue: self.accept_waits.map(|waits| AcceptQueue {

@@ -51,7 +51,7 @@ impl ObservedConnection {
         match event.kind {
             EventKind::Open => {
                 self.established = Some(event.time);
-                let new = |protocol| Box::new(MessageJoin::new(protocol, ConnectionAge::New));
+                let new = |protocol| Box::new(MessageJoin::new(protocol, ConnectionAge::New, 0));
                 self.by_messages = self.protocol.map(new);
             }
             EventKind::Bytes => self.see(event, copied),
@@ -129,8 +129,9 @@ impl ObservedConnection {
     /// Everything is answered: what is read now begins with a request.
     fn begin_messages(&mut self, kept: &[(u32, Box<[u8]>)], finished: &mut Vec<ObservedRequest>) {
         let Some(protocol) = self.protocol else { return };
+        let last_active = self.by_packets.last_active();
         self.by_packets.settle(finished);
-        let mut messages = MessageJoin::new(protocol, ConnectionAge::Established);
+        let mut messages = MessageJoin::new(protocol, ConnectionAge::Established, last_active);
         kept.iter().for_each(|(begin, bytes)| messages.see(false, *begin, bytes));
         self.by_messages = Some(Box::new(messages));
     }

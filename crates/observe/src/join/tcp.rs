@@ -96,6 +96,11 @@ impl TcpConnection {
         self.transmitted
     }
 
+    /// When something was last read or written.
+    pub(super) fn last_active(&self) -> u64 {
+        self.writes.last().map_or(self.last_read, |write| write.time.max(self.last_read))
+    }
+
     /// Whether everything is answered that was read, so that a read from here on begins with a request. The client has
     /// ended with PSH, and has had answers.
     pub(super) fn is_settled(&self, begin: u32) -> bool {

@@ -5,6 +5,10 @@
 //! answer begins before the request has ended, the last byte is the last one that had been read then. T5 is the write
 //! that has the first byte of the answer, T6 the packet that has its last one.
 //!
+//! Where this begins in the middle of a connection, a server may owe an answer to something before. Protocols without
+//! identifiers would take it for that of another request. So their requests are guesses until everything is answered,
+//! and the reader has slept after that.
+//!
 //! What is kept of a connection is bounded; where it would not be, its messages are given up as untold.
 
 use super::counts::JoinCounts;
@@ -77,6 +81,10 @@ pub(super) struct ReadBytes {
 #[derive(Debug)]
 pub(super) struct MessageJoin {
     parser: MessageParser,
+    /// Whether an answer can be no other's.
+    is_certain: bool,
+    /// When something was last read or written.
+    last_active: u64,
     requests: MessageStream<RequestHead>,
     answers: MessageStream<ReplyHead>,
     reads: VecDeque<ConnectionRead>,
@@ -92,10 +100,12 @@ pub(super) struct MessageJoin {
 }
 
 impl MessageJoin {
-    /// A connection whose next byte begins a request.
-    pub(super) fn new(protocol: ApplicationProtocol, age: ConnectionAge) -> Self {
+    /// A connection whose next byte begins a request, and on which something was last read or written at an instant.
+    pub(super) fn new(protocol: ApplicationProtocol, age: ConnectionAge, last_active: u64) -> Self {
         Self {
             parser: protocol.parser(age),
+            is_certain: age == ConnectionAge::New || protocol.has_ids(),
+            last_active,
             requests: MessageStream::new(),
             answers: MessageStream::new(),
             reads: VecDeque::new(),
@@ -131,6 +141,9 @@ impl MessageJoin {
         read: ReadBytes,
         counts: &mut JoinCounts,
     ) -> Result<(), MessagesUntold> {
+        let is_settled = self.open() == 0 && self.begun.is_empty() && self.open.is_none();
+        self.is_certain |= is_settled && event.earlier > self.last_active;
+        self.last_active = event.time;
         self.requests.begin_at(event.begin);
         self.ends = Some((read.client, read.port));
         self.segments.extend(read.whole);
@@ -204,6 +217,7 @@ impl MessageJoin {
             (last.wire == 0, RequestQuality::WIRE_UNSEEN),
             (last.ready == 0 || last.is_doubtful, RequestQuality::READY_UNSEEN),
             (is_new_reader, RequestQuality::SWITCH_UNSEEN),
+            (!self.is_certain, RequestQuality::GUESSED),
         ] {
             quality = if is_unseen { quality.with(flag) } else { quality };
         }
@@ -248,6 +262,7 @@ impl MessageJoin {
         counts: &mut JoinCounts,
     ) -> Result<Vec<ObservedRequest>, MessagesUntold> {
         self.note_write(event, free_since);
+        self.last_active = event.time;
         self.answers.begin_at(event.begin);
         let mut found = Vec::new();
         let parser = self.parser.get();

@@ -319,6 +319,9 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
                 parts.join(", "),
             )
         }
+        None if report.may_measure_cost => {
+            "\nwhat observing cost was not measured: the time was too short\n".to_owned()
+        }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
     }
 }
