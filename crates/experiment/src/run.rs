@@ -221,7 +221,7 @@ fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> Op
 }
 
 fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
-    let probes = ProbeSettings { ports: settings.ports.clone(), share: 1.0, ring_bytes: settings.ring_bytes };
+    let probes = ProbeSettings { ring_bytes: settings.ring_bytes, ..ProbeSettings::of_ports(settings.ports.clone()) };
     ObservationSettings {
         probes,
         duration: OBSERVATION_MAX,

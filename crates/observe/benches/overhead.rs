@@ -9,7 +9,6 @@ mod servers;
 
 use clients::{Dialogue, Exchange};
 use servers::{RunningServer, memcached};
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -97,7 +96,7 @@ fn period(server: &RunningServer, exchange: &Exchange) -> (Period, Vec<ClientReq
 /// A period while a port is observed, and how what was seen fits what the clients saw; `None` where that is refused.
 fn observed(server: &RunningServer, exchange: &Exchange, port: u16) -> Option<(Period, RequestNesting)> {
     let settings = ObservationSettings {
-        probes: ProbeSettings { ports: BTreeSet::from([port]), share: 1.0, ring_bytes: 1 << 23 },
+        probes: ProbeSettings::of_ports([port]),
         duration: Duration::from_secs(600),
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::Included,

@@ -17,9 +17,12 @@ enum event_kind {
 	EVENT_CLOSE = 6,
 	EVENT_LEAVE = 7,
 	EVENT_OCCUPANT = 8,
+	EVENT_BYTES = 9,
+	EVENT_OPEN = 10,
+	EVENT_ACCEPT = 11,
 };
 
-enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4 };
+enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4, FLAG_ANSWER = 8 };
 
 struct event {
 	u64 time;

@@ -64,12 +64,68 @@ struct sk_buff {
 	unsigned char *data;
 };
 
+struct iovec {
+	void *iov_base;
+	unsigned long iov_len;
+};
+
 struct iov_iter {
+	u8 iter_type;
+	unsigned long iov_offset;
+	union {
+		const struct iovec *__iov;
+		void *ubuf;
+	};
 	unsigned long count;
+	unsigned long nr_segs;
+};
+
+/* The registers of x86-64 when it entered a system call. */
+struct pt_regs {
+	unsigned long si;
+	unsigned long dx;
+	unsigned long orig_ax;
+};
+
+union flowi_uli {
+	struct {
+		u16 dport;
+		u16 sport;
+	} ports;
+};
+
+struct flowi_common {
+	u8 flowic_proto;
+};
+
+struct flowi4 {
+	struct flowi_common __fl_common;
+	union flowi_uli uli;
+};
+
+struct flowi6 {
+	struct flowi_common __fl_common;
+	union flowi_uli uli;
 };
 
 struct msghdr {
 	struct iov_iter msg_iter;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct file {
+	void *private_data;
+};
+
+struct fdtable {
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct task_struct {
@@ -77,6 +133,7 @@ struct task_struct {
 	int tgid;
 	int wake_cpu;
 	char comm[16];
+	struct files_struct *files;
 };
 
 struct gendisk {
@@ -98,7 +155,16 @@ struct net_device;
 
 #pragma clang attribute pop
 
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27, BPF_RB_NO_WAKEUP = 1 };
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_RB_NO_WAKEUP = 1,
+};
+
+/* Whether the running kernel has a field. */
+#define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -108,9 +174,13 @@ static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static long (*bpf_get_current_comm)(void *into, u32 size) = (void *)16;
 static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
+static long (*bpf_probe_read_user)(void *into, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *into, u32 size, const void *from) = (void *)113;
+static long (*bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct tcp_sock *(*bpf_skc_to_tcp_sock)(const void *sk) = (void *)137;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+static const struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 #endif

@@ -11,6 +11,7 @@
  *
  * All programs are attached to tracepoints with type information (tp_btf).
  */
+#include "bytes.h"
 #include "threads.h"
 
 #define ETHERTYPE_IPV4 0x0800
@@ -20,6 +21,7 @@
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
 #define STATE_ESTABLISHED 1
+#define STATE_SYN_RECEIVED 3
 #define STATE_TIME_WAIT 6
 #define STATE_CLOSE 7
 #define STATE_LISTEN 10
@@ -112,6 +114,7 @@ struct headers {
 	struct ends ends;
 	u32 begin; /* TCP: the sequence number of the first byte */
 	u32 bytes; /* of payload */
+	u32 payload; /* where it begins, from the network header on */
 	u8 flags;  /* of TCP */
 };
 
@@ -150,8 +153,8 @@ struct ipv6_header {
 	u32 destination[4];
 };
 
-/* Takes a TCP or UDP header, with `bytes` up to the end of the packet. False if the port is not observed. */
-INLINE int take_transport(const struct tcp_header *tcp, u32 bytes, int for_server, struct headers *headers)
+/* Takes a TCP or UDP header, which is at a distance from the network header, with `bytes` up to the end of the packet. False if the port is not observed. */
+INLINE int take_transport(const struct tcp_header *tcp, u32 at, u32 bytes, int for_server, struct headers *headers)
 {
 	struct ends *ends = &headers->ends;
 	u32 header;
@@ -162,6 +165,7 @@ INLINE int take_transport(const struct tcp_header *tcp, u32 bytes, int for_serve
 	header = ends->is_udp ? 8 : (tcp->offset >> 4) * 4;
 	headers->begin = SWAP32(tcp->sequence);
 	headers->bytes = bytes > header ? bytes - header : 0;
+	headers->payload = at + header;
 	headers->flags = tcp->flags;
 	return 1;
 }
@@ -190,7 +194,7 @@ INLINE int read_ipv4(const unsigned char *at, u32 length, int for_server, struct
 	total = SWAP16(both.ip.total) ? SWAP16(both.ip.total) : length;
 	headers->ends.peer[0] = for_server ? both.ip.source : both.ip.destination;
 	headers->ends.local[0] = for_server ? both.ip.destination : both.ip.source;
-	return take_transport(&both.tcp, total - header, for_server, headers);
+	return take_transport(&both.tcp, header, total - header, for_server, headers);
 }
 
 INLINE int read_ipv6(const unsigned char *at, u32 length, int for_server, struct headers *headers)
@@ -210,7 +214,7 @@ INLINE int read_ipv6(const unsigned char *at, u32 length, int for_server, struct
 		ends->peer[word] = for_server ? both.ip.source[word] : both.ip.destination[word];
 		ends->local[word] = for_server ? both.ip.destination[word] : both.ip.source[word];
 	}
-	return take_transport(&both.tcp, payload, for_server, headers);
+	return take_transport(&both.tcp, sizeof(both.ip), payload, for_server, headers);
 }
 
 /* Reads the headers of a packet whose network header is at `at`. False if it is of no interest. */
@@ -229,6 +233,18 @@ INLINE int read_headers(const struct sk_buff *skb, const unsigned char *at, u32 
 INLINE int read_incoming(const struct sk_buff *skb, struct headers *headers)
 {
 	return read_headers(skb, skb->data, skb->len, 1, headers) && headers->bytes;
+}
+
+/* The first bytes of a datagram, as far as they can be read, of a packet whose network header is at `at`. */
+INLINE u64 datagram_head(const struct sk_buff *skb, const unsigned char *at, const struct headers *headers)
+{
+	u64 head = 0;
+	u32 before = (u32)(at - skb->data) + headers->payload;
+	if (!with_bytes || !headers->ends.is_udp || headers->bytes < sizeof(head) ||
+	    before + sizeof(head) > skb->len - skb->data_len)
+		return 0;
+	bpf_probe_read_kernel(&head, sizeof(head), at + headers->payload);
+	return head;
 }
 
 /* Whosever the packet is: to look at its headers takes longer. The network stack takes the stamp away again. */
@@ -279,6 +295,7 @@ int tw_arrival(u64 *context)
 		event->flags |= FLAG_PUSH;
 	event->begin = headers.ends.is_udp ? 0 : headers.begin;
 	event->end = event->begin + headers.bytes;
+	event->socket = datagram_head(skb, skb->data, &headers);
 	end_event(event);
 	return 0;
 }
@@ -397,6 +414,8 @@ int tw_receive(u64 *context)
 	struct event *event;
 	if (length <= 0 || !find_subject(sk, &subject))
 		return 0;
+	if (with_bytes && subject.tcp)
+		report_read_bytes(subject.flow, subject.tcp->copied_seq - length, length, (u32)context[2]);
 	event = begin_event_of(EVENT_RECEIVE, sk, &subject);
 	if (!event)
 		return 0;
@@ -418,6 +437,8 @@ int tw_send(u64 *context)
 	struct event *event;
 	if (!find_subject(sk, &subject) || !subject.tcp)
 		return 0;
+	if (with_bytes)
+		report_written_bytes(subject.flow, message, subject.tcp->write_seq, (u32)message->msg_iter.count);
 	event = begin_event_of(EVENT_SEND, sk, &subject);
 	if (!event)
 		return 0;
@@ -426,6 +447,38 @@ int tw_send(u64 *context)
 	event->begin = subject.tcp->write_seq;
 	event->end = event->begin + (u32)message->msg_iter.count;
 	end_event(event);
+	return 0;
+}
+
+/* T5 of UDP: a thread looks for the way of an answer, which is the first that is seen of its write. */
+INLINE void report_route(u8 protocol, u16 port)
+{
+	struct event *event;
+	if (protocol != PROTOCOL_UDP || !is_observed(port))
+		return;
+	event = begin_event(EVENT_SEND, bpf_ktime_get_ns(), 0);
+	if (!event)
+		return;
+	event->flags = FLAG_UDP;
+	event->local_port = port;
+	set_thread(event);
+	set_schedule(event);
+	end_event(event);
+}
+
+SEC("tp_btf/fib_table_lookup")
+int tw_route(u64 *context)
+{
+	const struct flowi4 *flow = (const struct flowi4 *)context[1];
+	report_route(flow->__fl_common.flowic_proto, SWAP16(flow->uli.ports.sport));
+	return 0;
+}
+
+SEC("tp_btf/fib6_table_lookup")
+int tw_route6(u64 *context)
+{
+	const struct flowi6 *flow = (const struct flowi6 *)context[3];
+	report_route(flow->__fl_common.flowic_proto, SWAP16(flow->uli.ports.sport));
 	return 0;
 }
 
@@ -458,11 +511,15 @@ int tw_transmit(u64 *context)
 	event->socket = number_of(sk);
 	event->begin = is_udp ? 0 : headers.begin;
 	event->end = event->begin + headers.bytes;
+	event->earlier = datagram_head(skb, network, &headers);
 	end_event(event);
 	return 0;
 }
 
-/* The end of a connection. Its port is given back before, and is still in the field of the header. */
+/*
+ * The beginning and the end of a connection. At the end its port is given back before, and is still in the field of the
+ * header.
+ */
 SEC("tp_btf/inet_sock_set_state")
 int tw_state(u64 *context)
 {
@@ -470,7 +527,8 @@ int tw_state(u64 *context)
 	struct event *event;
 	u64 flow;
 	u16 port = 0;
-	if ((int)context[2] != STATE_CLOSE || !is_ip_socket(sk) || sk->sk_protocol != PROTOCOL_TCP)
+	int opens = (int)context[1] == STATE_SYN_RECEIVED && (int)context[2] == STATE_ESTABLISHED;
+	if ((!opens && (int)context[2] != STATE_CLOSE) || !is_ip_socket(sk) || sk->sk_protocol != PROTOCOL_TCP)
 		return 0;
 	bpf_probe_read_kernel(&port, sizeof(port), &((const struct inet_sock *)sk)->inet_sport);
 	port = SWAP16(port);
@@ -479,9 +537,70 @@ int tw_state(u64 *context)
 	flow = flow_of_socket(sk, port);
 	if (!is_chosen(flow))
 		return 0;
-	event = begin_event(EVENT_CLOSE, bpf_ktime_get_ns(), flow);
+	event = begin_event(opens ? EVENT_OPEN : EVENT_CLOSE, bpf_ktime_get_ns(), flow);
 	if (event)
 		end_event(event);
+	return 0;
+}
+
+/* The ends of a connection whose socket is known by its address alone. False if it is not one, or not observed. */
+INLINE int read_ends(const struct sock *sk, struct ends *ends)
+{
+	u16 family = 0, protocol = 0, peer_port = 0;
+	bpf_probe_read_kernel(&family, sizeof(family), &sk->__sk_common.skc_family);
+	bpf_probe_read_kernel(&protocol, sizeof(protocol), &sk->sk_protocol);
+	if ((family != FAMILY_IPV4 && family != FAMILY_IPV6) || protocol != PROTOCOL_TCP)
+		return 0;
+	bpf_probe_read_kernel(&ends->local_port, sizeof(ends->local_port), &sk->__sk_common.skc_num);
+	if (!is_observed(ends->local_port))
+		return 0;
+	bpf_probe_read_kernel(&peer_port, sizeof(peer_port), &sk->__sk_common.skc_dport);
+	ends->peer_port = SWAP16(peer_port);
+	if (family == FAMILY_IPV6) {
+		bpf_probe_read_kernel(ends->peer, sizeof(ends->peer), &sk->__sk_common.skc_v6_daddr);
+		bpf_probe_read_kernel(ends->local, sizeof(ends->local), &sk->__sk_common.skc_v6_rcv_saddr);
+		ends->is_ipv6 = !(ends->peer[0] == 0 && ends->peer[1] == 0 && ends->peer[2] == SWAP32(0xffff));
+	}
+	if (!ends->is_ipv6) {
+		bpf_probe_read_kernel(&ends->peer[0], 4, &sk->__sk_common.skc_daddr);
+		bpf_probe_read_kernel(&ends->local[0], 4, &sk->__sk_common.skc_rcv_saddr);
+	}
+	return 1;
+}
+
+/* System calls of x86-64. */
+#define CALL_ACCEPT 43
+#define CALL_ACCEPT4 288
+
+/* A connection has been accepted: its socket is behind the file that the system call returns. */
+SEC("tp_btf/sys_exit")
+int tw_accepted(u64 *context)
+{
+	const struct pt_regs *registers = (const struct pt_regs *)context[0];
+	s64 number = (s64)context[1];
+	struct file **table, *file = 0;
+	struct socket *socket = 0;
+	struct sock *sk = 0;
+	struct ends ends = {};
+	struct event *event;
+	u64 flow;
+	if (!FIELD_EXISTS(((struct pt_regs *)0)->orig_ax) || number < 0 ||
+	    (registers->orig_ax != CALL_ACCEPT && registers->orig_ax != CALL_ACCEPT4))
+		return 0;
+	table = bpf_get_current_task_btf()->files->fdt->fd;
+	if (bpf_probe_read_kernel(&file, sizeof(file), table + number) ||
+	    bpf_probe_read_kernel(&socket, sizeof(socket), &file->private_data) ||
+	    bpf_probe_read_kernel(&sk, sizeof(sk), &socket->sk) || !read_ends(sk, &ends))
+		return 0;
+	flow = flow_of(&ends);
+	if (!is_chosen(flow))
+		return 0;
+	event = begin_event(EVENT_ACCEPT, bpf_ktime_get_ns(), flow);
+	if (!event)
+		return 0;
+	set_thread(event);
+	event->local_port = ends.local_port;
+	end_event(event);
 	return 0;
 }
 

@@ -4,8 +4,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of an event in the ring buffer.
+/// Bytes of an event in the ring buffer, without those that are copied behind it.
 pub const EVENT_BYTES: usize = 72;
+
+/// The most bytes of a request or an answer that are copied behind an event.
+const COPIED_BYTES_MAX: usize = 4096;
 
 /// What an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,12 @@ pub enum EventKind {
     /// A thread has left a CPU for which one that reads observed sockets waits. It had the CPU, and another one waited,
     /// since [`KernelEvent::earlier`].
     Occupant,
+    /// The first bytes of what a thread has read or is about to write, from `begin` on; the bytes are behind the event.
+    Bytes,
+    /// A TCP connection is established and waits to be accepted.
+    Open,
+    /// A thread has accepted a TCP connection.
+    Accept,
 }
 
 /// What is known of a thread and its CPU at an event of the kinds [`EventKind::Receive`], [`EventKind::Send`],
@@ -77,6 +86,10 @@ pub struct KernelEvent {
     pub push: bool,
     /// Whether it is about UDP, not TCP.
     pub udp: bool,
+    /// Whether the bytes of [`EventKind::Bytes`] are of an answer, not of a request.
+    pub answer: bool,
+    /// The first bytes of a datagram that arrives or is transmitted, where they are asked for; otherwise zero.
+    pub datagram_head: [u8; 8],
     /// How many events the kernel could not report until now, modulo 2^16.
     pub lost: u16,
     /// The address of the client, where it is known.
@@ -86,17 +99,30 @@ pub struct KernelEvent {
 }
 
 impl KernelEvent {
-    /// Decodes an event; `None` when the bytes are not one.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
+    /// Decodes an event and the bytes that are copied behind it; `None` when `record` is not one.
+    pub fn decode(record: &[u8]) -> Option<(Self, &[u8])> {
+        let (bytes, copied) = record.split_first_chunk::<EVENT_BYTES>()?;
+        let event = Self::decode_alone(bytes)?;
+        let most = if event.kind == EventKind::Bytes { COPIED_BYTES_MAX } else { 0 };
+        (copied.len() <= most).then_some((event, copied))
+    }
+
+    fn decode_alone(bytes: &[u8; EVENT_BYTES]) -> Option<Self> {
         let (kind, flags) = (kind(bytes[52])?, bytes[53]);
+        let udp = flags & 2 != 0;
+        let head = match kind {
+            EventKind::Arrival if udp => Some(24),
+            EventKind::Transmit if udp => Some(16),
+            _ => None,
+        };
+        let without_head = |at: usize| if head == Some(at) { 0 } else { u64::from_ne_bytes(field(bytes, at)) };
         let is_of_thread = kind == EventKind::Leave;
         let has_client = matches!(kind, EventKind::Arrival | EventKind::Transmit);
         Some(Self {
             time: u64::from_ne_bytes(field(bytes, 0)),
             flow: if is_of_thread { 0 } else { u64::from_ne_bytes(field(bytes, 8)) },
-            earlier: u64::from_ne_bytes(field(bytes, 16)),
-            socket: u64::from_ne_bytes(field(bytes, 24)),
+            earlier: without_head(16),
+            socket: without_head(24),
             begin: u32::from_ne_bytes(field(bytes, 32)),
             end: u32::from_ne_bytes(field(bytes, 36)),
             thread: u32::from_ne_bytes(field(bytes, 40)),
@@ -105,7 +131,9 @@ impl KernelEvent {
             peer_port: if has_client { u16::from_ne_bytes(field(bytes, 50)) } else { 0 },
             kind,
             push: flags & 1 != 0,
-            udp: flags & 2 != 0,
+            udp,
+            answer: flags & 8 != 0,
+            datagram_head: head.map_or([0; 8], |at| field(bytes, at)),
             lost: u16::from_ne_bytes(field(bytes, 54)),
             peer: address(flags & 4 != 0, if has_client { field(bytes, 56) } else { [0; 16] }),
             schedule: schedule(kind, bytes),
@@ -141,7 +169,13 @@ fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
             name: field(bytes, 56),
             ..none
         },
-        EventKind::Arrival | EventKind::Ready | EventKind::Transmit | EventKind::Close => none,
+        EventKind::Arrival
+        | EventKind::Ready
+        | EventKind::Transmit
+        | EventKind::Close
+        | EventKind::Bytes
+        | EventKind::Open
+        | EventKind::Accept => none,
     }
 }
 
@@ -159,6 +193,9 @@ fn kind(number: u8) -> Option<EventKind> {
         6 => EventKind::Close,
         7 => EventKind::Leave,
         8 => EventKind::Occupant,
+        9 => EventKind::Bytes,
+        10 => EventKind::Open,
+        11 => EventKind::Accept,
         _ => return None,
     })
 }
@@ -183,14 +220,30 @@ mod tests {
         bytes[48..50].copy_from_slice(&80u16.to_ne_bytes());
         (bytes[52], bytes[53]) = (1, 1 | 4);
         bytes[71] = 1;
-        let event = KernelEvent::decode(&bytes).expect("an event");
+        let (event, copied) = KernelEvent::decode(&bytes).expect("an event");
+        assert!(copied.is_empty());
         assert_eq!((event.time, event.end, event.local_port), (7, 9, 80));
         assert_eq!((event.kind, event.push, event.udp), (EventKind::Arrival, true, false));
         assert_eq!(event.peer, IpAddr::V6(Ipv6Addr::LOCALHOST));
         bytes[53] = 2;
         bytes[56..60].copy_from_slice(&[10, 0, 0, 1]);
-        let event = KernelEvent::decode(&bytes).expect("an event");
+        bytes[24] = 5;
+        let (event, _) = KernelEvent::decode(&bytes).expect("an event");
         assert_eq!((event.udp, event.peer), (true, IpAddr::from([10, 0, 0, 1])));
+        assert_eq!((event.datagram_head, event.socket), ([5, 0, 0, 0, 0, 0, 0, 0], 0));
+    }
+
+    #[test]
+    fn bytes_are_behind_events_that_are_about_them() {
+        let mut record = vec![0; EVENT_BYTES + 3];
+        (record[52], record[53], record[EVENT_BYTES]) = (9, 8, 7);
+        let (event, copied) = KernelEvent::decode(&record).expect("an event");
+        assert_eq!((event.kind, event.answer, copied), (EventKind::Bytes, true, &[7, 0, 0][..]));
+        record[52] = 3;
+        assert_eq!(KernelEvent::decode(&record), None);
+        record.resize(EVENT_BYTES + COPIED_BYTES_MAX + 1, 0);
+        record[52] = 9;
+        assert_eq!(KernelEvent::decode(&record), None);
     }
 
     #[test]
@@ -203,7 +256,7 @@ mod tests {
         bytes[56..64].copy_from_slice(&6u64.to_ne_bytes());
         let mut decoded = |kind| {
             bytes[52] = kind;
-            KernelEvent::decode(&bytes).expect("an event")
+            KernelEvent::decode(&bytes).expect("an event").0
         };
         let receive = decoded(3);
         assert_eq!((receive.schedule.woken, receive.schedule.cpu, receive.flow), (6, 4, 5));
@@ -220,6 +273,6 @@ mod tests {
     fn what_is_no_event_is_refused() {
         assert_eq!(KernelEvent::decode(&[1; EVENT_BYTES - 1]), None);
         assert_eq!(KernelEvent::decode(&[0; EVENT_BYTES]), None);
-        assert_eq!(KernelEvent::decode(&[9; EVENT_BYTES]), None);
+        assert_eq!(KernelEvent::decode(&[99; EVENT_BYTES]), None);
     }
 }

@@ -7,6 +7,9 @@
 //! - [`CauseObserver`] divides the time of each request among causes, and says what percentiles would be without one.
 //! - [`RequestJoiner`] is pure; the kernel comes in through [`AttachedProbes`] alone.
 //!
+//! - [`ApplicationProtocol`] says whose messages are told apart by their bytes; otherwise packets, reads and writes decide
+//!   what a request is.
+//!
 //! Not seen: TLS and HTTP/2 (several requests in a record or on a connection are not told apart), unix sockets, reads by
 //! splice, and IPv6 packets with extension headers. Nothing here knows policies, bounds and plans.
 
@@ -18,6 +21,7 @@ mod nesting;
 mod observations;
 mod order;
 mod probe;
+mod protocol;
 mod request;
 mod run;
 mod selftest;
@@ -41,7 +45,8 @@ pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
+pub use protocol::ApplicationProtocol;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
-pub use run::{MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
+pub use run::{AcceptQueue, MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

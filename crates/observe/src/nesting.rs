@@ -26,7 +26,8 @@ pub struct RequestNesting {
     pub missing: u64,
 }
 
-/// Assigns each observed request, in the order of arrival, to the first free request of its client around it.
+/// Assigns each observed request, in the order of arrival, to the free request of its client around it that was answered
+/// first.
 pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> RequestNesting {
     let mut sent: BTreeMap<SocketAddr, VecDeque<ClientRequest>> = BTreeMap::new();
     for request in clients {
@@ -34,12 +35,14 @@ pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> Reque
     }
     sent.values_mut().for_each(|requests| requests.make_contiguous().sort_unstable());
     let mut arrived: Vec<&ObservedRequest> = observed.iter().collect();
-    arrived.sort_by_key(|request| request.at(RequestPoint::Wire));
+    arrived.sort_by_key(|request| (request.at(RequestPoint::Wire), request.at(RequestPoint::Transmitted)));
     let mut result = RequestNesting::default();
     for request in arrived {
         let Some(open) = sent.get_mut(&request.peer) else { continue };
         let (from, until) = (request.at(RequestPoint::Wire), request.at(RequestPoint::Transmitted));
-        match open.iter().position(|client| client.sent <= from && until <= client.received) {
+        let around = open.iter().enumerate().take_while(|(_, client)| client.sent <= from);
+        let around = around.filter(|(_, client)| until <= client.received);
+        match around.min_by_key(|(_, client)| client.received).map(|(place, _)| place) {
             Some(place) => {
                 open.remove(place);
                 result.nested += 1;

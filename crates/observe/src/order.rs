@@ -8,27 +8,27 @@ use crate::event::KernelEvent;
 /// How long events are held back, in nanoseconds: far longer than a program of the kernel runs.
 const HOLD_BACK_NS: u64 = 1_000_000;
 
-/// Events that wait for their turn.
+/// Events that wait for their turn, with the bytes behind them.
 #[derive(Debug, Default)]
-pub struct EventOrder(Vec<KernelEvent>);
+pub struct EventOrder(Vec<(KernelEvent, Box<[u8]>)>);
 
 impl EventOrder {
-    /// Adds an event to those that wait.
-    pub fn push(&mut self, event: KernelEvent) {
-        self.0.push(event);
+    /// Adds an event, with the bytes behind it, to those that wait.
+    pub fn push(&mut self, event: KernelEvent, copied: &[u8]) {
+        self.0.push((event, copied.into()));
     }
 
     /// Hands out all events that are older than the newest one by the hold-back, oldest first.
-    pub fn release(&mut self, take: impl FnMut(KernelEvent)) {
-        self.0.sort_by_key(|event| event.time);
-        let until = self.0.last().map_or(0, |newest| newest.time.saturating_sub(HOLD_BACK_NS));
-        let count = self.0.partition_point(|event| event.time <= until);
+    pub fn release(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
+        self.0.sort_by_key(|(event, _)| event.time);
+        let until = self.0.last().map_or(0, |(newest, _)| newest.time.saturating_sub(HOLD_BACK_NS));
+        let count = self.0.partition_point(|(event, _)| event.time <= until);
         self.0.drain(..count).for_each(take);
     }
 
     /// Hands out all events, oldest first.
-    pub fn finish(&mut self, take: impl FnMut(KernelEvent)) {
-        self.0.sort_by_key(|event| event.time);
+    pub fn finish(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
+        self.0.sort_by_key(|(event, _)| event.time);
         self.0.drain(..).for_each(take);
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 /// The points that a request passes, in order. T0 to T6 are those of Li et al., *Tales of the Tail*, section 3.3.1, with
 /// the arrival from the wire before them and the start of processing (e4 of Gandhi and Suresh) between T4 and T5. A
-/// request that comes in several packets passes T0 to T4 with its last byte.
+/// request that comes in several packets passes T0 to T4 with its last byte; [`ObservedRequest::first_wire`] has the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestPoint {
     /// T0: a device has put the packet into the queue of a CPU.
@@ -58,9 +58,11 @@ impl RequestQuality {
     pub const SEVERAL_READS: Self = Self(1 << 7);
     /// A point was reported before the one that precedes it, and was moved.
     pub const MOVED: Self = Self(1 << 8);
+    /// Which bytes are the request and its answer follows from packets, reads and writes, not from a protocol.
+    pub const WITHOUT_PROTOCOL: Self = Self(1 << 9);
 
     /// Every flag with what it says, in a few words.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::WIRE_UNSEEN, "arrival from the wire not seen"),
         (Self::READY_UNSEEN, "readiness not seen"),
         (Self::SWITCH_UNSEEN, "reader not seen before"),
@@ -70,6 +72,7 @@ impl RequestQuality {
         (Self::SEVERAL_WRITES, "answered by several writes"),
         (Self::SEVERAL_READS, "slept between reads"),
         (Self::MOVED, "points moved"),
+        (Self::WITHOUT_PROTOCOL, "told apart by packets and reads, not by their protocol"),
     ];
 
     /// The flags of both sets.
@@ -89,6 +92,8 @@ impl RequestQuality {
 pub struct ObservedRequest {
     /// When it passed each point, in nanoseconds of CLOCK_MONOTONIC; never decreasing.
     pub points: [u64; POINTS],
+    /// T0 of its first byte, in nanoseconds of CLOCK_MONOTONIC: before T0 when its client sends it in several packets.
+    pub first_wire: u64,
     /// The address of the client.
     pub peer: SocketAddr,
     /// The port of the server.
@@ -116,6 +121,11 @@ impl ObservedRequest {
     /// The time in each stage, in nanoseconds; together exactly T6 − T0.
     pub fn stages(&self) -> [u64; STAGES] {
         std::array::from_fn(|stage| self.points[stage + 1] - self.points[stage])
+    }
+
+    /// The time in nanoseconds from its first byte to its last, in which the client was sending it.
+    pub fn sending_time(&self) -> u64 {
+        self.at(RequestPoint::Wire).saturating_sub(self.first_wire)
     }
 
     /// T6 − T1 in nanoseconds, the latency of *Tales of the Tail*.

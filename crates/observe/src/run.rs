@@ -4,9 +4,9 @@ use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
-use crate::probe::{AttachedProbes, ProbeSettings};
+use crate::probe::{AttachedProbes, ProbeSettings, may_measure_cost};
 use crate::request::ObservedRequest;
-use crate::statistics::RequestStatistics;
+use crate::statistics::{LatencyHistogram, LatencyProfile, RequestStatistics};
 use machine::clock::now;
 use model::OperationError;
 use std::collections::BTreeSet;
@@ -57,6 +57,15 @@ pub struct MeasuredCost {
     pub duration: Duration,
 }
 
+/// How long connections waited to be accepted, from the end of their handshake on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AcceptQueue {
+    /// The number of connections that were accepted, and whose handshake was seen.
+    pub connections: u64,
+    /// Their waits, in nanoseconds.
+    pub waits: LatencyProfile,
+}
+
 /// What an observation came to.
 #[derive(Debug, Clone)]
 pub struct ObservationReport {
@@ -72,12 +81,16 @@ pub struct ObservationReport {
     pub duration: Duration,
     /// Why the observation ended.
     pub end: ObservationEnd,
-    /// The cost, if this process may have it measured.
+    /// The cost, if this process may have it measured and there was time for that.
     pub cost: Option<MeasuredCost>,
+    /// Whether this process may have the cost measured.
+    pub may_measure_cost: bool,
     /// The threads that read requests.
     pub readers: BTreeSet<u32>,
     /// What the tail is made of.
     pub causes: CauseReport,
+    /// How long connections waited to be accepted, where that is observed.
+    pub accept_queue: Option<AcceptQueue>,
 }
 
 /// Observes until the time is over, `stop` is set or the server has ended. Every request is given to `take` as soon as it
@@ -112,6 +125,7 @@ struct RunningObservation {
     joiner: RequestJoiner,
     statistics: RequestStatistics,
     causes: CauseObserver,
+    accept_waits: Option<LatencyHistogram>,
     readers: BTreeSet<u32>,
     processes: BTreeSet<u32>,
     events: u64,
@@ -130,9 +144,10 @@ impl RunningObservation {
         let start = Instant::now();
         Self {
             order: EventOrder::default(),
-            joiner: RequestJoiner::new(),
+            joiner: RequestJoiner::of_protocol(settings.probes.protocol),
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
+            accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
             events: 0,
@@ -168,9 +183,9 @@ impl RunningObservation {
         take: &mut dyn FnMut(&ObservedRequest),
     ) {
         let since = self.since;
-        let seen = |event: KernelEvent| {
+        let seen = |event: KernelEvent, copied: &[u8]| {
             if event.time >= since {
-                self.order.push(event);
+                self.order.push(event, copied);
             }
         };
         self.events += probes.drain(seen) as u64;
@@ -192,18 +207,22 @@ impl RunningObservation {
         }
     }
 
-    fn join(&mut self, events: &[KernelEvent], take: &mut dyn FnMut(&ObservedRequest)) {
+    fn join(&mut self, events: &[(KernelEvent, Box<[u8]>)], take: &mut dyn FnMut(&ObservedRequest)) {
         let mut finished = Vec::new();
-        for event in events {
+        for (event, copied) in events {
             if event.kind == EventKind::Receive {
                 self.readers.insert(event.thread);
                 self.processes.insert(event.process);
             }
             self.causes.handle(event);
-            self.joiner.handle(event, &mut finished);
+            self.joiner.handle_with_bytes(event, copied, &mut finished);
             // At once: what threads did is not remembered for long.
             self.add(&finished, take);
             finished.clear();
+        }
+        let waits = self.joiner.take_accept_waits();
+        if let Some(accept_waits) = &mut self.accept_waits {
+            waits.into_iter().for_each(|wait| accept_waits.add(wait));
         }
     }
 
@@ -235,8 +254,13 @@ impl RunningObservation {
             duration: self.start.elapsed(),
             end,
             cost: self.cost,
+            may_measure_cost: may_measure_cost(),
             readers: self.readers,
             causes: self.causes.report(),
+            accept_queue: self.accept_waits.map(|waits| AcceptQueue {
+                connections: waits.count(),
+                waits: waits.profile(),
+            }),
         }
     }
 }

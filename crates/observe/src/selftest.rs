@@ -49,7 +49,7 @@ pub fn self_test(requests: usize) -> Result<SelfTestReport, OperationError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let settings = ObservationSettings {
-        probes: ProbeSettings { ports: [address.port()].into(), share: 1.0, ring_bytes: 1 << 23 },
+        probes: ProbeSettings::of_ports([address.port()]),
         duration: LIMIT,
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::Included,

@@ -6,6 +6,7 @@ use crate::request::{ObservedRequest, POINTS, RequestQuality};
 pub(crate) fn request(client: u16, port: u16, points: [u64; POINTS]) -> ObservedRequest {
     ObservedRequest {
         points,
+        first_wire: points[0],
         peer: ([10, 0, 0, 1], client).into(),
         port,
         udp: false,

@@ -84,7 +84,7 @@ fn a_server_is_seen_until_a_signal() {
         return;
     }
     let server = echo();
-    for name in ["-INT", "-TERM"] {
+    for name in ["-INT", "-TERM", "-HUP"] {
         let file = folder.join("live.parquet");
         let child = observing(program(), server.port(), &["--json", "-o", &file.display().to_string()]);
         ask(server, 200);

@@ -1,4 +1,4 @@
-//! Where messages of NFS, NBD and memcached begin and end on a connection, and what they ask for: pure functions of
+//! Where messages of NFS, NBD, memcached, HTTP/1 and RESP begin and end on a connection, and what they ask for: pure functions of
 //! the bytes, without sockets or clocks, for a proxy that forwards bytes and for a load generator.
 //!
 //! A [`ProtocolParser`] follows one connection. Each direction has its own buffer, which begins at the first byte that
@@ -38,11 +38,13 @@
 mod error;
 mod fields;
 mod hash;
+pub mod http1;
 mod limits;
 pub mod memcached;
 mod memory;
 mod message;
 pub mod nbd;
+pub mod resp;
 pub mod rpc;
 
 pub use error::ProtocolError;

@@ -30,4 +30,10 @@ impl ParserLimits {
     /// 250 of the longest keys.
     pub const MEMCACHED: Self =
         Self { message: Bytes(1 << 30), head: 64 << 10, fragments: 1, in_flight: 16 << 10 };
+    /// Limits for HTTP/1. Servers accept heads of 8 to 64 KiB; a body may have a tebibyte and a million chunks.
+    pub const HTTP: Self =
+        Self { message: Bytes(1 << 40), head: 64 << 10, fragments: 1 << 20, in_flight: 4096 };
+    /// Limits for RESP. Strings have at most 512 MiB, commands at most a million words.
+    pub const RESP: Self =
+        Self { message: Bytes(512 << 20), head: 64 << 10, fragments: 1 << 20, in_flight: 16 << 10 };
 }

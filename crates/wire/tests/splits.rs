@@ -35,6 +35,16 @@ proptest! {
     fn memcached(choices in choices(), pieces in pieces(), at: usize, with: u8) {
         try_all(Watch::memcached, &talk::memcached(&choices), &pieces, at, with);
     }
+
+    #[test]
+    fn http(choices in choices(), pieces in pieces(), at: usize, with: u8) {
+        try_all(Watch::http, &talk::http(&choices), &pieces, at, with);
+    }
+
+    #[test]
+    fn resp(choices in choices(), pieces in pieces(), at: usize, with: u8) {
+        try_all(Watch::resp, &talk::resp(&choices), &pieces, at, with);
+    }
 }
 
 #[test]

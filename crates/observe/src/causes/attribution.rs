@@ -342,7 +342,7 @@ mod tests {
         let blank = {
             let mut bytes = [0; EVENT_BYTES];
             bytes[52] = 7;
-            KernelEvent::decode(&bytes).expect("an event")
+            KernelEvent::decode(&bytes).expect("an event").0
         };
         let mut at = |kind, thread, time, state| {
             let schedule = ThreadSchedule { state, ..blank.schedule };

@@ -14,4 +14,11 @@ pub struct JoinCounts {
     pub discarded: u64,
     /// How often the kernel could not report events, each time one or more.
     pub gaps: u64,
+    /// Requests whose protocol leaves them without an answer.
+    pub one_way: u64,
+    /// Requests that said nothing but bad news was to be answered, and had none.
+    pub silent: u64,
+    /// How often the messages of a connection could not be told apart any more: bytes that were not seen, or that are
+    /// not of the protocol.
+    pub untold: u64,
 }

@@ -1,35 +1,43 @@
 //! Joins events of the kernel into requests: a pure state machine, with events and their clock as arguments.
 //!
-//! TCP has no messages, so what a request is has to be concluded. The bytes that a client sends at once end with a
+//! Where the protocol is known and its bytes are seen, they say what a request is (`tcp_messages`). Otherwise it has to
+//! be concluded, because TCP has no messages. The bytes that a client sends at once end with a
 //! packet that carries PSH; what has been read and not answered is answered by what the server writes next. Where that
 //! leaves several possibilities, the request is marked ([`crate::RequestQuality`]); `tcp_round` has the rules.
 //!
 //! Events of several CPUs come nearly in the order of their time; [`crate::EventOrder`] puts them in order. What the
 //! kernel could not report makes everything that is open doubtful: it is discarded and counted.
 
+mod connection;
 mod counts;
+mod message_stream;
 mod tcp;
+mod tcp_messages;
 mod tcp_round;
 mod tcp_segments;
 mod threads;
 mod udp;
 
 use crate::event::{EventKind, KernelEvent};
+use crate::protocol::ApplicationProtocol;
 use crate::request::ObservedRequest;
+use connection::ObservedConnection;
 pub use counts::JoinCounts;
 use std::collections::BTreeMap;
-use tcp::TcpConnection;
 use threads::ThreadActivity;
 use udp::UdpPort;
 
 /// The requests of all observed ports, from events.
 #[derive(Debug, Default)]
 pub struct RequestJoiner {
-    connections: BTreeMap<u64, TcpConnection>,
+    protocol: Option<ApplicationProtocol>,
+    connections: BTreeMap<u64, ObservedConnection>,
     udp: BTreeMap<u16, UdpPort>,
     threads: ThreadActivity,
     counts: JoinCounts,
     lost: Option<u16>,
+    /// How long connections have waited to be accepted, since somebody asked.
+    accept_waits: Vec<u64>,
 }
 
 impl RequestJoiner {
@@ -38,23 +46,47 @@ impl RequestJoiner {
         Self::default()
     }
 
-    /// Takes the next event. Requests that it completes are appended to `finished`.
+    /// A joiner that has seen nothing, of servers that speak a protocol.
+    pub fn of_protocol(protocol: Option<ApplicationProtocol>) -> Self {
+        Self { protocol, ..Self::default() }
+    }
+
+    /// Takes the next event, behind which no bytes are. Requests that it completes are appended to `finished`.
     pub fn handle(&mut self, event: &KernelEvent, finished: &mut Vec<ObservedRequest>) {
+        self.handle_with_bytes(event, &[], finished);
+    }
+
+    /// Takes the next event and the bytes behind it. Requests that it completes are appended to `finished`.
+    pub fn handle_with_bytes(
+        &mut self,
+        event: &KernelEvent,
+        copied: &[u8],
+        finished: &mut Vec<ObservedRequest>,
+    ) {
         self.notice_gap(event.lost);
         if matches!(event.kind, EventKind::Leave | EventKind::Occupant) {
             return;
         }
         if event.udp {
-            let port = self.udp.entry(event.local_port).or_default();
+            let port = self.udp.entry(event.local_port).or_insert_with(|| UdpPort::new(self.protocol));
             port.handle(event, &mut self.threads, &mut self.counts, finished);
+        } else if event.kind == EventKind::Accept {
+            let connection = self.connections.get_mut(&event.flow);
+            self.accept_waits.extend(connection.and_then(|connection| connection.accept(event)));
         } else if event.kind == EventKind::Close {
             if let Some(mut connection) = self.connections.remove(&event.flow) {
                 connection.close(&mut self.counts, finished);
             }
         } else {
-            let connection = self.connections.entry(event.flow).or_default();
-            connection.handle(event, &mut self.threads, &mut self.counts, finished);
+            let new = || ObservedConnection::new(self.protocol);
+            let connection = self.connections.entry(event.flow).or_insert_with(new);
+            connection.handle(event, copied, &mut self.threads, &mut self.counts, finished);
         }
+    }
+
+    /// How long connections that were accepted since the last call had waited for that, in nanoseconds.
+    pub fn take_accept_waits(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.accept_waits)
     }
 
     /// The observation has ended: completes what can be, and counts the rest as unanswered.
@@ -88,7 +120,7 @@ impl RequestJoiner {
         self.threads = ThreadActivity::default();
         let connections = std::mem::take(&mut self.connections);
         let ports = std::mem::take(&mut self.udp);
-        let open = connections.values().map(TcpConnection::open).sum::<u64>()
+        let open = connections.values().map(ObservedConnection::open).sum::<u64>()
             + ports.values().map(UdpPort::open).sum::<u64>();
         self.counts.discarded += open;
     }

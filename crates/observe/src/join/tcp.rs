@@ -1,11 +1,12 @@
-//! One TCP connection: from segments that arrive to answers that are transmitted.
+//! One TCP connection whose protocol is not known: from segments that arrive to answers that are transmitted.
 
 use super::counts::JoinCounts;
+use super::tcp_messages::ReadBytes;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
 use super::tcp_segments::{Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
-use crate::request::{ObservedRequest, RequestQuality, in_order};
+use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -56,8 +57,61 @@ impl TcpConnection {
             }
             EventKind::Send => self.send(event, threads.touch(event.thread, event.time), counts),
             EventKind::Transmit => self.transmit(event, threads, finished),
-            EventKind::Close | EventKind::Leave | EventKind::Occupant => {}
+            EventKind::Close
+            | EventKind::Leave
+            | EventKind::Occupant
+            | EventKind::Bytes
+            | EventKind::Open
+            | EventKind::Accept => {}
         }
+    }
+
+    /// Takes note of what a read of a connection whose messages are told apart has read; `None` if it is not new, or
+    /// the ends of the connection are not known.
+    pub(super) fn pass_read(&mut self, event: &KernelEvent, free_since: u64) -> Option<ReadBytes> {
+        if self.read_until.is_some_and(|until| !before(until, event.end)) {
+            return None;
+        }
+        (self.read_until, self.last_read) = (Some(event.end), event.time);
+        let (client, port) = self.ends?;
+        let whole = std::iter::from_fn(|| self.segments.take_read(event.end)).collect();
+        Some(ReadBytes { whole, partly: self.segments.next(), free_since, client, port })
+    }
+
+    /// Takes what a read has read after all: its messages could not be told apart.
+    pub(super) fn take_read(&mut self, event: &KernelEvent, segments: &[Segment], free_since: u64) {
+        self.round = self.round.wrapping_add(1);
+        segments.iter().for_each(|segment| self.take_segment(segment, event, free_since));
+    }
+
+    /// Takes note of who writes to a connection whose messages are told apart; the last packet that was transmitted:
+    /// its end, and when.
+    pub(super) fn pass_write(&mut self, thread: u32) -> Option<(u32, u64)> {
+        self.writer = Some(thread);
+        self.transmitted
+    }
+
+    /// The last packet that was transmitted: where its bytes end, and when.
+    pub(super) fn transmitted(&self) -> Option<(u32, u64)> {
+        self.transmitted
+    }
+
+    /// When something was last read or written.
+    pub(super) fn last_active(&self) -> u64 {
+        self.writes.last().map_or(self.last_read, |write| write.time.max(self.last_read))
+    }
+
+    /// Whether everything is answered that was read, so that a read from here on begins with a request. The client has
+    /// ended with PSH, and has had answers.
+    pub(super) fn is_settled(&self, begin: u32) -> bool {
+        let is_answered = !self.requests.is_empty() && !self.writes.is_empty();
+        self.read_until == Some(begin) && self.unfinished.is_none() && is_answered
+    }
+
+    /// What was written answers what was read, as before a new round.
+    pub(super) fn settle(&mut self, finished: &mut Vec<ObservedRequest>) {
+        self.end_round(finished);
+        self.requests.clear();
     }
 
     /// The connection has ended.
@@ -138,7 +192,8 @@ impl TcpConnection {
         }
         let bytes = beginning.map_or(0, |beginning| beginning.bytes);
         let read = ReadRequest {
-            wire: if segment.wire == 0 { segment.stack } else { segment.wire },
+            first_wire: beginning.map_or(segment.begins(), |beginning| beginning.first_wire),
+            wire: segment.begins(),
             stack: segment.stack,
             ready,
             scheduled: ready.max(event.earlier).max(free_since),
@@ -237,26 +292,6 @@ impl TcpConnection {
 }
 
 fn observed(AnsweredRequest { request, first, last }: &AnsweredRequest) -> ObservedRequest {
-    let (points, moved) = in_order([
-        request.wire,
-        request.stack,
-        request.ready,
-        request.scheduled.min(request.read),
-        request.read,
-        request.read.max(first.free_since),
-        first.time,
-        last.transmitted,
-    ]);
-    let quality = if moved { request.quality.with(RequestQuality::MOVED) } else { request.quality };
-    ObservedRequest {
-        points,
-        peer: request.peer,
-        port: request.port,
-        udp: false,
-        request_bytes: request.bytes,
-        answer_bytes: u64::from(last.end.wrapping_sub(first.begin)),
-        reader: request.reader,
-        writer: first.thread,
-        quality,
-    }
+    let answer_bytes = u64::from(last.end.wrapping_sub(first.begin));
+    request.observed(first, answer_bytes, last.transmitted, RequestQuality::WITHOUT_PROTOCOL)
 }

@@ -10,12 +10,14 @@
 //! 3. As many writes as requests: one each. One request: all writes. One write: it answers all.
 //! 4. Otherwise the writes are divided evenly, in order, which is a guess.
 
-use crate::request::RequestQuality;
+use crate::request::{ObservedRequest, RequestQuality, in_order};
 use std::net::SocketAddr;
 
 /// Bytes that were read and may be a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadRequest {
+    /// T0 of its first byte.
+    pub(super) first_wire: u64,
     pub(super) wire: u64,
     pub(super) stack: u64,
     pub(super) ready: u64,
@@ -28,6 +30,42 @@ pub(super) struct ReadRequest {
     /// The number of the round.
     pub(super) round: u32,
     pub(super) quality: RequestQuality,
+}
+
+impl ReadRequest {
+    /// The request with its answer, which has so many bytes, is first written by this call, and is wholly transmitted
+    /// at this instant.
+    pub(super) fn observed(
+        &self,
+        first: &AnswerWrite,
+        answer_bytes: u64,
+        transmitted: u64,
+        quality: RequestQuality,
+    ) -> ObservedRequest {
+        let (points, moved) = in_order([
+            self.wire,
+            self.stack,
+            self.ready,
+            self.scheduled.min(self.read),
+            self.read,
+            self.read.max(first.free_since),
+            first.time,
+            transmitted,
+        ]);
+        let quality = self.quality.with(quality);
+        ObservedRequest {
+            points,
+            first_wire: self.first_wire.min(points[0]),
+            peer: self.peer,
+            port: self.port,
+            udp: false,
+            request_bytes: self.bytes,
+            answer_bytes,
+            reader: self.reader,
+            writer: first.thread,
+            quality: if moved { quality.with(RequestQuality::MOVED) } else { quality },
+        }
+    }
 }
 
 /// A call that handed bytes to the kernel.
@@ -68,6 +106,7 @@ fn join_rounds(requests: Vec<ReadRequest>) -> Vec<ReadRequest> {
     let round = requests.last().map_or(0, |last| last.round);
     let (earlier, mut whole): (Vec<_>, Vec<_>) = requests.into_iter().partition(|read| read.round != round);
     if let Some(first) = whole.first_mut().filter(|_| !earlier.is_empty()) {
+        first.first_wire = earlier[0].first_wire;
         first.bytes += earlier.iter().map(|read| read.bytes).sum::<u64>();
         first.quality = first.quality.with(RequestQuality::SEVERAL_READS);
     }

@@ -19,6 +19,13 @@ pub(super) struct Segment {
     pub(super) push: bool,
 }
 
+impl Segment {
+    /// T0, or T1 if that was not seen.
+    pub(super) fn begins(&self) -> u64 {
+        if self.wire == 0 { self.stack } else { self.wire }
+    }
+}
+
 /// Segments in the order of their bytes, without overlap.
 #[derive(Debug, Default)]
 pub(super) struct SegmentQueue {
@@ -63,6 +70,11 @@ impl SegmentQueue {
             segment.is_doubtful = is_first && segment.end != end;
             segment.ready = if segment.is_doubtful { segment.stack } else { time };
         }
+    }
+
+    /// The segment that is read next.
+    pub(super) fn next(&self) -> Option<Segment> {
+        self.waiting.front().copied()
     }
 
     /// Takes the next segment whose bytes were all read, when everything before `end` was.

@@ -5,11 +5,15 @@
 //! has several requests open on one port, and a thread that reads several datagrams before it answers, leave room for
 //! error, and are marked.
 //!
-//! When an answer is written is not reported for UDP: T5 is taken to be T6.
+//! Where the protocol has identifiers of datagrams, an answer goes to the datagram of its client with the same one.
+//!
+//! An answer is written (T5) when its thread looks for its way. A socket that is connected does not: then T5 is taken to
+//! be T6.
 
 use super::counts::JoinCounts;
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
+use crate::protocol::ApplicationProtocol;
 use crate::request::{ObservedRequest, RequestQuality, in_order};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -27,6 +31,16 @@ struct Datagram {
     stack: u64,
     ready: u64,
     bytes: u64,
+    /// What the protocol tells datagrams apart by.
+    id: Option<u32>,
+}
+
+/// An answer that a thread begins to write.
+#[derive(Debug, Clone, Copy)]
+struct DatagramWrite {
+    time: u64,
+    /// When the thread was active before.
+    free_since: u64,
 }
 
 /// A read that is not followed by an answer yet.
@@ -40,6 +54,7 @@ struct DatagramRead {
 /// What is known about a port.
 #[derive(Debug, Default)]
 pub(super) struct UdpPort {
+    protocol: Option<ApplicationProtocol>,
     /// Unanswered datagrams by flow, oldest first.
     datagrams: BTreeMap<u64, VecDeque<Datagram>>,
     /// How many these are.
@@ -48,11 +63,22 @@ pub(super) struct UdpPort {
     fresh: Vec<u64>,
     /// By thread, oldest first.
     reads: BTreeMap<u32, VecDeque<DatagramRead>>,
-    /// The last request of each thread, to which it may send more datagrams; with its flow.
-    answers: BTreeMap<u32, (u64, ObservedRequest)>,
+    /// What threads have begun to write, and was not transmitted yet.
+    writes: BTreeMap<u32, DatagramWrite>,
+    /// The last request of each thread, to which it may send more datagrams; with its flow and identifier.
+    answers: BTreeMap<u32, (u64, Option<u32>, ObservedRequest)>,
 }
 
 impl UdpPort {
+    /// A port at which a protocol is spoken, if that is known.
+    pub(super) fn new(protocol: Option<ApplicationProtocol>) -> Self {
+        Self { protocol, ..Self::default() }
+    }
+
+    fn id_of(&self, event: &KernelEvent) -> Option<u32> {
+        self.protocol?.datagram_id(event.datagram_head)
+    }
+
     /// Takes the next event of this port.
     pub(super) fn handle(
         &mut self,
@@ -66,21 +92,34 @@ impl UdpPort {
             EventKind::Ready => self.ready(event.time),
             EventKind::Receive => {
                 let free_since = threads.touch(event.thread, event.time);
-                finished.extend(self.answers.remove(&event.thread).map(|(_, request)| request));
+                finished.extend(self.answers.remove(&event.thread).map(|(_, _, request)| request));
+                self.writes.remove(&event.thread);
                 self.receive(event, free_since);
             }
             EventKind::Transmit => {
                 threads.touch(event.thread, event.time);
                 self.transmit(event, counts, finished);
             }
-            EventKind::Send | EventKind::Close | EventKind::Leave | EventKind::Occupant => {}
+            EventKind::Send => {
+                let (time, free_since) = (event.time, threads.touch(event.thread, event.time));
+                if self.writes.len() >= OPEN_MAX {
+                    self.writes.clear();
+                }
+                self.writes.entry(event.thread).or_insert(DatagramWrite { time, free_since });
+            }
+            EventKind::Close
+            | EventKind::Leave
+            | EventKind::Occupant
+            | EventKind::Bytes
+            | EventKind::Open
+            | EventKind::Accept => {}
         }
     }
 
     /// The observation has ended.
     pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
         counts.unanswered += self.open();
-        finished.extend(std::mem::take(&mut self.answers).into_values().map(|(_, request)| request));
+        finished.extend(std::mem::take(&mut self.answers).into_values().map(|(_, _, request)| request));
     }
 
     /// The number of requests that are not answered.
@@ -94,11 +133,13 @@ impl UdpPort {
             self.datagrams.clear();
             self.open = 0;
         }
+        let id = self.id_of(event);
         self.datagrams.entry(event.flow).or_default().push_back(Datagram {
             wire: event.earlier,
             stack: event.time,
             ready: 0,
             bytes: u64::from(event.end.wrapping_sub(event.begin)),
+            id,
         });
         self.open += 1;
         self.fresh.push(event.flow);
@@ -129,33 +170,42 @@ impl UdpPort {
         finished: &mut Vec<ObservedRequest>,
     ) {
         let bytes = u64::from(event.end.wrapping_sub(event.begin));
+        let id = self.id_of(event);
+        let write = self.writes.remove(&event.thread);
         let has_read = self.reads.get(&event.thread).is_some_and(|reads| !reads.is_empty());
-        if let Some((flow, answer)) = self.answers.get_mut(&event.thread)
-            && *flow == event.flow
-            && !has_read
+        if let Some((flow, answer_id, answer)) = self.answers.get_mut(&event.thread)
+            && (*flow, *answer_id) == (event.flow, id)
+            && (id.is_some() || !has_read)
         {
             add_datagram(answer, event.time, bytes);
             return;
         }
-        match self.join(event, counts) {
+        match self.join(event, write, counts) {
             Some(request) => {
-                let before = self.answers.insert(event.thread, (event.flow, request));
-                finished.extend(before.map(|(_, request)| request));
+                let before = self.answers.insert(event.thread, (event.flow, id, request));
+                finished.extend(before.map(|(_, _, request)| request));
             }
             None => counts.unrequested += 1,
         }
     }
 
     /// The request that a datagram answers.
-    fn join(&mut self, event: &KernelEvent, counts: &mut JoinCounts) -> Option<ObservedRequest> {
+    fn join(
+        &mut self,
+        event: &KernelEvent,
+        write: Option<DatagramWrite>,
+        counts: &mut JoinCounts,
+    ) -> Option<ObservedRequest> {
+        let id = self.id_of(event);
         let of_flow = self.datagrams.get_mut(&event.flow)?;
         while of_flow.len() > 1 && event.time.saturating_sub(of_flow[0].stack) > ANSWER_WAIT_NS {
             of_flow.pop_front();
             self.open -= 1;
             counts.unanswered += 1;
         }
-        let is_guess = of_flow.len() > 1;
-        let datagram = of_flow.pop_front()?;
+        let is_guess = id.is_none() && of_flow.len() > 1;
+        let place = of_flow.iter().position(|datagram| datagram.id == id)?;
+        let datagram = of_flow.remove(place)?;
         if of_flow.is_empty() {
             self.datagrams.remove(&event.flow);
         }
@@ -165,12 +215,14 @@ impl UdpPort {
             reads.pop_front();
         }
         let is_guess = is_guess || reads.len() != 1;
-        Some(observed(event, &datagram, reads.pop_front(), is_guess))
+        let read = reads.pop_front();
+        Some(observed(event, &datagram, read, write, is_guess))
     }
 }
 
 fn add_datagram(answer: &mut ObservedRequest, time: u64, bytes: u64) {
-    for point in &mut answer.points[6..] {
+    let first = if answer.quality.has(RequestQuality::WRITE_UNSEEN) { 6 } else { 7 };
+    for point in &mut answer.points[first..] {
         *point = time.max(*point);
     }
     answer.answer_bytes += bytes;
@@ -181,10 +233,12 @@ fn observed(
     event: &KernelEvent,
     datagram: &Datagram,
     read: Option<DatagramRead>,
+    write: Option<DatagramWrite>,
     is_guess: bool,
 ) -> ObservedRequest {
-    let mut quality = RequestQuality::WRITE_UNSEEN;
+    let mut quality = RequestQuality::default();
     for (is_so, flag) in [
+        (write.is_none(), RequestQuality::WRITE_UNSEEN),
         (datagram.wire == 0, RequestQuality::WIRE_UNSEEN),
         (datagram.ready == 0, RequestQuality::READY_UNSEEN),
         (
@@ -202,10 +256,14 @@ fn observed(
     // A reader that is awake may take a datagram before its readiness is reported.
     let ready = ready.min(read.time);
     let scheduled = ready.max(read.switched_in).max(read.free_since).min(read.time);
-    let times = [wire, datagram.stack, ready, scheduled, read.time, read.time, event.time, event.time];
+    let DatagramWrite { time, free_since } =
+        write.unwrap_or(DatagramWrite { time: event.time, free_since: read.time });
+    let started = read.time.max(free_since).min(time);
+    let times = [wire, datagram.stack, ready, scheduled, read.time, started, time, event.time];
     let (points, moved) = in_order(times);
     ObservedRequest {
         points,
+        first_wire: points[0],
         peer: SocketAddr::new(event.peer, event.peer_port),
         port: event.local_port,
         udp: true,

@@ -6,6 +6,7 @@
 use super::loading::{attach, refused, take, types_of_kernel};
 use super::rights::may_measure_cost;
 use crate::event::KernelEvent;
+use crate::protocol::ApplicationProtocol;
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
@@ -16,7 +17,7 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 15] = [
+const PROGRAMS: [(&str, &str, bool); 17] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
@@ -30,9 +31,14 @@ const PROGRAMS: [(&str, &str, bool); 15] = [
     ("tw_interrupt_exit", "irq_handler_exit", false),
     ("tw_receive", "sock_recv_length", true),
     ("tw_send", "tcp_sendmsg_locked", true),
+    ("tw_route", "fib_table_lookup", false),
+    ("tw_route6", "fib6_table_lookup", false),
     ("tw_transmit", "net_dev_start_xmit", true),
     ("tw_state", "inet_sock_set_state", true),
 ];
+
+/// The program that says when connections are accepted. It runs at every system call of the machine.
+const ACCEPT_PROGRAM: (&str, &str) = ("tw_accepted", "sys_exit");
 
 /// The most events that are taken at once.
 const DRAINED_MAX: usize = 1 << 18;
@@ -46,6 +52,18 @@ pub struct ProbeSettings {
     pub share: f64,
     /// Room for events that were not drained yet, in bytes: a power of two of at least 4096.
     pub ring_bytes: u32,
+    /// What is spoken on these ports: then the first bytes of reads and writes are looked at, and kept nowhere.
+    pub protocol: Option<ApplicationProtocol>,
+    /// Whether to see when connections are accepted, which costs a little at every system call of the machine.
+    pub accepts: bool,
+}
+
+impl ProbeSettings {
+    /// All connections of these ports, of whatever protocol, with 8 MiB of room.
+    pub fn of_ports(ports: impl IntoIterator<Item = u16>) -> Self {
+        let ports = ports.into_iter().collect();
+        Self { ports, share: 1.0, ring_bytes: 1 << 23, protocol: None, accepts: false }
+    }
 }
 
 /// What the programs have cost while the kernel measured them.
@@ -81,22 +99,29 @@ impl AttachedProbes {
         for (name, tracepoint, needed) in PROGRAMS {
             attach(&mut object, name, tracepoint, needed, &btf)?;
         }
+        if settings.accepts {
+            let (name, tracepoint) = ACCEPT_PROGRAM;
+            attach(&mut object, name, tracepoint, true, &btf)?;
+        }
         let events = take(&mut object, "events", RingBuf::try_from)?;
         let counts = take(&mut object, "counts", Array::try_from)?;
         Ok(Self { object, events, counts, measuring: None })
     }
 
-    /// Takes events that have come since the last call, oldest first on each CPU; returns how many. Some are left for
+    /// Takes events that have come since the last call, with the bytes behind them, oldest first on each CPU; returns how
+    /// many. Some are left for
     /// the next call where they come faster than they are taken.
     ///
     /// # Panics
     /// When the programs and this crate do not agree on the form of events.
-    pub fn drain(&mut self, mut take: impl FnMut(KernelEvent)) -> usize {
+    pub fn drain(&mut self, mut take: impl FnMut(KernelEvent, &[u8])) -> usize {
         let mut count = 0;
         while count < DRAINED_MAX
             && let Some(bytes) = self.events.next()
         {
-            take(KernelEvent::decode(&bytes).expect("the programs and their reader are built together"));
+            let decoded = KernelEvent::decode(&bytes);
+            let (event, copied) = decoded.expect("the programs and their reader are built together");
+            take(event, copied);
             count += 1;
         }
         count
@@ -136,10 +161,12 @@ impl AttachedProbes {
 fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
     let ports = port_bits(&settings.ports);
     let flows_limit = flows_limit(settings.share);
+    let with_bytes = u8::from(settings.protocol.is_some());
     EbpfLoader::new()
         .btf(Some(btf))
         .override_global("ports", ports.as_slice(), true)
         .override_global("flows_limit", &flows_limit, true)
+        .override_global("with_bytes", &with_bytes, true)
         .map_max_entries("events", settings.ring_bytes)
         .load(OBJECT)
         .map_err(|error| refused("the observing programs cannot be loaded", &error))

@@ -3,7 +3,7 @@
 
 use crate::clients::{Dialogue, Exchange, lines_over_tcp};
 use crate::servers::{RunningServer, ServerAndClient, memcached, pinned_memcached};
-use crate::{Watched, addresses, may_observe, observe_while, watch, watch_with};
+use crate::{Watched, addresses, may_observe, observe_while, probes, watch, watch_with};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -205,7 +205,7 @@ fn a_server_that_sleeps_in_requests() {
         let address = listener.local_addr().expect("it is bound");
         let watched = std::thread::scope(|scope| {
             scope.spawn(|| sleeping_server(&listener, 2));
-            observe_while(address.port(), intended, || lines_over_tcp(address, 2, 200, &[]))
+            observe_while(probes(address.port()), intended, || lines_over_tcp(address, 2, 200, &[]))
         });
         let report = &watched.report.causes;
         let typical = &report.percentiles[0];

@@ -104,7 +104,7 @@ fn request(dialogue: Dialogue, number: usize) -> Vec<u8> {
 }
 
 /// The length of the first answer in these bytes, once all of it is there.
-fn answer(dialogue: Dialogue, bytes: &[u8]) -> Option<usize> {
+pub(crate) fn answer(dialogue: Dialogue, bytes: &[u8]) -> Option<usize> {
     let after =
         |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
     match dialogue {

@@ -4,6 +4,7 @@
 mod block;
 mod causes;
 mod clients;
+mod protocols;
 mod servers;
 
 use clients::{Dialogue, Exchange};
@@ -20,7 +21,7 @@ use tailwright_observe::{
 const CLIENTS: usize = 4;
 
 fn probes(port: u16) -> ProbeSettings {
-    ProbeSettings { ports: BTreeSet::from([port]), share: 1.0, ring_bytes: 1 << 23 }
+    ProbeSettings::of_ports([port])
 }
 
 /// Whether this process may observe; says what is missing.
@@ -47,17 +48,17 @@ fn watch(server: SocketAddr, exchange: &Exchange) -> Watched {
 }
 
 fn watch_with(server: SocketAddr, clients: impl FnOnce() -> Vec<ClientRequest> + Send) -> Watched {
-    observe_while(server.port(), IntendedWaits::Included, clients)
+    observe_while(probes(server.port()), IntendedWaits::Included, clients)
 }
 
-/// Observes a port until the clients are done.
+/// Observes until the clients are done.
 fn observe_while(
-    port: u16,
+    probes: ProbeSettings,
     intended_waits: IntendedWaits,
     clients: impl FnOnce() -> Vec<ClientRequest> + Send,
 ) -> Watched {
     let settings = ObservationSettings {
-        probes: probes(port),
+        probes,
         duration: Duration::from_secs(120),
         cost_duration: Duration::ZERO,
         intended_waits,
@@ -125,10 +126,10 @@ fn memcached_over_udp() {
     for address in addresses(&server) {
         let watched = watch(address, &Exchange::new(Dialogue::MemcachedUdp, 500));
         watched.expect_all();
-        // But for those that store the keys, over TCP.
-        let is_unseen = |request: &&ObservedRequest| request.quality.has(RequestQuality::WRITE_UNSEEN);
-        assert!(watched.requests.iter().all(|request| request.udp == is_unseen(&request)));
-        assert!(watched.requests.iter().filter(is_unseen).count() >= 4 * 500);
+        let is_unseen = |request: &ObservedRequest| request.quality.has(RequestQuality::WRITE_UNSEEN);
+        assert!(!watched.requests.iter().any(is_unseen));
+        let written = |request: &&ObservedRequest| request.udp && request.points[6] < request.points[7];
+        assert!(watched.requests.iter().filter(written).count() >= 4 * 500);
     }
 }
 
@@ -166,7 +167,7 @@ fn a_share_of_connections() {
     let mut probes = AttachedProbes::attach(&settings).unwrap_or_else(|error| panic!("{error}"));
     let sent = clients::run(addresses(&server)[0], &Exchange::new(Dialogue::Memcached, 2), 64);
     let mut flows = BTreeSet::new();
-    probes.drain(|event| {
+    probes.drain(|event, _| {
         flows.insert(event.flow);
     });
     // 65 connections, one of which stores the keys: all or none has a chance of 2^-64.
@@ -178,7 +179,7 @@ fn other_ports_are_left_alone() {
     let Some(server) = may_observe().then(|| memcached(1)).flatten() else { return };
     let mut probes = AttachedProbes::attach(&probes(1)).unwrap_or_else(|error| panic!("{error}"));
     clients::run(addresses(&server)[0], &Exchange::new(Dialogue::Memcached, 50), 2);
-    assert_eq!(probes.drain(|event| panic!("{event:?}")), 0);
+    assert_eq!(probes.drain(|event, _| panic!("{event:?}")), 0);
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn lost_events_are_counted_and_nothing_false_is_told() {
     let (mut sent, mut found) = (Vec::new(), Vec::new());
     for _ in 0..2 {
         sent.extend(clients::run(addresses(&server)[0], &Exchange::new(Dialogue::Memcached, 500), 2));
-        probes.drain(|event| joiner.handle(&event, &mut found));
+        probes.drain(|event, _| joiner.handle(&event, &mut found));
     }
     joiner.finish(&mut found);
     assert!(probes.lost().is_ok_and(|lost| lost > 0), "{:?}", probes.lost());

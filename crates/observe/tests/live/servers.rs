@@ -71,7 +71,7 @@ fn start_memcached(mut command: Command, port: u16, threads: usize) -> RunningSe
     RunningServer { child, port, _folder: None }
 }
 
-/// nginx with two workers and a page of 20,000 bytes; `None` where it is not installed.
+/// nginx with two workers and a page of 20,000 bytes, and `/up`, which reads bodies; `None` where it is not installed.
 pub(crate) fn nginx() -> Option<RunningServer> {
     testkit::program("nginx")?;
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -83,7 +83,9 @@ pub(crate) fn nginx() -> Option<RunningServer> {
         "worker_processes 2; pid {place}/pid; error_log {place}/error; daemon off; user root;\n\
          events {{ worker_connections 64; }}\n\
          http {{ access_log off; keepalive_requests 100000; {paths}\n\
-         server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place}; }} }}\n"
+         server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place};\n\
+         location /up {{ proxy_pass http://unix:{place}/behind:/index.html; proxy_method GET; }} }}\n\
+         server {{ listen unix:{place}/behind; root {place}; }} }}\n"
     );
     let write = |name: &str, text: &[u8]| {
         std::fs::write(folder.path().join(name), text).expect("files can be written");
@@ -94,6 +96,18 @@ pub(crate) fn nginx() -> Option<RunningServer> {
         Command::new("nginx").arg("-c").arg(folder.path().join("nginx.conf")).spawn().expect("nginx starts");
     testkit::connect_when_ready(&mut child, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
     Some(RunningServer { child, port, _folder: Some(folder) })
+}
+
+/// nbdkit with 1 MiB of memory that takes its time to read, and none to write; `None` where it is not installed.
+pub(crate) fn slow_reading_nbdkit() -> Option<RunningServer> {
+    testkit::program("nbdkit")?;
+    let port = testkit::free_address().port();
+    let mut command = Command::new("nbdkit");
+    command.args(["-f", "-i", "127.0.0.1", "-p", &port.to_string()]);
+    command.args(["--filter=delay", "memory", "1M", "rdelay=2ms"]);
+    let mut child = command.stdin(Stdio::null()).spawn().expect("nbdkit starts");
+    testkit::connect_when_ready(&mut child, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
+    Some(RunningServer { child, port, _folder: None })
 }
 
 /// Two hosts of a virtual network.

@@ -3,13 +3,15 @@
 
 mod causes;
 mod machine;
+mod messages;
 mod worker;
 
 use machine::{Machine, Truth};
+use messages::{Conversation, facts};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
 use tailwright_observe::{
-    EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality, ThreadSchedule,
+    ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality, ThreadSchedule,
 };
 
 /// An event at a server with port 80 that says nothing but its instant and its kind.
@@ -28,6 +30,8 @@ fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
         kind,
         push: false,
         udp: false,
+        answer: false,
+        datagram_head: [0; 8],
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         schedule: ThreadSchedule::default(),
@@ -41,6 +45,11 @@ fn join(machine: &Machine) -> (Vec<ObservedRequest>, RequestJoiner) {
     joiner.finish(&mut finished);
     finished.sort_by_key(|request| (request.peer, request.points));
     (finished, joiner)
+}
+
+/// Whether a request was told apart by its protocol, without a guess.
+fn is_told_surely(request: &&ObservedRequest) -> bool {
+    !request.quality.has(RequestQuality::WITHOUT_PROTOCOL) && !request.quality.has(RequestQuality::GUESSED)
 }
 
 fn truths(machine: &Machine) -> Vec<&Truth> {
@@ -92,6 +101,84 @@ proptest! {
         }
         prop_assert_eq!(joiner.counts().gaps, u64::from(from > 0));
         prop_assert!(found.len() <= truths.len());
+    }
+
+    /// Wherever packets, reads and writes are cut, and in whatever order answers come: exactly the requests that there
+    /// were, by looking at each byte.
+    #[test]
+    fn messages_are_found_wherever_they_are_cut(seed: u64, steps in 1..400usize, in_order: bool) {
+        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let conversation = Conversation::hold(protocol, seed, steps, usize::MAX);
+        let (found, joiner) = conversation.join();
+        let mut truths = conversation.truths();
+        truths.sort_unstable();
+        prop_assert_eq!(found.iter().map(facts).collect::<Vec<_>>(), truths);
+        let doubtful = RequestQuality::GUESSED.with(RequestQuality::WITHOUT_PROTOCOL).with(RequestQuality::MOVED);
+        let all = RequestQuality::ALL.map(|(flag, _)| flag);
+        let doubts = |request: &ObservedRequest| all.iter().any(|flag| doubtful.has(*flag) && request.quality.has(*flag));
+        prop_assert!(!found.iter().any(doubts));
+        let counts = joiner.counts();
+        prop_assert_eq!((counts.untold, counts.unanswered, counts.unrequested, counts.unseen_arrivals), (0, 0, 0, 0));
+    }
+
+    /// Where only the first bytes of reads and writes are seen, what is told apart by messages is true all the same.
+    #[test]
+    fn messages_with_holes_are_true_or_counted(seed: u64, seen_max in 1..400usize, in_order: bool) {
+        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let conversation = Conversation::hold(protocol, seed, 200, seen_max);
+        let (found, joiner) = conversation.join();
+        let mut truths = conversation.truths();
+        truths.sort_unstable();
+        let mut told: Vec<_> = found.iter().filter(is_told_surely).map(facts).collect();
+        told.dedup();
+        for request in &told {
+            prop_assert!(truths.binary_search(request).is_ok(), "{:?}", request);
+        }
+        prop_assert!(told.len() == truths.len() || joiner.counts().untold > 0);
+    }
+
+    /// Events are missing, and the kernel says so: what is told apart by messages is true all the same.
+    #[test]
+    fn messages_after_a_gap_are_true(seed: u64, from: prop::sample::Index, missing in 1..50u16, in_order: bool) {
+        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let mut conversation = Conversation::hold(protocol, seed, 200, usize::MAX);
+        let from = from.index(conversation.events.len());
+        let until = (from + usize::from(missing)).min(conversation.events.len() - 1);
+        conversation.events.drain(from.min(until)..until);
+        conversation.events[from.min(until)..].iter_mut().for_each(|(event, _)| event.lost = missing);
+        let truths = conversation.truths();
+        for request in &conversation.join().0 {
+            let is_seen = !request.quality.has(RequestQuality::READY_UNSEEN);
+            prop_assert!(!is_told_surely(&request) || !is_seen || truths.contains(&facts(request)), "{:?}", request);
+        }
+    }
+
+    /// Bytes that are no messages, and events in any order, do no harm.
+    #[test]
+    fn hostile_bytes_do_no_harm(
+        seed: u64,
+        protocol in prop::sample::select(vec![
+            ApplicationProtocol::Http1, ApplicationProtocol::Resp, ApplicationProtocol::Memcached,
+            ApplicationProtocol::Nbd, ApplicationProtocol::Nfs,
+        ]),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..20),
+    ) {
+        let mut conversation = Conversation::hold(ApplicationProtocol::Resp, seed, 100, usize::MAX);
+        let length = conversation.events.len();
+        for (place, with) in damage {
+            let (_, bytes) = &mut conversation.events[place.index(length)];
+            bytes.iter_mut().step_by(7).for_each(|byte| *byte ^= with);
+        }
+        for (a, b) in swaps {
+            conversation.events.swap(a.index(length), b.index(length));
+        }
+        let (mut joiner, mut found) = (RequestJoiner::of_protocol(Some(protocol)), Vec::new());
+        for (event, bytes) in &conversation.events {
+            joiner.handle_with_bytes(event, bytes, &mut found);
+        }
+        joiner.finish(&mut found);
+        prop_assert!(found.iter().all(|request| request.points.is_sorted()));
     }
 
     /// Whatever the events, stages are what their sum takes, and nothing panics.

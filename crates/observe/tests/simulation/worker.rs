@@ -134,6 +134,7 @@ impl WorkerScript {
         points[2..].copy_from_slice(&after);
         self.requests.push(ObservedRequest {
             points,
+            first_wire: points[0],
             peer: ([127, 0, 0, 1], 5).into(),
             port: 80,
             udp: false,

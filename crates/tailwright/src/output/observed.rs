@@ -6,7 +6,7 @@ use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
-    LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
+    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,9 +32,20 @@ pub(crate) struct ObservedDocument<'a> {
     derived: observed_fields::DerivedFields,
     guessed_or_unseen: Vec<CountFields>,
     not_joined: Vec<CountFields>,
+    /// How many, and the times from their first to their last byte.
+    sent_in_several_packets: u64,
+    sending: LatencyFields,
+    /// Where that was asked for.
+    accept_queue: Option<AcceptQueueFields>,
     lost_events: u64,
     events: u64,
     cost: Option<CostFields>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AcceptQueueFields {
+    connections: u64,
+    waits: LatencyFields,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -96,6 +107,9 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         derived: observed_fields::fields(observation),
         guessed_or_unseen: counts(statistics.flagged().collect()),
         not_joined: counts(not_joined(report).to_vec()),
+        sent_in_several_packets: report.statistics.sending().0,
+        sending: latency(report.statistics.sending().1),
+        accept_queue: report.accept_queue.as_ref().map(accept_queue),
         lost_events: report.lost_events,
         events: report.events,
         cost: report.cost.as_ref().map(cost),
@@ -112,6 +126,10 @@ fn latency(profile: LatencyProfile) -> LatencyFields {
         p999_s: seconds(profile.p999),
         max_s: seconds(profile.max),
     }
+}
+
+fn accept_queue(queue: &AcceptQueue) -> AcceptQueueFields {
+    AcceptQueueFields { connections: queue.connections, waits: latency(queue.waits) }
 }
 
 fn stage(profile: &StageProfile) -> StageFields {
@@ -138,13 +156,16 @@ fn ended(end: ObservationEnd) -> &'static str {
 }
 
 /// What could not be joined, with how often.
-fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 4] {
+fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
     let counts = report.counts;
     [
         ("without an answer", counts.unanswered),
         ("answers to nothing seen", counts.unrequested),
         ("reads of bytes not seen to arrive", counts.unseen_arrivals),
-        ("discarded after lost events", counts.discarded),
+        ("discarded: events lost, or messages not told apart", counts.discarded),
+        ("that their protocol leaves without an answer", counts.one_way),
+        ("with good news, of which the protocol says nothing", counts.silent),
+        ("times that messages of a connection could not be told apart any more", counts.untold),
     ]
 }
 
@@ -169,9 +190,29 @@ pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
         text += &observed_causes::text(&report.causes);
     }
+    text += &around_requests(report);
     text += &observed_ideal::text(observation);
     text += &doubts(report);
     text + &cost_line(report)
+}
+
+/// How long clients took to send requests, and connections waited to be accepted: both are not in the stages.
+fn around_requests(report: &ObservationReport) -> String {
+    let times = |LatencyProfile { mean, p50, p99, max, .. }: LatencyProfile| {
+        let [p50, p99, max] = [p50, p99, max].map(nanoseconds);
+        format!("mean {}, p50 {p50}, p99 {p99}, max {max}", time(mean / 1e9))
+    };
+    let mut text = String::new();
+    let (count, sending) = report.statistics.sending();
+    if count > 0 {
+        let requests = counted(count, "request");
+        text += &format!("\n{requests} in several packets, from the first to the last byte: {}\n", times(sending));
+    }
+    if let Some(queue) = report.accept_queue {
+        let connections = counted(queue.connections, "connection");
+        text += &format!("\naccept queue, {connections}: {}\n", times(queue.waits));
+    }
+    text
 }
 
 fn counted(number: u64, noun: &str) -> String {
@@ -278,6 +319,9 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
                 percent(share),
                 parts.join(", "),
             )
+        }
+        None if report.may_measure_cost => {
+            "\nwhat observing cost was not measured: the time was too short\n".to_owned()
         }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
     }

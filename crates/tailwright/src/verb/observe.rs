@@ -8,7 +8,10 @@ use crate::report::observed as page;
 use crate::terminal::{self, TerminalObserver};
 use clap::{Args, ValueEnum};
 use model::OperationError;
-use observe::{BlockDevice, BlockSettings, IntendedWaits, ObservationSettings, ProbeSettings, self_test};
+use observe::{
+    ApplicationProtocol, BlockDevice, BlockSettings, IntendedWaits, ObservationSettings, ProbeSettings,
+    self_test,
+};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,6 +27,8 @@ const HELP: &str = "\
 Examples:
   tailwright observe --port 11211 --duration 30s
   tailwright observe --port 80,443 --duration 1min --json
+  tailwright observe --port 6379 --protocol resp      requests as the protocol has them
+  tailwright observe --port 80 --accept-queue         how long connections wait to be accepted
   tailwright observe --port 80 --intended-waits exclude   a server with long polls
   tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
   tailwright observe --port 11211 --report live.html  a page with charts
@@ -59,7 +64,7 @@ pub(crate) struct ObserveArgs {
           required_unless_present_any = ["selftest", "block"])]
     port: Vec<u16>,
     /// Observe requests of block devices, not of servers: time in queues and at the device, by process.
-    #[arg(long, conflicts_with_all = ["port", "share", "buffer", "output", "intended_waits", "selftest",
+    #[arg(long, conflicts_with_all = ["port", "share", "protocol", "accept_queue", "buffer", "output", "intended_waits", "selftest",
           "service", "workers", "report", "record", "hdr", "prometheus_file", "slowest"])]
     block: bool,
     /// The disk, with --block: only this whole device, such as `sda`.
@@ -71,6 +76,13 @@ pub(crate) struct ObserveArgs {
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
+    /// What is spoken on the ports: requests are told apart as the protocol has them. The first bytes of reads and writes
+    /// are looked at for that, and kept nowhere. Otherwise packets, reads and writes decide what a request is.
+    #[arg(long, value_name = "NAME", value_enum)]
+    protocol: Option<ProtocolArg>,
+    /// Say how long connections wait to be accepted. Costs a little at every system call of the machine.
+    #[arg(long)]
+    accept_queue: bool,
     /// Room in the kernel for events that are not looked at yet: a power of two.
     #[arg(long, value_name = "SIZE", default_value = "8MiB")]
     buffer: units::Bytes,
@@ -106,7 +118,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "N", default_value = "100", requires = "slowest")]
     slowest_requests: NonZeroUsize,
     /// Send requests to an echo server over loopback, and check that all are seen as their clients saw them.
-    #[arg(long, conflicts_with_all = ["port", "duration", "share", "buffer", "output", "service",
+    #[arg(long, conflicts_with_all = ["port", "duration", "share", "protocol", "accept_queue", "buffer", "output", "service",
           "workers", "report", "record", "hdr", "prometheus_file", "slowest"])]
     selftest: bool,
     /// Whether the time that the server sleeps in the middle of requests (long polls) counts where causes are shown.
@@ -120,6 +132,28 @@ pub(crate) struct ObserveArgs {
 enum IntendedWaitsArg {
     Include,
     Exclude,
+}
+
+/// The protocols that can be named.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ProtocolArg {
+    Http1,
+    Resp,
+    Memcached,
+    Nbd,
+    Nfs,
+}
+
+impl From<ProtocolArg> for ApplicationProtocol {
+    fn from(name: ProtocolArg) -> Self {
+        match name {
+            ProtocolArg::Http1 => Self::Http1,
+            ProtocolArg::Resp => Self::Resp,
+            ProtocolArg::Memcached => Self::Memcached,
+            ProtocolArg::Nbd => Self::Nbd,
+            ProtocolArg::Nfs => Self::Nfs,
+        }
+    }
 }
 
 pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
@@ -182,7 +216,13 @@ impl ObserveArgs {
         let duration = self.time()?;
         let ports: BTreeSet<u16> = self.port.iter().copied().collect();
         Ok(ObservationSettings {
-            probes: ProbeSettings { ports, share: self.share, ring_bytes },
+            probes: ProbeSettings {
+                ports,
+                share: self.share,
+                ring_bytes,
+                protocol: self.protocol.map(ApplicationProtocol::from),
+                accepts: self.accept_queue,
+            },
             duration,
             cost_duration: COST_TIME_MAX.min(duration / 10),
             intended_waits: match self.intended_waits {

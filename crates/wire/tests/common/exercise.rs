@@ -2,21 +2,26 @@
 
 use super::common::{Side, Watch};
 use tailwright_wire::ParserLimits;
+use tailwright_wire::http1::HttpParser;
 use tailwright_wire::memcached::MemcachedParser;
 use tailwright_wire::nbd::{self, Framing};
+use tailwright_wire::resp::RespParser;
 use tailwright_wire::rpc::{self, RpcParser};
 use units::Bytes;
 
 const TIGHT: ParserLimits = ParserLimits { message: Bytes(4096), head: 1100, fragments: 5, in_flight: 3 };
 
-/// A connection of one of eight kinds, with wide or tight limits, with or without barriers.
+/// A connection of one of ten kinds, with wide or tight limits, with or without barriers.
 #[allow(unreachable_pub, reason = "a test includes this file as a module, the fuzz crate re-exports it")]
 pub fn connection(choice: u8) -> Watch {
     let fit = |limits| if choice & 8 == 0 { limits } else { TIGHT };
     let (rpc, nbd, memcached) =
         (fit(ParserLimits::RPC), fit(ParserLimits::NBD), fit(ParserLimits::MEMCACHED));
     let on = |framing| Watch::new(nbd::NbdParser::after_handshake(nbd, framing), nbd);
+    let (http, resp) = (fit(ParserLimits::HTTP), fit(ParserLimits::RESP));
     let mut watch = match choice & 7 {
+        0 if choice & 32 != 0 => Watch::new(HttpParser::new(http), http),
+        1 if choice & 32 != 0 => Watch::new(RespParser::new(resp), resp),
         0 | 1 => Watch::new(RpcParser::new(rpc), rpc),
         2 => Watch::new(nbd::NbdParser::new(nbd), nbd),
         3 => on(Framing::Simple),

@@ -2,8 +2,10 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+use tailwright_wire::http1::HttpParser;
 use tailwright_wire::memcached::MemcachedParser;
 use tailwright_wire::nbd::NbdParser;
+use tailwright_wire::resp::RespParser;
 use tailwright_wire::rpc::RpcParser;
 use tailwright_wire::{
     Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
@@ -71,6 +73,14 @@ impl Watch {
 
     pub fn memcached() -> Self {
         Self::new(MemcachedParser::new(ParserLimits::MEMCACHED), ParserLimits::MEMCACHED)
+    }
+
+    pub fn http() -> Self {
+        Self::new(HttpParser::new(ParserLimits::HTTP), ParserLimits::HTTP)
+    }
+
+    pub fn resp() -> Self {
+        Self::new(RespParser::new(ParserLimits::RESP), ParserLimits::RESP)
     }
 
     /// The next bytes of one side. Checks what every answer of a parser promises.

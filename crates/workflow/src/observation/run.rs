@@ -91,7 +91,7 @@ mod tests {
         std::fs::create_dir(&gone).expect("it is ours");
         let question = ServerQuestion {
             settings: ObservationSettings {
-                probes: ProbeSettings { ports: [1].into(), share: 1.0, ring_bytes: 1 << 16 },
+                probes: ProbeSettings { ring_bytes: 1 << 16, ..ProbeSettings::of_ports([1]) },
                 duration: Duration::from_millis(10),
                 cost_duration: Duration::ZERO,
                 intended_waits: IntendedWaits::Included,

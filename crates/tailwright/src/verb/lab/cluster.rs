@@ -2,6 +2,7 @@
 
 use crate::arguments::{ClusterArgs, MayLack};
 use crate::exit::VerbAnswer;
+use crate::interrupt::stop_on_termination;
 use crate::output::{cluster_run, verified};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -13,8 +14,6 @@ use lab::experiment::{ExperimentLock, RunSettings};
 use model::{OperationError, Policy};
 use plan::LimitMethod;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use units::Nanos;
 use workflow::cluster::{ClusterDescription, ClusterProblem, ClusterSource};
 use workflow::files::{check_writable, write_result};
@@ -146,9 +145,7 @@ fn play(
     halves: &ClusterHalves,
     settings: &RunSettings,
 ) -> Result<load::LoadReport, OperationError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-        .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
+    let stop = stop_on_termination()?;
     let length = (settings.warm_up + settings.duration).0 / 1_000_000;
     let bar = terminal::progress(length, "playing", "ms");
     let mut tick =

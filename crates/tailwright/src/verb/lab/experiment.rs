@@ -1,6 +1,7 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
 use crate::exit::VerbAnswer;
+use crate::interrupt::stop_on_termination;
 use crate::output::experiment::{self, ExperimentView, PlayedCase};
 use crate::output::{experiments, json};
 use crate::report;
@@ -14,8 +15,7 @@ use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use units::Nanos;
 use workflow::files::{check_writable, write_result};
 use workflow::text::{plural, time};
@@ -183,9 +183,7 @@ fn play_all(
     planned: &ExperimentPlan,
     policies: &[PolicyName],
 ) -> Result<Vec<PlayedCase>, OperationError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-        .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
+    let stop = stop_on_termination()?;
     let each = (settings.warm_up + settings.duration).0 / 1_000_000;
     let count = (planned.cases.len() * policies.len()) as u64;
     eprintln!(

@@ -3,12 +3,16 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+mod http;
 mod memcached;
 mod nbd;
+mod resp;
 mod rpc;
 
+pub use http::http;
 pub use memcached::memcached;
 pub use nbd::nbd;
+pub use resp::resp;
 pub use rpc::rpc;
 
 use super::common::{Event, Side, Talk};

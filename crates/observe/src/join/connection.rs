@@ -1,0 +1,167 @@
+//! One TCP connection: its messages are told apart by their protocol where that is known and its bytes are seen, and by
+//! packets, reads and writes otherwise.
+//!
+//! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
+//! is answered. When it fails, what is open is discarded, and the next requests are told apart by packets until
+//! everything is answered again. A connection on which it fails again and again does not speak the protocol.
+
+use super::counts::JoinCounts;
+use super::tcp::TcpConnection;
+use super::tcp_messages::MessageJoin;
+use super::threads::ThreadActivity;
+use crate::event::{EventKind, KernelEvent};
+use crate::protocol::{ApplicationProtocol, ConnectionAge};
+use crate::request::ObservedRequest;
+
+/// The most pieces that are kept for a read which may be the first to be told apart.
+const KEPT_MAX: usize = 32;
+
+/// After so many failures in a row nothing is expected of the protocol any more.
+const FAILURES_MAX: u32 = 3;
+
+/// What is known about a connection.
+#[derive(Debug, Default)]
+pub(super) struct ObservedConnection {
+    protocol: Option<ApplicationProtocol>,
+    by_packets: TcpConnection,
+    by_messages: Option<Box<MessageJoin>>,
+    /// Bytes of the read that is reported next.
+    kept: Vec<(u32, Box<[u8]>)>,
+    /// How often messages could not be told apart since one was.
+    failures: u32,
+    /// When it was established, until it is accepted.
+    established: Option<u64>,
+}
+
+impl ObservedConnection {
+    /// A connection on which a protocol is spoken, if that is known.
+    pub(super) fn new(protocol: Option<ApplicationProtocol>) -> Self {
+        Self { protocol, ..Self::default() }
+    }
+
+    /// Takes the next event of this connection, with the bytes behind it.
+    pub(super) fn handle(
+        &mut self,
+        event: &KernelEvent,
+        copied: &[u8],
+        threads: &mut ThreadActivity,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        match event.kind {
+            EventKind::Open => {
+                self.established = Some(event.time);
+                let new = |protocol| Box::new(MessageJoin::new(protocol, ConnectionAge::New, 0));
+                self.by_messages = self.protocol.map(new);
+            }
+            EventKind::Bytes => self.see(event, copied),
+            EventKind::Receive => self.receive(event, threads, counts, finished),
+            EventKind::Send => self.send(event, threads, counts, finished),
+            EventKind::Transmit => {
+                self.by_packets.handle(event, threads, counts, finished);
+                let transmitted = self.by_packets.transmitted();
+                if let (Some(messages), Some((end, time))) = (&mut self.by_messages, transmitted) {
+                    let answered = messages.transmit(end, time);
+                    self.failures = if answered.is_empty() { self.failures } else { 0 };
+                    finished.extend(answered);
+                }
+            }
+            _ => self.by_packets.handle(event, threads, counts, finished),
+        }
+    }
+
+    /// A thread has accepted the connection: how long it waited for that in nanoseconds, if its beginning was seen.
+    pub(super) fn accept(&mut self, event: &KernelEvent) -> Option<u64> {
+        self.established.take().map(|established| event.time.saturating_sub(established))
+    }
+
+    /// The connection has ended.
+    pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        if let Some(mut messages) = self.by_messages.take() {
+            finished.extend(messages.close(self.by_packets.transmitted(), counts));
+            counts.unanswered += messages.open();
+        }
+        self.by_packets.close(counts, finished);
+    }
+
+    /// The observation has ended.
+    pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        counts.unanswered += self.by_messages.take().map_or(0, |messages| messages.open());
+        self.by_packets.finish(counts, finished);
+    }
+
+    /// The number of requests that were read and are not finished.
+    pub(super) fn open(&self) -> u64 {
+        self.by_packets.open() + self.by_messages.as_ref().map_or(0, |messages| messages.open())
+    }
+
+    fn see(&mut self, event: &KernelEvent, copied: &[u8]) {
+        if let Some(messages) = &mut self.by_messages {
+            messages.see(event.answer, event.begin, copied);
+        } else if self.protocol.is_some() && !event.answer && self.kept.len() < KEPT_MAX {
+            self.kept.push((event.begin, copied.into()));
+        }
+    }
+
+    fn receive(
+        &mut self,
+        event: &KernelEvent,
+        threads: &mut ThreadActivity,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        let kept = std::mem::take(&mut self.kept);
+        if self.by_messages.is_none() && self.by_packets.is_settled(event.begin) {
+            self.begin_messages(&kept, finished);
+        }
+        let Some(messages) = &mut self.by_messages else {
+            return self.by_packets.handle(event, threads, counts, finished);
+        };
+        let free_since = threads.touch(event.thread, event.time);
+        let Some(read) = self.by_packets.pass_read(event, free_since) else { return };
+        let segments = read.whole.clone();
+        if messages.receive(event, read, counts).is_err() {
+            self.give_up(counts);
+            self.by_packets.take_read(event, &segments, free_since);
+        }
+    }
+
+    /// Everything is answered: what is read now begins with a request.
+    fn begin_messages(&mut self, kept: &[(u32, Box<[u8]>)], finished: &mut Vec<ObservedRequest>) {
+        let Some(protocol) = self.protocol else { return };
+        let last_active = self.by_packets.last_active();
+        self.by_packets.settle(finished);
+        let mut messages = MessageJoin::new(protocol, ConnectionAge::Established, last_active);
+        kept.iter().for_each(|(begin, bytes)| messages.see(false, *begin, bytes));
+        self.by_messages = Some(Box::new(messages));
+    }
+
+    fn send(
+        &mut self,
+        event: &KernelEvent,
+        threads: &mut ThreadActivity,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        let Some(messages) = &mut self.by_messages else {
+            return self.by_packets.handle(event, threads, counts, finished);
+        };
+        let free_since = threads.touch(event.thread, event.time);
+        let transmitted = self.by_packets.pass_write(event.thread);
+        match messages.send(event, free_since, transmitted, counts) {
+            Ok(answered) => {
+                self.failures = if answered.is_empty() { self.failures } else { 0 };
+                finished.extend(answered);
+            }
+            Err(_) => self.give_up(counts),
+        }
+    }
+
+    /// Messages cannot be told apart any more.
+    fn give_up(&mut self, counts: &mut JoinCounts) {
+        counts.untold += 1;
+        self.failures += 1;
+        self.protocol = self.protocol.filter(|_| self.failures < FAILURES_MAX);
+        counts.discarded += self.by_messages.take().map_or(0, |messages| messages.open());
+    }
+}

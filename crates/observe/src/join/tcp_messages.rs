@@ -1,0 +1,382 @@
+//! Requests of a connection whose protocol is known: their bytes and those of their answers are told apart, and joined
+//! by the identifiers that the protocol has.
+//!
+//! A request passes T0 to T2 with the packet that has its last byte, and T4 when that byte has been read. Where the
+//! answer begins before the request has ended, the last byte is the last one that had been read then. T5 is the write
+//! that has the first byte of the answer, T6 the packet that has its last one.
+//!
+//! Where this begins in the middle of a connection, a server may owe an answer to something before. Protocols without
+//! identifiers would take it for that of another request. So their requests are guesses until everything is answered,
+//! and the reader has slept after that.
+//!
+//! What is kept of a connection is bounded; where it would not be, its messages are given up as untold.
+
+use super::counts::JoinCounts;
+use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
+use super::tcp_round::{AnswerWrite, ReadRequest};
+use super::tcp_segments::{Segment, before};
+use crate::event::KernelEvent;
+use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
+use crate::request::{ObservedRequest, RequestQuality};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use wire::{ReplyExpectation, ReplyHead, RequestHead};
+
+/// The most reads, segments and writes that are kept for messages that are not complete.
+const KEPT_MAX: usize = 4096;
+
+/// The most requests without an answer, and answers that are not transmitted.
+const OPEN_MAX: usize = 16 << 10;
+
+/// A read of bytes of the connection.
+#[derive(Debug, Clone, Copy)]
+struct ConnectionRead {
+    begin: u32,
+    end: u32,
+    time: u64,
+    switched_in: u64,
+    free_since: u64,
+    thread: u32,
+}
+
+/// A request whose head was read.
+#[derive(Debug, Clone, Copy)]
+struct OpenRequest {
+    head: RequestHead,
+    begin: u32,
+    is_answered: bool,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+struct UnansweredRequest {
+    read: ReadRequest,
+    /// Whether it may stay without one.
+    may_be_silent: bool,
+}
+
+/// An answer that is written and not wholly transmitted.
+#[derive(Debug, Clone, Copy)]
+struct WrittenAnswer {
+    request: ReadRequest,
+    first: AnswerWrite,
+    begin: u32,
+    end: u32,
+}
+
+/// What a read of the connection has found, besides the event itself.
+#[derive(Debug)]
+pub(super) struct ReadBytes {
+    /// Segments of which all bytes are read now.
+    pub(super) whole: Vec<Segment>,
+    /// The segment of which a part may be read.
+    pub(super) partly: Option<Segment>,
+    /// Since when the thread was free.
+    pub(super) free_since: u64,
+    pub(super) client: SocketAddr,
+    pub(super) port: u16,
+}
+
+/// What is known about a connection whose messages are told apart.
+#[derive(Debug)]
+pub(super) struct MessageJoin {
+    parser: MessageParser,
+    /// Whether an answer can be no other's.
+    is_certain: bool,
+    /// When something was last read or written.
+    last_active: u64,
+    requests: MessageStream<RequestHead>,
+    answers: MessageStream<ReplyHead>,
+    reads: VecDeque<ConnectionRead>,
+    segments: VecDeque<Segment>,
+    partly: Option<Segment>,
+    ends: Option<(SocketAddr, u16)>,
+    open: Option<OpenRequest>,
+    unanswered: BTreeMap<u64, UnansweredRequest>,
+    /// Where the answers begin that are not complete.
+    begun: BTreeMap<u64, u32>,
+    writes: VecDeque<AnswerWrite>,
+    written: VecDeque<WrittenAnswer>,
+}
+
+impl MessageJoin {
+    /// A connection whose next byte begins a request, and on which something was last read or written at an instant.
+    pub(super) fn new(protocol: ApplicationProtocol, age: ConnectionAge, last_active: u64) -> Self {
+        Self {
+            parser: protocol.parser(age),
+            is_certain: age == ConnectionAge::New || protocol.has_ids(),
+            last_active,
+            requests: MessageStream::new(),
+            answers: MessageStream::new(),
+            reads: VecDeque::new(),
+            segments: VecDeque::new(),
+            partly: None,
+            ends: None,
+            open: None,
+            unanswered: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            writes: VecDeque::new(),
+            written: VecDeque::new(),
+        }
+    }
+
+    /// The number of requests that are not finished.
+    pub(super) fn open(&self) -> u64 {
+        (self.unanswered.len() + self.written.len()) as u64
+    }
+
+    /// Takes bytes that are about to be reported as read or written.
+    pub(super) fn see(&mut self, is_answer: bool, begin: u32, bytes: &[u8]) {
+        if is_answer {
+            self.answers.see(begin, bytes);
+        } else {
+            self.requests.see(begin, bytes);
+        }
+    }
+
+    /// A thread has read.
+    pub(super) fn receive(
+        &mut self,
+        event: &KernelEvent,
+        read: ReadBytes,
+        counts: &mut JoinCounts,
+    ) -> Result<(), MessagesUntold> {
+        let is_settled = self.open() == 0 && self.begun.is_empty() && self.open.is_none();
+        self.is_certain |= is_settled && event.earlier > self.last_active;
+        self.last_active = event.time;
+        self.requests.begin_at(event.begin);
+        self.ends = Some((read.client, read.port));
+        self.segments.extend(read.whole);
+        self.partly = read.partly;
+        self.reads.push_back(ConnectionRead {
+            begin: event.begin,
+            end: event.end,
+            time: event.time,
+            switched_in: event.earlier,
+            free_since: read.free_since,
+            thread: event.thread,
+        });
+        let mut found = Vec::new();
+        let parser = self.parser.get();
+        let advanced = self.requests.advance(event.end, |bytes| parser.next_request(bytes), &mut found);
+        for message in found {
+            match message {
+                FoundMessage::Begins { message, begin } => {
+                    self.open = Some(OpenRequest { head: message, begin, is_answered: false });
+                }
+                FoundMessage::Ends { end, is_last: true, .. } => self.complete(end, counts),
+                FoundMessage::Ends { .. } => {}
+            }
+        }
+        self.forget_read();
+        let kept = self.reads.len().max(self.segments.len());
+        if kept > KEPT_MAX || self.unanswered.len() > OPEN_MAX { Err(MessagesUntold) } else { advanced }
+    }
+
+    /// The request whose head was read last ends here.
+    fn complete(&mut self, end: u32, counts: &mut JoinCounts) {
+        let Some(OpenRequest { head, begin, is_answered }) = self.open.take() else { return };
+        if is_answered || head.is_callback_reply || head.is_retransmission {
+            return;
+        }
+        if head.reply == ReplyExpectation::Never {
+            counts.one_way += 1;
+            return;
+        }
+        let may_be_silent = head.reply == ReplyExpectation::Sometimes;
+        match self.read_request(begin, end) {
+            Some(read) => {
+                self.unanswered.insert(head.id, UnansweredRequest { read, may_be_silent });
+            }
+            None => counts.unseen_arrivals += 1,
+        }
+    }
+
+    /// The request of these bytes, if their arrival was seen.
+    fn read_request(&self, begin: u32, end: u32) -> Option<ReadRequest> {
+        let (first, last) = (self.segment_with(begin)?, self.segment_with(end.wrapping_sub(1))?);
+        let (peer, port) = self.ends?;
+        let overlaps = |read: &&ConnectionRead| before(begin, read.end) && before(read.begin, end);
+        let mut reads = self.reads.iter().filter(overlaps).peekable();
+        let ready = if last.ready == 0 { last.stack } else { last.ready };
+        let (mut quality, mut scheduled) = (RequestQuality::default(), None);
+        let mut previous: Option<ConnectionRead> = None;
+        while let Some(read) = reads.next() {
+            let has_slept = previous.is_some_and(|previous| read.switched_in > previous.time);
+            if has_slept {
+                quality = quality.with(RequestQuality::SEVERAL_READS);
+            }
+            if read.time >= ready || reads.peek().is_none() {
+                scheduled = scheduled.or(Some(*read));
+            }
+            previous = Some(*read);
+        }
+        let (scheduled, read) = (scheduled?, previous?);
+        let is_new_reader = scheduled.switched_in == 0 || scheduled.free_since == 0;
+        for (is_unseen, flag) in [
+            (last.wire == 0, RequestQuality::WIRE_UNSEEN),
+            (last.ready == 0 || last.is_doubtful, RequestQuality::READY_UNSEEN),
+            (is_new_reader, RequestQuality::SWITCH_UNSEEN),
+            (!self.is_certain, RequestQuality::GUESSED),
+        ] {
+            quality = if is_unseen { quality.with(flag) } else { quality };
+        }
+        Some(ReadRequest {
+            first_wire: first.begins(),
+            wire: last.begins(),
+            stack: last.stack,
+            ready,
+            scheduled: ready.max(scheduled.switched_in).max(scheduled.free_since),
+            read: read.time,
+            bytes: u64::from(end.wrapping_sub(begin)),
+            reader: read.thread,
+            peer,
+            port,
+            round: 0,
+            quality,
+        })
+    }
+
+    fn segment_with(&self, byte: u32) -> Option<&Segment> {
+        let has = |segment: &&Segment| !before(byte, segment.begin) && before(byte, segment.end);
+        self.segments.iter().chain(&self.partly).find(has)
+    }
+
+    /// Forgets reads and segments of requests that are complete.
+    fn forget_read(&mut self) {
+        let Some(until) = self.open.map(|open| open.begin).or(self.requests.position()) else { return };
+        while self.reads.front().is_some_and(|read| !before(until, read.end)) {
+            self.reads.pop_front();
+        }
+        while self.segments.front().is_some_and(|segment| !before(until, segment.end)) {
+            self.segments.pop_front();
+        }
+    }
+
+    /// A thread writes. `transmitted` is the last packet until now: where it ends, and when.
+    pub(super) fn send(
+        &mut self,
+        event: &KernelEvent,
+        free_since: u64,
+        transmitted: Option<(u32, u64)>,
+        counts: &mut JoinCounts,
+    ) -> Result<Vec<ObservedRequest>, MessagesUntold> {
+        self.note_write(event, free_since);
+        self.last_active = event.time;
+        self.answers.begin_at(event.begin);
+        let mut found = Vec::new();
+        let parser = self.parser.get();
+        let advanced = self.answers.advance(event.end, |bytes| parser.next_reply(bytes), &mut found);
+        for message in found {
+            match message {
+                FoundMessage::Begins { message, begin } if message.is_solicited => {
+                    self.begun.entry(message.id).or_insert(begin);
+                }
+                FoundMessage::Ends { message, end, is_last: true } if message.is_solicited => {
+                    self.answer(message.id, end, counts);
+                }
+                FoundMessage::Begins { .. } | FoundMessage::Ends { .. } => {}
+            }
+        }
+        self.forget_written();
+        let kept = self.writes.len() > KEPT_MAX || self.written.len() > OPEN_MAX || self.begun.len() > OPEN_MAX;
+        if kept {
+            return Err(MessagesUntold);
+        }
+        advanced?;
+        Ok(transmitted.map_or(Vec::new(), |(end, time)| self.transmit(end, time)))
+    }
+
+    /// A call is reported again for each further packet that its bytes fill, and what a call could not write is
+    /// written again.
+    fn note_write(&mut self, event: &KernelEvent, free_since: u64) {
+        if let Some(last) = self.writes.back_mut() {
+            if last.end == event.end {
+                return;
+            }
+            if before(event.begin, last.end) {
+                last.end = event.begin;
+            }
+        }
+        self.writes.push_back(AnswerWrite {
+            begin: event.begin,
+            end: event.end,
+            time: event.time,
+            thread: event.thread,
+            free_since,
+            transmitted: 0,
+        });
+    }
+
+    /// The answer to a request ends here.
+    fn answer(&mut self, id: u64, end: u32, counts: &mut JoinCounts) {
+        let Some(begin) = self.begun.remove(&id) else { return };
+        let request = self.unanswered.remove(&id).map(|request| request.read).or_else(|| self.cut_short(id));
+        while let Some(entry) = self.unanswered.first_entry() {
+            if *entry.key() >= id || !entry.get().may_be_silent {
+                break;
+            }
+            entry.remove();
+            counts.silent += 1;
+        }
+        let has_begin = |write: &&AnswerWrite| !before(begin, write.begin) && before(begin, write.end);
+        let first = self.writes.iter().rev().find(has_begin).copied();
+        match (request, first) {
+            (Some(request), Some(first)) => {
+                self.written.push_back(WrittenAnswer { request, first, begin, end });
+            }
+            _ => counts.unrequested += 1,
+        }
+    }
+
+    /// A request that is answered before all of it was read.
+    fn cut_short(&mut self, id: u64) -> Option<ReadRequest> {
+        let open = self.open.filter(|open| open.head.id == id && !open.is_answered)?;
+        let until = self.reads.back()?.end;
+        self.open = Some(OpenRequest { is_answered: true, ..open });
+        self.read_request(open.begin, until)
+    }
+
+    fn forget_written(&mut self) {
+        let begun = self.begun.values().copied();
+        let first = begun.chain(self.answers.position()).reduce(|a, b| if before(a, b) { a } else { b });
+        let Some(until) = first else { return };
+        while self.writes.len() > 1 && self.writes.front().is_some_and(|write| !before(until, write.end)) {
+            self.writes.pop_front();
+        }
+    }
+
+    /// A packet is transmitted that ends here: the requests whose answers it completes.
+    pub(super) fn transmit(&mut self, end: u32, time: u64) -> Vec<ObservedRequest> {
+        let mut finished = Vec::new();
+        while let Some(answer) = self.written.front().filter(|answer| !before(end, answer.end)) {
+            finished.push(observed(answer, time));
+            self.written.pop_front();
+        }
+        finished
+    }
+
+    /// The connection has ended, and with it an answer that goes on until then.
+    pub(super) fn close(
+        &mut self,
+        transmitted: Option<(u32, u64)>,
+        counts: &mut JoinCounts,
+    ) -> Vec<ObservedRequest> {
+        let Some((end, time)) = transmitted else { return Vec::new() };
+        if let Some((&id, _)) = self.begun.first_key_value().filter(|_| self.begun.len() == 1) {
+            self.answer(id, end, counts);
+        }
+        self.transmit(end, time)
+    }
+}
+
+fn observed(answer: &WrittenAnswer, transmitted: u64) -> ObservedRequest {
+    let WrittenAnswer { request, first, begin, end } = answer;
+    let is_shared = *begin != first.begin || before(*end, first.end);
+    let quality = match (is_shared, before(first.end, *end)) {
+        (true, _) => RequestQuality::SHARED_ANSWER,
+        (false, true) => RequestQuality::SEVERAL_WRITES,
+        (false, false) => RequestQuality::default(),
+    };
+    request.observed(first, u64::from(end.wrapping_sub(*begin)), transmitted, quality)
+}

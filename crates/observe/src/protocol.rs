@@ -1,0 +1,91 @@
+//! The protocols whose messages can be told apart.
+
+use wire::http1::HttpParser;
+use wire::memcached::MemcachedParser;
+use wire::nbd::{Framing, NbdParser};
+use wire::resp::RespParser;
+use wire::rpc::RpcParser;
+use wire::{ParserLimits, ProtocolParser};
+
+/// What clients and a server speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplicationProtocol {
+    /// HTTP/1.0 and HTTP/1.1.
+    Http1,
+    /// RESP, of Redis and Valkey.
+    Resp,
+    /// memcached: text, meta and binary commands.
+    Memcached,
+    /// NBD, joined by its cookies.
+    Nbd,
+    /// RPC of NFS, joined by its xids.
+    Nfs,
+}
+
+/// Where in its life a connection is when its messages begin to be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionAge {
+    /// It begins.
+    New,
+    /// It has answered everything before.
+    Established,
+}
+
+impl ApplicationProtocol {
+    /// A parser for a connection of this age.
+    pub(crate) fn parser(self, age: ConnectionAge) -> MessageParser {
+        match self {
+            Self::Http1 => MessageParser::Http1(HttpParser::new(ParserLimits::HTTP)),
+            Self::Resp => MessageParser::Resp(RespParser::new(ParserLimits::RESP)),
+            Self::Memcached => MessageParser::Memcached(MemcachedParser::new(ParserLimits::MEMCACHED)),
+            Self::Nfs => MessageParser::Nfs(RpcParser::new(ParserLimits::RPC)),
+            Self::Nbd => MessageParser::Nbd(match age {
+                ConnectionAge::New => NbdParser::new(ParserLimits::NBD),
+                // What was negotiated is not known: nearly all clients ask for structured replies.
+                ConnectionAge::Established => {
+                    NbdParser::after_handshake(ParserLimits::NBD, Framing::Structured)
+                }
+            }),
+        }
+    }
+
+    /// Whether an answer names its request, so that it can be no other's.
+    pub(crate) fn has_ids(self) -> bool {
+        match self {
+            Self::Nbd | Self::Nfs => true,
+            Self::Http1 | Self::Resp | Self::Memcached => false,
+        }
+    }
+
+    /// What says which datagrams belong together, from their first bytes; `None` where nothing does.
+    pub(crate) fn datagram_id(self, head: [u8; 8]) -> Option<u32> {
+        let [a, b, c, d, ..] = head;
+        match self {
+            Self::Memcached => Some(u32::from(u16::from_be_bytes([a, b]))),
+            Self::Nfs => Some(u32::from_be_bytes([a, b, c, d])),
+            Self::Http1 | Self::Resp | Self::Nbd => None,
+        }
+    }
+}
+
+/// A parser of one of the protocols.
+#[derive(Debug)]
+pub(crate) enum MessageParser {
+    Http1(HttpParser),
+    Resp(RespParser),
+    Memcached(MemcachedParser),
+    Nbd(NbdParser),
+    Nfs(RpcParser),
+}
+
+impl MessageParser {
+    pub(crate) fn get(&mut self) -> &mut dyn ProtocolParser {
+        match self {
+            Self::Http1(parser) => parser,
+            Self::Resp(parser) => parser,
+            Self::Memcached(parser) => parser,
+            Self::Nbd(parser) => parser,
+            Self::Nfs(parser) => parser,
+        }
+    }
+}
