@@ -41,6 +41,11 @@ impl Edge {
         Self { slo_ns: Some(slo_ns), ..self }
     }
 
+    /// What the starts of this edge are.
+    pub fn clock(&self) -> EdgeClock {
+        self.clock
+    }
+
     /// The tag of a request that enters now: a start above all former ones, as long as there are larger numbers.
     pub fn enter(&mut self, now_ns: u64) -> RequestTag {
         let after_last = self.last_ns.saturating_add(1);

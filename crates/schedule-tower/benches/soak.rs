@@ -89,8 +89,10 @@ fn one_request(gate: &Gate, chance: u64) {
         0 => permit.while_blocked(thread::yield_now),
         1 => resume_unwind(Box::new("a request that fails")),
         2 => permit.while_blocked(|| resume_unwind(Box::new("a request that fails while it is blocked"))),
-        3 => std::mem::drop(gate.enter(key)),
-        4 => (0..50_000u64).for_each(|step| drop(std::hint::black_box(step))),
+        3 => drop(gate.enter(key)),
+        4 => (0..50_000u64).for_each(|step| {
+            std::hint::black_box(step);
+        }),
         _ => {}
     }
 }

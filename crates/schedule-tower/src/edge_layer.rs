@@ -1,8 +1,9 @@
 //! The layer where requests enter the system: each gets a start, and a limited number is inside at once.
 
-use crate::gate_rules::{GateRules, TagSource};
+use crate::gate_rules::{GateRules, SloOfRequest, TagSource};
 use crate::gate_service::GateService;
 use gat::{Edge, TagCodec, TagOrder};
+use http::request::Parts;
 use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit, GateStatistics, PoolOrder};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ pub struct EdgeLayer {
     window: AsyncGate,
     source: Arc<TagSource>,
     codec: TagCodec,
+    slo_of: Option<SloOfRequest>,
     wait_max: Option<Duration>,
 }
 
@@ -41,7 +43,14 @@ impl EdgeLayer {
             ..AsyncGateSettings::default()
         });
         let source = Arc::new(TagSource::Stamp(Mutex::new(edge)));
-        Self { window, source, codec: TagCodec::default(), wait_max: None }
+        Self { window, source, codec: TagCodec::default(), slo_of: None, wait_max: None }
+    }
+
+    /// The same layer, which gives a request a deadline by what it asks for: so long after its start. Requests for which this
+    /// says `None` have the deadline of the edge, if it gives any; those of a logical clock have none.
+    #[must_use]
+    pub fn with_slo_of(self, slo_of: impl Fn(&Parts) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        Self { slo_of: Some(SloOfRequest(Arc::new(slo_of))), ..self }
     }
 
     /// The same layer for tags in another place.
@@ -66,8 +75,8 @@ impl<S> Layer<S> for EdgeLayer {
     type Service = GateService<S>;
 
     fn layer(&self, inner: S) -> GateService<S> {
-        let Self { window: gate, source, codec, wait_max } = self.clone();
-        let rules = GateRules { gate, source, codec, order: TagOrder::Start, wait_max };
+        let Self { window: gate, source, codec, slo_of, wait_max } = self.clone();
+        let rules = GateRules { gate, source, codec, order: TagOrder::Start, slo_of, wait_max };
         GateService { inner, rules: Arc::new(rules) }
     }
 }

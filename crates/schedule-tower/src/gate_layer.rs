@@ -71,6 +71,9 @@ impl<S> Layer<S> for GateLayer {
 
     fn layer(&self, inner: S) -> GateService<S> {
         let Self { gate, source, codec, order, wait_max } = self.clone();
-        GateService { inner, rules: Arc::new(GateRules { gate, source, codec, order, wait_max }) }
+        GateService {
+            inner,
+            rules: Arc::new(GateRules { gate, source, codec, order, slo_of: None, wait_max }),
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! What a service before others does with a request before it calls them: where its tag comes from, and what orders it.
 
 use crate::tag_headers;
-use gat::{Edge, InnerTier, RequestTag, TagCodec, TagOrder};
+use gat::{Edge, EdgeClock, InnerTier, RequestTag, TagCodec, TagOrder};
 use http::Request;
+use http::request::Parts;
 use machine::clock;
 use schedule::{AsyncGate, EntryFuture, RequestKey};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +19,16 @@ pub(crate) enum TagSource {
     Believe(Mutex<InnerTier>),
 }
 
+/// The SLO of a request by what it asks for.
+#[derive(Clone)]
+pub(crate) struct SloOfRequest(pub(crate) Arc<dyn Fn(&Parts) -> Option<Duration> + Send + Sync>);
+
+impl fmt::Debug for SloOfRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SloOfRequest")
+    }
+}
+
 /// What all services of a layer do with requests.
 #[derive(Debug)]
 pub(crate) struct GateRules {
@@ -24,30 +36,45 @@ pub(crate) struct GateRules {
     pub(crate) source: Arc<TagSource>,
     pub(crate) codec: TagCodec,
     pub(crate) order: TagOrder,
+    /// Only where tags are stamped.
+    pub(crate) slo_of: Option<SloOfRequest>,
     pub(crate) wait_max: Option<Duration>,
 }
 
 impl GateRules {
     /// Decides on the tag of a request, which gets it as an extension.
-    pub(crate) fn tag<B>(&self, request: &mut Request<B>) -> RequestTag {
-        let now_ns = clock::real_time();
+    pub(crate) fn tag<B>(&self, request: Request<B>) -> (RequestTag, Request<B>) {
+        let (mut parts, body) = request.into_parts();
         let tag = match &*self.source {
-            TagSource::Stamp(edge) => {
-                let tag = edge.lock().unwrap_or_else(PoisonError::into_inner).enter(now_ns);
-                tag_headers::write(&self.codec, request.headers_mut(), tag);
-                tag
-            }
-            TagSource::Believe(tier) => {
-                // An extension is from a layer of this process before this one, and not from a client.
-                let stamped = request.extensions().get::<RequestTag>().copied();
-                stamped.unwrap_or_else(|| {
-                    let received = tag_headers::read(&self.codec, request.headers());
-                    tier.lock().unwrap_or_else(PoisonError::into_inner).receive(received, now_ns)
-                })
-            }
+            TagSource::Stamp(edge) => self.stamp(edge, &mut parts),
+            TagSource::Believe(tier) => self.believe(tier, &parts),
         };
-        request.extensions_mut().insert(tag);
+        parts.extensions.insert(tag);
+        (tag, Request::from_parts(parts, body))
+    }
+
+    fn stamp(&self, edge: &Mutex<Edge>, parts: &mut Parts) -> RequestTag {
+        let (stamped, clock) = {
+            let mut edge = edge.lock().unwrap_or_else(PoisonError::into_inner);
+            (edge.enter(clock::real_time()), edge.clock())
+        };
+        let slo =
+            self.slo_of.as_ref().filter(|_| clock == EdgeClock::Real).and_then(|slo_of| slo_of.0(parts));
+        let tag = match slo.map(|slo| u64::try_from(slo.as_nanos()).unwrap_or(u64::MAX)) {
+            Some(slo_ns) => stamped.with_slo(slo_ns),
+            None => stamped,
+        };
+        tag_headers::write(&self.codec, &mut parts.headers, tag);
         tag
+    }
+
+    fn believe(&self, tier: &Mutex<InnerTier>, parts: &Parts) -> RequestTag {
+        // An extension is from a layer of this process before this one, and not from a client.
+        if let Some(tag) = parts.extensions.get::<RequestTag>() {
+            return *tag;
+        }
+        let received = tag_headers::read(&self.codec, &parts.headers);
+        tier.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time())
     }
 
     pub(crate) fn entry(&self, tag: RequestTag) -> EntryFuture {

@@ -32,8 +32,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let tag = self.rules.tag(&mut request);
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (tag, request) = self.rules.tag(request);
         let entry = self.rules.entry(tag);
         let (service, rules) = (self.inner.clone(), Arc::clone(&self.rules));
         GatedResponse::new(entry, service, request, tag, rules)

@@ -46,3 +46,8 @@ pub use gate_service::GateService;
 pub use gated_body::GatedBody;
 pub use gated_response::GatedResponse;
 pub use task_tag::{TaggedFuture, current_tag, with_tag};
+
+/// The code of the page for readers, held to what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/services.md")]
+struct ServicesPage;

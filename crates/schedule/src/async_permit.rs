@@ -29,7 +29,7 @@ impl AsyncPermit {
         self.handle.clone()
     }
 
-    /// As [`PermitHandle::while_waiting`].
+    /// Awaits what needs no CPU of this service, as [`PermitHandle::while_waiting`] does.
     pub async fn while_waiting<F: Future>(&self, wait: F) -> F::Output {
         self.handle.while_waiting(wait).await
     }

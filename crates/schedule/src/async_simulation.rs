@@ -33,6 +33,8 @@ enum ScriptStage {
 struct ScriptState {
     stage: Cell<ScriptStage>,
     has_answer: Cell<bool>,
+    /// Whether the task goes on without the answer, and without its turn.
+    abandons: Cell<bool>,
     ends: Cell<bool>,
 }
 
@@ -70,7 +72,10 @@ async fn script(gate: AsyncGate, key: u64, limit: Option<u64>, state: std::rc::R
         }
         if is_there { Poll::Ready(()) } else { Poll::Pending }
     });
-    permit.while_waiting(answer).await;
+    let mut waiting = Box::pin(permit.while_waiting(answer));
+    poll_fn(|context| if state.abandons.get() { Poll::Ready(()) } else { waiting.as_mut().poll(context) })
+        .await;
+    drop(waiting);
     state.stage.set(ScriptStage::Working);
     poll_fn(|_| if state.ends.get() { Poll::Ready(()) } else { Poll::Pending }).await;
     drop(permit);
@@ -82,6 +87,7 @@ impl SimulatedTask {
         let state = std::rc::Rc::new(ScriptState {
             stage: Cell::new(ScriptStage::Outside),
             has_answer: Cell::new(false),
+            abandons: Cell::new(false),
             ends: Cell::new(false),
         });
         let future = Box::pin(script(gate.clone(), key, limit, std::rc::Rc::clone(&state)));
@@ -120,6 +126,7 @@ struct ListedTask {
     expires: Option<u64>,
     is_first_turn: bool,
     has_answer: bool,
+    abandons: bool,
     ends: bool,
 }
 
@@ -188,10 +195,16 @@ impl ListedGate {
                 task.place = ListedPlace::Absent;
                 Some(ScriptStage::Refused(refusal))
             }
+            (ScriptStage::Entering, ListedPlace::Serving) if task.abandons => Some(ScriptStage::Working),
             (ScriptStage::Entering, ListedPlace::Serving) => {
                 self.put(index, ListedPlace::Blocked);
                 Some(ScriptStage::Answering)
             }
+            (ScriptStage::Answering, _) if task.abandons => {
+                self.put(index, ListedPlace::Waiting);
+                Some(ScriptStage::Working)
+            }
+            (ScriptStage::Resuming, _) if task.abandons => Some(ScriptStage::Working),
             (ScriptStage::Answering, _) if task.has_answer => {
                 self.put(index, ListedPlace::Waiting);
                 Some(ScriptStage::Resuming)
@@ -225,6 +238,7 @@ enum ExecutorStep {
     Poll(usize),
     Drop(usize),
     Answer(usize),
+    Abandon(usize),
     End(usize),
     Pass(u64),
 }
@@ -236,6 +250,7 @@ fn executor_step() -> impl Strategy<Value = ExecutorStep> {
         10 => any::<usize>().prop_map(ExecutorStep::Poll),
         2 => any::<usize>().prop_map(ExecutorStep::Drop),
         3 => any::<usize>().prop_map(ExecutorStep::Answer),
+        1 => any::<usize>().prop_map(ExecutorStep::Abandon),
         3 => any::<usize>().prop_map(ExecutorStep::End),
         2 => (0u64..15).prop_map(ExecutorStep::Pass),
     ]
@@ -287,6 +302,7 @@ impl Executed {
             expires: None,
             is_first_turn: false,
             has_answer: false,
+            abandons: false,
             ends: false,
         });
     }
@@ -303,6 +319,7 @@ impl Executed {
             ExecutorStep::Poll(number)
             | ExecutorStep::Drop(number)
             | ExecutorStep::Answer(number)
+            | ExecutorStep::Abandon(number)
             | ExecutorStep::End(number) => {
                 if let Some(index) = self.choose(number) {
                     self.act(step, index, now);
@@ -325,6 +342,10 @@ impl Executed {
             ExecutorStep::Answer(_) => {
                 task.state.has_answer.set(true);
                 self.listed.tasks[index].has_answer = true;
+            }
+            ExecutorStep::Abandon(_) => {
+                task.state.abandons.set(true);
+                self.listed.tasks[index].abandons = true;
             }
             _ => {
                 task.state.ends.set(true);

@@ -1,11 +1,11 @@
 //! Tags at the edge, in replies and on calls of others.
 
 use super::server::{
-    Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, spawn, start_ns,
+    Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, spawn, start_ns, until,
 };
 use axum::routing::get;
 use axum::{Extension, Router};
-use gat::{Edge, RequestTag};
+use gat::{Edge, RequestTag, TagOrder};
 use http::{HeaderMap, Request, Response};
 use http_body_util::Empty;
 use hyper::body::Bytes;
@@ -144,6 +144,47 @@ fn the_window_has_others_wait_before_the_system() {
         }
         assert_empties(&gate);
         assert_eq!((edge.statistics().serving, edge.statistics().waiting), (0, 0));
+    });
+}
+
+/// The edge gives classes of requests their SLO, and the service serves the earliest deadline first.
+#[test]
+fn classes_have_deadlines_of_their_own() {
+    run(async {
+        let served: Arc<Mutex<Vec<(String, u64)>>> = Arc::default();
+        let note = |Extension(served): Extension<Arc<Mutex<Vec<(String, u64)>>>>,
+                    Extension(go_on): Extension<Arc<Semaphore>>,
+                    Extension(tag): Extension<RequestTag>,
+                    uri: http::Uri| async move {
+            let slo_ns = tag.deadline_ns.expect("it has one") - tag.start_ns;
+            served.lock().unwrap().push((uri.path().to_owned(), slo_ns));
+            go_on.acquire().await.expect("it stays open").forget();
+        };
+        let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
+        let slo_of = |request: &http::request::Parts| {
+            request.uri.path().starts_with("/search").then_some(std::time::Duration::from_secs(50))
+        };
+        let edge = EdgeLayer::new(Edge::default().with_slo(100_000_000_000), None, None).with_slo_of(slo_of);
+        let order = TagOrder::Deadline { default_slo_ns: 1 };
+        let router = Router::new()
+            .fallback(get(note))
+            .layer(Extension(Arc::clone(&served)))
+            .layer(Extension(Arc::clone(&go_on)));
+        let address =
+            serve_router(router.layer(GateLayer::new(gate.clone()).ordered_by(order)).layer(edge)).await;
+        let client = Client::new(HttpVersion::Two, address).await;
+        let mut sent = Vec::new();
+        for (count, path) in ["first", "page", "search", "page2", "search2"].into_iter().enumerate() {
+            let call = Request::get(format!("http://service/{path}")).body(Empty::new()).expect("a request");
+            sent.push(spawn(&client, call));
+            until(&gate, 1, count);
+        }
+        go_on.add_permits(5);
+        for mut task in sent {
+            assert_eq!((&mut task.0).await.expect("it is not aborted").expect("an answer").status(), 200);
+        }
+        let expected = [("/first", 100), ("/search", 50), ("/search2", 50), ("/page", 100), ("/page2", 100)];
+        assert_eq!(*served.lock().unwrap(), expected.map(|(path, s)| (path.to_owned(), s * 1_000_000_000)));
     });
 }
 

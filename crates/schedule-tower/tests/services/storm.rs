@@ -1,6 +1,6 @@
 //! Many requests of all kinds at once, of which clients drop some at any time: no permit is lost.
 
-use super::server::{AbortOnDrop, Client, HttpVersion, assert_empties, collect, gate, request, run, serve};
+use super::server::{AbortOnDrop, Client, HttpVersion, assert_empties, collect, gate, request, serve};
 use schedule::GateStatistics;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -56,6 +56,6 @@ pub(crate) async fn storm(end: Instant) -> GateStatistics {
 
 #[test]
 fn no_permit_is_lost_in_a_storm() {
-    let now = run(storm(Instant::now()));
+    let now = super::server::run(storm(Instant::now()));
     assert!(now.given_up > 0 && now.given_up < now.entered, "{now:?}");
 }
