@@ -63,10 +63,9 @@ fn arrivals(name: &Path) -> Result<Vec<u64>, TraceErrorKind> {
             Ok(request) => arrivals.push(request.arrival.0 / MS),
             Err(error) => {
                 return Err(match error.kind() {
-                    TraceErrorKind::SeveralWorkloads { first, second } => TraceErrorKind::SeveralWorkloads {
-                        first: first.clone(),
-                        second: second.clone(),
-                    },
+                    TraceErrorKind::SeveralWorkloads { first, second } => {
+                        TraceErrorKind::SeveralWorkloads { first: first.clone(), second: second.clone() }
+                    }
                     TraceErrorKind::NoSuchWorkload { name, known } => {
                         TraceErrorKind::NoSuchWorkload { name: name.clone(), known: known.clone() }
                     }
@@ -142,7 +141,8 @@ fn files_of_observations_are_traces() {
     let path = folder.file("run.parquet");
     observations::write(&path, &observed).unwrap();
     assert!(arrivals(&path).is_err(), "two workloads");
-    let mail: Vec<_> = open(&named(&path, "mail"), &OpenOptions::default()).unwrap().map(Result::unwrap).collect();
+    let mail: Vec<_> =
+        open(&named(&path, "mail"), &OpenOptions::default()).unwrap().map(Result::unwrap).collect();
     assert_eq!(mail.len(), 50);
     assert_eq!((mail[3].arrival, mail[3].response), (Nanos(6 * MS), Some(request(6).response)));
     assert_eq!(mail[4].response, None, "nobody has answered it");
@@ -163,7 +163,10 @@ fn left_of(segment: &[u8], folder: &Folder) -> usize {
     let reader = open(&named(&path, "*"), &OpenOptions::default()).unwrap();
     // Only that nothing is there is an error.
     let read: Result<Vec<_>, _> = reader.collect();
-    read.map_or_else(|error| matches!(error.kind(), TraceErrorKind::Empty).then_some(0).unwrap(), |all| all.len())
+    read.map_or_else(
+        |error| matches!(error.kind(), TraceErrorKind::Empty).then_some(0).unwrap(),
+        |all| all.len(),
+    )
 }
 
 #[test]

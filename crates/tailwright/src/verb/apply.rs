@@ -9,7 +9,9 @@ use enforce::network::{self, ApplyReport, KernelFeature, StateStore};
 use model::OperationError;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template};
+use workflow::enforcement::{
+    ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template,
+};
 use workflow::planning::read_policy;
 
 const HELP: &str = "\
