@@ -91,7 +91,8 @@ pub fn open_place(place: &TracePlace, options: &OpenOptions) -> Result<TraceRead
     }
     let wrong = |error| TraceError::new(path, TracePosition::File, TraceErrorKind::Io(error));
     if path.is_dir() && options.format.is_none_or(|format| format == TraceFormat::Recording) {
-        let source = recording::RecordingSource::new(RecordingRows::of_folder(path).map_err(wrong)?, selection);
+        let source =
+            recording::RecordingSource::new(RecordingRows::of_folder(path).map_err(wrong)?, selection);
         let progress = ReadProgress::out_of(None);
         return Ok(TraceReader::new(path, TraceFormat::Recording, Box::new(source), progress, options));
     }

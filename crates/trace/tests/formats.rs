@@ -301,18 +301,23 @@ fn tcpdump_joins_packets_to_requests() {
     ];
     assert_eq!(read(TCPDUMP.as_bytes()).unwrap(), (TraceFormat::Tcpdump, expected));
     let error = read(format!("{TCPDUMP}12:00:00.1 IP a > b: tcp 3\n").as_bytes()).unwrap_err();
-    assert!(error.to_string().contains("line 13") && error.to_string().contains("tcpdump -tt -n -q"), "{error}");
+    assert!(
+        error.to_string().contains("line 13") && error.to_string().contains("tcpdump -tt -n -q"),
+        "{error}"
+    );
 }
 
 #[test]
 fn tcpdump_tells_servers_and_clients_apart() {
     let folder = common::Folder::new();
     let path = folder.file("capture");
-    let text = format!("{TCPDUMP}1700000001.0 IP 10.0.0.1.5000 > 10.0.0.9.11211: tcp 30\n").replace("7 packets captured\n", "");
+    let text = format!("{TCPDUMP}1700000001.0 IP 10.0.0.1.5000 > 10.0.0.9.11211: tcp 30\n")
+        .replace("7 packets captured\n", "");
     std::fs::write(&path, text).unwrap();
     let count = |selection: &str| {
         let name = std::path::PathBuf::from(format!("{}#{selection}", path.display()));
-        let read: Result<Vec<_>, _> = tailwright_trace::open(&name, &OpenOptions::default()).unwrap().collect();
+        let read: Result<Vec<_>, _> =
+            tailwright_trace::open(&name, &OpenOptions::default()).unwrap().collect();
         read.map(|requests| requests.len()).map_err(|error| error.to_string())
     };
     assert_eq!((count("port-2049"), count("port-11211")), (Ok(3), Ok(1)));
@@ -327,7 +332,9 @@ fn tcpdump_without_end_is_bounded() {
     let mut text = String::new();
     for number in 0u32..150_000 {
         let [_, a, b, c] = number.to_be_bytes();
-        text.push_str(&format!("1.{number:06} IP 10.{a}.{b}.{c}.4000 > 10.255.0.1.2049: tcp 18446744073709551615\n"));
+        text.push_str(&format!(
+            "1.{number:06} IP 10.{a}.{b}.{c}.4000 > 10.255.0.1.2049: tcp 18446744073709551615\n"
+        ));
         text.push_str(&format!("1.{number:06} IP 10.255.0.1.2049 > 11.{a}.{b}.{c}.4000: tcp 1\n"));
     }
     let (format, requests) = read(text.as_bytes()).unwrap();

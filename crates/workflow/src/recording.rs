@@ -44,7 +44,9 @@ pub fn recording_settings(disk_max: Bytes) -> Result<RecordingSettings, Operatio
         return Err(OperationError::input(format_args!(
             "--record-space: expected at least {least}, found {disk_max}"
         ))
-        .hint("the oldest requests are removed for newer ones; 1GiB holds days of a server with 100 requests/s"));
+        .hint(
+            "the oldest requests are removed for newer ones; 1GiB holds days of a server with 100 requests/s",
+        ));
     }
     Ok(RecordingSettings { disk_max, ..RecordingSettings::default() })
 }
@@ -89,6 +91,8 @@ fn run<M>(
     convert: &impl RecordedMessage<M>,
     observer: &impl ProgressObserver,
 ) -> Result<RecordingTally, OperationError> {
+    // It has inherited the priority of whoever is recorded. Where that cannot be given up, it is only unkind to others.
+    let _ = machine::realtime::ordinary();
     let (mut has_failed, mut lost_before) = (false, 0);
     loop {
         let written = match receiver.recv_timeout(LOOK_EVERY) {

@@ -134,7 +134,7 @@ impl Proxy {
 
     /// The instant from which the times of recorded requests count, in nanoseconds since 1970.
     pub fn started_at(&mut self) -> u64 {
-        let running = system::System::now(self.engine.system());
+        let running = System::now(self.engine.system());
         machine::clock::real_time().saturating_sub(running)
     }
 

@@ -10,7 +10,9 @@ use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template};
+use workflow::enforcement::{
+    ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template,
+};
 use workflow::planning::read_policy;
 
 const HELP: &str = "\

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use units::Nanos;
 use workflow::files::write_wanted;
-use workflow::recording::recording_settings;
 use workflow::observation::{
     IdealAssumptions, ObservationFiles, ServerObservation, ServerQuestion, observe_server,
 };
+use workflow::recording::recording_settings;
 
 const HELP: &str = "\
 Examples:
@@ -264,7 +264,9 @@ impl ObserveArgs {
                 }
                 if recorded.lost > 0 {
                     let lost = recorded.lost;
-                    eprintln!("warning: {lost} more came faster than they could be written, and are not in it");
+                    eprintln!(
+                        "warning: {lost} more came faster than they could be written, and are not in it"
+                    );
                 }
             }
             None if observation.report.statistics.count() > 0 => {}

@@ -3,6 +3,7 @@
 use crate::exit::VerbAnswer;
 use crate::output::json;
 use crate::terminal::{self, TerminalObserver, TextTable};
+use ::trace::recording::{RecordedRequest, is_recording_name};
 use clap::Args;
 use enforce::network::StateStore;
 use enforce::storage::{
@@ -15,7 +16,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
-use ::trace::recording::{RecordedRequest, is_recording_name};
 use units::{Bytes, Nanos, Seconds};
 use workflow::enforcement::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 use workflow::files::check_writable;
@@ -124,6 +124,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
         });
         return Ok(VerbAnswer::Yes);
     }
+    serve(args, &control)
+}
+
+/// Stands before the server until it is told to end.
+fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError> {
     let files =
         ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
     let folder = args.record.as_deref().filter(|path| is_recording_name(path));
@@ -137,7 +142,7 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
         recorded_max: if args.record.is_some() && folder.is_none() { RECORDED_MAX } else { 0 },
         recording: folder.map(|_| sender),
     };
-    let memory = PolicyMemory::beside(&control);
+    let memory = PolicyMemory::beside(control);
     let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
     if current.is_remembered() {
         eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
@@ -146,22 +151,13 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let mut proxy = Proxy::bind(options.clone())?;
     check_user(args, &proxy)?;
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
-    let _socket = storage::listen_for_control(&control, configurator.clone())?;
+    let _socket = storage::listen_for_control(control, configurator.clone())?;
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
     for address in proxy.addresses() {
         eprintln!("proxy: listening on {address}");
     }
     handle_signals(configurator.clone(), files)?;
-    if let Some(priority) = args.realtime {
-        machine::realtime::fifo(priority)
-            .map_err(|error| OperationError::machine(error).hint("run as root"))?;
-    }
-    if let Some(user) = &args.user {
-        machine::user::become_user(user).map_err(|error| {
-            OperationError::machine(format_args!("root cannot be given up: {error}"))
-                .hint("--user takes root; without root the proxy is the user that starts it")
-        })?;
-    }
+    become_what_is_wanted(args)?;
     if folder.is_none() {
         check_writable(args.record.as_deref(), "recording")?;
     }
@@ -182,6 +178,19 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     });
     written?;
     Ok(VerbAnswer::Yes)
+}
+
+/// Takes the real-time priority, and then the user, of the command line.
+fn become_what_is_wanted(args: &ProxyArgs) -> Result<(), OperationError> {
+    if let Some(priority) = args.realtime {
+        machine::realtime::fifo(priority)
+            .map_err(|error| OperationError::machine(error).hint("run as root"))?;
+    }
+    let Some(user) = &args.user else { return Ok(()) };
+    machine::user::become_user(user).map_err(|error| {
+        OperationError::machine(format_args!("root cannot be given up: {error}"))
+            .hint("--user takes root; without root the proxy is the user that starts it")
+    })
 }
 
 /// Refuses to give up what connections to the server will need.
@@ -253,7 +262,9 @@ fn say_what_was_recorded(args: &ProxyArgs, tally: RecordingTally, report: &Proxy
     eprintln!("proxy: wrote {} requests to {place}", tally.written);
     let lost = tally.lost + report.unrecorded;
     if lost > 0 {
-        eprintln!("warning: {place}: {lost} requests are not in it: the disk was full, or slower than they came");
+        eprintln!(
+            "warning: {place}: {lost} requests are not in it: the disk was full, or slower than they came"
+        );
     }
 }
 

@@ -283,11 +283,7 @@ struct OpenRowGroup {
 
 impl OpenRowGroup {
     /// Replaces `rows` by the next batch.
-    fn decode_batch(
-        &mut self,
-        rows: &mut Vec<TraceRow>,
-        owners: &mut RowOwners,
-    ) -> Result<(), ParquetError> {
+    fn decode_batch(&mut self, rows: &mut Vec<TraceRow>, owners: &mut RowOwners) -> Result<(), ParquetError> {
         let count = self.rows_left.min(BATCH_ROWS);
         self.rows_left -= count;
         rows.clear();

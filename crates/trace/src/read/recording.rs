@@ -40,9 +40,7 @@ impl TraceSource for RecordingSource {
                 Ok(Some(())) => {}
                 Ok(None) => {
                     self.order.end();
-                    self.selector
-                        .finish()
-                        .map_err(|kind| SourceError::fatal(TracePosition::File, kind))?;
+                    self.selector.finish().map_err(|kind| SourceError::fatal(TracePosition::File, kind))?;
                 }
                 Err(error) => return Err(source_error(error)),
             }
@@ -85,7 +83,9 @@ impl TraceSource for RecordingSource {
 
 fn source_error(error: RowError) -> SourceError {
     let RowError { segment, position, kind, is_recoverable } = error;
-    // Which workload is meant does not become clearer with the next line.
-    let is_recoverable = is_recoverable && !matches!(kind, TraceErrorKind::SeveralWorkloads { .. });
+    // Which workload is meant concerns the whole recording, and does not become clearer with the next line.
+    if matches!(kind, TraceErrorKind::SeveralWorkloads { .. }) {
+        return SourceError::fatal(TracePosition::File, kind);
+    }
     SourceError { position, kind, is_recoverable, file: segment }
 }

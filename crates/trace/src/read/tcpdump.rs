@@ -180,9 +180,7 @@ impl TraceSource for TcpdumpSource {
             }
             if self.at_end {
                 let finished = self.selector.finish();
-                return finished
-                    .map(|()| None)
-                    .map_err(|kind| SourceError::fatal(TracePosition::File, kind));
+                return finished.map(|()| None).map_err(|kind| SourceError::fatal(TracePosition::File, kind));
             }
             self.at_end = !self.read_line()?;
         }

@@ -9,8 +9,7 @@ use std::io::Write;
 use units::{Bytes, Nanos};
 
 /// The first line of every segment.
-pub(crate) const HEADER: &str =
-    "arrival_unix_ns,size_bytes,op,offset,response_ns,waited_ns,workload,client";
+pub(crate) const HEADER: &str = "arrival_unix_ns,size_bytes,op,offset,response_ns,waited_ns,workload,client";
 /// What a line has to be, as the end of a sentence that begins with "expected".
 pub(crate) const EXPECTED: &str = "arrival_unix_ns,size_bytes,read or write,offset or nothing,response_ns,waited_ns (at \
     most response_ns),workload,client or nothing";

@@ -48,7 +48,11 @@ pub(super) fn write_line(
         TraceFormat::Msr => return write_msr(request, out),
         TraceFormat::Spc => write_spc(request, out),
         TraceFormat::Fio => write_fio(request, out),
-        TraceFormat::Parquet | TraceFormat::Blkparse | TraceFormat::Vscsi | TraceFormat::Recording | TraceFormat::Tcpdump => {
+        TraceFormat::Parquet
+        | TraceFormat::Blkparse
+        | TraceFormat::Vscsi
+        | TraceFormat::Recording
+        | TraceFormat::Tcpdump => {
             return Err(TraceErrorKind::Unsupported(format, "is not a text format that can be written"));
         }
     }

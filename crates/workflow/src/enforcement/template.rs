@@ -4,7 +4,6 @@ use crate::marks::MARK;
 use crate::text::toml_string;
 use model::{Policy, PolicyWorkload};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use units::ByteRate;
 
 /// The text of a hosts file that has every server of the policy and every workload that is admitted. What only people know
@@ -17,19 +16,29 @@ pub fn hosts_template(policy: &Policy) -> String {
     );
     let placed: BTreeSet<&str> = admitted(policy).filter_map(|workload| workload.server.as_deref()).collect();
     for server in policy.servers.iter().filter(|server| placed.contains(server.name.as_str())) {
-        let link = ByteRate::from_bytes_per_sec(server.network_bytes_per_s);
-        let link = link.map_or_else(|| MARK.to_owned(), |rate| rate.to_string());
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{}", server_tables(&server.name, &server.storage_profile, &link));
+        let link = link_text(server.network_bytes_per_s);
+        text += &server_tables(&server.name, &server.storage_profile, &link);
     }
     for workload in admitted(policy) {
-        let _ = write!(text, "{}", client_tables(&workload.name));
+        text += &client_tables(&workload.name);
     }
     for workload in policy.workloads.iter().filter(|workload| !workload.admitted) {
         let name = toml_string(&workload.name);
-        let _ = writeln!(text, "\n# {name} is not admitted: its clients are served last, with or without an entry.");
+        text +=
+            &format!("\n# {name} is not admitted: its clients are served last, with or without an entry.\n");
     }
     text
+}
+
+/// The rate of a link as people write it, in bits where that is a round number.
+fn link_text(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    for (unit, name) in [(1e9, "Gbps"), (1e6, "Mbps")] {
+        if bits >= unit && (bits / unit).fract() == 0.0 {
+            return format!("{}{name}", bits / unit);
+        }
+    }
+    ByteRate::from_bytes_per_sec(bytes_per_s).map_or_else(|| MARK.to_owned(), |rate| rate.to_string())
 }
 
 fn admitted(policy: &Policy) -> impl Iterator<Item = &PolicyWorkload> {

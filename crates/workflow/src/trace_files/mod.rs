@@ -12,5 +12,5 @@ pub use error::TraceFileError;
 pub use generate::{generate_trace, on_off_process, wrong_parameter};
 pub use inspect::{InspectedTrace, inspect_trace};
 pub use output::TraceOutput;
-pub use split::{SplitPart, cluster_text, split_trace};
 pub use rewrite::{TraceWindow, convert_trace, merge_traces, slice_trace};
+pub use split::{SplitPart, cluster_text, split_trace};

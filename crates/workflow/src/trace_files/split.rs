@@ -5,7 +5,7 @@ use super::output::TraceOutput;
 use super::reader::ObservedReader;
 use crate::observer::ProgressObserver;
 use crate::text::{plain_file_name, plural, toml_string};
-use model::{OperationError, Op};
+use model::{Op, OperationError};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
          # The margin leaves room: with 1.0 a workload that repeats its trace uses its limits up.\n\
          safety_margin = 1.1\n\n\
          [[server]]\n\
-         class = \"CHANGE: a name, such as ssd\"\n\
+         class = \"server\"\n\
          count = 1\n\
          storage = \"CHANGE: device profile, from tailwright profile FILE -o ssd.json\"\n\
          network = \"CHANGE: the link, such as 1Gbps\"\n",
@@ -102,7 +102,8 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
     );
     for part in parts {
         let (reads, bytes) = (part.reads as f64 / part.requests as f64 * 100.0, Bytes(part.bytes));
-        let (requests, span) = (plural(usize::try_from(part.requests).unwrap_or(usize::MAX), "request"), part.span);
+        let (requests, span) =
+            (plural(usize::try_from(part.requests).unwrap_or(usize::MAX), "request"), part.span);
         // Writing to a string cannot fail.
         let _ = write!(
             text,

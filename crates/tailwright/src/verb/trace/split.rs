@@ -8,10 +8,12 @@ use trace::SplitKey;
 use workflow::trace_files::{TraceFileError, cluster_text, split_trace};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "What is printed is the beginning of a cluster file; what it does not know is marked CHANGE.\n\n\
+#[command(
+    after_help = "What is printed is the beginning of a cluster file; what it does not know is marked CHANGE.\n\n\
     Examples:\n  tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace split capture.tcpdump --by client -o traces > cluster.toml\n  \
-    tailwright trace split run.parquet -o traces")]
+    tailwright trace split run.parquet -o traces"
+)]
 pub(super) struct SplitArgs {
     #[arg(value_name = "FILE|FOLDER", help = "Recording, observations or capture of tcpdump to read")]
     file: PathBuf,

@@ -1,0 +1,535 @@
+//! The paths of docs/collect.md with real servers: recorded, killed, split, planned.
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::Folder;
+
+const PROFILE: &str = r#"{ "bandwidthTable": [
+    { "requestSize": 4096, "readBandwidth": 40960000, "writeBandwidth": 40960000 } ] }"#;
+
+/// A program that is killed in the end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+impl Running {
+    fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
+        assert!(done.expect("kill runs").success());
+    }
+
+    /// Waits for the end; whether it was a good one.
+    fn ends_well(mut self) -> bool {
+        self.0.wait().expect("a child can be waited for").success()
+    }
+}
+
+/// A server that listens, with `ADDRESS` and `PORT` in its arguments replaced; none where it is not installed.
+fn server(program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
+    let (path, address) = (testkit::program(program)?, testkit::free_address());
+    let arguments = arguments.replace("PORT", &address.port().to_string());
+    let child =
+        Command::new(path).args(arguments.split(' ')).stdin(Stdio::null()).spawn().expect("it starts");
+    let mut running = Running(child);
+    testkit::connect_when_ready(&mut running.0, || TcpStream::connect(address));
+    Some((running, address))
+}
+
+fn memcached() -> Option<(Running, SocketAddr)> {
+    server("memcached", "-u root -l 127.0.0.1 -U 0 -p PORT")
+}
+
+/// A hosts file with a client of each of these addresses, `web-N`.
+fn write_hosts(folder: &Folder, protocol: &str, forward: SocketAddr, clients: &[&str]) {
+    let mut text = format!(
+        "[[host]]\nname = \"here\"\ndevice.nothing = \"1Gbps\"\n[[server]]\nname = \"store\"\nhost = \"here\"\n\
+         address = [\"127.0.0.1\"]\n[server.storage]\nprofile = \"profile.json\"\n\
+         front = [{{ protocol = \"{protocol}\", listen = \"127.0.0.1:0\", forward = \"{forward}\" }}]\n"
+    );
+    for (number, address) in clients.iter().enumerate() {
+        text +=
+            &format!("[[client]]\nworkload = \"web-{number}\"\nhost = \"here\"\naddress = [\"{address}\"]\n");
+    }
+    folder.write("hosts.toml", &text);
+    folder.write("profile.json", PROFILE);
+}
+
+/// The proxy of a folder's hosts file, without a policy, and where it listens.
+fn proxy(folder: &Folder, arguments: &[&str]) -> (Running, SocketAddr) {
+    let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "store", "--state", "state"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(fixed)
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let address = loop {
+        let line = lines.next().expect("it listens before it ends").expect("it is text");
+        if let Some(address) = line.strip_prefix("proxy: listening on ") {
+            break address.parse().expect("an address");
+        }
+    };
+    std::thread::spawn(move || lines.for_each(drop));
+    (Running(child), address)
+}
+
+/// A load file with a workload from each of these addresses.
+fn write_load(folder: &Folder, target: &str, seconds: u32, clients: &[&str]) {
+    let mut text = format!("duration = \"{seconds}s\"\ndrain = \"1s\"\n");
+    for (number, address) in clients.iter().enumerate() {
+        text += &format!(
+            "[[workload]]\nname = \"web-{number}\"\ntarget = \"{target}\"\nbind = \"{address}\"\nconnections = 2\n\
+             arrivals = \"poisson(300/s)\"\nsize = \"4KiB\"\nreads = 0.7\n"
+        );
+    }
+    folder.write("load.toml", &text);
+}
+
+/// The number of requests that `trace info` finds.
+fn requests(folder: &Folder, name: &str) -> u64 {
+    let info = folder.run(&["trace", "info", name, "--json"]).expect_code(0).json();
+    let found = find(&info, "count").or_else(|| find(&info, "requests"));
+    found.unwrap_or_else(|| panic!("{info}"))
+}
+
+/// The first number of this name, wherever it is in a document.
+fn find(document: &serde_json::Value, name: &str) -> Option<u64> {
+    match document {
+        serde_json::Value::Object(fields) => fields
+            .get(name)
+            .and_then(serde_json::Value::as_u64)
+            .or_else(|| fields.values().find_map(|value| find(value, name))),
+        serde_json::Value::Array(items) => items.iter().find_map(|value| find(value, name)),
+        _ => None,
+    }
+}
+
+/// A cluster file as it was printed, with its marks replaced.
+fn filled(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = match line.split_once(" = ") {
+            Some(("storage", _)) => "storage = \"profile.json\"",
+            Some(("network", _)) => "network = \"1Gbps\"",
+            Some(("slo", _)) => "slo = \"99% < 1h\"",
+            _ => line,
+        };
+        lines.push(line);
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Splits a recording, fills in what is marked, and plans.
+fn plan_of(folder: &Folder, recording: &str, by: &str) -> serde_json::Value {
+    let split = folder.run(&["trace", "split", recording, "--by", by, "-o", "traces"]).expect_code(0);
+    folder.write("unfinished.toml", &split.stdout);
+    let marked = folder.run(&["plan", "unfinished.toml"]).expect_code(2).stderr;
+    for field in ["storage =", "network =", "slo ="] {
+        assert!(marked.contains(field), "all that is missing is said at once: {marked}");
+    }
+    folder.write("cluster.toml", &filled(&split.stdout));
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json", "--json"]).expect_code(0).json()
+}
+
+#[test]
+fn memcached_by_a_proxy_without_a_policy() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let folder = Folder::new();
+    let clients = ["127.0.0.1", "127.0.0.2"];
+    write_hosts(&folder, "memcached", address, &clients);
+    let (running, front) = proxy(&folder, &["--record", "rec", "--record-space", "4MiB"]);
+    write_load(&folder, &format!("memcached://{front}?keys=20"), 2, &clients);
+    folder.run(&["load", "load.toml", "-o", "run.parquet"]).expect_code(0);
+    running.signal("TERM");
+    assert!(running.ends_well());
+
+    // Several workloads are not one trace, and who is asked for nobody is said.
+    let several = folder.run(&["trace", "info", "rec"]).expect_code(2).stderr;
+    assert!(several.contains("of one workload") && several.contains("rec#web-"), "{several}");
+    let nobody = folder.run(&["trace", "info", "rec#mail"]).expect_code(2).stderr;
+    assert!(nobody.contains("web-0, web-1"), "{nobody}");
+    // The proxy saw what was sent, and the values that were stored before.
+    for (name, client) in [("web-0", "127.0.0.1"), ("web-1", "127.0.0.2")] {
+        let sent = requests(&folder, &format!("run.parquet#{name}"));
+        let seen = requests(&folder, &format!("rec#{name}"));
+        assert!(sent > 100 && (sent..=sent + 40).contains(&seen), "{name}: {seen} of {sent}");
+        assert_eq!(requests(&folder, &format!("rec#client={client}")), seen);
+    }
+    let plan = plan_of(&folder, "rec", "workload");
+    assert_eq!(plan["servers_used"], 1, "{plan}");
+    // A recording can be named in a cluster file as it is, and judged.
+    folder.write("direct.toml", &folder.read("cluster.toml").replace("traces/web-0.parquet", "rec#web-0"));
+    let direct = folder.run(&["plan", "direct.toml", "--json"]).expect_code(0).json();
+    assert_eq!(direct["servers"], plan["servers"], "the split trace is the recorded one");
+    let again = folder.run(&["plan", "direct.toml"]).expect_code(0).stderr;
+    assert!(again.contains("0 read, 2 reused"), "{again}");
+    folder.run(&["verify", "rec", "--slo", "web-0=50% < 10s"]).expect_code(0);
+}
+
+/// The names that a policy's template has marked, replaced.
+fn filled_hosts(template: &str, address: SocketAddr) -> String {
+    let (mut lines, mut client) = (Vec::new(), 0);
+    for line in template.lines() {
+        let line = if line.starts_with("device") {
+            "device = { nothing = \"1Gbps\" }".to_owned()
+        } else if line.starts_with("address") {
+            client += 1;
+            format!("address = [\"127.0.0.{client}\"]")
+        } else if line.starts_with("profile") {
+            "profile = \"profile.json\"".to_owned()
+        } else if line.trim_start().starts_with("{ protocol") {
+            format!("  {{ protocol = \"memcached\", listen = \"127.0.0.1:0\", forward = \"{address}\" }},")
+        } else {
+            line.to_owned()
+        };
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn a_template_of_hosts_is_accepted_once_it_is_filled_in() {
+    let folder = Folder::new();
+    folder.run(&["demo"]).expect_code(0);
+    let policy = "tailwright-demo/plan.json";
+    let template = folder.run(&["apply", "--template", policy]).expect_code(0).stdout;
+    folder.write("hosts.toml", &template);
+    folder.write("profile.json", PROFILE);
+    let unfilled = folder.run(&["apply", policy, "--hosts", "hosts.toml", "--dry-run"]).expect_code(2).stderr;
+    let marked = template.lines().filter(|line| !line.starts_with('#') && line.contains("CHANGE")).count();
+    assert!(unfilled.contains(&format!("{marked} places marked CHANGE")), "{unfilled}");
+    assert_eq!(unfilled.matches("\n  line ").count(), marked, "{unfilled}");
+    let address = "127.0.0.1:9".parse().expect("an address");
+    folder.write("hosts.toml", &filled_hosts(&template, address));
+    let dry = folder.run(&["apply", policy, "--hosts", "hosts.toml", "--dry-run"]).expect_code(0).stdout;
+    assert!(dry.contains("# host-of-database-1"), "{dry}");
+
+    // What is missing without the template is said at once, too.
+    folder.write("few.toml", "[[host]]\nname = \"here\"\ndevice.nothing = \"1Gbps\"\n");
+    let few = folder.run(&["apply", policy, "--hosts", "few.toml", "--dry-run"]).expect_code(2).stderr;
+    assert!(few.contains("30 mistakes") && few.contains("backup-2") && few.contains("database-1"), "{few}");
+    assert!(few.contains("--template"), "{few}");
+    folder.write("wrong.toml", "[[host]]\nname = \"a\"\ndevice.x = \"1Gbps\"\n[[server]]\nname = \"s\"\nhost = \"b\"\naddress = []\n");
+    let wrong = folder.run(&["apply", policy, "--hosts", "wrong.toml", "--dry-run"]).expect_code(2).stderr;
+    assert!(
+        wrong.contains("2 mistakes") && wrong.contains("no host 'b'") && wrong.contains("at least one"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_killed_proxy_has_recorded_all_but_the_end() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let folder = Folder::new();
+    write_hosts(&folder, "memcached", address, &["127.0.0.1"]);
+    let mut before = 0;
+    for round in 0..3u32 {
+        let (running, front) = proxy(&folder, &["--record", "rec"]);
+        write_load(&folder, &format!("memcached://{front}?keys=20"), 6, &["127.0.0.1"]);
+        let load = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+            .args(["load", "load.toml", "-o", "run.parquet"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let load = Running(load.expect("the program starts"));
+        // Somewhere in the middle of the run, at another place of the second in each round.
+        while proxied(&folder) < 900 + 110 * u64::from(round) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        running.signal("KILL");
+        drop(running);
+        // Without its server the load ends as it may.
+        load.ends_well();
+        let recorded = requests(&folder, "rec#web-0") - before;
+        before += recorded;
+        let run = trace::observations::read(&folder.join("run.parquet")).expect("the run is written");
+        let mut answers: Vec<u64> = run.requests.iter().filter_map(answered).collect();
+        answers.sort_unstable();
+        let Some(last) = answers.last() else { panic!("nothing was answered") };
+        // A second by its promise; a busy machine lets the thread that writes wait.
+        let early = answers.iter().filter(|at| **at + 2_000_000_000 < *last).count() as u64;
+        assert!(early > 0 && recorded >= early, "{recorded} of {} answers, {early} early", answers.len());
+    }
+}
+
+/// How many requests the proxy says that it has finished.
+fn proxied(folder: &Folder) -> u64 {
+    let status = folder.run(&["proxy", "--status", "--server", "store", "--state", "state", "--json"]);
+    let status = status.expect_code(0).json();
+    let workloads = status["workloads"].as_array().expect("a list");
+    workloads.iter().filter_map(|workload| workload["requests"].as_u64()).sum()
+}
+
+fn answered(request: &model::Observation) -> Option<u64> {
+    match request.outcome {
+        model::RequestOutcome::Done(end) => Some(end.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn nbd_by_a_proxy_without_a_policy() {
+    let Some((_nbdkit, address)) = server("nbdkit", "-f -i 127.0.0.1 -p PORT memory 32M") else { return };
+    nbd(address);
+}
+
+#[test]
+fn nbd_of_qemu_by_a_proxy_without_a_policy() {
+    let folder = Folder::new();
+    std::fs::File::create(folder.join("disk")).and_then(|disk| disk.set_len(32 << 20)).expect("it is ours");
+    let arguments = format!("-b 127.0.0.1 -p PORT -f raw -t -e 4 {}", folder.join("disk").display());
+    let Some((_qemu, address)) = server("qemu-nbd", &arguments) else { return };
+    nbd(address);
+}
+
+fn nbd(address: SocketAddr) {
+    let folder = Folder::new();
+    write_hosts(&folder, "nbd", address, &["127.0.0.1"]);
+    let (running, front) = proxy(&folder, &["--record", "rec"]);
+    write_load(&folder, &format!("nbd://{front}/"), 1, &["127.0.0.1"]);
+    folder.run(&["load", "load.toml", "-o", "run.parquet"]).expect_code(0);
+    running.signal("TERM");
+    assert!(running.ends_well());
+    assert_eq!(requests(&folder, "rec"), requests(&folder, "run.parquet"), "one workload needs no name");
+    folder.run(&["trace", "convert", "rec", "-o", "rec.csv"]).expect_code(0);
+    let text = folder.read("rec.csv");
+    let offsets = text.lines().skip(1).filter(|line| line.split(',').nth(3).is_some_and(|at| !at.is_empty()));
+    assert_eq!(offsets.count(), text.lines().count() - 1, "NBD says where");
+    assert_eq!(plan_of(&folder, "rec", "workload")["servers_used"], 1);
+}
+
+/// What is run in namespaces of its own: ganesha at the loopback address, and the proxy at another one.
+const NFS: &str = r#"set -e
+ip link set lo up
+ip addr add 10.99.0.1/32 dev lo
+mount -t tmpfs tmpfs /run
+mkdir -p /run/rpcbind /run/export
+mkdir -p /var/lib/nfs
+mount -t tmpfs tmpfs /var/lib/nfs
+mkdir -p /var/lib/nfs/ganesha
+cat > /run/ganesha.conf <<'END'
+NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
+    Protocols = 3, 4; mount_path_pseudo = true; Bind_addr = 127.0.0.1; }
+NFSV4 { Graceless = true; }
+EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Squash = none; SecType = sys; Access_Type = RW;
+    Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
+END
+rpcbind
+ganesha.nfsd -F -f /run/ganesha.conf -L /run/ganesha.log -p /run/ganesha.pid &
+until ss -ltn | grep -q :20048; do sleep 0.1; done
+$TAILWRIGHT proxy --hosts hosts.toml --server store --state state --record rec 2> proxy.log &
+proxy=$!
+until grep -q 10.99.0.1:20048 proxy.log; do sleep 0.1; done
+sleep 1
+$TAILWRIGHT load load.toml -o run.parquet
+kill -TERM $proxy
+wait $proxy
+"#;
+
+#[test]
+fn nfs_of_ganesha_by_a_proxy_without_a_policy() {
+    if !["ganesha.nfsd", "rpcbind", "ss", "ip"].iter().all(|name| testkit::program(name).is_some()) {
+        return;
+    }
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command
+    };
+    if !unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return testkit::skip("namespaces need root and `unshare`");
+    }
+    let folder = Folder::new();
+    write_hosts(&folder, "nfs", "127.0.0.1:0".parse().expect("an address"), &["10.99.0.1"]);
+    let front = "{ protocol = \"nfs\", listen = \"10.99.0.1\", forward = \"127.0.0.1\" }";
+    let hosts = folder.read("hosts.toml");
+    let lines = hosts
+        .lines()
+        .map(|line| if line.starts_with("front") { format!("front = [{front}]") } else { line.to_owned() });
+    folder.write("hosts.toml", &lines.collect::<Vec<_>>().join("\n"));
+    write_load(&folder, "nfs://10.99.0.1/export/file?size=16MiB", 2, &["10.99.0.1"]);
+    let output = unshare()
+        .args(["sh", "-c", NFS])
+        .env("TAILWRIGHT", env!("CARGO_BIN_EXE_tailwright"))
+        .current_dir(folder.path())
+        .output()
+        .expect("unshare runs");
+    let said = [output.stdout, output.stderr].concat();
+    let log = std::fs::read_to_string(folder.join("proxy.log")).unwrap_or_default();
+    assert!(output.status.success(), "{}\n{log}", String::from_utf8_lossy(&said));
+    let (sent, seen) = (requests(&folder, "run.parquet"), requests(&folder, "rec#web-0"));
+    // The file is made first, which takes writes of its own.
+    assert!(sent > 100 && (sent..=sent + 64).contains(&seen), "{seen} of {sent}");
+    assert_eq!(plan_of(&folder, "rec", "workload")["servers_used"], 1);
+}
+
+#[test]
+fn memcached_by_captured_packets() {
+    let (Some((_memcached, address)), Some(tcpdump)) = (memcached(), testkit::program("tcpdump")) else {
+        return;
+    };
+    let folder = Folder::new();
+    let capture = std::fs::File::create(folder.join("capture.tcpdump")).expect("it is ours");
+    let filter = format!("tcp port {}", address.port());
+    let child = Command::new(tcpdump)
+        .args(["-i", "lo", "-tt", "-n", "-q", "-l", &filter])
+        .stdout(capture)
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("it starts");
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let is_listening = said.by_ref().map_while(Result::ok).any(|line| line.contains("listening on"));
+    let running = Running(child);
+    if !is_listening {
+        return testkit::skip("tcpdump may not capture here");
+    }
+    std::thread::spawn(move || said.for_each(drop));
+    // One request at a time on a connection, so that the capture shows each.
+    folder.write(
+        "load.toml",
+        &format!(
+            "duration = \"2s\"\n[[workload]]\nname = \"web\"\ntarget = \"memcached://{address}?keys=20\"\nbind = \"127.0.0.3\"\n\
+             closed = {{ outstanding = 1, op = \"read\", size = \"4KiB\" }}\n"
+        ),
+    );
+    folder.run(&["load", "load.toml", "-o", "run.parquet"]).expect_code(0);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal("INT");
+    running.ends_well();
+    let sent = requests(&folder, "run.parquet");
+    let name = format!("capture.tcpdump#port-{}", address.port());
+    let seen = requests(&folder, &name);
+    // The kernel may drop packets of a capture on a busy machine.
+    assert!(seen * 10 > sent * 5 && seen <= sent + 40, "{seen} of {sent}");
+    assert_eq!(requests(&folder, "capture.tcpdump#client=127.0.0.3"), seen);
+    assert_eq!(plan_of(&folder, "capture.tcpdump", "client")["servers_used"], 1);
+}
+
+/// Text as blkparse writes it, made for this test and not recorded: for machines that let nobody trace.
+const BLKPARSE_SAMPLE: &str = include_str!("data/generated-sample.blkparse");
+
+/// The text of blkparse for requests to a loop device; none where the machine does not allow it.
+fn traced_loop_device(folder: &Folder) -> Option<String> {
+    for program in ["blktrace", "blkparse", "losetup"] {
+        testkit::program(program)?;
+    }
+    let script = "set -e\ntruncate -s 32M disk.img\ndevice=$(losetup --find --show disk.img)\n\
+        trap 'losetup -d $device' EXIT\nblktrace -d $device -w 4 -o loop > blktrace.log 2>&1 &\nsleep 1.5\n\
+        dd if=/dev/zero of=$device bs=16k count=50 oflag=direct\ndd if=$device of=/dev/null bs=4k count=50 iflag=direct\n\
+        wait $!\nblkparse -i loop > loop.blkparse\ntest -s loop.blkparse";
+    let done = Command::new("sh").args(["-c", script]).current_dir(folder.path()).output().expect("a shell");
+    if !done.status.success() {
+        let log = std::fs::read_to_string(folder.join("blktrace.log")).unwrap_or_default();
+        let why = log.lines().next().unwrap_or("it does not trace");
+        testkit::skip(&format!("blktrace of a loop device: {why}; the generated sample is read instead"));
+        return None;
+    }
+    Some(folder.read("loop.blkparse"))
+}
+
+#[test]
+fn a_block_device_by_blktrace() {
+    let folder = Folder::new();
+    let (text, least) = match traced_loop_device(&folder) {
+        Some(text) => (text, 100),
+        None => (BLKPARSE_SAMPLE.to_owned(), 40),
+    };
+    folder.write("disk.blkparse", &text);
+    folder.write("profile.json", PROFILE);
+    let seen = requests(&folder, "disk.blkparse");
+    assert!((least..=least + 60).contains(&seen), "{seen} requests");
+    let cluster = "[[workload]]\nname = \"disk\"\ntrace = \"disk.blkparse\"\nslo = \"\"\n";
+    let servers =
+        "safety_margin = 1.1\n[[server]]\nclass = \"ssd\"\ncount = 1\nstorage = \"\"\nnetwork = \"\"\n";
+    folder.write("cluster.toml", &filled(&format!("{servers}{cluster}")));
+    let plan = folder.run(&["plan", "cluster.toml", "--json"]).expect_code(0).json();
+    assert_eq!(plan["servers_used"], 1);
+    assert!(requests_of_sample() == 40, "the sample is read everywhere");
+}
+
+fn requests_of_sample() -> u64 {
+    let folder = Folder::new();
+    folder.write("sample.blkparse", BLKPARSE_SAMPLE);
+    requests(&folder, "sample.blkparse")
+}
+
+#[test]
+fn memcached_by_observing() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let folder = Folder::new();
+    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+    if outcome.code == 3 {
+        return testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+    }
+    let port = address.port().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["observe", "--port", &port, "--for", "60s", "--record", "rec"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    assert!(said.by_ref().map_while(Result::ok).any(|line| line.starts_with("observing")));
+    let running = Running(child);
+    write_load(&folder, &format!("memcached://{address}?keys=20"), 2, &["127.0.0.1", "127.0.0.2"]);
+    folder.run(&["load", "load.toml", "-o", "run.parquet"]).expect_code(0);
+    running.signal("TERM");
+    assert!(running.ends_well());
+    for (number, client) in ["127.0.0.1", "127.0.0.2"].iter().enumerate() {
+        let sent = requests(&folder, &format!("run.parquet#web-{number}"));
+        let seen = requests(&folder, &format!("rec#client={client}"));
+        assert!(seen * 10 > sent * 5, "{seen} of {sent}");
+    }
+    assert_eq!(plan_of(&folder, "rec", "client")["servers_used"], 1);
+}
+
+#[test]
+fn load_does_not_write_over_what_it_reads() {
+    let folder = Folder::new();
+    let arguments = "trace generate poisson --rate 50/s --duration 1s -o t.parquet";
+    folder.run(&arguments.split(' ').collect::<Vec<_>>()).expect_code(0);
+    let load = "duration = \"1s\"\n[[workload]]\nname = \"web\"\ntarget = \"memcached://127.0.0.1:1\"\ntrace = \"t.parquet\"\n";
+    folder.write("load.toml", load);
+    std::os::unix::fs::symlink("t.parquet", folder.join("link")).expect("it is ours");
+    let before = std::fs::read(folder.join("t.parquet")).expect("it is there");
+    for (output, what) in [("t.parquet", "trace"), ("link", "trace"), ("./load.toml", "load file")] {
+        let refused = folder.run(&["load", "load.toml", "-o", output]).expect_code(2).stderr;
+        assert!(
+            refused.contains(&format!("the place of the {what}")) && refused.contains("hint"),
+            "{refused}"
+        );
+    }
+    assert_eq!(std::fs::read(folder.join("t.parquet")).expect("it is there"), before);
+    assert_eq!(folder.read("load.toml"), load);
+}
+
+#[test]
+fn recordings_are_refused_where_they_cannot_be() {
+    let folder = Folder::new();
+    write_hosts(&folder, "nbd", "127.0.0.1:9".parse().expect("an address"), &[]);
+    folder.write("file", "x");
+    for (arguments, code, said) in [
+        (&["--record", "file/rec"][..], 3, "file/rec"),
+        (&["--record", "rec", "--record-space", "10KiB"], 2, "--record-space: expected at least 1MiB"),
+    ] {
+        let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "store", "--state", "state"];
+        let all: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
+        let refused = folder.run(&all).expect_code(code).stderr;
+        assert!(refused.contains(said) && refused.contains("hint"), "{refused}");
+    }
+    assert!(!Path::new(&folder.join("rec")).exists());
+}
