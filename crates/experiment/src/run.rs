@@ -221,7 +221,8 @@ fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> Op
 }
 
 fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
-    let probes = ProbeSettings { ring_bytes: settings.ring_bytes, ..ProbeSettings::of_ports(settings.ports.clone()) };
+    let probes =
+        ProbeSettings { ring_bytes: settings.ring_bytes, ..ProbeSettings::of_ports(settings.ports.clone()) };
     ObservationSettings {
         probes,
         duration: OBSERVATION_MAX,

@@ -115,7 +115,8 @@ impl KernelEvent {
             EventKind::Transmit if udp => Some(16),
             _ => None,
         };
-        let without_head = |at: usize| if head == Some(at) { 0 } else { u64::from_ne_bytes(field(bytes, at)) };
+        let without_head =
+            |at: usize| if head == Some(at) { 0 } else { u64::from_ne_bytes(field(bytes, at)) };
         let is_of_thread = kind == EventKind::Leave;
         let has_client = matches!(kind, EventKind::Arrival | EventKind::Transmit);
         Some(Self {

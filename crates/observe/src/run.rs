@@ -257,10 +257,9 @@ impl RunningObservation {
             may_measure_cost: may_measure_cost(),
             readers: self.readers,
             causes: self.causes.report(),
-            accept_queue: self.accept_waits.map(|waits| AcceptQueue {
-                connections: waits.count(),
-                waits: waits.profile(),
-            }),
+            accept_queue: self
+                .accept_waits
+                .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),
         }
     }
 }

@@ -11,7 +11,16 @@ fn compiling_again_gives_the_same_objects() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     // Elsewhere, so that the objects cannot depend on where they are compiled.
-    for name in ["build.sh", "kernel.h", "events.h", "threads.h", "bytes.h", "observe.bpf.c", "block.bpf.c"] {
+    for name in [
+        "build.sh",
+        "kernel.h",
+        "events.h",
+        "threads.h",
+        "bytes.h",
+        "packets.h",
+        "observe.bpf.c",
+        "block.bpf.c",
+    ] {
         std::fs::copy(source.join(name), folder.path().join(name)).expect("the sources are there");
     }
     let built = folder.path().join("again.o");

@@ -20,12 +20,18 @@ fn http() {
             (&[(CLIENT, b"get key\r\n")], request),
             (&[get, (SERVER, b"END\r\n")], "HTTP response: expected a line of HTTP/1 and fields"),
             (&[(CLIENT, b"\x16\x03\x01\n\n")], request),
-            (&[(CLIENT, b"CONNECT x:1 HTTP/1.1\r\n\r\n")], "an HTTP tunnel is refused: observe what it leads to"),
+            (
+                &[(CLIENT, b"CONNECT x:1 HTTP/1.1\r\n\r\n")],
+                "an HTTP tunnel is refused: observe what it leads to",
+            ),
             (
                 &[(CLIENT, b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")],
                 "Content-Length: expected one length",
             ),
-            (&[(CLIENT, b"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n")], "Content-Length: expected a number"),
+            (
+                &[(CLIENT, b"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n")],
+                "Content-Length: expected a number",
+            ),
             (
                 &[(CLIENT, b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n")],
                 "size of an HTTP chunk: expected a hexadecimal number",
@@ -51,7 +57,10 @@ fn resp() {
             (&[(CLIENT, b"*1\r\n+GET\r\n")], "word of a RESP command: expected a bulk string"),
             (&[(CLIENT, b"*1\r\n$-1\r\n")], "word of a RESP command: expected a length"),
             (&[(CLIENT, b"*2000000\r\n")], "words of a RESP command: at most 1048576, found 2000000"),
-            (&[(CLIENT, b"*1\r\n$999999999\r\n")], "RESP string in bytes: at most 536870912, found 999999999"),
+            (
+                &[(CLIENT, b"*1\r\n$999999999\r\n")],
+                "RESP string in bytes: at most 536870912, found 999999999",
+            ),
             (&[(CLIENT, b"\x00\x00\n")], "RESP command: expected an array or a word"),
             (&[(CLIENT, b"*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nx\r\n")], refused),
             (&[(CLIENT, b"*3\r\n$6\r\nclient\r\n$5\r\nReply\r\n$3\r\nOFF\r\n")], refused),

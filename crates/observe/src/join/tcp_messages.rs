@@ -279,7 +279,8 @@ impl MessageJoin {
             }
         }
         self.forget_written();
-        let kept = self.writes.len() > KEPT_MAX || self.written.len() > OPEN_MAX || self.begun.len() > OPEN_MAX;
+        let kept =
+            self.writes.len() > KEPT_MAX || self.written.len() > OPEN_MAX || self.begun.len() > OPEN_MAX;
         if kept {
             return Err(MessagesUntold);
         }

@@ -52,10 +52,7 @@ fn converse(server: SocketAddr, dialogue: Dialogue, turns: &[Turn], times: usize
     at_the_same_time(3, client)
 }
 
-fn at_the_same_time(
-    clients: usize,
-    client: impl Fn() -> Vec<ClientRequest> + Sync,
-) -> Vec<ClientRequest> {
+fn at_the_same_time(clients: usize, client: impl Fn() -> Vec<ClientRequest> + Sync) -> Vec<ClientRequest> {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..clients).map(|_| scope.spawn(&client)).collect();
         running.into_iter().flat_map(|client| client.join().expect("a client does not fail")).collect()
@@ -174,8 +171,7 @@ fn memcached_over_udp_with_several_in_flight() {
         };
         (0..200).flat_map(ask).collect()
     };
-    let watched =
-        watch_protocol(address, ApplicationProtocol::Memcached, || at_the_same_time(2, client));
+    let watched = watch_protocol(address, ApplicationProtocol::Memcached, || at_the_same_time(2, client));
     assert_eq!(watched.requests.len(), 2 * 200 * 4);
     let unseen = |request: &&ObservedRequest| request.quality.has(RequestQuality::WRITE_UNSEEN);
     assert_eq!(watched.requests.iter().find(unseen), None);
@@ -186,9 +182,8 @@ fn memcached_over_udp_with_several_in_flight() {
 fn nbd_answers_in_another_order() {
     let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
-    let watched = watch_protocol(address, ApplicationProtocol::Nbd, || {
-        at_the_same_time(2, || talk_nbd(address, 40))
-    });
+    let watched =
+        watch_protocol(address, ApplicationProtocol::Nbd, || at_the_same_time(2, || talk_nbd(address, 40)));
     // Each burst has two reads, which arrive before its two writes and are answered behind them.
     let is_read = |request: &&ObservedRequest| request.answer_bytes == 16 + 4096;
     assert_eq!(watched.requests.iter().filter(is_read).count(), 2 * 40 * 2);
@@ -283,7 +278,10 @@ fn a_server_that_accepts_late() {
             let (mut server, _) = listener.accept().expect("a client waits");
             bounds.push((late.as_nanos() as u64 / 2, now() - begun));
             let mut buffer = [0; 8];
-            server.read_exact(&mut buffer).and_then(|()| server.write_all(b"answer")).expect("a client waits");
+            server
+                .read_exact(&mut buffer)
+                .and_then(|()| server.write_all(b"answer"))
+                .expect("a client waits");
             stream.read_exact(&mut buffer[..6]).expect("the server answers");
             ClientRequest { client, sent, received: now() }
         };
@@ -292,8 +290,38 @@ fn a_server_that_accepts_late() {
     watched.expect_all();
     let queue = watched.report.accept_queue.expect("it was asked for");
     assert_eq!(queue.connections, 3);
-    let [least, most] = [bounds.iter().map(|(least, _)| least).sum(), bounds.iter().map(|(_, most)| most).sum()];
+    let [least, most] =
+        [bounds.iter().map(|(least, _)| least).sum(), bounds.iter().map(|(_, most)| most).sum()];
     let sum = queue.waits.mean * 3.0;
     let (least, most): (u64, u64) = (least, most);
     assert!((least as f64..=most as f64).contains(&sum), "{queue:?}, between {least} and {most}");
+}
+
+/// Responses without a length end with their connection, and come in two writes.
+#[test]
+fn http_bodies_that_end_with_the_connection() {
+    if !may_observe() {
+        return;
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    let watched = watch_protocol(address, ApplicationProtocol::Http1, || {
+        let ask = |_| {
+            let mut stream = TcpStream::connect(address).expect("the server listens");
+            let (client, sent) = (stream.local_addr().expect("it is connected"), now());
+            stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("there is room");
+            let (mut server, _) = listener.accept().expect("a client waits");
+            let mut buffer = vec![0; 64];
+            let read = server.read(&mut buffer).expect("a client waits");
+            let written =
+                server.write_all(b"HTTP/1.0 200 OK\r\n\r\nhello").and_then(|()| server.write_all(b"world"));
+            drop(server);
+            buffer.clear();
+            let count = stream.read_to_end(&mut buffer).expect("the server answers");
+            assert!(written.is_ok() && (read, count) == (18, 29));
+            ClientRequest { client, sent, received: now() }
+        };
+        (0..5).map(ask).collect()
+    });
+    assert!(watched.requests.iter().all(|request| (request.request_bytes, request.answer_bytes) == (18, 29)));
 }

@@ -11,7 +11,8 @@ use messages::{Conversation, facts};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
 use tailwright_observe::{
-    ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality, ThreadSchedule,
+    ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality,
+    ThreadSchedule,
 };
 
 /// An event at a server with port 80 that says nothing but its instant and its kind.
@@ -194,6 +195,29 @@ proptest! {
             prop_assert_eq!(request.stages().iter().sum::<u64>(), request.latency_from_wire());
         }
     }
+}
+
+/// A client that sends without end to a server that does not answer: what is kept of it is given up in time.
+#[test]
+fn what_is_kept_of_a_connection_is_bounded() {
+    let mut joiner = RequestJoiner::of_protocol(Some(ApplicationProtocol::Resp));
+    let mut found = Vec::new();
+    joiner.handle(&blank_event(1, EventKind::Open), &mut found);
+    for number in 0..20_000u32 {
+        let (begin, time) = (number * 6, u64::from(number) * 10 + 2);
+        let event = |kind, later| KernelEvent {
+            begin,
+            end: begin + 6,
+            push: true,
+            ..blank_event(time + later, kind)
+        };
+        joiner.handle(&event(EventKind::Arrival, 0), &mut found);
+        joiner.handle(&event(EventKind::Ready, 1), &mut found);
+        joiner.handle_with_bytes(&event(EventKind::Bytes, 2), b"PING\r\n", &mut found);
+        joiner.handle(&event(EventKind::Receive, 3), &mut found);
+    }
+    let counts = joiner.counts();
+    assert_eq!((counts.untold, counts.discarded, found.len()), (1, 16 << 10, 0));
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Conversation {
             answer,
             thread: THREAD,
             earlier: wire,
-            push: begin % 3 == 0,
+            push: begin.is_multiple_of(3),
             ..blank_event(time, kind)
         };
         self.events.push((event, bytes.to_vec()));
@@ -192,7 +192,8 @@ impl Conversation {
         for number in done {
             // Replies of RPC come in any order.
             let places = self.to_write.len() as u64 + 1;
-            let place = if self.protocol == ApplicationProtocol::Nfs { self.below(places) } else { places - 1 };
+            let place =
+                if self.protocol == ApplicationProtocol::Nfs { self.below(places) } else { places - 1 };
             self.to_write.insert(place as usize, number);
         }
     }

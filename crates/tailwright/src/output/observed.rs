@@ -6,7 +6,8 @@ use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
-    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
+    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport,
+    StageProfile,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -206,7 +207,10 @@ fn around_requests(report: &ObservationReport) -> String {
     let (count, sending) = report.statistics.sending();
     if count > 0 {
         let requests = counted(count, "request");
-        text += &format!("\n{requests} in several packets, from the first to the last byte: {}\n", times(sending));
+        text += &format!(
+            "\n{requests} in several packets, from the first to the last byte: {}\n",
+            times(sending)
+        );
     }
     if let Some(queue) = report.accept_queue {
         let connections = counted(queue.connections, "connection");

@@ -89,7 +89,10 @@ pub(super) fn read_request(head: &[u8], limits: &ParserLimits) -> Result<HttpReq
         return Err(REQUEST_ERROR);
     };
     if method == "CONNECT" {
-        return Err(ProtocolError::Unsupported { what: "an HTTP tunnel", remedy: "observe what it leads to" });
+        return Err(ProtocolError::Unsupported {
+            what: "an HTTP tunnel",
+            remedy: "observe what it leads to",
+        });
     }
     let body = body_length(request.headers, limits)?.unwrap_or(BodyLength::Bytes(0));
     Ok(HttpRequestHead { is_head: method == "HEAD", class: class_of(method, body), body })
@@ -128,7 +131,7 @@ fn body_length(
     limits: &ParserLimits,
 ) -> Result<Option<BodyLength>, ProtocolError> {
     let named = |name: &'static str| fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name));
-    if let Some(coding) = named("transfer-encoding").last() {
+    if let Some(coding) = named("transfer-encoding").next_back() {
         let last = coding.value.rsplit(|&byte| byte == b',').next().unwrap_or(b"").trim_ascii();
         let is_chunked = last.eq_ignore_ascii_case(b"chunked");
         return Ok(Some(if is_chunked { BodyLength::Chunked } else { BodyLength::UntilClose }));

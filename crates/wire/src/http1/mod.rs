@@ -13,8 +13,8 @@ mod head;
 use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
 use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead, RequestClass,
-    RequestHead,
+    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead,
+    RequestClass, RequestHead,
 };
 use body::{BodyLength, ChunkedBody};
 use head::HeadSearch;
@@ -61,7 +61,8 @@ impl HttpParser {
         self.request_search = HeadSearch::default();
         let id = self.answered + self.pending.len() as u64;
         self.pending.push_back(request.is_head);
-        let message = RequestHead { class: request.class, ..RequestHead::control(id, ReplyExpectation::Always) };
+        let message =
+            RequestHead { class: request.class, ..RequestHead::control(id, ReplyExpectation::Always) };
         let extent = extent(head, request.body, &mut self.request_body);
         Ok(ParseStep::Message { message, extent })
     }

@@ -62,7 +62,9 @@ impl RespParser {
         let Some(count) = words.strip_prefix(b"*") else { return self.inline(words, end) };
         let count = match element::number(count)? {
             ..=0 => return Ok(self.without_answer(end)),
-            count => check_at_most("words of a RESP command", self.limits.fragments.into(), count.unsigned_abs())?,
+            count => {
+                check_at_most("words of a RESP command", self.limits.fragments.into(), count.unsigned_abs())?
+            }
         };
         let (head, len) = self.bulk(&buffer[end..]).map_err(|error| behind(error, end))?;
         let name = element::word(&buffer[end..], head, len, LINE_MAX).map_err(|error| behind(error, end))?;
@@ -82,7 +84,7 @@ impl RespParser {
 
     /// A command as a line of words.
     fn inline(&mut self, line: &[u8], end: usize) -> Result<ParseStep<RequestHead>, HeadError> {
-        let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(name) = words.next() else { return Ok(self.without_answer(end)) };
         if !name[0].is_ascii_alphabetic() {
             return Err(ProtocolError::Line { field: "RESP command", expected: "an array or a word" }.into());
@@ -111,7 +113,9 @@ impl RespParser {
     fn bulk(&self, buffer: &[u8]) -> Result<(usize, u64), HeadError> {
         let Line { words, end } = line_of(buffer, LINE_MAX.min(self.limits.head))?;
         let Some(length) = words.strip_prefix(b"$") else {
-            return Err(ProtocolError::Line { field: "word of a RESP command", expected: "a bulk string" }.into());
+            return Err(
+                ProtocolError::Line { field: "word of a RESP command", expected: "a bulk string" }.into()
+            );
         };
         let error = ProtocolError::Line { field: "word of a RESP command", expected: "a length" };
         let bytes = bulk_length(length, &self.limits)?.ok_or(error)?;

@@ -38,7 +38,8 @@ fn request(what: u8, data: &[u8]) -> (Vec<u8>, RequestClass) {
         1 => (b"HEAD / HTTP/1.0\n\n".to_vec(), RequestClass::Control),
         2 => {
             let head = format!("\r\nPOST / HTTP/1.1\r\ncontent-LENGTH:  {length} \r\n\r\n");
-            let class = if length == 0 { RequestClass::Control } else { RequestClass::Write(Bytes(length as u64)) };
+            let class =
+                if length == 0 { RequestClass::Control } else { RequestClass::Write(Bytes(length as u64)) };
             ([head.as_bytes(), data].concat(), class)
         }
         3 => {
