@@ -19,9 +19,13 @@ use std::process::ExitCode;
 #[command(name = "tailwright", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 yes or done; 1 the answer is no (a workload not admitted, an SLO not met);\n\
-    2 bad input; 3 this machine lacks something."
+    2 bad input; 3 this machine lacks something, or the run was interrupted: then what was complete is\n\
+    printed and written."
 )]
 struct Cli {
+    /// Show all columns of tables, and lines as long as they are
+    #[arg(long, global = true)]
+    wide: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -49,6 +53,18 @@ enum Verb {
     Trace(verb::trace::TraceArgs),
 }
 
+impl Verb {
+    /// Whether the verb runs until it is told to end, which is its own affair.
+    fn is_service(&self) -> bool {
+        match self {
+            Self::Proxy(_) => true,
+            Self::Lab(args) => args.is_service(),
+            Self::Schedule(args) => args.is_service(),
+            _ => false,
+        }
+    }
+}
+
 fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
@@ -74,7 +90,14 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
 
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
-    match run(Cli::parse()) {
+    let cli = Cli::parse();
+    if cli.wide {
+        terminal::be_wide();
+    }
+    if !cli.verb.is_service() {
+        interrupt::watch_signals();
+    }
+    match run(cli) {
         Ok(answer) => answer.exit_code(),
         Err(error) => exit::report(&error),
     }

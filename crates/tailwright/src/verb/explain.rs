@@ -67,11 +67,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     let source = args.cluster.source(MayLack::default())?;
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
-            terminal::print(&if args.json { json::pretty(&found) } else { derivation::text(&found) });
+            if args.json {
+                terminal::print(&json::pretty(&found));
+            } else {
+                terminal::print_text(&derivation::text(&found));
+            }
             Ok(VerbAnswer::Yes)
         }
         GuaranteeExplanation::Refused { workload, why } => {
-            terminal::print(&format!("{workload} is not admitted: {why}\n"));
+            terminal::print_text(&format!("{workload} is not admitted: {why}\n"));
             Ok(VerbAnswer::No)
         }
     }
@@ -87,7 +91,11 @@ impl ExplainArgs {
         let workload = find_workload(&self.workload, &names)?;
         let derivation =
             prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
-        terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
+        if self.json {
+            terminal::print(&json::pretty(&derivation));
+        } else {
+            terminal::print_text(&predicted::text(&derivation));
+        }
         Ok(VerbAnswer::Yes)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, TextTable};
+use crate::terminal::{self, Talk, TextTable, talk};
 use clap::Args;
 use enforce::network::StateStore;
 use enforce::storage::{
@@ -91,7 +91,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     if args.status {
         let status = storage::query_status(&control)?;
         let words = text(&status.snapshot) + &origin_text(&status);
-        terminal::print(&if args.json { json::pretty(&status) } else { words });
+        if args.json {
+            terminal::print(&json::pretty(&status));
+        } else {
+            terminal::print_text(&words);
+        }
         return Ok(VerbAnswer::Yes);
     }
     let files =
@@ -106,7 +110,10 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let memory = PolicyMemory::beside(&control);
     let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
     if current.is_remembered() {
-        eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
+        talk(
+            Talk::Plain,
+            format_args!("proxy: the policy that apply brought is used: {}", memory.path().display()),
+        );
     }
     let proxy = Proxy::bind(options.clone())?;
     check_user(args, &proxy)?;
@@ -114,7 +121,7 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let _socket = storage::listen_for_control(&control, configurator.clone())?;
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
     for address in proxy.addresses() {
-        eprintln!("proxy: listening on {address}");
+        talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }
     handle_signals(configurator.clone(), files)?;
     if let Some(priority) = args.realtime {
@@ -131,7 +138,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     configurator.remember()?;
     let report = proxy.run()?;
     let written = write_record(args, &report);
-    terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
+    if args.json {
+        terminal::print(&json::pretty(&report.snapshot));
+    } else {
+        terminal::print_text(&text(&report.snapshot));
+    }
     written?;
     Ok(VerbAnswer::Yes)
 }
@@ -161,9 +172,9 @@ fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), Ope
                 continue;
             }
             match files.reload(&proxy) {
-                Ok(answer) => eprintln!("proxy: {}", reload_text(answer)),
+                Ok(answer) => talk(Talk::Plain, format_args!("proxy: {}", reload_text(answer))),
                 Err(error) => {
-                    eprintln!("proxy: nothing has changed");
+                    talk(Talk::Plain, "proxy: nothing has changed");
                     crate::exit::report(&error);
                 }
             }
@@ -186,7 +197,10 @@ fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationE
     let Some(path) = &args.record else { return Ok(()) };
     ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
     if report.left_out > 0 {
-        eprintln!("warning: {}: the last {} requests are left out", path.display(), report.left_out);
+        talk(
+            Talk::Warning,
+            format_args!("{}: the last {} requests are left out", path.display(), report.left_out),
+        );
     }
     Ok(())
 }

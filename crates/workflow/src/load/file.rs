@@ -132,12 +132,32 @@ impl LoadFile {
         LoadOptions { warm_up, duration, drain, seed, realtime, cpu, verify_data }
     }
 
+    /// Refuses a place for results that is one of the files which the run reads.
+    ///
+    /// # Errors
+    ///
+    /// When `output` is the load file or a trace of it.
+    pub fn check_output(&self, output: &Path) -> Result<(), OperationError> {
+        let Ok(output_file) = std::fs::canonicalize(output) else { return Ok(()) };
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let traces = self.spec.workload.iter().filter_map(|spec| spec.trace.as_ref());
+        let mut inputs = traces.map(|trace| folder.join(trace)).chain([self.path.clone()]);
+        if inputs.any(|input| std::fs::canonicalize(input).is_ok_and(|input| input == output_file)) {
+            let message = format_args!("{}: the run reads this file and would replace it", output.display());
+            return Err(OperationError::input(message).hint("choose another place for the observations"));
+        }
+        Ok(())
+    }
+
     /// The workloads with the requests of their traces or processes.
     ///
     /// # Errors
     ///
     /// When a workload is not what it should be, or its trace cannot be read.
     pub fn workloads(&self, observer: &dyn ProgressObserver) -> Result<Vec<LoadWorkload>, OperationError> {
+        if self.spec.duration == Nanos::ZERO {
+            return Err(wrong_file(&self.path, &"duration: expected a time above zero, such as 10s"));
+        }
         let mut workloads = Vec::new();
         for (index, spec) in (0..).zip(&self.spec.workload) {
             workloads.push(LoadWorkload {

@@ -1,19 +1,20 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
 use crate::exit::VerbAnswer;
+use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::experiment::{self, ExperimentView, PlayedCase};
 use crate::output::json;
 use crate::report;
-use crate::terminal::{self, Align, TextTable};
+use crate::terminal::{self, Align, Talk, TextTable, talk};
 use clap::Args;
 use lab::experiment::{
     CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
     TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
+use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use units::Nanos;
 use workflow::files::{check_writable, write_result};
 use workflow::text::{plural, time};
@@ -80,7 +81,7 @@ fn policy(text: &str) -> Result<PolicyName, String> {
 
 pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     let Some(name) = &args.name else {
-        list();
+        list(args.json);
         return Ok(VerbAnswer::Yes);
     };
     let experiment = known(name)?;
@@ -95,12 +96,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     };
     let said = experiment::plan_text(&planned) + &experiment::forecast_text(&planned, &policies, &settings);
     if args.plan {
-        terminal::print(&said);
+        if args.json {
+            terminal::print(&experiment::plan_json(&planned));
+        } else {
+            terminal::print_text(&said);
+        }
         return Ok(VerbAnswer::Yes);
     }
     check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
-    eprint!("{said}");
+    talk(Talk::Plain, said.trim_end());
     let done = play_all(&settings, &planned, &policies)?;
     drop(alone);
     answer(args, &ExperimentView { planned: &planned, settings, done: &done })
@@ -108,12 +113,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
 
 fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
-    terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
+    if args.json {
+        terminal::print(&json::pretty(&rows));
+    } else {
+        terminal::print_text(&experiment::text(view));
+    }
     if let Some(path) = &args.report {
         write_result(path, &report::experiment::html(view), "report")?;
-        eprintln!("the report is {}", path.display());
+        talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
-    experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
+    experiment::advice(view).iter().for_each(|advice| talk(Talk::Hint, advice));
+    check_complete("what is said is what was measured until then")?;
     Ok(if are_promises_kept(rows) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -153,16 +163,31 @@ fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>,
     Ok(experiment.policies.iter().copied().filter(wanted).collect())
 }
 
-fn list() {
+/// An experiment as JSON.
+#[derive(Serialize)]
+struct LabExperimentDocument {
+    name: &'static str,
+    title: &'static str,
+    claim: &'static str,
+}
+
+/// Prints the experiments that there are.
+fn list(as_json: bool) {
     let mut table = TextTable::new(&[
         ("experiment", Align::Left),
         ("shows", Align::Left),
         ("the paper says", Align::Left),
     ]);
-    for experiment in EXPERIMENTS {
-        table.row(vec![experiment.name.into(), experiment.title.into(), experiment.claim.into()]);
+    let mut documents = Vec::new();
+    for LabExperiment { name, title, claim, .. } in EXPERIMENTS {
+        table.row(vec![(*name).into(), (*title).into(), (*claim).into()]);
+        documents.push(LabExperimentDocument { name, title, claim });
     }
-    terminal::print(&table.render());
+    if as_json {
+        terminal::print(&json::pretty(&documents));
+    } else {
+        terminal::print_text(&table.render());
+    }
 }
 
 /// All cases under all policies, or what was played until somebody stopped it.
@@ -171,16 +196,17 @@ fn play_all(
     planned: &ExperimentPlan,
     policies: &[PolicyName],
 ) -> Result<Vec<PlayedCase>, OperationError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-        .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
+    let stop = undo_on_termination();
     let each = (settings.warm_up + settings.duration).0 / 1_000_000;
     let count = (planned.cases.len() * policies.len()) as u64;
-    eprintln!(
-        "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
-        plural(planned.cases.len() * policies.len(), "run"),
-        time(each as f64 / 1e3),
-        time((count * each) as f64 / 1e3)
+    talk(
+        Talk::Plain,
+        format_args!(
+            "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
+            plural(planned.cases.len() * policies.len(), "run"),
+            time(each as f64 / 1e3),
+            time((count * each) as f64 / 1e3)
+        ),
     );
     let bar = terminal::progress(count * each, "", "ms");
     let mut found = Vec::new();
@@ -195,8 +221,11 @@ fn play_all(
         let (rows, beside) = workload_results(planned, planned_case, policy, &played);
         let done = PlayedCase { case, policy, rows, beside, played };
         bar.suspend(|| {
-            done.played.report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));
+            done.played.report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
+            talk(
+                Talk::Plain,
+                format_args!("{} of {count}: {}", number + 1, experiment::line(planned, &done)),
+            );
         });
         found.push(done);
         if stop.load(Ordering::Relaxed) {
