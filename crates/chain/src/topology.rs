@@ -23,8 +23,12 @@ impl DemoTopology {
     /// When the load is out of its range.
     pub fn scenario(self, work: &TimeDistribution, load: f64) -> Result<ScenarioDocument, OperationError> {
         let (path, text) = match self {
-            Self::Chain => ("chain.toml", include_str!("../../../examples/scenarios/schedule-chain.toml")),
-            Self::FanIn => ("fan-in.toml", include_str!("../../../examples/scenarios/schedule-fan-in.toml")),
+            Self::Chain => {
+                ("demo --topology chain", include_str!("../../../examples/scenarios/schedule-chain.toml"))
+            }
+            Self::FanIn => {
+                ("demo --topology fan-in", include_str!("../../../examples/scenarios/schedule-fan-in.toml"))
+            }
         };
         let mut document = ScenarioDocument::parse(Path::new(path), text)?;
         let half =

@@ -8,14 +8,16 @@
 //! - A file that is replaced hands on its owner, its group and its mode, but neither access lists nor extended attributes.
 //!   Where the owner cannot be handed on, its content is overwritten instead, after the new one is complete.
 //! - A file that may not be written is not replaced either.
-//! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not.
+//! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not. A named pipe that
+//!   nobody reads is refused, because writing would wait for ever.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The most symbolic links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -31,14 +33,17 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Begins to write the file at `path`. A pipe that nobody reads is waited for.
+    /// Begins to write the file at `path`.
     ///
     /// # Errors
-    /// When `path` is a folder, or cannot be written.
+    /// When `path` is a folder, a pipe that nobody reads, or cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         let found = writable(path)?;
         let target = follow_links(path)?;
         if found.as_ref().is_some_and(|found| !is_replaceable(found, &target)) {
+            if found.as_ref().is_some_and(|found| found.file_type().is_fifo()) {
+                refuse_without_reader(path)?;
+            }
             let file = OpenOptions::new().write(true).truncate(true).open(path)?;
             return Ok(Self { file, target, temporary: None });
         }
@@ -50,6 +55,7 @@ impl WholeFile {
         // What replaces a private file is private from its first byte.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        unfinished().push(temporary.clone());
         let made = Self { file, target, temporary: Some(temporary) };
         if let Some(found) = found {
             made.file.set_permissions(found.permissions())?;
@@ -78,6 +84,7 @@ impl WholeFile {
         let Some(temporary) = &self.temporary else { return Ok(()) };
         if self.inherit_owner()? {
             fs::rename(temporary, &self.target)?;
+            forget(temporary);
             self.temporary = None;
             return Ok(());
         }
@@ -86,6 +93,7 @@ impl WholeFile {
         // What was there is lost already, so that the new content has to reach the disk.
         io::copy(&mut content, &mut place).and_then(|_| place.sync_all()).map_err(|error| {
             let kept = self.temporary.take().unwrap_or_default();
+            forget(&kept);
             io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display()))
         })
     }
@@ -111,7 +119,38 @@ impl Drop for WholeFile {
         if let Some(temporary) = &self.temporary {
             // Nothing more can be done about a file that cannot be removed.
             let _ = fs::remove_file(temporary);
+            forget(temporary);
         }
+    }
+}
+
+/// The temporary files of this process.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn forget(temporary: &Path) {
+    unfinished().retain(|other| other != temporary);
+}
+
+/// Removes all files that this process has begun and not completed, before it ends without dropping its values.
+pub fn remove_unfinished() {
+    for temporary in unfinished().drain(..) {
+        // Nothing more can be done about a file that cannot be removed.
+        let _ = fs::remove_file(temporary);
+    }
+}
+
+/// Opening a pipe to write waits until somebody reads it, unless it is opened without waiting, which then fails.
+fn refuse_without_reader(pipe: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe) {
+        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
+            Err(io::Error::other("nobody reads this pipe; start its reader first"))
+        }
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! What all experiments are given, and how they run a scenario.
 
 use model::OperationError;
-use scenario::{ScenarioDocument, ScenarioRun};
+use scenario::{ScenarioDocument, ScenarioRun, SimulationCase};
+use sim::engine::{ReplicationVerdict, ReplicationWatch};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,19 @@ pub struct Context<'a> {
     pub data: Option<PathBuf>,
     /// Called before each variant of a scenario with its number, from 0, and the number of variants.
     pub progress: &'a dyn Fn(usize, usize),
+    /// Whether the experiment should end without a figure.
+    pub is_interrupted: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Ends replications as the context says.
+struct ContextWatch<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl ReplicationWatch for ContextWatch<'_> {
+    fn replications_done(&self, _: usize, _: usize) {}
+
+    fn is_interrupted(&self) -> bool {
+        (self.0)()
+    }
 }
 
 /// Why an experiment has no figure.
@@ -22,6 +36,8 @@ pub struct Context<'a> {
 pub enum FigureError {
     /// The experiment needs this file or folder, relative to [`Context::data`], and it is not there.
     Missing(PathBuf),
+    /// The experiment was ended early, as [`Context::is_interrupted`] said.
+    Interrupted,
     /// A scenario or data file cannot be used.
     Operation(OperationError),
 }
@@ -30,6 +46,7 @@ impl fmt::Display for FigureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(path) => write!(f, "{} is not there", path.display()),
+            Self::Interrupted => f.write_str("interrupted"),
             Self::Operation(error) => f.write_str(&error.message),
         }
     }
@@ -50,6 +67,13 @@ impl Context<'_> {
         path.ok_or_else(|| FigureError::Missing(name.into()))
     }
 
+    /// Runs a case, whole.
+    pub(crate) fn run_case(&self, case: SimulationCase) -> Result<ScenarioRun, FigureError> {
+        let watch = ContextWatch(self.is_interrupted);
+        let run = ScenarioRun::watched(case, Vec::new(), self.seed, &watch).map_err(OperationError::input)?;
+        complete(run)
+    }
+
     /// Runs all variants of a scenario, with numbers of requests by [`Self::effort`].
     pub(crate) fn run_variants(&self, document: &ScenarioDocument) -> Result<Vec<ScenarioRun>, FigureError> {
         let mut variants = document.variants()?;
@@ -64,9 +88,18 @@ impl Context<'_> {
         let mut runs = Vec::with_capacity(count);
         for (index, variant) in variants.iter().enumerate() {
             (self.progress)(index, count);
-            runs.push(variant.run(self.seed)?);
+            let run = variant.run_watched(self.seed, &ContextWatch(self.is_interrupted))?;
+            runs.push(complete(run)?);
         }
         Ok(runs)
+    }
+}
+
+/// The run, unless it was ended early.
+fn complete(run: ScenarioRun) -> Result<ScenarioRun, FigureError> {
+    match run.report.verdict {
+        ReplicationVerdict::Interrupted => Err(FigureError::Interrupted),
+        _ => Ok(run),
     }
 }
 

@@ -6,7 +6,10 @@ use crate::vary::AxisChoice;
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{InvalidSimulationError, ReplicationVerdict, SimulationReport, replicate};
+use sim::engine::{
+    InvalidSimulationError, ReplicationVerdict, ReplicationWatch, SimulationReport, Unwatched,
+    replicate_watched,
+};
 
 /// A variant that was run.
 pub struct ScenarioRun {
@@ -25,7 +28,19 @@ impl Variant {
     /// # Errors
     /// As [`crate::ScenarioDocument::case`], and when the network cannot be simulated.
     pub fn run(&self, seed: u64) -> Result<ScenarioRun, OperationError> {
-        ScenarioRun::new(self.document.case()?, self.choices.clone(), seed)
+        self.run_watched(seed, &Unwatched)
+    }
+
+    /// As [`Self::run`], while somebody watches and may end it early.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_watched(
+        &self,
+        seed: u64,
+        watch: &dyn ReplicationWatch,
+    ) -> Result<ScenarioRun, OperationError> {
+        ScenarioRun::watched(self.document.case()?, self.choices.clone(), seed, watch)
             .map_err(|error| self.document.error(&error.to_string()))
     }
 }
@@ -36,13 +51,26 @@ impl ScenarioRun {
     /// # Errors
     /// When the network cannot be simulated.
     pub fn new(
-        mut case: SimulationCase,
+        case: SimulationCase,
         choices: Vec<AxisChoice>,
         seed: u64,
     ) -> Result<Self, InvalidSimulationError> {
+        Self::watched(case, choices, seed, &Unwatched)
+    }
+
+    /// As [`Self::new`], while somebody watches and may end it early.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn watched(
+        mut case: SimulationCase,
+        choices: Vec<AxisChoice>,
+        seed: u64,
+        watch: &dyn ReplicationWatch,
+    ) -> Result<Self, InvalidSimulationError> {
         // Replications have consecutive seeds: these are far from those of another seed.
         case.plan.seed = StdRng::seed_from_u64(seed).random();
-        let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)?;
+        let report = replicate_watched(&case.network, |seed| case.entries(seed), &case.plan, watch)?;
         Ok(Self { choices, case, report })
     }
 

@@ -4,6 +4,9 @@ use crate::file::{RunSpec, Scenario};
 use sim::engine::{MeasurementWindow, PrecisionGoal, SimulationPlan};
 use units::Nanos;
 
+/// More replications do not fit into memory: each keeps its histograms.
+const REPLICATIONS_MAX: usize = 10_000;
+
 /// The plan that a scenario asks for. Its seed is that of no run yet.
 ///
 /// # Errors
@@ -16,12 +19,24 @@ pub(crate) fn simulation_plan(scenario: &Scenario) -> Result<SimulationPlan, Str
     plan.window = MeasurementWindow { warm_up, by_station: true, span: span(run)?, ..plan.window };
     plan.transient = run.transient;
     plan.replications = run.replications.unwrap_or(8);
-    plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
+    plan.replications_max = run.replications_max.unwrap_or(plan.replications.max(64));
     plan.confidence = run.confidence.unwrap_or(0.95);
     plan.goal =
         run.precision.as_ref().map(|goal| PrecisionGoal { statistic: goal.of.0, relative: goal.relative });
     if plan.window.measured == 0 || plan.replications == 0 {
         return Err("run: at least one request and one replication".into());
+    }
+    if plan.replications_max < plan.replications {
+        return Err(format!(
+            "run: expected replications_max to be at least replications, {}, found {}",
+            plan.replications, plan.replications_max
+        ));
+    }
+    if plan.replications_max > REPLICATIONS_MAX {
+        return Err(format!(
+            "run: expected at most {REPLICATIONS_MAX} replications, found {}",
+            plan.replications_max
+        ));
     }
     if !(plan.confidence > 0.0 && plan.confidence < 1.0) {
         return Err(format!("run: expected a confidence between 0 and 1, found {}", plan.confidence));

@@ -1,5 +1,6 @@
 //! How a run ends: exit codes for answers, and a message with a remedy for errors.
 
+use crate::terminal::{Talk, talk};
 use model::{Blame, OperationError};
 use std::process::ExitCode;
 
@@ -21,14 +22,17 @@ impl VerbAnswer {
     }
 }
 
+/// The exit code of what the machine lacks, and of what was interrupted.
+pub(crate) const MACHINE: u8 = 3;
+
 /// Prints an error to stderr and gives its exit code: 2 for wrong input, 3 for what the machine lacks.
 pub(crate) fn report(error: &OperationError) -> ExitCode {
-    eprintln!("error: {}", error.message);
+    talk(Talk::Error, &error.message);
     if let Some(hint) = &error.hint {
-        eprintln!("  hint: {hint}");
+        talk(Talk::Hint, hint);
     }
     ExitCode::from(match error.blame {
         Blame::Input => 2,
-        Blame::Machine => 3,
+        Blame::Machine => MACHINE,
     })
 }

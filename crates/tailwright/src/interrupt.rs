@@ -1,33 +1,84 @@
-//! Signals as a flag, so that a measurement ends with what it has.
+//! What SIGINT (Ctrl-C), SIGTERM and SIGHUP do, the same for every verb:
+//!
+//! - **Runs that collect** (simulations, measurements, searches) end with what is complete: they print it, write the files
+//!   that are asked for, say that they were interrupted, and exit with 3. A second signal ends the program.
+//! - **What must be undone** (knobs, namespaces, devices of a network) is undone first, however often a signal comes.
+//! - **Services** handle signals themselves (`proxy`) or are ended by them (`lab device`). A run whose length is but the
+//!   longest (`observe`) ends with what there is, and exits as it does otherwise.
+//! - **Everything else** ends at once: files that were being written are removed, those in their place stay as they were,
+//!   and the exit code is 3.
 
+use crate::terminal::{Talk, talk};
 use model::OperationError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the program.
-pub(crate) fn stop_on_termination() -> Result<Arc<AtomicBool>, OperationError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in ending_signals() {
-        // In this order: the second handler sets what the first one looks at.
-        signal_hook::flag::register_conditional_shutdown(signal, 3, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| unhandled(signal, &error))?;
-    }
-    Ok(stop)
+/// What the verb that is run has asked for.
+static RULE: AtomicU8 = AtomicU8::new(END_AT_ONCE);
+const END_AT_ONCE: u8 = 0;
+const END_WITH_RESULTS: u8 = 1;
+const UNDO_FIRST: u8 = 2;
+
+/// Set by the first signal.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+fn stop() -> &'static Arc<AtomicBool> {
+    STOP.get_or_init(Arc::default)
 }
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set, however often: for work that must be undone before the program ends.
-pub(crate) fn undo_on_termination() -> Result<Arc<AtomicBool>, OperationError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in ending_signals() {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| unhandled(signal, &error))?;
+/// Starts the thread that waits for signals. Without it, which is noted, signals end the program as they do by default.
+pub(crate) fn watch_signals() {
+    match Signals::new(ending_signals()) {
+        Ok(signals) => drop(std::thread::spawn(move || wait(signals))),
+        Err(error) => talk(Talk::Note, format_args!("signals cannot be handled: {error}")),
     }
-    Ok(stop)
 }
 
-fn unhandled(signal: i32, error: &std::io::Error) -> OperationError {
-    OperationError::machine(format!("cannot handle signal {signal}: {error}"))
+fn wait(mut signals: Signals) {
+    for _ in signals.forever() {
+        let is_second = stop().swap(true, Ordering::Relaxed);
+        let ends = match RULE.load(Ordering::Relaxed) {
+            END_AT_ONCE => true,
+            END_WITH_RESULTS => is_second,
+            _ => false,
+        };
+        if ends {
+            machine::whole_file::remove_unfinished();
+            talk(Talk::Error, "interrupted: nothing is kept");
+            std::process::exit(i32::from(crate::exit::MACHINE));
+        }
+    }
+}
+
+/// A flag that the first signal sets; the second one ends the program.
+pub(crate) fn stop_on_termination() -> Arc<AtomicBool> {
+    RULE.store(END_WITH_RESULTS, Ordering::Relaxed);
+    stop().clone()
+}
+
+/// A flag that signals set, however often: for work that must be undone before the program ends.
+pub(crate) fn undo_on_termination() -> Arc<AtomicBool> {
+    RULE.store(UNDO_FIRST, Ordering::Relaxed);
+    stop().clone()
+}
+
+/// Whether a signal has come.
+pub(crate) fn is_stopped() -> bool {
+    stop().load(Ordering::Relaxed)
+}
+
+/// The end of a run that collects: an error where a signal cut it short, after its results were printed and written.
+///
+/// # Errors
+///
+/// When a signal has come.
+pub(crate) fn check_complete(what_there_is: &str) -> Result<(), OperationError> {
+    if is_stopped() {
+        return Err(OperationError::machine(format_args!("interrupted: {what_there_is}")));
+    }
+    Ok(())
 }
 
 /// The signals that ask a program to end; not SIGHUP where `nohup` has it ignored.

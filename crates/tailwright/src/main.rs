@@ -22,9 +22,13 @@ use std::process::ExitCode;
 #[command(name = "tailwright", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 yes or done; 1 the answer is no (a workload not admitted, an SLO not met);\n\
-    2 bad input; 3 this machine lacks something."
+    2 bad input; 3 this machine lacks something, or the run was interrupted: then what was complete is\n\
+    printed and written."
 )]
 struct Cli {
+    /// Show all columns of tables, and lines as long as they are
+    #[arg(long, global = true)]
+    wide: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -54,6 +58,18 @@ enum Verb {
     Man(verb::man::ManArgs),
     #[command(hide = true)]
     Schemas(verb::schemas::SchemasArgs),
+}
+
+impl Verb {
+    /// Whether the verb runs until it is told to end, which is its own affair.
+    fn is_service(&self) -> bool {
+        match self {
+            Self::Proxy(_) => true,
+            Self::Lab(args) => args.is_service(),
+            Self::Schedule(args) => args.is_service(),
+            _ => false,
+        }
+    }
 }
 
 fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
@@ -87,6 +103,12 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let checked = conventions::check_dashes(&Cli::command(), &matches);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if cli.wide {
+        terminal::be_wide();
+    }
+    if !cli.verb.is_service() {
+        interrupt::watch_signals();
+    }
     match checked.and_then(|()| run(cli)) {
         Ok(answer) => answer.exit_code(),
         Err(error) => exit::report(&error),

@@ -1,99 +1,150 @@
-//! Output that people want to read: aligned tables on stdout, progress with an estimate on stderr.
+//! Output that people want to read: text that fits the terminal on stdout, progress with an estimate and talk on stderr.
+//! Everything that this program prints goes through here, so that nothing in a name is obeyed by a terminal.
+
+mod layout;
+mod table;
+mod visible;
+
+pub(crate) use layout::be_wide;
+pub(crate) use table::{Align, TextTable};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use visible::{visible, wrap};
 use workflow::{Notice, ProgressObserver, TaskProgress};
-
-/// On which side the cells of a column line up: words on the left, numbers on the right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-
-/// A table whose columns line up.
-#[derive(Debug)]
-pub(crate) struct TextTable {
-    aligns: Vec<Align>,
-    rows: Vec<Vec<String>>,
-}
-
-impl TextTable {
-    /// Headings and how their columns are set.
-    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
-        Self {
-            aligns: columns.iter().map(|(_, align)| *align).collect(),
-            rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
-        }
-    }
-
-    /// A table of rows; the first `words` columns are words, the others numbers.
-    pub(crate) fn of_rows(
-        headings: &[&str],
-        words: usize,
-        rows: impl IntoIterator<Item = Vec<String>>,
-    ) -> Self {
-        let mut aligns = vec![Align::Left; words.min(headings.len())];
-        aligns.resize(headings.len(), Align::Right);
-        let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
-        let mut table = Self { aligns, rows: vec![headings] };
-        for row in rows {
-            table.row(row);
-        }
-        table
-    }
-
-    /// Appends a row; it has one cell per column.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");
-        self.rows.push(cells);
-    }
-
-    /// The table as text, one line per row, two spaces between columns, none at line ends.
-    pub(crate) fn render(&self) -> String {
-        let width =
-            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.aligns.len()).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for ((cell, &width), align) in row.iter().zip(&widths).zip(&self.aligns) {
-                let padding = " ".repeat(width - cell.chars().count());
-                match align {
-                    Align::Left => line.extend([cell, padding.as_str(), "  "]),
-                    Align::Right => line.extend([padding.as_str(), cell, "  "]),
-                }
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
-    }
-}
 
 /// Writes data to stdout, whole. A reader that went away (`| head`) ends the program quietly, and any other error as
 /// what the machine lacks.
 pub(crate) fn print(text: &str) {
     let mut stdout = std::io::stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(visible(text).as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            eprintln!("error: the standard output cannot be written: {error}");
-            eprintln!("  hint: check the space left, and where the output goes");
+            talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
+            talk(Talk::Hint, "check the space left, and where the output goes");
             std::process::exit(3);
         }
     }
 }
 
-/// A progress bar on stderr when that is a terminal, nothing otherwise. `unit` names what is counted.
+/// Writes text for people to stdout: sentences are broken to the width of the output, commands so that they can be
+/// pasted, and verdicts have colours where there are any.
+pub(crate) fn print_text(text: &str) {
+    let Some(width) = layout::width() else { return print(text) };
+    let mut broken = String::new();
+    for line in visible(text).lines() {
+        let ending = if is_command(line) { " \\" } else { "" };
+        for piece in wrap(line, width, ending) {
+            broken.push_str(&piece);
+            broken.push('\n');
+        }
+    }
+    if layout::has_colours(&std::io::stdout()) {
+        return print_coloured(&broken);
+    }
+    print(&broken);
+}
+
+/// Whether a line is a command to paste.
+fn is_command(line: &str) -> bool {
+    line.trim_start().starts_with("tailwright ")
+}
+
+/// A word of a command as a shell takes it: in quotes where it needs them.
+pub(crate) fn pasted(word: impl AsRef<str>) -> String {
+    let word = word.as_ref();
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const YELLOW: &str = "\u{1b}[33m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Cells of tables that say yes or no.
+const VERDICTS: [(&str, &str); 10] = [
+    ("not met", RED),
+    ("missed", RED),
+    ("refused", RED),
+    ("broken", RED),
+    ("bound broken", RED),
+    ("ENDED", RED),
+    ("differ", RED),
+    ("met", GREEN),
+    ("agree", GREEN),
+    ("running", GREEN),
+];
+
+/// Writes text with colours, which is free of escapes of its own.
+fn print_coloured(text: &str) {
+    let mut coloured = String::new();
+    for line in text.lines() {
+        let mut cells = Vec::new();
+        for cell in line.split("  ") {
+            let verdict = VERDICTS.iter().find(|(word, _)| cell.trim() == *word);
+            cells.push(
+                verdict.map_or_else(|| cell.to_owned(), |(_, colour)| format!("{colour}{cell}{PLAIN}")),
+            );
+        }
+        coloured.push_str(&cells.join("  "));
+        coloured.push('\n');
+    }
+    let mut stdout = std::io::stdout();
+    // An error of the output was one of the last `print`, or is one of the next.
+    let _ = stdout.write_all(coloured.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// What a line on stderr is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Talk {
+    Error,
+    Hint,
+    Warning,
+    Note,
+    /// Whatever needs no name.
+    Plain,
+}
+
+/// Writes a line to stderr, where nothing can be done about an error. On a terminal it is broken at spaces.
+pub(crate) fn talk(kind: Talk, text: impl Display) {
+    let (name, colour) = match kind {
+        Talk::Error => ("error: ", RED),
+        Talk::Hint => ("  hint: ", ""),
+        Talk::Warning => ("warning: ", YELLOW),
+        Talk::Note => ("note: ", ""),
+        Talk::Plain => ("", ""),
+    };
+    let line = visible(&format!("{name}{text}"));
+    let lines: Vec<String> = match layout::talk_width() {
+        Some(width) => line.lines().flat_map(|line| wrap(line, width, "")).collect(),
+        None => vec![line],
+    };
+    let mut said = lines.join("\n") + "\n";
+    if !colour.is_empty() && layout::has_colours(&std::io::stderr()) {
+        said = said.replacen(name, &format!("{colour}{name}{PLAIN}"), 1);
+    }
+    let _ = std::io::stderr().write_all(said.as_bytes());
+}
+
+/// A progress bar on stderr when that is a terminal, nothing otherwise. `unit` names what is counted; a `total` of 0 is not
+/// known.
 pub(crate) fn progress(total: u64, what: &str, unit: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let template = format!("{{msg:20}} [{{bar:30}}] {{pos}}/{{len}} {unit}, {{eta}} left");
+    let template = if total == 0 {
+        format!("{{msg:20}} {{spinner}} {{pos}} {unit}")
+    } else {
+        format!("{{msg:20}} [{{wide_bar}}] {{pos}}/{{len}} {unit}, {{eta}} left")
+    };
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(what.to_owned())
+    ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(visible(what))
 }
 
 /// Shows progress as bars and notices as lines, both on stderr.
@@ -107,9 +158,9 @@ impl ProgressObserver for TerminalObserver {
 
     fn notice(&self, notice: Notice) {
         match notice {
-            Notice::Warning(text) => eprintln!("warning: {text}"),
-            Notice::Note(text) => eprintln!("note: {text}"),
-            Notice::Done(text) => eprintln!("{text}"),
+            Notice::Warning(text) => talk(Talk::Warning, text),
+            Notice::Note(text) => talk(Talk::Note, text),
+            Notice::Done(text) => talk(Talk::Plain, text),
         }
     }
 }
@@ -128,25 +179,12 @@ impl TaskProgress for TaskBar {
     }
 
     fn rename(&self, task: &str) {
-        self.0.set_message(task.to_owned());
+        self.0.set_message(visible(task));
     }
 }
 
 impl Drop for TaskBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up_and_lines_have_no_trailing_space() {
-        let mut table = TextTable::new(&[("name", Align::Left), ("value", Align::Right)]);
-        table.row(vec!["a".into(), "1".into()]);
-        table.row(vec!["longer".into(), "12345678".into()]);
-        assert_eq!(table.render(), "name       value\na              1\nlonger  12345678\n");
     }
 }

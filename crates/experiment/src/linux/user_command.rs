@@ -3,7 +3,7 @@
 use model::OperationError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a command that applies or undoes may take.
@@ -66,6 +66,11 @@ impl LoadCommand {
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
+
+    /// How it has failed by itself; none while it runs, and when it ended as it should.
+    pub fn failure(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().ok().flatten().filter(|status| !status.success())
+    }
 }
 
 impl Drop for LoadCommand {
@@ -94,6 +99,7 @@ mod tests {
         let started = || std::fs::read_to_string(&file).is_ok();
         testkit::wait_until(Duration::from_secs(60), "the load starts", started);
         assert!(!load.has_ended());
+        assert_eq!(load.failure(), None);
         drop(load);
         let id: u32 = std::fs::read_to_string(&file).expect("it is there").trim().parse().expect("a number");
         testkit::wait_until(Duration::from_secs(60), "the load ends", || {

@@ -175,7 +175,9 @@ mod tests {
     fn the_recorded_service_is_circular_and_the_second_half_judges() {
         let Some(path) = testkit::shared(recorded_ios::FILE) else { return };
         let data = path.ancestors().nth(3).map(std::path::Path::to_owned);
-        let figure = run(&Context { seed: 1, effort: 1.0, data, progress: &|_, _| {} }).unwrap();
+        let figure =
+            run(&Context { seed: 1, effort: 1.0, data, progress: &|_, _| {}, is_interrupted: &|| false })
+                .unwrap();
         // The share, then one worker at four percentiles, then the prediction.
         assert_eq!(figure.claims.len(), 9);
         assert_eq!(figure.claims[0].agreement, Agreement::Agree, "{:#?}", figure.claims);

@@ -4,8 +4,8 @@ use super::priority_meister::PriorityMeisterAnalysis;
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries};
 use model::{OperationError, Slo};
+use scenario::ScenarioDocument;
 use scenario::server::WorkloadOutcome;
-use scenario::{ScenarioDocument, ScenarioRun};
 use units::{Nanos, Percentile, Seconds};
 
 /// The policies of §3.3.1, each with the discipline of scenario files that stands for it. PriorityMeister has none: it is
@@ -67,8 +67,7 @@ pub(crate) fn run_policy(
         case.enforce_policy(&policy).map_err(OperationError::input)?;
     }
     shorten(&mut case.plan.window.span, context.effort);
-    let run = ScenarioRun::new(case, Vec::new(), context.seed).map_err(OperationError::input)?;
-    Ok(run.workload_outcomes())
+    Ok(context.run_case(case)?.workload_outcomes())
 }
 
 /// Multiplies warm-up and measured time by the effort.

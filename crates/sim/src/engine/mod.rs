@@ -49,7 +49,7 @@ pub use logged_request::LoggedRequest;
 pub use measures::{Measures, SLOWDOWN_UNIT, StationMeasures};
 pub use network::{Interference, NetworkStation, NetworkStep, QueueingNetwork};
 pub use plan::{LatencyStatistic, PrecisionGoal, SimulationPlan};
-pub use replicate::replicate;
+pub use replicate::{ReplicationWatch, Unwatched, replicate, replicate_watched};
 pub use report::{ReplicationVerdict, SimulationReport};
 pub use simulation::SimulationEngine;
 pub use window::MeasurementWindow;

@@ -9,6 +9,28 @@ use super::report::{ReplicationVerdict, SimulationReport};
 use super::simulation::SimulationEngine;
 use confidence::Estimate;
 use machine::parallel;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Whoever watches replications: learns how many are done, and may end them early. Called from several threads at once.
+pub trait ReplicationWatch: Sync {
+    /// So many replications are done, of those that are wanted by now.
+    fn replications_done(&self, done: usize, wanted: usize);
+
+    /// Whether no further replication should begin.
+    fn is_interrupted(&self) -> bool;
+}
+
+/// A watch that looks away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl ReplicationWatch for Unwatched {
+    fn replications_done(&self, _: usize, _: usize) {}
+
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
 
 /// Runs replications on all processors. `load` makes the entries of one from its seed. The result does not depend
 /// on the number of processors.
@@ -23,17 +45,40 @@ pub fn replicate(
     load: impl Fn(u64) -> Vec<RequestEntry> + Sync,
     plan: &SimulationPlan,
 ) -> Result<SimulationReport, InvalidSimulationError> {
+    replicate_watched(network, load, plan, &Unwatched)
+}
+
+/// As [`replicate`], unless `watch` ends it early: then the report has the replications that were complete, perhaps none.
+///
+/// # Errors
+/// As of [`replicate`].
+///
+/// # Panics
+/// As of [`replicate`].
+pub fn replicate_watched(
+    network: &QueueingNetwork,
+    load: impl Fn(u64) -> Vec<RequestEntry> + Sync,
+    plan: &SimulationPlan,
+    watch: &dyn ReplicationWatch,
+) -> Result<SimulationReport, InvalidSimulationError> {
     network.check()?;
     let verdict = ReplicationVerdict::Done;
     let mut report = SimulationReport { runs: Vec::new(), verdict, confidence: plan.confidence };
     let mut wanted = plan.replications.max(1);
     loop {
         let done = report.runs.len();
+        let ended = AtomicUsize::new(done);
         let run = |(): &mut (), index: usize| {
+            if watch.is_interrupted() {
+                return None;
+            }
             let seed = plan.seed.wrapping_add((done + index) as u64);
-            SimulationEngine::new(network, load(seed), seed)?.run(plan.window)
+            let engine = SimulationEngine::new(network, load(seed), seed);
+            let result = engine.map_err(SimulationError::from).and_then(|engine| engine.run(plan.window));
+            watch.replications_done(ended.fetch_add(1, Ordering::Relaxed) + 1, wanted);
+            Some(result)
         };
-        for result in parallel::map_with(wanted - done, || (), run) {
+        for result in parallel::map_with(wanted - done, || (), run).into_iter().flatten() {
             match result {
                 Ok(measures) => report.runs.push(measures),
                 Err(SimulationError::Invalid(error)) => return Err(error),
@@ -42,6 +87,10 @@ pub fn replicate(
                     return Ok(report);
                 }
             }
+        }
+        if report.runs.len() < wanted {
+            report.verdict = ReplicationVerdict::Interrupted;
+            return Ok(report);
         }
         report.verdict = judge(&report, plan);
         let imprecise = matches!(report.verdict, ReplicationVerdict::Imprecise { .. });

@@ -21,6 +21,8 @@ pub enum ReplicationVerdict {
         /// The number of replications that it would take, roughly; none when that cannot be said.
         needed: Option<u64>,
     },
+    /// The replications were ended early: the figures are those of the ones that were complete.
+    Interrupted,
     /// The number of requests inside grows for as long as the runs last: the figures mean nothing.
     Unbounded {
         /// Requests that stay inside for each that arrives; none when a run was ended by the limit on requests inside.
@@ -36,6 +38,9 @@ impl fmt::Display for ReplicationVerdict {
             Self::Imprecise { relative, needed } => {
                 write!(f, "the precision is ±{:.1} %, less than asked for", 100.0 * relative)?;
                 needed.map_or(Ok(()), |needed| write!(f, "; about {needed} replications would do"))
+            }
+            Self::Interrupted => {
+                f.write_str("interrupted: the figures are those of the replications that were complete")
             }
             Self::Unbounded { per_arrival } => {
                 f.write_str("unstable: grows without bound")?;

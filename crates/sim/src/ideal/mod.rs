@@ -27,7 +27,7 @@ mod summary;
 
 pub use distribution::LatencyDistribution;
 pub use error::OutOfOrderError;
-pub use replicate::{ReplicationSizes, replicate};
+pub use replicate::{ReplicationSizes, replicate, replicate_while};
 pub use service_order::ServiceOrder;
 pub use start_times::StartTimes;
 pub use station::IdealStation;

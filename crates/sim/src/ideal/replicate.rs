@@ -26,7 +26,10 @@ impl ReplicationSizes {
     }
 }
 
-/// Plays the streams on all processors. The result does not depend on their number.
+/// Requests between two questions whether to go on.
+const CHUNK: usize = 1 << 16;
+
+/// Plays the streams on all processors, whole. The result does not depend on their number.
 ///
 /// # Errors
 /// When a parameter of the arrivals is out of its range.
@@ -36,6 +39,22 @@ pub fn replicate(
     streams: ReplicationSizes,
     seed: u64,
 ) -> Result<Summary, ParameterError> {
+    let summary = replicate_while(source, station, streams, seed, &|_| true)?;
+    Ok(summary.expect("nobody ends it"))
+}
+
+/// As [`replicate`], as long as `goes_on` says so; `None` after it said no. It is called from several threads at once, with
+/// the number of requests that were played since it was called before.
+///
+/// # Errors
+/// When a parameter of the arrivals is out of its range.
+pub fn replicate_while(
+    source: &TimedRequestSource,
+    station: IdealStation,
+    streams: ReplicationSizes,
+    seed: u64,
+    goes_on: &(dyn Fn(usize) -> bool + Sync),
+) -> Result<Option<Summary>, ParameterError> {
     let count = streams.count.max(1);
     let play = |(): &mut (), index: usize| {
         let index = index as u64;
@@ -44,12 +63,15 @@ pub fn replicate(
         // The random choices of the station have a generator of their own, apart from arrivals and service times.
         let mut run = StationRun::new(station, split_seed(seed, 2), streams.warm_up, Summary::whole());
         let length = usize::try_from(requests + streams.warm_up).unwrap_or(usize::MAX);
-        for request in source.requests(seed)?.take(length) {
+        for (number, request) in source.requests(seed)?.take(length).enumerate() {
+            if number % CHUNK == CHUNK - 1 && !goes_on(CHUNK) {
+                return Ok(None);
+            }
             run.arrive(request).expect("arrivals of a source do not decrease");
         }
-        Ok(run.finish())
+        Ok(Some(run.finish()))
     };
     let summaries = parallel::map_with(usize::try_from(count).unwrap_or(usize::MAX), || (), play);
-    let summaries = summaries.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(Summary::independent(summaries))
+    let summaries = summaries.into_iter().collect::<Result<Option<Vec<_>>, _>>()?;
+    Ok(summaries.map(Summary::independent))
 }

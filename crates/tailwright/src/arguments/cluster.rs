@@ -1,5 +1,6 @@
 //! Where a cluster comes from: a cluster file, or SLOs, traces and a device profile by flags.
 
+use crate::terminal::pasted;
 use clap::Args;
 use model::OperationError;
 use std::num::NonZeroUsize;
@@ -54,8 +55,8 @@ pub(crate) struct ClusterArgs {
 }
 
 fn margin(text: &str) -> Result<f64, String> {
-    let expected = || format!("expected a factor of at least 1, such as 1.1, found '{text}'");
-    text.parse().ok().filter(|m: &f64| m.is_finite() && *m >= 1.0).ok_or_else(expected)
+    let expected = || format!("expected a factor from 1 to 1000, such as 1.1, found '{text}'");
+    text.parse().ok().filter(|m: &f64| (1.0..=1000.0).contains(m)).ok_or_else(expected)
 }
 
 /// What flags may leave out beside `--slos`.
@@ -76,6 +77,33 @@ impl ClusterArgs {
     /// The cluster file, where one is given.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.cluster.as_deref()
+    }
+
+    /// The flags that name the cluster, as words of a command to paste.
+    pub(crate) fn as_words(&self) -> String {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let number = |flag, value: Option<String>| value.map(|value| (flag, value));
+        let named = [
+            number("", path(&self.cluster)),
+            number("--slos", path(&self.slos)),
+            number("--traces", path(&self.traces)),
+            number("--storage", path(&self.storage)),
+            number("--network", self.network.map(|rate| rate.to_string())),
+            number("--max-servers", self.max_servers.map(|count| count.to_string())),
+            number("--channels", self.channels.map(|count| count.to_string())),
+            number("--best-effort-request", self.best_effort_request.map(|size| size.to_string())),
+            number("--safety-margin", self.safety_margin.map(|margin| margin.to_string())),
+            number("--format", self.format.map(|format| format.to_string())),
+            self.lenient.then(|| ("--lenient", String::new())),
+            number("--sort-window", (self.sort_window > 0).then(|| self.sort_window.to_string())),
+        ];
+        let mut words = Vec::new();
+        for (flag, value) in named.into_iter().flatten() {
+            words.extend(
+                [flag.to_owned(), value].into_iter().filter(|word| !word.is_empty()).map(|w| pasted(&w)),
+            );
+        }
+        words.join(" ")
     }
 
     /// How the flags say that traces are read.

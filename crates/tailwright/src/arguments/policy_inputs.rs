@@ -28,6 +28,11 @@ pub(crate) struct PolicyInputArgs {
 }
 
 impl PolicyInputArgs {
+    /// Whether any of them is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.cluster.is_some() || self.slos.is_some()
+    }
+
     /// The cluster that the policy was planned for.
     pub(crate) fn source(&self, policy: &Policy) -> Result<ClusterSource, OperationError> {
         if let Some(cluster) = &self.cluster {

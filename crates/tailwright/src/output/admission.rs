@@ -21,7 +21,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         plural(admission.guarantees.len(), "workload"),
         admission.procedure.name(),
         servers(problem),
-        if refused == 0 { "nobody is refused".to_owned() } else { format!("{refused} refused") }
+        who_is_refused(refused, admission.refused_again(problem).len())
     );
     text.push_str(&decisions(problem, admission));
     text.push('\n');
@@ -31,6 +31,15 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         text.push_str(&format!("{sentence}\n"));
     }
     text
+}
+
+/// Refusals in words: who has no place, and who asked for a second one.
+fn who_is_refused(refused: usize, again: usize) -> String {
+    match (refused, again) {
+        (0, 0) => "nobody is refused".to_owned(),
+        (_, 0) => format!("{refused} refused"),
+        _ => format!("{refused} refused, and {again} a second place while there"),
+    }
 }
 
 /// The margins that decisions by the calibrated model rest on.

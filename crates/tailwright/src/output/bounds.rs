@@ -108,6 +108,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
         cells.push(keeps.collect::<Vec<_>>().join(", "));
         table.row(cells);
     }
+    let table = table.without_first(&["at", "SLO kept by"]);
     let count = view.problem.workloads.len();
     let mut text = format!("{}\n\n", view.lead());
     text.push_str(&table.render());

@@ -1,9 +1,11 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
 use super::verified::{table, verdict, verdict_row};
+use crate::output::json::pretty;
 use lab::experiment::{
     CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult, forecast,
 };
+use serde::Serialize;
 use verify::Verdict;
 use workflow::text::{plural, time};
 
@@ -143,6 +145,43 @@ pub(crate) fn plan_rows(case: &CasePlan) -> Vec<Vec<String>> {
         ]
     };
     tenants.map(row).collect()
+}
+
+/// What was decided for a tenant, as JSON.
+#[derive(Serialize)]
+struct PlannedTenantDocument<'a> {
+    name: &'a str,
+    load: f64,
+    requests_per_s: f64,
+    slo: String,
+    /// Null for one that is refused.
+    bound_s: Option<f64>,
+}
+
+/// What was decided for a case, as JSON.
+#[derive(Serialize)]
+struct PlannedCaseDocument<'a> {
+    case: &'a str,
+    admits_all: bool,
+    workloads: Vec<PlannedTenantDocument<'a>>,
+}
+
+/// What was decided before anything is played, as JSON.
+pub(crate) fn plan_json(planned: &ExperimentPlan) -> String {
+    let mut cases = Vec::new();
+    for case in &planned.cases {
+        let tenants = case.case.tenants.iter().zip(&case.sent).zip(&case.policy.workloads);
+        let workloads = tenants.map(|((tenant, sent), decided)| PlannedTenantDocument {
+            name: tenant.name,
+            load: tenant.load,
+            requests_per_s: sent.trace.items().len() as f64 / sent.trace.period().as_secs(),
+            slo: decided.slo.to_string(),
+            bound_s: decided.bound_s,
+        });
+        let (case, admits_all) = (case_name(planned, case), case.admits_all);
+        cases.push(PlannedCaseDocument { case, admits_all, workloads: workloads.collect() });
+    }
+    pretty(&cases)
 }
 
 /// What was decided before anything is played.

@@ -91,6 +91,6 @@ pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
 /// The table for people.
 pub(crate) fn text(view: &IdealView) -> String {
     let (headings, rows) = rows(view);
-    let table = TextTable::of_rows(&headings, 1, rows);
+    let table = TextTable::of_rows(&headings, 1, rows).without_first(&["p90", "reordering", "slowdown p99"]);
     format!("{}\n\n{}", lead(view), table.render())
 }

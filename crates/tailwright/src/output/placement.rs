@@ -105,9 +105,9 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     for forecast in placed.servers.iter().flat_map(|forecasts| by_priority(forecasts)) {
         table.row(row(problem, &forecast));
     }
-    let rendered = table.render();
-    let mut lines = rendered.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    let rendered = table.without_first(&["slack", "worst case", "bursts together"]).render_rows();
+    let mut rows = rendered.rows.iter();
+    let mut text = rows.next().cloned().unwrap_or_default();
     for (number, forecasts) in placed.servers.iter().enumerate() {
         let count = plural(forecasts.len(), "workload");
         text.push_str(&format!(
@@ -115,12 +115,9 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
             server_name(problem, number),
             load(problem, forecasts)
         ));
-        for line in lines.by_ref().take(forecasts.len()) {
-            text.push_str(line);
-            text.push('\n');
-        }
+        text.extend(rows.by_ref().take(forecasts.len()).map(String::as_str));
     }
-    text
+    text + &rendered.note
 }
 
 fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {

@@ -122,7 +122,8 @@ fn row(name: &str, at: &StationOccupancy, figures: &LatencyFigures) -> Vec<Strin
 /// The table for people.
 pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
-    let table = TextTable::of_rows(&headings, 1, rows);
+    let details = ["overhead", "most", "reordering", "slowdown p99", "p90", "present", "per second"];
+    let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);
         return format!("{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());

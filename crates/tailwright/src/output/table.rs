@@ -33,19 +33,14 @@ fn workloads(planned: &PlannedCluster) -> String {
         lengths.push(rows.len());
         rows.iter().for_each(|(workload, place)| table.row(row(planned, *workload, place)));
     }
-    let rendered = table.render();
-    let mut lines = rendered.lines();
-    let mut text = String::new();
-    text.push_str(lines.next().unwrap_or_default());
-    text.push('\n');
+    let rendered = table.without_first(&["network-out", "network-in", "storage", "slack"]).render_rows();
+    let mut rows = rendered.rows.iter();
+    let mut text = rows.next().cloned().unwrap_or_default();
     for (number, length) in lengths.into_iter().enumerate() {
         text.push_str(&format!("{}: {}\n", planned.names[number], load(planned, number)));
-        for line in lines.by_ref().take(length) {
-            text.push_str(line);
-            text.push('\n');
-        }
+        text.extend(rows.by_ref().take(length).map(String::as_str));
     }
-    text
+    text + &rendered.note
 }
 
 fn members(places: &[Option<WorkloadPlace>], server: usize) -> Vec<(usize, &WorkloadPlace)> {
@@ -110,7 +105,7 @@ fn servers(planned: &PlannedCluster) -> String {
         cells.extend(mean.iter().map(|(_, load)| percent(*load)));
         table.row(cells);
     }
-    table.render()
+    table.without_first(&["load network-in", "network-out"]).render()
 }
 
 /// Refused workloads in the short form.

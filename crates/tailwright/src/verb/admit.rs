@@ -68,9 +68,12 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     let written = write_wanted(args.output.as_deref(), "policy", || {
         json::pretty(&admission_policy(&problem, &outcome))
     });
-    let text =
-        if args.json { admission::json(&problem, &outcome) } else { admission::text(&problem, &outcome) };
-    terminal::print(&text);
+    if args.json {
+        terminal::print(&admission::json(&problem, &outcome));
+    } else {
+        terminal::print_text(&admission::text(&problem, &outcome));
+    }
     written?;
-    Ok(if outcome.refused(&problem).is_empty() { VerbAnswer::Yes } else { VerbAnswer::No })
+    let nobody = outcome.refused(&problem).is_empty() && outcome.refused_again(&problem).is_empty();
+    Ok(if nobody { VerbAnswer::Yes } else { VerbAnswer::No })
 }

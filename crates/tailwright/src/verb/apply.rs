@@ -1,6 +1,7 @@
 //! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
 
 use crate::exit::VerbAnswer;
+use crate::interrupt::undo_on_termination;
 use crate::output::json;
 use crate::terminal::{self, Align, TerminalObserver, TextTable};
 use clap::Args;
@@ -88,6 +89,8 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print(&hosts_template(&read_policy(policy)?));
         return Ok(VerbAnswer::Yes);
     }
+    // What is half done is finished or taken back, whatever signals come.
+    let _ = undo_on_termination();
     let hosts = HostsFile::read(args.hosts.as_deref().expect("clap asks for it"))?;
     let policy = args.policy.as_deref().map(read_policy).transpose()?;
     let settings = ApplySettings {
@@ -201,7 +204,11 @@ struct AbilityView<'a> {
 
 fn probe(as_json: bool) -> Result<VerbAnswer, OperationError> {
     let abilities = network::probe_kernel(&mut Programs)?;
-    terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
+    if as_json {
+        terminal::print(&probe_json(&abilities));
+    } else {
+        terminal::print_text(&probe_text(&abilities));
+    }
     match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
         Some(ability) => {
             let lack = ability.lack.as_deref().unwrap_or_default();

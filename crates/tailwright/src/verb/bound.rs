@@ -69,7 +69,11 @@ pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
         .then(|| report_calibration(&problem, args.percentile, &TerminalObserver));
     let view = bounds::BoundsView { problem: &problem, models: &models, bounds: &bounds, calibration };
     let written = write_wanted(args.report.as_deref(), "report", || report::bounds::html(&view));
-    terminal::print(&if args.json { bounds::json(&view) } else { bounds::text(&view) });
+    if args.json {
+        terminal::print(&bounds::json(&view));
+    } else {
+        terminal::print_text(&bounds::text(&view));
+    }
     written?;
     Ok(VerbAnswer::Yes)
 }

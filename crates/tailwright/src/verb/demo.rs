@@ -6,7 +6,7 @@ use super::plan::answer;
 use crate::exit::VerbAnswer;
 use crate::output::{json, planned};
 use crate::report;
-use crate::terminal::{self, TerminalObserver};
+use crate::terminal::{self, TerminalObserver, pasted};
 use clap::Args;
 use model::OperationError;
 use plan::LimitMethod;
@@ -46,21 +46,22 @@ pub(crate) fn run(args: &DemoArgs) -> Result<VerbAnswer, OperationError> {
     let run = plan_cluster(&question, &TerminalObserver)?;
     write_result(&dir.join(PLAN_FILE), &json::plan(&run), "plan")?;
     write_result(&dir.join(REPORT_FILE), &report::planned::html(&run), "report")?;
-    terminal::print(&planned::text(&run, false));
-    terminal::print(&next_steps(dir, &run));
+    terminal::print_text(&planned::text(&run, false));
+    terminal::print_text(&next_steps(dir, &run));
     Ok(answer(&run))
 }
 
 fn next_steps(dir: &Path, run: &PlanRun) -> String {
-    let dir = dir.display();
-    let mut text = String::from("\nnext:\n");
-    text.push_str(&format!("  open {dir}/plan.html in a browser: the plan as charts\n"));
+    let place = |name: &str| pasted(dir.join(name).display().to_string());
+    let (cluster, plan) = (place(CLUSTER_FILE), place(PLAN_FILE));
+    let mut text = format!("\nnext: look at {} in a browser, and\n", dir.join(REPORT_FILE).display());
     if let Some(workload) = run.planned.tightest() {
-        let name = &run.planned.instance.workloads[workload].name;
-        text.push_str(&format!("  tailwright explain {name} {dir}/cluster.toml\n"));
+        let name = pasted(&run.planned.instance.workloads[workload].name);
+        text.push_str(&format!("  tailwright explain {name} {cluster} --plan {plan}\n"));
     }
     text.push_str(&format!(
-        "  change {dir}/cluster.toml and run `tailwright plan {dir}/cluster.toml --keep {dir}/plan.json`\n"
+        "after a change to {}:\n  tailwright plan {cluster} --keep {plan}\n",
+        dir.join(CLUSTER_FILE).display()
     ));
     text
 }

@@ -2,9 +2,9 @@
 
 use crate::arguments::confidence;
 use crate::exit::VerbAnswer;
-use crate::interrupt::undo_on_termination;
+use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{knobs, tried};
-use crate::terminal;
+use crate::terminal::{self, Talk, talk};
 use clap::Args;
 use experiment::{
     ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
@@ -114,31 +114,47 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let target = args.target()?;
     let settings = args.settings(&target, values.len())?;
     let arms = arms(knob, &values, &target);
-    let stop = undo_on_termination()?;
+    let stop = undo_on_termination();
     let (file, journal, path) = experiment::open_journal(&args.state_folder()?)?;
     refuse_unfinished(&journal, &path)?;
     let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &experiment::boot()?);
     check(&arms, &mut switch)?;
     let load = args.load_command.as_deref().map(LoadCommand::start).transpose()?;
     let longest = seconds(settings.duration(settings.rounds_max, arms.len()));
-    eprintln!(
-        "trying {text} on port {} for {longest} at most; Ctrl-C ends it and undoes the knob",
-        tried::ports(&settings)
+    talk(
+        Talk::Plain,
+        format_args!(
+            "trying {text} on port {} for {longest} at most; Ctrl-C ends it and undoes the knob",
+            tried::ports(&settings)
+        ),
     );
-    eprintln!(
-        "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob",
-        path.display()
+    talk(
+        Talk::Plain,
+        format_args!(
+            "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob",
+            path.display()
+        ),
     );
     let mut host = TerminalHost { load, bar: terminal::progress(settings.rounds_max as u64, "", "rounds") };
     let report = experiment::run(&settings, &arms, &mut switch, &stop, &mut host);
+    let failed = host.load.as_mut().and_then(LoadCommand::failure);
     drop(host);
     let report = report?;
     let answer = tried::TriedKnob { knob, values: &values, settings: &settings, report: &report };
-    terminal::print(&if args.json { answer.json() } else { answer.text() });
+    if args.json {
+        terminal::print(&answer.json());
+    } else {
+        terminal::print_text(&answer.text());
+    }
     if report.not_undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))) {
         return Err(OperationError::machine("not everything is undone")
             .hint("`tailwright experiment --undo` tries again"));
     }
+    if let Some(status) = failed {
+        return Err(OperationError::input(format_args!("--load-command failed with {status}"))
+            .hint("run it alone first; it has to send load until it is ended"));
+    }
+    check_complete("what is said is what was seen until then; the knob is undone")?;
     Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -239,19 +255,24 @@ impl ExperimentArgs {
             Some(text) => vec![parse(text)?.0],
         };
         let is_one = self.knob.is_some();
-        terminal::print(&match self.json {
-            true => knobs::json(&listed, &target),
-            false if is_one => knobs::details(listed[0], &target),
-            false => knobs::table(&listed, &target),
-        });
+        match self.json {
+            true => terminal::print(&knobs::json(&listed, &target)),
+            false if is_one => terminal::print_text(&knobs::details(listed[0], &target)),
+            false => terminal::print_text(&knobs::table(&listed, &target)),
+        }
         Ok(VerbAnswer::Yes)
     }
 
     fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
+        let _ = undo_on_termination();
         let (file, journal, path) = experiment::open_journal(&self.state_folder()?)?;
         let boot = experiment::boot()?;
         let undone = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off();
-        terminal::print(&if self.json { knobs::undone_json(&undone) } else { knobs::undone_text(&undone) });
+        if self.json {
+            terminal::print(&knobs::undone_json(&undone));
+        } else {
+            terminal::print_text(&knobs::undone_text(&undone));
+        }
         let failed = undone.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
         if failed > 0 {
             let message =

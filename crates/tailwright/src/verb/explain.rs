@@ -78,15 +78,19 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     let source = args.cluster.source(MayLack::default())?;
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
-            terminal::print(&if args.json { json::document(&found) } else { derivation::text(&found) });
+            if args.json {
+                terminal::print(&json::document(&found));
+            } else {
+                terminal::print_text(&derivation::text(&found));
+            }
             Ok(VerbAnswer::Yes)
         }
         GuaranteeExplanation::Refused { workload, why } => {
-            terminal::print(&if args.json {
-                json::document(&RefusalDocument { workload: &workload, reason: &why })
+            if args.json {
+                terminal::print(&json::document(&RefusalDocument { workload: &workload, reason: &why }));
             } else {
-                format!("{workload} is not admitted: {why}\n")
-            });
+                terminal::print_text(&format!("{workload} is not admitted: {why}\n"));
+            }
             Ok(VerbAnswer::No)
         }
     }
@@ -102,7 +106,11 @@ impl ExplainArgs {
         let workload = find_workload(&self.workload, &names)?;
         let derivation =
             prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
-        terminal::print(&if self.json { json::document(&derivation) } else { predicted::text(&derivation) });
+        if self.json {
+            terminal::print(&json::document(&derivation));
+        } else {
+            terminal::print_text(&predicted::text(&derivation));
+        }
         Ok(VerbAnswer::Yes)
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
+use crate::interrupt::{check_complete, is_stopped, stop_on_termination};
 use crate::output::ideal;
 use crate::report::simulated as page;
-use crate::terminal;
+use crate::terminal::{self, TerminalObserver};
 use arrivals::{ArrivalPattern, TimeDistribution};
 use clap::Args;
 use model::OperationError;
@@ -33,14 +34,15 @@ within 0.2 %. Memory does not grow with a trace; with --load, a long one is read
 events_per_s in JSON is the speed of the simulation; everything else is the same for the same
 input and seed.
 
-Exit codes: 0 done; 2 bad input, or a load that no discipline can serve.";
+Exit codes: 0 done; 2 bad input, or a load that no discipline can serve; 3 interrupted, with what was
+complete.";
 
 /// The ideal latency of a server: what queueing alone does to an arrival stream.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct IdealArgs {
     /// Requests arrive as in this trace.
-    #[arg(long, value_name = "FILE", required_unless_present = "arrivals", conflicts_with = "arrivals")]
+    #[arg(long, value_name = "FILE", conflicts_with = "arrivals")]
     trace: Option<PathBuf>,
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS")]
@@ -73,7 +75,8 @@ pub(crate) struct IdealArgs {
 
 pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.report.as_deref(), "report")?;
-    let answer = ideal_latency(&args.settings()?)?;
+    let _ = stop_on_termination();
+    let answer = ideal_latency(&args.settings()?, &is_stopped, &TerminalObserver)?;
     let view = ideal::IdealView {
         name: answer.name,
         service: args.service.to_string(),
@@ -83,8 +86,13 @@ pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
         outcomes: answer.outcomes,
     };
     let written = write_wanted(args.report.as_deref(), "report", || html(&view));
-    terminal::print(&if args.json { ideal::json(&view) } else { ideal::text(&view) });
+    if args.json {
+        terminal::print(&ideal::json(&view));
+    } else {
+        terminal::print_text(&ideal::text(&view));
+    }
     written?;
+    check_complete("what is shown is what was complete")?;
     Ok(VerbAnswer::Yes)
 }
 
@@ -99,7 +107,10 @@ impl IdealArgs {
             (None, Some(arrivals)) => {
                 IdealStream::Random { arrivals: arrivals.clone(), requests: self.requests }
             }
-            (None, None) => return Err(OperationError::input("--trace or --arrivals is needed")),
+            (None, None) => {
+                return Err(OperationError::input("expected --trace FILE or --arrivals PROCESS")
+                    .hint("such as --arrivals \"poisson(500/s)\""));
+            }
         };
         Ok(IdealSettings {
             stream,

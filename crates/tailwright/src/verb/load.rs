@@ -1,13 +1,13 @@
 //! `tailwright load`: requests of traces and random processes against real servers.
 
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_termination;
+use crate::interrupt::{check_complete, stop_on_termination};
 use crate::output::loaded;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use indicatif::ProgressBar;
 use load::{LoadPhase, LoadProgress, LoadReport};
-use model::OperationError;
+use model::{OperationError, RequestOutcome};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::Nanos;
@@ -46,7 +46,8 @@ Writes overwrite what is on the target. docs/load.md describes every field. Late
 the intended times. Ctrl-C, SIGTERM and SIGHUP end a run early, with what there is.
 
 Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server,
-a namespace or a permission is missing.";
+a namespace or a permission is missing, nobody answers as the protocol says, or the run was
+interrupted.";
 
 /// Send requests to real servers when they are meant to be sent, and observe every one.
 #[derive(Debug, Args)]
@@ -76,13 +77,24 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
         })?;
     }
     check_writable(args.output.as_deref(), "observations")?;
+    let file = LoadFile::read(&args.file, &args.set)?;
     if let Some(output) = &args.output {
-        LoadFile::read(&args.file, &args.set)?.refuse_output(output)?;
+        file.refuse_output(output)?;
     }
-    let (ran, seed) = generate(&args.file, &args.set)?;
+    let (ran, seed) = generate_from(&file)?;
     let written = args.write(&ran, SystemTime::now());
-    terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });
+    if args.json {
+        terminal::print(&loaded::json(&ran, seed));
+    } else {
+        terminal::print_text(&loaded::text(&ran));
+    }
     written?;
+    let outcomes = || ran.observations.requests.iter().map(|request| request.outcome);
+    if outcomes().next().is_some() && outcomes().all(|outcome| outcome == RequestOutcome::Lost) {
+        return Err(OperationError::machine("no request was answered")
+            .hint("check that the server at each target speaks the protocol of its address"));
+    }
+    check_complete("what is said and written is what was sent until then")?;
     Ok(if ran.comparison.mismatches == 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -99,9 +111,12 @@ impl LoadArgs {
 
 /// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.
 pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
-    let file = LoadFile::read(path, set)?;
+    generate_from(&LoadFile::read(path, set)?)
+}
+
+fn generate_from(file: &LoadFile) -> Result<(LoadReport, u64), OperationError> {
     let (workloads, options) = (file.workloads(&TerminalObserver)?, file.options());
-    let stop = stop_on_termination()?;
+    let stop = stop_on_termination();
     let mut bar = LoadBar::default();
     let ran = play_load(workloads, &options, &stop, &mut |progress| bar.show(progress), &TerminalObserver)?;
     Ok((ran, options.seed))

@@ -5,7 +5,7 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
 use crate::report::observed as page;
-use crate::terminal::{self, TerminalObserver};
+use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::{Args, ValueEnum};
 use model::OperationError;
 use observe::{
@@ -159,7 +159,11 @@ impl From<ProtocolArg> for ApplicationProtocol {
 pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     if args.selftest {
         let report = self_test(SELF_TEST_REQUESTS)?;
-        terminal::print(&if args.json { observed::test_json(&report) } else { observed::test_text(&report) });
+        if args.json {
+            terminal::print(&observed::test_json(&report));
+        } else {
+            terminal::print_text(&observed::test_text(&report));
+        }
         return Ok(if report.is_right() { VerbAnswer::Yes } else { VerbAnswer::No });
     }
     if args.block {
@@ -167,17 +171,18 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     }
     let question =
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
-    let stop = stop_on_termination()?;
-    let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
+    let stop = stop_on_termination();
+    let attached =
+        || talk(Talk::Plain, format_args!("observing for {}; Ctrl-C ends it earlier", args.duration));
     let observation = observe_server(&question, &stop, attached, TerminalObserver)?;
     let ports = &question.settings.probes.ports;
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
     args.say_what_was_recorded(&observation);
-    terminal::print(&if args.json {
-        observed::json(ports, &observation)
+    if args.json {
+        terminal::print(&observed::json(ports, &observation));
     } else {
-        observed::text(ports, &observation)
-    });
+        terminal::print_text(&observed::text(ports, &observation));
+    }
     observation.written.and(written)?;
     Ok(if observation.report.statistics.count() > 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
@@ -187,10 +192,15 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let device =
         device.map_err(|error| OperationError { message: format!("--disk: {}", error.message), ..error })?;
     let settings = BlockSettings { device, duration: args.time()? };
-    let stop = stop_on_termination()?;
-    let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
+    let stop = stop_on_termination();
+    let attached =
+        || talk(Talk::Plain, format_args!("observing for {}; Ctrl-C ends it earlier", args.duration));
     let report = observe::observe_block(&settings, &stop, attached)?;
-    terminal::print(&if args.json { observed_block::json(&report) } else { observed_block::text(&report) });
+    if args.json {
+        terminal::print(&observed_block::json(&report));
+    } else {
+        terminal::print_text(&observed_block::text(&report));
+    }
     let has_any = !report.statistics.by_device_time().is_empty();
     Ok(if has_any { VerbAnswer::Yes } else { VerbAnswer::No })
 }
@@ -255,11 +265,14 @@ impl ObserveArgs {
         let Some(path) = &self.record else { return };
         match observation.recorded {
             Some(recorded) => {
-                eprintln!("wrote {} requests to {}", recorded.requests, path.display());
+                talk(Talk::Plain, format_args!("wrote {} requests to {}", recorded.requests, path.display()));
                 if recorded.late > 0 {
-                    eprintln!(
-                        "warning: {} of them took so long that they stand at a later arrival",
-                        recorded.late
+                    talk(
+                        Talk::Warning,
+                        format_args!(
+                            "{} of them took so long that they stand at a later arrival",
+                            recorded.late
+                        ),
                     );
                 }
                 if recorded.lost > 0 {
@@ -270,7 +283,7 @@ impl ObserveArgs {
                 }
             }
             None if observation.report.statistics.count() > 0 => {}
-            None => eprintln!("warning: no request, so {} is not written", path.display()),
+            None => talk(Talk::Warning, format_args!("no request, so {} is not written", path.display())),
         }
     }
 }

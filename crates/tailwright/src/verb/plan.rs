@@ -5,7 +5,7 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};
 use crate::report;
-use crate::terminal::{self, TerminalObserver};
+use crate::terminal::{self, Talk, TerminalObserver, pasted, talk};
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
@@ -102,8 +102,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     let run = plan_cluster(&question, &TerminalObserver)?;
     let moved = run.planned.changed.as_ref().map_or(&[][..], |changed| &changed.moved);
     if args.no_moves && !moved.is_empty() {
-        terminal::print(&if args.json { json::plan(&run) } else { planned::moves(moved) });
-        eprintln!("not every workload can stay where it is, so no plan was made (--no-moves)");
+        if args.json {
+            terminal::print(&json::plan(&run));
+        } else {
+            terminal::print_text(&planned::moves(moved));
+        }
+        talk(Talk::Plain, "not every workload can stay where it is, so no plan was made (--no-moves)");
         return Ok(VerbAnswer::No);
     }
     let written = write_wanted(args.output.as_deref(), "policy", || json::plan(&run));
@@ -111,8 +115,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     if args.json {
         terminal::print(&json::plan(&run));
     } else {
-        terminal::print(&planned::text(&run, args.all));
-        terminal::print(&args.next_steps(&run));
+        terminal::print_text(&planned::text(&run, args.all));
+        terminal::print_text(&args.next_steps(&run));
     }
     written.and(drawn)?;
     Ok(answer(&run))
@@ -128,7 +132,7 @@ impl PlanArgs {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();
         source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
-        let stop = stop_on_termination()?;
+        let stop = stop_on_termination();
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);
         if ModelName::from(model) == ModelName::Calibrated
@@ -143,9 +147,11 @@ impl PlanArgs {
         let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
         let drawn =
             write_wanted(self.report.as_deref(), "report", || report::placement::html(&problem, &placed));
-        let text =
-            if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
-        terminal::print(&text);
+        if self.json {
+            terminal::print(&placement::json(&problem, &placed));
+        } else {
+            terminal::print_text(&placement::text(&problem, &placed));
+        }
         written.and(drawn)?;
         if placed.interrupted {
             let placed = problem.workloads.len() - placed.packing.refused.len();
@@ -158,18 +164,24 @@ impl PlanArgs {
         Ok(if is_kept { VerbAnswer::Yes } else { VerbAnswer::No })
     }
 
+    /// What may be done next with this plan, as commands to paste.
     fn next_steps(&self, run: &PlanRun) -> String {
+        let mut text = String::new();
         let tightest = run.planned.tightest().map(|w| &run.planned.instance.workloads[w].name);
-        let mut text = String::from("\nnext:");
-        if let Some(name) = tightest {
-            text.push_str(&format!(" `tailwright explain {name} …` derives one bound (same inputs);"));
-        }
-        if self.report.is_none() {
-            text.push_str(" --report plan.html draws the plan;");
+        // Made anew it may be another plan: what is explained is the one that was written.
+        if let (Some(name), Some(policy)) = (tightest, &self.output) {
+            let cluster = self.cluster.as_words();
+            let words = ["tailwright", "explain", name].map(pasted).join(" ");
+            text.push_str(&format!("  {words} {cluster} --plan {}\n", pasted(&policy.display().to_string())));
         }
         if self.output.is_none() {
-            text.push_str(" -o policy.json keeps it;");
+            text.push_str(
+                "  -o policy.json keeps the plan, which `tailwright explain` and `verify` then take\n",
+            );
         }
-        format!("{}\n", text.trim_end_matches(';'))
+        if self.report.is_none() {
+            text.push_str("  --report plan.html draws it\n");
+        }
+        if text.is_empty() { text } else { format!("\nnext:\n{text}") }
     }
 }

@@ -89,25 +89,25 @@ fn spindle(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
     let settings = args.settings();
     check_writable(args.output.as_deref(), "device profile")?;
-    let stop = stop_on_termination()?;
+    let stop = stop_on_termination();
     let mut bars = ProfileBars::default();
     let measured = measure_device(&settings, &stop, &mut |step| bars.show(step), &TerminalObserver);
     drop(bars);
     let device = measured?;
     let written = write_profile(&settings, &device, &TerminalObserver);
     let target = &device.target;
-    terminal::print(&match &device.result {
+    match &device.result {
         DeviceMeasurement::Table { plan, measurement } if args.json => {
-            profiled::json(target, plan, measurement)
+            terminal::print(&profiled::json(target, plan, measurement));
         }
-        DeviceMeasurement::Table { measurement, .. } => profiled::text(measurement),
+        DeviceMeasurement::Table { measurement, .. } => terminal::print_text(&profiled::text(measurement)),
         DeviceMeasurement::Disk { measurement, disk, .. } if args.json => {
-            profiled_disk::json(target, measurement, disk.parameters())
+            terminal::print(&profiled_disk::json(target, measurement, disk.parameters()));
         }
         DeviceMeasurement::Disk { measurement, disk, .. } => {
-            profiled_disk::text(measurement, disk.parameters())
+            terminal::print_text(&profiled_disk::text(measurement, disk.parameters()));
         }
-    });
+    }
     written?;
     Ok(VerbAnswer::Yes)
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, TerminalObserver, TextTable};
+use crate::terminal::{self, Talk, TerminalObserver, TextTable, talk};
 use ::trace::recording::{RecordedRequest, is_recording_name};
 use clap::Args;
 use enforce::network::StateStore;
@@ -117,11 +117,11 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     if args.status {
         let status = storage::query_status(&control)?;
         let words = text(&status.snapshot) + &origin_text(&status);
-        terminal::print(&if args.json {
-            json::document(&ProxyStatusDocument { status: &status })
+        if args.json {
+            terminal::print(&json::document(&ProxyStatusDocument { status: &status }));
         } else {
-            words
-        });
+            terminal::print_text(&words);
+        }
         return Ok(VerbAnswer::Yes);
     }
     serve(args, &control)
@@ -145,7 +145,10 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let memory = PolicyMemory::beside(control);
     let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
     if current.is_remembered() {
-        eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
+        talk(
+            Talk::Plain,
+            format_args!("proxy: the policy that apply brought is used: {}", memory.path().display()),
+        );
     }
     drop(settings);
     let mut proxy = Proxy::bind(options.clone())?;
@@ -154,7 +157,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let _socket = storage::listen_for_control(control, configurator.clone())?;
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
     for address in proxy.addresses() {
-        eprintln!("proxy: listening on {address}");
+        talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }
     handle_signals(configurator.clone(), files)?;
     become_what_is_wanted(args)?;
@@ -171,11 +174,11 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
         Some(recorder) => recorder.finish().map(|tally| say_what_was_recorded(args, tally, &report)),
         None => write_record(args, &report),
     };
-    terminal::print(&if args.json {
-        json::document(&ProxyCountersDocument { counters: &report.snapshot })
+    if args.json {
+        terminal::print(&json::document(&ProxyCountersDocument { counters: &report.snapshot }));
     } else {
-        text(&report.snapshot)
-    });
+        terminal::print_text(&text(&report.snapshot));
+    }
     written?;
     Ok(VerbAnswer::Yes)
 }
@@ -218,9 +221,9 @@ fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), Ope
                 continue;
             }
             match files.reload(&proxy) {
-                Ok(answer) => eprintln!("proxy: {}", reload_text(answer)),
+                Ok(answer) => talk(Talk::Plain, format_args!("proxy: {}", reload_text(answer))),
                 Err(error) => {
-                    eprintln!("proxy: nothing has changed");
+                    talk(Talk::Plain, "proxy: nothing has changed");
                     crate::exit::report(&error);
                 }
             }
@@ -272,7 +275,10 @@ fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationE
     let Some(path) = &args.record else { return Ok(()) };
     ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
     if report.left_out > 0 {
-        eprintln!("warning: {}: the last {} requests are left out", path.display(), report.left_out);
+        talk(
+            Talk::Warning,
+            format_args!("{}: the last {} requests are left out", path.display(), report.left_out),
+        );
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
 use crate::exit::VerbAnswer;
+use crate::interrupt::{check_complete, is_stopped, stop_on_termination};
 use crate::output::{experiments, reproduced};
 use crate::report;
 use crate::terminal;
@@ -23,7 +24,7 @@ both, or underspecified where the paper leaves open what decides it. Our own che
 conjectures are counted apart.
 
 Exit codes: 0 every experiment asked for was run, whatever the verdicts; 1 some were not, for lack
-of data; 2 bad input.";
+of data; 2 bad input; 3 interrupted, with the experiments that were complete.";
 
 /// Draw the papers' figures again by simulation, beside what the papers claim.
 #[derive(Debug, Args)]
@@ -55,19 +56,33 @@ pub(crate) struct ReproduceArgs {
 pub(crate) fn run(args: &ReproduceArgs) -> Result<VerbAnswer, OperationError> {
     let experiments = chosen(&args.names)?;
     if args.list {
-        terminal::print(&if args.json {
-            experiments::reproductions(&experiments)
+        if args.json {
+            terminal::print(&experiments::reproductions(&experiments));
         } else {
-            reproduced::list(&experiments)
-        });
+            terminal::print_text(&reproduced::list(&experiments));
+        }
         return Ok(VerbAnswer::Yes);
     }
     check_writable(args.report.as_deref(), "report")?;
-    let done = experiments.iter().map(|experiment| play(experiment, args)).collect::<Result<Vec<_>, _>>()?;
+    let _ = stop_on_termination();
+    let mut done = Vec::new();
+    for experiment in &experiments {
+        // An interrupted experiment has no figure; those before it stand.
+        let Some(played) = play(experiment, args)? else { break };
+        done.push(played);
+    }
+    if done.is_empty() {
+        check_complete("no experiment was complete")?;
+    }
     let view = reproduced::ReproductionView { done: &done, seed: args.seed, quick: args.quick };
     let written = write_wanted(args.report.as_deref(), "report", || report::reproduced::html(&view));
-    terminal::print(&if args.json { reproduced::json(&view) } else { reproduced::text(&view) });
+    if args.json {
+        terminal::print(&reproduced::json(&view));
+    } else {
+        terminal::print_text(&reproduced::text(&view));
+    }
     written?;
+    check_complete("what is shown are the experiments that were complete")?;
     Ok(if done.iter().all(|one| one.outcome.is_ok()) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -93,7 +108,7 @@ fn absolute(data: &Path) -> Result<PathBuf, OperationError> {
 fn play(
     experiment: &PaperExperiment,
     args: &ReproduceArgs,
-) -> Result<reproduced::ReproducedExperiment, OperationError> {
+) -> Result<Option<reproduced::ReproducedExperiment>, OperationError> {
     let bar = terminal::progress(1, experiment.name, "variants");
     let progress = |at: usize, count: usize| {
         bar.set_length(count as u64);
@@ -102,13 +117,16 @@ fn play(
     let effort = if args.quick { 0.05 } else { 1.0 };
     // A scenario would take a relative path for one beside its own file.
     let data = args.data.as_deref().map(absolute).transpose()?;
-    let context = Context { seed: args.seed, effort, data, progress: &progress };
+    let context = Context { seed: args.seed, effort, data, progress: &progress, is_interrupted: &is_stopped };
     let outcome = experiment.run(&context);
     bar.finish_and_clear();
     match outcome {
-        Ok(figure) => Ok(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Ok(figure) }),
+        Ok(figure) => {
+            Ok(Some(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Ok(figure) }))
+        }
+        Err(reproduce::FigureError::Interrupted) => Ok(None),
         Err(reproduce::FigureError::Missing(path)) => {
-            Ok(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Err(path) })
+            Ok(Some(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Err(path) }))
         }
         Err(reproduce::FigureError::Operation(error)) => Err(error),
     }

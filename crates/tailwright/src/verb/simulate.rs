@@ -2,6 +2,7 @@
 
 use crate::arguments::{PolicyInputArgs, share};
 use crate::exit::VerbAnswer;
+use crate::interrupt::{check_complete, is_stopped, stop_on_termination};
 use crate::output::{simulated, varied};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -46,7 +47,7 @@ the speed of the simulation, differs.
 
 Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it
 admits); 1 an SLO missed or open for lack of requests, a bound broken, unstable, or less precise than
-the scenario asks for; 2 bad input.";
+the scenario asks for; 2 bad input; 3 interrupted, with what was complete.";
 
 /// Simulate queues, chains and graphs of multi-core tiers under any discipline.
 #[derive(Debug, Args)]
@@ -93,21 +94,33 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
             args.json,
         );
     }
+    if args.inputs.is_given() {
+        return Err(OperationError::input(
+            "--cluster, --slos and what goes with them are for a policy, not for a scenario",
+        )
+        .hint("a scenario names its traces itself"));
+    }
     if args.output.is_some() {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
     check_writable(args.report.as_deref(), "report")?;
     let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
     let variants = read_scenario(&settings)?.variants()?;
-    let simulated = simulate_variants(&variants, args.seed, &TerminalObserver)?;
+    let _ = stop_on_termination();
+    let simulated = simulate_variants(&variants, args.seed, &is_stopped, &TerminalObserver)?;
     let (page, text) = match simulated.as_slice() {
         // Nothing is varied.
         [only] if only.run.choices.is_empty() => show_one(&only.figures(args.seed), args.json),
         several => show_varied(&varied::VariedView { variants: several, seed: args.seed }, args.json),
     };
     let written = write_wanted(args.report.as_deref(), "report", || page);
-    terminal::print(&text);
+    if args.json {
+        terminal::print(&text);
+    } else {
+        terminal::print_text(&text);
+    }
     written?;
+    check_complete("what is shown is what was complete")?;
     let is_as_wanted = simulated.iter().all(|variant| variant.is_as_wanted(args.seed));
     Ok(if is_as_wanted { VerbAnswer::Yes } else { VerbAnswer::No })
 }

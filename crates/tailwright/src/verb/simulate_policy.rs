@@ -2,6 +2,7 @@
 
 use crate::arguments::PolicyInputArgs;
 use crate::exit::VerbAnswer;
+use crate::interrupt::{check_complete, is_stopped, stop_on_termination};
 use crate::output::json::document;
 use crate::output::workloads;
 use crate::terminal::{self, TerminalObserver};
@@ -13,6 +14,7 @@ use workflow::cluster::ClusterProblem;
 use workflow::files::check_writable;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
+use workflow::text::plural;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PolicySimulationDocument<'a> {
@@ -53,20 +55,24 @@ pub(super) fn run(
     check_writable(output, "observations")?;
     let policy = read_policy(policy)?;
     let problem = ClusterProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
-    let simulation = simulate_policy(&policy, &problem, seed, &TerminalObserver)?;
-    let written = output.map_or(Ok(()), |path| {
+    let _ = stop_on_termination();
+    let simulation = simulate_policy(&policy, &problem, seed, &is_stopped, &TerminalObserver)?;
+    let written = output.filter(|_| !simulation.interrupted).map_or(Ok(()), |path| {
         let observations = observe_policy(&policy, &problem, seed)?;
         ::trace::observations::write(path, &observations).map_err(|error| {
             OperationError::machine(&error)
                 .hint("check that the folder exists, its permissions and the space left")
         })
     });
-    terminal::print(&if as_json {
-        json(&policy, &simulation, seed)
+    if as_json {
+        terminal::print(&json(&policy, &simulation, seed));
     } else {
-        text(&policy, &simulation, seed)
-    });
+        terminal::print_text(&text(&policy, &simulation, seed));
+    }
     written?;
+    if simulation.interrupted {
+        check_complete("what is shown are the servers that were complete; no observations are written")?;
+    }
     Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -140,11 +146,12 @@ fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
     let refused = policy.workloads.iter().filter(|workload| !workload.admitted).count();
     let refused = match refused {
         0 => String::new(),
+        1 => "\n1 workload that was not admitted is left out.\n".to_owned(),
         count => format!("\n{count} workloads that were not admitted are left out.\n"),
     };
     format!(
-        "{} servers under the policy of {}, {} random alignments each, seed {seed}.\n\n{}{refused}",
-        simulation.servers.len(),
+        "{} under the policy of {}, {} random alignments each, seed {seed}.\n\n{}{refused}",
+        plural(simulation.servers.len(), "server"),
         policy.policy_name,
         simulation.replications,
         workloads::table(&["server", "bound", "longest"], rows)

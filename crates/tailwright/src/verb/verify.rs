@@ -2,6 +2,7 @@
 
 use crate::arguments::JudgementArgs;
 use crate::exit::VerbAnswer;
+use crate::interrupt::check_complete;
 use crate::output::verified;
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
         write_wanted(args.report.as_deref(), "report", || page(policy.as_ref(), &observations, &findings));
     print(policy.as_ref(), &findings, args.json);
     written?;
+    check_complete("what is judged is what was sent until then")?;
     answer(&findings)
 }
 
@@ -89,7 +91,11 @@ fn sort_files(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), Operatio
 /// Writes findings to stdout.
 fn print(policy: Option<&Policy>, findings: &Findings, as_json: bool) {
     let name = policy.map(|policy| policy.policy_name.as_str());
-    terminal::print(&if as_json { verified::json(name, findings) } else { verified::text(name, findings) });
+    if as_json {
+        terminal::print(&verified::json(name, findings));
+    } else {
+        terminal::print_text(&verified::text(name, findings));
+    }
 }
 
 /// A page for a browser.

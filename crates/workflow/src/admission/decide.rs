@@ -77,6 +77,16 @@ impl AdmissionOutcome {
         refused
     }
 
+    /// Who is there and was refused a second place when it asked again.
+    pub fn refused_again(&self, problem: &PredictionProblem) -> Vec<usize> {
+        let is_there = |name: &str| self.guarantees.iter().any(|guaranteed| guaranteed.name == name);
+        let is_refused = |workload: &usize| {
+            is_there(&problem.workloads[*workload].spec.name)
+                && matches!(self.last_answer(*workload), Some(AdmissionAnswer::Refused(_)))
+        };
+        (0..problem.workloads.len()).filter(is_refused).collect()
+    }
+
     /// The answer to a workload when it last asked for a place.
     fn last_answer(&self, workload: usize) -> Option<&AdmissionAnswer> {
         let mut latest_first = self.decisions.iter().rev();

@@ -104,16 +104,24 @@ impl SloTableSource {
     }
 }
 
+/// Servers of all classes together: more do not fit into memory.
+const SERVERS_MAX: usize = 1_000_000;
+/// More than this is no margin for behaviour beyond a trace.
+const SAFETY_MARGIN_MAX: f64 = 1000.0;
+/// The least percentile of an SLO, percent: below it, a share was meant.
+const PERCENT_MIN: f64 = 1.0;
+
 /// Checks what the types do not rule out.
 fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
+    if let Some(message) = unusable_numbers(cluster).or_else(|| unusable_workload(cluster)) {
+        return Err(OperationError::input(format_args!("{}: {message}", origin.display())));
+    }
     let message = if cluster.servers.iter().all(|class| class.count == 0) {
         "there are no servers: expected at least one [[server]] with a count above 0".to_owned()
     } else if cluster.workloads.is_empty() {
         "there are no workloads: expected at least one: a line below the header of a table of SLOs, or a [[workload]] of a \
          cluster file"
             .to_owned()
-    } else if !(cluster.safety_margin.is_finite() && cluster.safety_margin >= 1.0) {
-        format!("safety_margin is {}, expected at least 1", cluster.safety_margin)
     } else if let Some(class) = cluster.servers.iter().find(|class| class.packet.0 < PACKET_MIN) {
         let packet = class.packet;
         format!("server class '{}': packet is {packet}, expected at least {PACKET_MIN}B", class.class)
@@ -128,6 +136,31 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
         return Ok(());
     };
     Err(OperationError::input(format_args!("{}: {message}", origin.display())))
+}
+
+/// Which number of the whole cluster makes no sense.
+fn unusable_numbers(cluster: &Cluster) -> Option<String> {
+    let margin = cluster.safety_margin;
+    if !(1.0..=SAFETY_MARGIN_MAX).contains(&margin) {
+        return Some(format!("safety_margin is {margin}, expected 1 to {SAFETY_MARGIN_MAX}, such as 1.1"));
+    }
+    let servers = cluster.servers.iter().fold(0_usize, |sum, class| sum.saturating_add(class.count));
+    (servers > SERVERS_MAX).then(|| format!("there are {servers} servers, expected {SERVERS_MAX} at most"))
+}
+
+/// Which workload has a name that cannot be shown, or an SLO that cannot be meant.
+fn unusable_workload(cluster: &Cluster) -> Option<String> {
+    let names = cluster.workloads.iter().map(|workload| ("workload", workload.name.as_str()));
+    let mut names = names.chain(cluster.servers.iter().map(|class| ("server class", class.class.as_str())));
+    let unusable = names.find(|(_, name)| name.trim().is_empty() || name.chars().any(char::is_control));
+    if let Some((what, name)) = unusable {
+        return Some(format!("{what} {name:?}: expected a name in one line that is not empty"));
+    }
+    let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.percent() < PERCENT_MIN)?;
+    let (name, percentile) = (&odd.name, odd.slo.percentile);
+    Some(format!(
+        "workload '{name}': the percentile of its SLO is {percentile}, expected a percentage such as 99.9"
+    ))
 }
 
 fn has_possible_channels(class: &ServerClass) -> bool {

@@ -4,7 +4,7 @@ use super::cache::{CachedFootprint, FootprintCache, key};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
-use model::OperationError;
+use model::{OperationError, Stage};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,6 +32,8 @@ impl Footprints {
 
 /// A trace that is to be read for a device.
 struct FootprintJob<'a> {
+    /// The first workload that has the trace.
+    workload: &'a str,
     trace: &'a Path,
     profile: &'a StorageProfile,
 }
@@ -70,7 +72,7 @@ fn jobs(problem: &ClusterProblem) -> (Vec<FootprintJob<'_>>, Vec<Vec<usize>>) {
         let device = profile.work_key();
         let row = problem.cluster.workloads.iter().map(|workload| {
             *numbers.entry((device.clone(), workload.trace.as_path())).or_insert_with(|| {
-                jobs.push(FootprintJob { trace: &workload.trace, profile });
+                jobs.push(FootprintJob { workload: &workload.name, trace: &workload.trace, profile });
                 jobs.len() - 1
             })
         });
@@ -95,7 +97,10 @@ impl FootprintJob<'_> {
         if let Some(entry) = key.as_ref().and_then(|key| cache.get(key)) {
             return Ok(FoundFootprint { entry, reused: true });
         }
-        let entry = self.read(problem, network)?;
+        let entry = self.read(problem, network).map_err(|error| {
+            let workload = self.workload;
+            error.about(format_args!("workload '{workload}'"))
+        })?;
         if let Some(key) = key {
             cache.put(&key, &entry, observer);
         }
@@ -135,6 +140,14 @@ fn report(
         if outcome.entry.skipped > 0 {
             let (trace, skipped) = (job.trace.display(), outcome.entry.skipped);
             observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+        }
+        let curve = outcome.entry.footprint.curve(Stage::NetworkIn);
+        if curve.first() == curve.last() {
+            let (workload, trace) = (job.workload, job.trace.display());
+            observer.notice(Notice::Warning(format!(
+                "workload '{workload}': all requests of {trace} arrive at one instant, which does not show how often that \
+                 comes back: bounds hold for as much and no more"
+            )));
         }
     }
 }

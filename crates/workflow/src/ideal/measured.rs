@@ -4,6 +4,7 @@
 use super::figures::IdealOutcome;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
+use crate::observer::ProgressObserver;
 use arrivals::TimedRequest;
 use arrivals::scale::{StreamTotals, TimeScaling};
 use model::OperationError;
@@ -11,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::ideal::{StationRun, Summary};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use units::Nanos;
 
@@ -22,18 +24,31 @@ const END_NS: u128 = u64::MAX as u128;
 const CHUNK: usize = 4096;
 
 /// Plays the arrivals of a trace.
-pub(super) fn play(settings: &IdealSettings, path: &Path) -> Result<IdealAnswer, OperationError> {
+pub(super) fn play(
+    settings: &IdealSettings,
+    path: &Path,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> Result<IdealAnswer, OperationError> {
     let mut plays = DisciplinePlays::new(settings);
+    // How many requests a trace has is known when it has been read.
+    let task = observer.begin("simulating", 0, "requests");
+    let played = AtomicU64::new(0);
+    let goes_on = |requests: usize| {
+        let before = played.fetch_add(requests as u64, Ordering::Relaxed);
+        task.update(before + requests as u64, before + requests as u64);
+        !interrupted()
+    };
     match settings.load {
-        None => plays.run(settings, scenario::trace_arrivals(path)?)?,
+        None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
         Some(load) => {
-            let (totals, kept) = survey(settings, path)?;
+            let (totals, kept) = survey(settings, path, interrupted)?;
             measure_utilisation(&totals, settings, path)?;
             let scaling = totals.time_scaling(settings.workers.get(), load).map_err(OperationError::input)?;
             plays.scaling = Some(scaling);
             match kept {
-                Some(kept) => plays.run(settings, kept.into_iter().map(Ok))?,
-                None => plays.run(settings, scenario::trace_arrivals(path)?)?,
+                Some(kept) => plays.run(settings, kept.into_iter().map(Ok), &goes_on)?,
+                None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
             }
         }
     }
@@ -63,11 +78,16 @@ fn measure_utilisation(
 fn survey(
     settings: &IdealSettings,
     path: &Path,
+    interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let can_be_read_again = path.is_file();
     let (mut totals, mut kept) = (StreamTotals::default(), Some(Vec::new()));
-    for request in timed_requests(settings, scenario::trace_arrivals(path)?) {
+    for (number, request) in timed_requests(settings, scenario::trace_arrivals(path)?).enumerate() {
         let request = request?;
+        // The load is that of the whole trace.
+        if number % CHUNK == 0 && interrupted() {
+            return Err(super::nothing_complete());
+        }
         totals.add(&request);
         kept.take_if(|kept: &mut Vec<Nanos>| can_be_read_again && kept.len() == KEPT_MAX);
         if let Some(kept) = &mut kept {
@@ -112,6 +132,7 @@ impl DisciplinePlays {
         &mut self,
         settings: &IdealSettings,
         arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
+        goes_on: &dyn Fn(usize) -> bool,
     ) -> Result<(), OperationError> {
         let mut timed_requests = timed_requests(settings, arrivals);
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -134,6 +155,9 @@ impl DisciplinePlays {
                 let start = Instant::now();
                 chunk.iter().try_for_each(|request| play.arrive(*request)).map_err(OperationError::input)?;
                 *elapsed_s += start.elapsed().as_secs_f64();
+            }
+            if !goes_on(chunk.len()) {
+                return Ok(());
             }
         }
     }

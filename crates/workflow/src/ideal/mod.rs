@@ -9,16 +9,30 @@ mod utilisation;
 pub use figures::IdealOutcome;
 pub use settings::{IdealAnswer, IdealSettings, IdealStream};
 
+use crate::observer::ProgressObserver;
 use model::OperationError;
 
-/// Plays a stream of requests under each discipline.
+/// The error of a run that was interrupted before there was anything to show.
+fn nothing_complete() -> OperationError {
+    OperationError::machine("interrupted before anything was complete: there is nothing to show")
+        .hint("fewer requests are sooner done, such as --requests 100000")
+}
+
+/// Plays a stream of requests under each discipline, until `interrupted` says so: then the answer is about the disciplines
+/// of random requests that were complete, or the requests of a trace that were played.
 ///
 /// # Errors
 ///
-/// When a trace cannot be read, or the work is more than the workers can do.
-pub fn ideal_latency(settings: &IdealSettings) -> Result<IdealAnswer, OperationError> {
+/// When a trace cannot be read, the work is more than the workers can do, or nothing was complete when it was interrupted.
+pub fn ideal_latency(
+    settings: &IdealSettings,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> Result<IdealAnswer, OperationError> {
     match &settings.stream {
-        IdealStream::Trace(path) => measured::play(settings, path),
-        IdealStream::Random { arrivals, requests } => random::play(settings, arrivals, *requests),
+        IdealStream::Trace(path) => measured::play(settings, path, interrupted, observer),
+        IdealStream::Random { arrivals, requests } => {
+            random::play(settings, arrivals, *requests, interrupted, observer)
+        }
     }
 }

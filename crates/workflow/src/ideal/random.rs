@@ -3,9 +3,11 @@
 use super::figures::IdealOutcome;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
+use crate::observer::ProgressObserver;
 use arrivals::{ArrivalPattern, TimedRequestSource};
 use model::OperationError;
-use sim::ideal::{ReplicationSizes, replicate};
+use sim::ideal::{ReplicationSizes, replicate_while};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Plays so many requests of a process of arrivals.
@@ -13,6 +15,8 @@ pub(super) fn play(
     settings: &IdealSettings,
     arrivals: &ArrivalPattern,
     requests: u64,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
 ) -> Result<IdealAnswer, OperationError> {
     if requests == 0 {
         return Err(OperationError::input("--requests: expected at least 1"));
@@ -33,12 +37,24 @@ pub(super) fn play(
     let name = arrival.to_string();
     let source = TimedRequestSource { arrivals: arrival, service: settings.service.clone() };
     let streams = ReplicationSizes::of_requests(requests);
+    let all = (streams.requests + streams.count * streams.warm_up) * settings.disciplines.len() as u64;
+    let task = observer.begin("simulating", all, "requests");
+    let played = AtomicU64::new(0);
+    let goes_on = |requests: usize| {
+        let before = played.fetch_add(requests as u64, Ordering::Relaxed);
+        task.update(before + requests as u64, all);
+        !interrupted()
+    };
     let mut outcomes = Vec::new();
     for &order in &settings.disciplines {
         let start = Instant::now();
-        let summary = replicate(&source, settings.station(order), streams, settings.seed)
+        let summary = replicate_while(&source, settings.station(order), streams, settings.seed, &goes_on)
             .map_err(OperationError::input)?;
+        let Some(summary) = summary else { break };
         outcomes.push(IdealOutcome::new(order, &summary, start.elapsed().as_secs_f64())?);
+    }
+    if outcomes.is_empty() {
+        return Err(super::nothing_complete());
     }
     Ok(IdealAnswer { name, utilisation, outcomes })
 }

@@ -163,6 +163,9 @@ impl LoadFile {
     ///
     /// When a workload is not what it should be, or its trace cannot be read.
     pub fn workloads(&self, observer: &dyn ProgressObserver) -> Result<Vec<LoadWorkload>, OperationError> {
+        if self.spec.duration == Nanos::ZERO {
+            return Err(wrong_file(&self.path, &"duration: expected a time above zero, such as 10s"));
+        }
         let mut workloads = Vec::new();
         for (index, spec) in (0..).zip(&self.spec.workload) {
             workloads.push(LoadWorkload {

@@ -1,14 +1,15 @@
 //! Every server of a policy, simulated under its priorities and limits.
 
+use super::variant::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::cluster::ClusterProblem;
-use crate::observer::ProgressObserver;
+use crate::observer::{Notice, ProgressObserver};
 use model::{OperationError, Policy, PolicyServer, PolicyWorkload, Stage};
 use scenario::server::{
     RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
     WorkloadRequests, trace_on_server,
 };
 use scenario::{ScenarioRun, SimulationCase};
-use sim::engine::SimulationPlan;
+use sim::engine::{ReplicationVerdict, SimulationPlan};
 use std::sync::Arc;
 use units::ByteRate;
 use verify::{BoundFinding, ConformanceMeter};
@@ -21,8 +22,10 @@ const REPLICATIONS: usize = 8;
 pub struct PolicySimulation {
     /// How many random alignments of the traces each server was simulated under.
     pub replications: usize,
-    /// The servers of the policy, in its order.
+    /// The servers of the policy, in its order; when the simulation was interrupted, those that were complete.
     pub servers: Vec<SimulatedServer>,
+    /// Whether the simulation was ended early.
+    pub interrupted: bool,
 }
 
 /// A server of a policy that was simulated.
@@ -80,28 +83,63 @@ pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
     outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(SloVerdict::Met)))
 }
 
-/// Simulates every server of a policy with the traces and devices of a cluster.
+/// Simulates every server of a policy with the traces and devices of a cluster, until `interrupted` says so: then the
+/// servers that were complete are returned.
 ///
 /// # Errors
 ///
-/// When the cluster is not the one of the policy, or a trace cannot be simulated.
+/// When the cluster is not the one of the policy, a trace cannot be simulated, or nothing was complete when it was
+/// interrupted.
 pub fn simulate_policy(
     policy: &Policy,
     problem: &ClusterProblem,
     seed: u64,
+    interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
-    let task = observer.begin("simulating", policy.servers.len() as u64, "servers");
+    check_described(policy, problem, observer)?;
+    let count = policy.servers.len();
+    let task = observer.begin("simulating", count as u64, "replications");
     let mut servers = Vec::new();
-    for server in &policy.servers {
+    for (index, server) in policy.servers.iter().enumerate() {
         let case = server_case(policy, server, problem)?;
-        let run = ScenarioRun::new(case, Vec::new(), seed).map_err(OperationError::input)?;
+        let watch =
+            ReplicationProgress { task: task.as_ref(), interrupted, place: SeriesPlace { index, count } };
+        let run = ScenarioRun::watched(case, Vec::new(), seed, &watch).map_err(OperationError::input)?;
+        if run.report.verdict == ReplicationVerdict::Interrupted {
+            break;
+        }
         let outcomes = run.workload_outcomes();
         let bounds = compare_bounds(policy, server, problem, &outcomes)?;
         servers.push(SimulatedServer { name: server.name.clone(), outcomes, bounds });
-        task.advance();
     }
-    Ok(PolicySimulation { replications: REPLICATIONS, servers })
+    if servers.is_empty() {
+        return Err(nothing_complete());
+    }
+    let interrupted = servers.len() < count;
+    Ok(PolicySimulation { replications: REPLICATIONS, servers, interrupted })
+}
+
+/// Refuses a policy that names no server, and says which workloads of the cluster the policy does not know.
+fn check_described(
+    policy: &Policy,
+    problem: &ClusterProblem,
+    observer: &dyn ProgressObserver,
+) -> Result<(), OperationError> {
+    if policy.servers.is_empty() {
+        return Err(OperationError::input(
+            "the policy has no servers: nothing is placed, and nothing to simulate",
+        )
+        .hint("`tailwright plan` says why workloads are not admitted"));
+    }
+    let is_known = |name: &str| policy.workloads.iter().any(|workload| workload.name == name);
+    let specs = problem.cluster.workloads.iter().map(|spec| spec.name.as_str());
+    let unknown: Vec<&str> = specs.filter(|name| !is_known(name)).collect();
+    if !unknown.is_empty() {
+        let text = format!("the policy does not have these workloads of the cluster: {}", unknown.join(", "));
+        observer.notice(Notice::Warning(text + "; they are left out"));
+    }
+    Ok(())
 }
 
 /// The bounds of the workloads of a server beside what they saw.

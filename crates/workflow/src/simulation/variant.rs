@@ -2,14 +2,15 @@
 
 use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, percentile, serialize_value};
 use super::policy::are_slos_met;
-use crate::observer::ProgressObserver;
+use crate::observer::{ProgressObserver, TaskProgress};
 use model::OperationError;
 use scenario::server::WorkloadOutcome;
 use scenario::{ScenarioRun, SimulationCase, Variant};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::{
-    Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationReport, StationMeasures,
+    Histogram, Measures, ReplicationVerdict, ReplicationWatch, SLOWDOWN_UNIT, SimulationReport,
+    StationMeasures,
 };
 use std::time::Instant;
 use units::Percentile;
@@ -22,25 +23,72 @@ pub struct SimulatedVariant {
     pub elapsed_s: f64,
 }
 
-/// Simulates variants of a scenario one after the other.
+/// Simulates variants of a scenario one after the other, until `interrupted` says so: then those that were complete are
+/// returned, the last one with the replications that were.
 ///
 /// # Errors
 ///
-/// When a variant cannot be simulated.
+/// When a variant cannot be simulated, or nothing was complete when it was interrupted.
 pub fn simulate_variants(
     variants: &[Variant],
     seed: u64,
+    interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> Result<Vec<SimulatedVariant>, OperationError> {
-    let task = observer.begin("simulating", variants.len() as u64, "variants");
-    let mut simulated = Vec::new();
-    for variant in variants {
+    let task = observer.begin("simulating", 1, "replications");
+    let mut simulated: Vec<SimulatedVariant> = Vec::new();
+    for (index, variant) in variants.iter().enumerate() {
+        if interrupted() {
+            break;
+        }
+        if variants.len() > 1 {
+            task.rename(&format!("variant {} of {}", index + 1, variants.len()));
+        }
+        let place = SeriesPlace { index, count: variants.len() };
+        let watch = ReplicationProgress { task: task.as_ref(), interrupted, place };
         let start = Instant::now();
-        let run = variant.run(seed)?;
-        simulated.push(SimulatedVariant { run, elapsed_s: start.elapsed().as_secs_f64() });
-        task.advance();
+        let run = variant.run_watched(seed, &watch)?;
+        if !run.report.runs.is_empty() || run.report.verdict != ReplicationVerdict::Interrupted {
+            simulated.push(SimulatedVariant { run, elapsed_s: start.elapsed().as_secs_f64() });
+        }
+    }
+    if simulated.is_empty() {
+        return Err(nothing_complete());
     }
     Ok(simulated)
+}
+
+/// The error of a simulation that was interrupted before there was anything to show.
+pub(super) fn nothing_complete() -> OperationError {
+    OperationError::machine("interrupted before a replication was complete: there is nothing to show")
+        .hint("fewer requests for each replication are sooner done: requests under [run]")
+}
+
+/// Which simulation of several that take equally long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeriesPlace {
+    /// Its number, from 0.
+    pub(super) index: usize,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
+/// Shows replications of one simulation of several as progress, and ends them.
+pub(super) struct ReplicationProgress<'a> {
+    pub(super) task: &'a dyn TaskProgress,
+    pub(super) interrupted: &'a (dyn Fn() -> bool + Sync),
+    pub(super) place: SeriesPlace,
+}
+
+impl ReplicationWatch for ReplicationProgress<'_> {
+    fn replications_done(&self, done: usize, wanted: usize) {
+        let SeriesPlace { index, count } = self.place;
+        self.task.update((index * wanted + done) as u64, (count * wanted) as u64);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        (self.interrupted)()
+    }
 }
 
 /// Relative change of a percentile of a variant against its base, the first variant that differs from it on the
@@ -172,6 +220,7 @@ impl<'a> VariantFigures<'a> {
             ReplicationVerdict::Imprecise { .. } => "imprecise",
             ReplicationVerdict::Done => "done",
             ReplicationVerdict::Transient => "transient",
+            ReplicationVerdict::Interrupted => "interrupted",
         }
     }
 

@@ -5,15 +5,19 @@ use super::output::TraceOutput;
 use super::reader::ObservedReader;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Request};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use trace::{OpenOptions, SliceOrigin, TraceError};
 use units::Nanos;
+
+/// Factors beyond these leave nothing of a trace: all at one instant, or in another century.
+const TIME_FACTORS: RangeInclusive<f64> = 1e-9..=1e9;
 
 /// Writes a trace in another format, with the time since the first arrival multiplied by a factor.
 ///
 /// # Errors
 ///
-/// When the factor is not positive, or a trace cannot be read or written.
+/// When the factor is beyond what leaves anything of a trace, or a trace cannot be read or written.
 pub fn convert_trace(
     path: &Path,
     options: &OpenOptions,
@@ -21,8 +25,9 @@ pub fn convert_trace(
     output: &TraceOutput,
     observer: &dyn ProgressObserver,
 ) -> Result<(), TraceFileError> {
-    if let Some(factor) = time_factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
-        let message = format!("--scale-time: expected a positive number, found {factor}");
+    if let Some(factor) = time_factor.filter(|factor| !TIME_FACTORS.contains(factor)) {
+        let (least, most) = (TIME_FACTORS.start(), TIME_FACTORS.end());
+        let message = format!("--scale-time: expected a factor from {least:e} to {most:e}, found {factor:e}");
         return Err(OperationError::input(message).into());
     }
     let reader = ObservedReader::open(path, options, "converting", observer)?;

@@ -108,7 +108,12 @@ fn parse_slo(text: &str) -> Result<(String, Slo), OperationError> {
     };
     // '<=' is part of an SLO: the name ends before.
     let (name, slo) = text.split_once('=').ok_or_else(bad)?;
-    let slo = slo.parse().map_err(|error| bad().hint(error))?;
+    let slo: Slo = slo.parse().map_err(|error| bad().hint(error))?;
+    if slo.percentile.percent() < 1.0 {
+        return Err(
+            bad().hint(format_args!("the percentile is {}; a percentage is expected", slo.percentile))
+        );
+    }
     if name.trim().is_empty() { Err(bad()) } else { Ok((name.trim().to_owned(), slo)) }
 }
 

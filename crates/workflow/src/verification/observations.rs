@@ -16,7 +16,11 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
         .hint("`tailwright simulate POLICY.json -o FILE.parquet` and `tailwright load -o` write some"));
     }
     let mut all: Option<Observations> = None;
-    for path in paths {
+    for (index, path) in paths.iter().enumerate() {
+        if paths[..index].iter().any(|earlier| is_same_file(earlier, path)) {
+            let message = format_args!("{}: the same observations are given twice", path.display());
+            return Err(OperationError::input(message).hint("each request counts once: leave one out"));
+        }
         let found = trace::observations::read(path)
             .map_err(|error| OperationError::input(&error).hint("docs/verify.md describes the columns"))?;
         all = Some(match all {
@@ -34,6 +38,12 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
         return Err(OperationError::input("more than 4 billion requests").hint("verify parts of the run"));
     }
     Ok(all)
+}
+
+/// Whether two paths lead to one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| std::fs::canonicalize(path).ok();
+    place(one).is_some_and(|found| place(other) == Some(found))
 }
 
 /// Merges in order of intended time; of equal times those of the first file come first.

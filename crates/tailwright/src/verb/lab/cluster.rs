@@ -2,10 +2,10 @@
 
 use crate::arguments::{ClusterArgs, MayLack};
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_termination;
+use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{cluster_run, verified};
 use crate::report;
-use crate::terminal::{self, TerminalObserver};
+use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::Args;
 use lab::cluster_run::{
     CLUSTER_FILE, ClusterHalves, forecast_cluster, judge_cluster, play_cluster, write_default_cluster,
@@ -85,26 +85,27 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     let forecast = forecast_cluster(&policy, &halves, &settings)?;
     let said = cluster_run::plan_text(&policy, &halves, &settings, &forecast);
     if args.plan {
-        terminal::print(&said);
+        terminal::print_text(&said);
         return Ok(VerbAnswer::Yes);
     }
-    eprint!("{said}");
+    talk(Talk::Plain, said.trim_end());
     check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
     let report = play(&policy, &halves, &settings)?;
     drop(alone);
-    report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
     let findings = judge_cluster(&policy, &halves, &report.observations);
     let name = Some(policy.policy_name.as_str());
-    terminal::print(&if args.json {
-        verified::json(name, &findings)
+    if args.json {
+        terminal::print(&verified::json(name, &findings));
     } else {
-        cluster_run::text(&policy, &findings)
-    });
+        terminal::print_text(&cluster_run::text(&policy, &findings));
+    }
     if let Some(path) = &args.report {
         write_result(path, &report::verified::html(name, &report.observations, &findings), "report")?;
-        eprintln!("the report is {}", path.display());
+        talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
+    check_complete("what is judged is what was measured until then")?;
     Ok(if cluster_run::is_kept(&findings) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -145,7 +146,7 @@ fn play(
     halves: &ClusterHalves,
     settings: &RunSettings,
 ) -> Result<load::LoadReport, OperationError> {
-    let stop = stop_on_termination()?;
+    let stop = undo_on_termination();
     let length = (settings.warm_up + settings.duration).0 / 1_000_000;
     let bar = terminal::progress(length, "playing", "ms");
     let mut tick =

@@ -1,7 +1,7 @@
 //! `tailwright lab device`: an emulated SSD as an NBD server.
 
 use crate::exit::VerbAnswer;
-use crate::terminal;
+use crate::terminal::{self, Talk, talk};
 use clap::Args;
 use lab::device::{CHANNELS_MAX, LinearServiceTime, SsdModel};
 use lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
@@ -90,8 +90,8 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<VerbAnswer, OperationError> {
     })?;
     let config = NbdServerConfig { model, exports: exports.clone(), spin: args.spin };
     let served =
-        NbdServer::start(listener, config, Box::new(|line| eprintln!("{line}"))).and_then(|server| {
-            terminal::print(&format!("emulated SSD ({model}) at nbd://{}\n", server.address()));
+        NbdServer::start(listener, config, Box::new(|line| talk(Talk::Plain, line))).and_then(|server| {
+            terminal::print_text(&format!("emulated SSD ({model}) at nbd://{}\n", server.address()));
             server.wait()
         });
     served.map_err(|error| OperationError::machine(format_args!("the emulated SSD stopped: {error}")))?;

@@ -1,11 +1,11 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_termination;
+use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::experiment::{self, ExperimentView, PlayedCase};
 use crate::output::{experiments, json};
 use crate::report;
-use crate::terminal::{self, Align, TextTable};
+use crate::terminal::{self, Align, Talk, TextTable, talk};
 use clap::Args;
 use lab::experiment::{
     CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
@@ -82,7 +82,11 @@ fn policy(text: &str) -> Result<PolicyName, String> {
 
 pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     let Some(name) = &args.name else {
-        terminal::print(&if args.json { experiments::of_lab() } else { list() });
+        if args.json {
+            terminal::print(&experiments::of_lab());
+        } else {
+            terminal::print_text(&list());
+        }
         return Ok(VerbAnswer::Yes);
     };
     let experiment = known(name)?;
@@ -97,12 +101,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     };
     let said = experiment::plan_text(&planned) + &experiment::forecast_text(&planned, &policies, &settings);
     if args.plan {
-        terminal::print(&said);
+        if args.json {
+            terminal::print(&experiment::plan_json(&planned));
+        } else {
+            terminal::print_text(&said);
+        }
         return Ok(VerbAnswer::Yes);
     }
     check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
-    eprint!("{said}");
+    talk(Talk::Plain, said.trim_end());
     let done = play_all(&settings, &planned, &policies)?;
     drop(alone);
     answer(args, &ExperimentView { planned: &planned, settings, done: &done })
@@ -119,13 +127,17 @@ pub(crate) struct LabRunDocument<'a> {
 
 fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
-    let document = LabRunDocument { experiment: view.planned.experiment.name, results: &rows };
-    terminal::print(&if args.json { json::document(&document) } else { experiment::text(view) });
+    if args.json {
+        terminal::print(&json::document(&document));
+    } else {
+        terminal::print_text(&experiment::text(view));
+    }
     if let Some(path) = &args.report {
         write_result(path, &report::experiment::html(view), "report")?;
-        eprintln!("the report is {}", path.display());
+        talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
-    experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
+    experiment::advice(view).iter().for_each(|advice| talk(Talk::Hint, advice));
+    check_complete("what is said is what was measured until then")?;
     Ok(if are_promises_kept(rows) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -171,8 +183,8 @@ fn list() -> String {
         ("shows", Align::Left),
         ("the paper says", Align::Left),
     ]);
-    for experiment in EXPERIMENTS {
-        table.row(vec![experiment.name.into(), experiment.title.into(), experiment.claim.into()]);
+    for LabExperiment { name, title, claim, .. } in EXPERIMENTS {
+        table.row(vec![(*name).into(), (*title).into(), (*claim).into()]);
     }
     table.render()
 }
@@ -183,14 +195,17 @@ fn play_all(
     planned: &ExperimentPlan,
     policies: &[PolicyName],
 ) -> Result<Vec<PlayedCase>, OperationError> {
-    let stop = stop_on_termination()?;
+    let stop = undo_on_termination();
     let each = (settings.warm_up + settings.duration).0 / 1_000_000;
     let count = (planned.cases.len() * policies.len()) as u64;
-    eprintln!(
-        "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
-        plural(planned.cases.len() * policies.len(), "run"),
-        time(each as f64 / 1e3),
-        time((count * each) as f64 / 1e3)
+    talk(
+        Talk::Plain,
+        format_args!(
+            "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
+            plural(planned.cases.len() * policies.len(), "run"),
+            time(each as f64 / 1e3),
+            time((count * each) as f64 / 1e3)
+        ),
     );
     let bar = terminal::progress(count * each, "", "ms");
     let mut found = Vec::new();
@@ -205,8 +220,11 @@ fn play_all(
         let (rows, beside) = workload_results(planned, planned_case, policy, &played);
         let done = PlayedCase { case, policy, rows, beside, played };
         bar.suspend(|| {
-            done.played.report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));
+            done.played.report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
+            talk(
+                Talk::Plain,
+                format_args!("{} of {count}: {}", number + 1, experiment::line(planned, &done)),
+            );
         });
         found.push(done);
         if stop.load(Ordering::Relaxed) {

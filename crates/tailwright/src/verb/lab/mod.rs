@@ -28,6 +28,13 @@ enum What {
     Run(experiment::RunArgs),
 }
 
+impl LabArgs {
+    /// Whether it runs until it is told to end.
+    pub(crate) fn is_service(&self) -> bool {
+        matches!(self.what, What::Device(_))
+    }
+}
+
 pub(crate) fn run(args: &LabArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         What::Up(args) => stand::up(args),

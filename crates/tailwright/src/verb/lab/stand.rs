@@ -1,8 +1,9 @@
 //! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
 
 use crate::exit::VerbAnswer;
+use crate::interrupt::undo_on_termination;
 use crate::output::json;
-use crate::terminal::{self, Align, TextTable};
+use crate::terminal::{self, Align, Talk, TextTable, talk};
 use clap::{Args, ValueEnum};
 use enforce::command::Programs;
 use lab::device::SsdModel;
@@ -130,6 +131,7 @@ fn service(name: LabServerName, behind_proxy: bool) -> Result<LabService, Operat
 }
 
 pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
+    let _ = undo_on_termination();
     let names = if args.names.is_empty() { LabServerName::value_variants() } else { &args.names };
     let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
@@ -140,19 +142,18 @@ pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
         [] => "nothing to do".to_owned(),
         names => format!("new: {}", names.join(", ")),
     };
-    eprintln!("{summary}");
+    talk(Talk::Plain, summary);
     print(&state, args.common.json);
     Ok(VerbAnswer::Yes)
 }
 
 pub(crate) fn status(args: &StatusArgs) -> Result<VerbAnswer, OperationError> {
     let Some(state) = read_state(&args.common.state)? else {
-        let nothing = LabDocument { hosts: &[], servers: Vec::new() };
-        terminal::print(&if args.common.json {
-            json::document(&nothing)
+        if args.common.json {
+            terminal::print(&json::document(&LabDocument { hosts: &[], servers: Vec::new() }));
         } else {
-            "nothing is up\n".to_owned()
-        });
+            terminal::print_text("nothing is up\n");
+        }
         return Ok(VerbAnswer::No);
     };
     print(&state, args.common.json);
@@ -161,14 +162,15 @@ pub(crate) fn status(args: &StatusArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 pub(crate) fn down(args: &DownArgs) -> Result<VerbAnswer, OperationError> {
+    let _ = undo_on_termination();
     let folder = LabFolder::open(&args.common.state)?;
     let removed = take_down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {
         terminal::print(&json::document(&RemovedLabDocument { namespaces: &removed }));
     } else {
         match removed.as_slice() {
-            [] => terminal::print("nothing was up\n"),
-            names => terminal::print(&format!("removed: {}\n", names.join(", "))),
+            [] => terminal::print_text("nothing was up\n"),
+            names => terminal::print_text(&format!("removed: {}\n", names.join(", "))),
         }
     }
     Ok(VerbAnswer::Yes)
@@ -206,12 +208,12 @@ fn print(state: &LabState, as_json: bool) {
     for host in &state.hosts {
         table.row(vec![host.name.clone(), host.netns.clone(), host.ipv4.to_string()]);
     }
-    terminal::print(&(table.render() + "\n"));
+    terminal::print_text(&(table.render() + "\n"));
     let mut table =
         TextTable::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
     for server in servers {
         let state = if server.is_running() { "running" } else { "ENDED" };
         table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);
     }
-    terminal::print(&table.render());
+    terminal::print_text(&table.render());
 }

@@ -24,6 +24,13 @@ enum ScheduleSubcommand {
     Tier,
 }
 
+impl ScheduleArgs {
+    /// Whether it runs until it is told to end.
+    pub(crate) fn is_service(&self) -> bool {
+        matches!(self.what, ScheduleSubcommand::Tier)
+    }
+}
+
 pub(crate) fn run(args: &ScheduleArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         ScheduleSubcommand::Demo(args) => demo::run(args),

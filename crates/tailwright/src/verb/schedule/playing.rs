@@ -2,9 +2,9 @@
 
 use crate::arguments::confidence;
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_termination;
+use crate::interrupt::{check_complete, stop_on_termination};
 use crate::output::scheduled::{self, ScheduledRun};
-use crate::terminal;
+use crate::terminal::{self, Talk, talk};
 use chain::{BenchHost, BenchSettings, ScheduleMode, run_bench, scenario_limit};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -62,13 +62,21 @@ impl PlayingArgs {
         modes: &[ScheduleMode],
         cpus: Option<usize>,
     ) -> Result<VerbAnswer, OperationError> {
-        let stop = stop_on_termination()?;
+        // Whatever is wrong is said before it is said how long it takes.
+        self.duration()?;
+        for variant in variants {
+            variant.document.case()?;
+        }
+        let stop = stop_on_termination();
         let plays = variants.len() * modes.len() * self.repetitions as usize;
         let seconds = plays as f64 * (self.duration.as_secs() + AROUND_A_PLAY_S);
-        eprintln!(
-            "{name}: {plays} plays of {}, {} in all; Ctrl-C ends it with what is complete",
-            self.duration,
-            workflow::text::time(seconds.round())
+        talk(
+            Talk::Plain,
+            format_args!(
+                "{name}: {plays} plays of {}, {} in all; Ctrl-C ends it with what is complete",
+                self.duration,
+                workflow::text::time(seconds.round())
+            ),
         );
         let mut runs = Vec::new();
         for variant in variants {
@@ -82,8 +90,13 @@ impl PlayingArgs {
                 Err(error) => return Err(error),
             }
         }
-        runs.iter().flat_map(scheduled::doubts).for_each(|doubt| eprintln!("note: {doubt}"));
-        terminal::print(&if self.json { scheduled::json(&runs) } else { scheduled::text(&runs) });
+        runs.iter().flat_map(scheduled::doubts).for_each(|doubt| talk(Talk::Note, doubt));
+        if self.json {
+            terminal::print(&scheduled::json(&runs));
+        } else {
+            terminal::print_text(&scheduled::text(&runs));
+        }
+        check_complete("what is shown are the repetitions that were complete")?;
         Ok(VerbAnswer::Yes)
     }
 
@@ -143,6 +156,6 @@ impl BenchHost for PlayProgress {
     }
 
     fn mode_left_out(&mut self, mode: ScheduleMode, why: &str) {
-        self.0.suspend(|| eprintln!("note: {mode} is left out: {why}"));
+        self.0.suspend(|| talk(Talk::Note, format_args!("{mode} is left out: {why}")));
     }
 }

@@ -3,7 +3,7 @@
 use crate::arguments::{ClusterArgs, ModelChoice, prediction_source, share};
 use crate::exit::VerbAnswer;
 use crate::output::assumptions::{AssumptionsView, groups_table, json, text};
-use crate::terminal::{TerminalObserver, print};
+use crate::terminal::{TerminalObserver, print, print_text};
 use model::OperationError;
 use std::path::PathBuf;
 use workflow::assumptions::{AssumptionSettings, assess, price, read_streams, recorded_workloads};
@@ -82,7 +82,11 @@ pub(super) fn run(args: &AssumptionsArgs) -> Result<VerbAnswer, OperationError> 
     if let Some(path) = &args.output {
         write_result(path, &groups_table(&view), "table of groups")?;
     }
-    print(&if args.json { json(&view) } else { text(&view) });
+    if args.json {
+        print(&json(&view));
+    } else {
+        print_text(&text(&view));
+    }
     Ok(if report.is_clean() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

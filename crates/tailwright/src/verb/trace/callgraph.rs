@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::call_graph;
-use crate::terminal::print;
+use crate::terminal::{print, print_text};
 use callgraph::{BadRecords, Outliving, SpanFormat};
 use model::OperationError;
 use std::path::PathBuf;
@@ -39,6 +39,10 @@ pub(super) fn run(args: &CallGraphArgs) -> Result<VerbAnswer, OperationError> {
         if args.outliving_are_asynchronous { Outliving::Asynchronous } else { Outliving::Clipped };
     let errors = if args.lenient { BadRecords::Counted } else { BadRecords::Fatal };
     let graph = read_call_graph(&args.file, args.format, errors, outliving)?;
-    print(&if args.json { call_graph::json(&graph) } else { call_graph::text(&graph) });
+    if args.json {
+        print(&call_graph::json(&graph));
+    } else {
+        print_text(&call_graph::text(&graph));
+    }
     Ok(VerbAnswer::Yes)
 }

@@ -3,7 +3,7 @@
 use super::arguments::TraceInputArgs;
 use crate::output::inspected;
 use crate::report;
-use crate::terminal::{TerminalObserver, print};
+use crate::terminal::{Talk, TerminalObserver, print, print_text, talk};
 use model::OperationError;
 use std::path::PathBuf;
 use workflow::files::write_result;
@@ -40,18 +40,18 @@ pub(super) fn run(args: &InfoArgs) -> Result<(), TraceFileError> {
         let trace = inspect_trace(file, &args.input.options(), &TerminalObserver)?;
         if let Some(path) = &args.report {
             write_result(path, &report::inspected::html(&trace), "report")?;
-            eprintln!("wrote {}", path.display());
+            talk(Talk::Plain, format_args!("wrote {}", path.display()));
         }
         if args.json {
             print(&inspected::json(&trace));
         } else if args.files.len() == 1 {
-            print(&inspected::text(&trace));
+            print_text(&inspected::text(&trace));
         } else {
             overview.row(inspected::overview_row(&trace));
         }
     }
     if !args.json && args.files.len() > 1 {
-        print(&overview.render());
+        print_text(&overview.render());
     }
     Ok(())
 }

@@ -1,0 +1,107 @@
+//! Text as a terminal shows it: how wide it is, where it is broken, and without what a terminal would obey.
+//!
+//! Names come from files of other people. A control character in one could move the cursor, change the title or, through
+//! an answer of the terminal, type something. So whatever is printed goes through [`visible`], which writes such
+//! characters as JSON does (`\u001b`): a JSON document stays what it was.
+
+use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr;
+
+/// The same text with characters that a terminal obeys written as escapes; line ends stay.
+pub(super) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push('\n'),
+            hidden if is_obeyed(hidden) => {
+                write!(shown, "\\u{:04x}", u32::from(hidden)).expect("strings take everything");
+            }
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// Whether a terminal does something other than to show the character: controls, and what changes the direction or has no
+/// width.
+fn is_obeyed(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The columns that a line takes on a terminal.
+pub(super) fn display_width(line: &str) -> usize {
+    UnicodeWidthStr::width(line)
+}
+
+/// The beginning of a text in at most so many columns, with `…` for the rest.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    let mut kept = String::new();
+    for character in text.chars() {
+        kept.push(character);
+        if display_width(&kept) + 1 > width {
+            kept.pop();
+            break;
+        }
+    }
+    kept + "…"
+}
+
+/// A line broken at spaces so that no piece is wider than `width`, if its words allow. Pieces after the first are indented
+/// like the line and by two more. `ending` stands where a line is broken.
+pub(super) fn wrap(line: &str, width: usize, ending: &str) -> Vec<String> {
+    if display_width(line) <= width {
+        return vec![line.to_owned()];
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let (mut lines, mut current) = (Vec::new(), " ".repeat(indent));
+    let mut is_begun = false;
+    for word in line[indent..].split(' ') {
+        let needed = display_width(&current) + 1 + display_width(word) + display_width(ending);
+        if is_begun && needed > width {
+            lines.push(format!("{}{ending}", current.trim_end()));
+            current = " ".repeat(indent + 2);
+            is_begun = false;
+        }
+        if is_begun {
+            current.push(' ');
+        }
+        current.push_str(word);
+        is_begun = true;
+    }
+    lines.push(current.trim_end().to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_that_a_terminal_obeys() {
+        let hostile = "a\u{1b}]0;title\u{7}\u{9b}31m\r\t\u{202e}b\n";
+        let shown = visible(hostile);
+        assert_eq!(shown, "a\\u001b]0;title\\u0007\\u009b31m\\u000d\\u0009\\u202eb\n");
+        let document = serde_json::to_string(&hostile).expect("text serialises");
+        let read: String = serde_json::from_str(&visible(&document)).expect("it is JSON still");
+        assert_eq!(read, hostile);
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_say_all() {
+        let line = "  a sentence of several words, and one_that_is_very_long_indeed at its end";
+        for width in 12..80 {
+            let pieces = wrap(line, width, "");
+            let joined = pieces.iter().map(|piece| piece.trim()).collect::<Vec<_>>().join(" ");
+            assert_eq!(joined, line.trim(), "{width}");
+            let is_long = |piece: &&String| display_width(piece) > width && piece.trim().contains(' ');
+            assert_eq!(pieces.iter().find(is_long), None, "{width}");
+        }
+        assert_eq!(wrap("ls a b", 5, " \\"), ["ls \\", "  a \\", "  b"]);
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!((display_width("日本"), cut("日本語", 5)), (4, "日本…".to_owned()));
+    }
+}

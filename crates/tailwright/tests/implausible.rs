@@ -1,0 +1,155 @@
+//! Input that is well formed and cannot be meant: refused with what was expected, or taken with what was assumed.
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use support::Folder;
+use support::cluster::Cluster;
+
+const SCENARIO: &str = "[run]\nrequests = 100\n[[station]]\nname = \"queue\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+    [[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
+
+/// Runs commands that are refused, each with a part of what is said.
+fn check_refused(folder: &Folder, rows: &[(&[&str], &str)]) {
+    for (args, part) in rows {
+        let outcome = folder.run(args).expect_code(2);
+        assert!(outcome.stderr.contains(part), "{args:?}: {}", outcome.stderr);
+        assert_eq!(outcome.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn numbers_beyond_all_measure_are_refused() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.write("scenario.toml", SCENARIO);
+    folder.write("huge.toml", &folder.read("cluster.toml").replace("count = 2", "count = 4000000000"));
+    folder.write("margin.toml", &format!("safety_margin = 1e308\n{}", folder.read("cluster.toml")));
+    let flags = ["admit", "--slos", "slos.csv", "--storage", "ssd.json", "--network", "1Gbps"];
+    check_refused(
+        folder,
+        &[
+            (&["plan", "cluster.toml", "--safety-margin", "1e308"], "from 1 to 1000"),
+            (&["plan", "margin.toml"], "safety_margin is 1"),
+            (&["plan", "huge.toml"], "4000000000 servers"),
+            (&[&flags[..], &["--max-servers", "4000000000"]].concat(), "4000000000 servers"),
+            (
+                &["simulate", "scenario.toml", "--set", "run.replications=100000000"],
+                "at most 10000 replications",
+            ),
+            (
+                &[
+                    "simulate",
+                    "scenario.toml",
+                    "--set",
+                    "run.replications=9",
+                    "--set",
+                    "run.replications_max=3",
+                ],
+                "at least replications, 9",
+            ),
+            (&["trace", "convert", "w0.csv", "-o", "x.csv", "--scale-time", "1e30"], "from 1e-9 to 1e9"),
+        ],
+    );
+}
+
+#[test]
+fn names_and_percentiles_that_nobody_means_are_refused() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    let described = folder.read("cluster.toml");
+    folder.write("empty.toml", &described.replace("\"w0\"", "\" \""));
+    folder.write("lines.toml", &described.replace("\"w0\"", "\"a\\nb\""));
+    folder.write("share.toml", &described.replace("99.9%", "0.999%"));
+    folder.write("share.csv", &folder.read("slos.csv").replace(",99.9,", ",0.999,"));
+    let flags = ["--storage", "ssd.json", "--network", "1Gbps", "--max-servers", "2"];
+    check_refused(
+        folder,
+        &[
+            (&["plan", "empty.toml"], "not empty"),
+            (&["bound", "lines.toml"], "a name in one line"),
+            (&["plan", "share.toml"], "a percentage such as 99.9"),
+            (&[&["plan", "--slos", "share.csv"][..], &flags].concat(), "a percentage such as 99.9"),
+        ],
+    );
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused_or_said() {
+    let cluster = Cluster::new(3, 3);
+    let folder = &cluster.folder;
+    folder.write("scenario.toml", SCENARIO);
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "observed.parquet"]);
+    folder.write(
+        "load.toml",
+        "duration = \"0s\"\n[[workload]]\nname = \"w\"\ntarget = \"nbd://127.0.0.1:1/x\"\n\
+         closed = { outstanding = 1, op = \"read\", size = \"4KiB\" }\n",
+    );
+    check_refused(
+        folder,
+        &[
+            (&["verify", "policy.json", "observed.parquet", "./observed.parquet"], "given twice"),
+            (&["simulate", "scenario.toml", "--cluster", "cluster.toml"], "for a policy"),
+            (&["load", "load.toml"], "a time above zero"),
+            (&["load", "load.toml", "-o", "load.toml"], "would replace it"),
+            (&["ideal", "--service", "1ms"], "--arrivals"),
+        ],
+    );
+    // A workload of the cluster that the policy does not have is named.
+    cluster.describe(&[0, 1], 3);
+    folder.run(&["plan", "cluster.toml", "-o", "few.json"]).expect_code(0);
+    cluster.describe(&[0, 1, 2], 3);
+    let outcome = folder.run(&["simulate", "few.json", "--cluster", "cluster.toml"]);
+    assert!(
+        outcome.code < 2 && outcome.stderr.contains("workloads of the cluster: w2"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_trace_of_one_request_is_warned_about_and_a_missing_one_says_whose_it_is() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    let trace = folder.read("w0.csv");
+    let first: Vec<&str> = trace.lines().take(2).collect();
+    folder.write("w0.csv", &(first.join("\n") + "\n"));
+    let outcome = folder.run(&["plan", "cluster.toml"]).expect_code(0);
+    assert!(outcome.stderr.contains("workload 'w0': all requests"), "{}", outcome.stderr);
+    fs::remove_file(folder.join("w1.csv")).expect("it is ours");
+    let outcome = folder.run(&["plan", "cluster.toml"]).expect_code(2);
+    assert!(
+        outcome.stderr.contains("workload 'w1'") && outcome.stderr.contains("w1.csv"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn who_arrives_twice_is_refused_in_the_headline_too() {
+    let cluster = Cluster::new(2, 2);
+    cluster.folder.write("events.txt", "arrive w0\narrive w0\n");
+    let outcome = cluster.folder.run(&["admit", "cluster.toml", "--events", "events.txt"]).expect_code(1);
+    assert!(outcome.stdout.contains("1 a second place while there"), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_refused() {
+    let cluster = Cluster::new(2, 2);
+    let pipe = cluster.folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let outcome = cluster.folder.run(&["plan", "cluster.toml", "-o", "pipe"]).expect_code(3);
+    assert!(outcome.stderr.contains("nobody reads this pipe"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("w0"), "what was planned is printed: {}", outcome.stdout);
+}
+
+#[test]
+fn lists_are_json_where_that_is_asked_for() {
+    let folder = Folder::new();
+    for args in [&["reproduce", "--list", "--json"][..], &["lab", "run", "--json"]] {
+        let listed = folder.run(args).expect_code(0).json();
+        assert!(listed.as_array().is_some_and(|list| list.len() > 3), "{args:?}: {listed}");
+    }
+}

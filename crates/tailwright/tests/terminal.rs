@@ -1,0 +1,152 @@
+//! What goes to a terminal: lines that fit it, nothing that it obeys, colours where they are wanted.
+
+mod support;
+
+use std::process::Command;
+use support::cluster::Cluster;
+use support::{Folder, Outcome};
+use unicode_width::UnicodeWidthStr;
+
+/// Runs the program with variables of the environment.
+fn run_with(folder: &Folder, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(args).current_dir(folder.path()).env("XDG_CACHE_HOME", folder.join("cache"));
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(variables.iter().copied());
+    let output = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    Outcome {
+        code: output.status.code().expect("the program is not killed"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+const SCENARIO: &str = "[run]\nrequests = 500\nreplications = 3\n[[station]]\nname = \"queue\"\nworkers = 1\n\
+    discipline = \"fifo\"\n[[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
+
+/// An example of every verb that needs neither rights nor a server.
+const EXAMPLES: [&[&str]; 24] = [
+    &["demo", "--workloads", "8"],
+    &["plan", "cluster.toml", "-o", "policy.json"],
+    &["plan", "cluster.toml", "--compare"],
+    &["plan", "cluster.toml", "--model", "replayed"],
+    &["bound", "cluster.toml"],
+    &["bound", "cluster.toml", "--model", "worst-case,probabilistic,replayed,published-snc"],
+    &["admit", "cluster.toml"],
+    &["explain", "w0", "cluster.toml"],
+    &["explain", "w0", "cluster.toml", "--model", "probabilistic"],
+    &["explain", "w0", "cluster.toml", "--model", "replayed"],
+    &["explain", "w0", "cluster.toml", "--model", "worst-case"],
+    &["simulate", "scenario.toml"],
+    &["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "observed.parquet"],
+    &["verify", "policy.json", "observed.parquet", "--storage", "ssd.json"],
+    &["ideal", "--arrivals", "poisson(500/s)", "--service", "exp(1ms)", "--requests", "2000"],
+    &["trace", "info", "w0.csv"],
+    &["trace", "info", "w0.csv", "w1.csv", "w2.csv"],
+    &["trace", "assumptions", "cluster.toml", "--one-clock"],
+    &["trace", "convert", "w0.csv", "-o", "w0.parquet"],
+    &["reproduce", "--list"],
+    &["reproduce", "variability-numbers", "--quick"],
+    &["lab", "run"],
+    &["experiment", "--list"],
+    &["experiment", "--list", "fifo"],
+];
+
+#[test]
+fn every_verb_fits_the_width_that_there_is() {
+    let cluster = Cluster::new(9, 9);
+    cluster.folder.write("scenario.toml", SCENARIO);
+    for args in EXAMPLES {
+        for columns in ["80", "100"] {
+            let outcome = run_with(&cluster.folder, &[("COLUMNS", columns)], args);
+            assert!(outcome.code < 2, "{args:?}: {}", outcome.stderr);
+            let width: usize = columns.parse().expect("a number");
+            let wide: Vec<&str> = outcome.stdout.lines().filter(|line| line.width() > width).collect();
+            assert!(wide.is_empty(), "{args:?} at {columns}:\n{}", wide.join("\n"));
+            assert!(!outcome.stdout.contains('\u{1b}'), "{args:?} has colours without a terminal");
+        }
+    }
+}
+
+#[test]
+fn wide_shows_what_a_narrow_table_leaves_out() {
+    let cluster = Cluster::new(3, 3);
+    let narrow = run_with(&cluster.folder, &[("COLUMNS", "60")], &["plan", "cluster.toml"]).expect_code(0);
+    let wide =
+        run_with(&cluster.folder, &[("COLUMNS", "60")], &["plan", "cluster.toml", "--wide"]).expect_code(0);
+    let heading =
+        |outcome: &Outcome| outcome.stdout.lines().find(|line| line.contains("prio")).map(str::to_owned);
+    assert!(heading(&narrow).is_some_and(|line| !line.contains("network-out")), "{}", narrow.stdout);
+    assert!(narrow.stdout.contains("--wide also shows: network-out"), "{}", narrow.stdout);
+    assert!(heading(&wide).is_some_and(|line| line.contains("network-out")), "{}", wide.stdout);
+    assert!(!wide.stdout.contains("--wide also"), "{}", wide.stdout);
+}
+
+#[test]
+fn no_name_of_a_file_reaches_a_terminal_as_an_escape() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    let hostile = "q\\u001b]0;title\\u0007\\u009b31m";
+    folder.write(
+        "scenario.toml",
+        &SCENARIO
+            .replace("name = \"queue\"", &format!("name = \"{hostile}\""))
+            .replace("queue =", &format!("\"{hostile}\" =")),
+    );
+    folder.write("slo.toml", &folder.read("cluster.toml").replace("\"w0\"", &format!("\"{hostile}\"")));
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    folder.write("policy.json", &folder.read("policy.json").replace("\"w0\"", &format!("\"{hostile}\"")));
+    for args in [
+        &["simulate", "scenario.toml"][..],
+        &["simulate", "scenario.toml", "--json"],
+        &["simulate", "scenario.toml", "--set", "station.none.workers=1"],
+        &["plan", "slo.toml"],
+        &["bound", "slo.toml"],
+        &["admit", "slo.toml"],
+        &["explain", "w9", "slo.toml"],
+        &["simulate", "policy.json", "--cluster", "cluster.toml"],
+        &["plan", "cluster.toml", "--keep", "policy.json"],
+        &["explain", "w1", "cluster.toml", "--plan", "policy.json"],
+        &["schedule", "bench", "scenario.toml", "--load", "3", "--duration", "1ms"],
+    ] {
+        let outcome = folder.run(args);
+        let said = outcome.stdout.clone() + &outcome.stderr;
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        assert!(!said.contains(obeyed), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
+fn colours_can_be_forced_and_refused() {
+    let folder = Folder::new();
+    let red = "\u{1b}[31merror: \u{1b}[0m";
+    let missing = ["plan", "missing.toml"];
+    let forced = run_with(&folder, &[("CLICOLOR_FORCE", "1")], &missing);
+    assert!(forced.stderr.starts_with(red), "{:?}", forced.stderr);
+    for variables in [&[][..], &[("NO_COLOR", "1")], &[("CLICOLOR_FORCE", "0")]] {
+        let plain = run_with(&folder, variables, &missing);
+        assert!(plain.stderr.starts_with("error: "), "{variables:?}: {:?}", plain.stderr);
+    }
+}
+
+/// What follows `next:` is run as it is printed.
+#[test]
+fn next_steps_are_commands_that_work() {
+    let cluster = Cluster::new(3, 3);
+    let planned = cluster.folder.run(&["plan", "cluster.toml", "-o", "a plan.json"]).expect_code(0);
+    let demo = cluster.folder.run(&["demo", "--workloads", "3", "--dir", "a demo"]).expect_code(0);
+    let mut run = 0;
+    for text in [planned.stdout, demo.stdout] {
+        let (_, next) = text.split_once("next:").expect("there is a next step");
+        for line in next.replace("\\\n", " ").lines().filter(|line| line.trim().starts_with("tailwright ")) {
+            let line = line.trim().replacen("tailwright", env!("CARGO_BIN_EXE_tailwright"), 1);
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line]).current_dir(cluster.folder.path());
+            let output =
+                shell.env("XDG_CACHE_HOME", cluster.folder.join("cache")).output().expect("there is sh");
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            run += 1;
+        }
+    }
+    assert_eq!(run, 3);
+}
