@@ -18,6 +18,7 @@ mod nesting;
 mod observations;
 mod order;
 mod probe;
+mod recent;
 mod request;
 mod run;
 mod selftest;
@@ -41,7 +42,11 @@ pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
+pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
-pub use run::{MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
+pub use run::{
+    MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
+    ObservationWatcher, observe, watch,
+};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

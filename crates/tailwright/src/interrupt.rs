@@ -1,9 +1,11 @@
 //! Signals as a flag, so that a measurement ends with what it has.
 
+use crate::live_screen;
 use model::OperationError;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the program.
 pub(crate) fn stop_on_termination() -> Result<Arc<AtomicBool>, OperationError> {
@@ -14,6 +16,30 @@ pub(crate) fn stop_on_termination() -> Result<Arc<AtomicBool>, OperationError> {
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| unhandled(signal, &error))?;
     }
+    Ok(stop)
+}
+
+/// As [`stop_on_termination`], for a program that shows a page: the terminal is as it was before the second signal ends
+/// the program, and while Ctrl-Z stops it.
+pub(crate) fn stop_with_screen() -> Result<Arc<AtomicBool>, OperationError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut signals = Signals::new(ending_signals().chain([SIGTSTP]))
+        .map_err(|error| OperationError::machine(format_args!("signals cannot be handled: {error}")))?;
+    let flag = Arc::clone(&stop);
+    // A thread and not a handler: what it does may take locks. It ends with the process.
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal == SIGTSTP {
+                live_screen::away_during(|| {
+                    // It cannot fail for a signal that has a number.
+                    let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+                });
+            } else if flag.swap(true, Ordering::Relaxed) {
+                live_screen::close();
+                std::process::exit(3);
+            }
+        }
+    });
     Ok(stop)
 }
 

@@ -4,6 +4,7 @@
 mod arguments;
 mod exit;
 mod interrupt;
+mod live_screen;
 mod output;
 mod report;
 mod terminal;

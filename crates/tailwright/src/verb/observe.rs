@@ -1,5 +1,6 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
+use super::observe_live::{LiveArg, LiveTerminal, open_endpoint};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
@@ -9,13 +10,14 @@ use clap::{Args, ValueEnum};
 use model::OperationError;
 use observe::{BlockDevice, BlockSettings, IntendedWaits, ObservationSettings, ProbeSettings, self_test};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{Nanos, Seconds};
 use workflow::files::write_wanted;
 use workflow::observation::{
-    IdealAssumptions, ObservationFiles, ServerObservation, ServerQuestion, observe_server,
+    IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,
 };
 
 const HELP: &str = "\
@@ -28,6 +30,7 @@ Examples:
   tailwright observe --port 11211 --for 24h --record day.parquet    a trace for `bound` and `plan`
   tailwright observe --port 11211 --service 8us --workers 4         what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
+  tailwright observe --port 11211 --listen 127.0.0.1:9464           for Prometheus, until Ctrl-C
   tailwright observe --selftest                       does it work on this machine?
   tailwright observe --block --device sda --for 10s   who waits how long for a disk
 
@@ -44,6 +47,9 @@ a kernel feature is missing.";
 
 /// Requests of the self-test by each of its clients.
 const SELF_TEST_REQUESTS: usize = 5_000;
+
+/// How long an observation takes that nobody watches.
+const USUAL_TIME: Seconds = Seconds(10.0);
 
 /// For at most this long, and a tenth of the time, the kernel measures what observing costs.
 const COST_TIME_MAX: Duration = Duration::from_secs(1);
@@ -63,9 +69,15 @@ pub(crate) struct ObserveArgs {
     /// With --block: only this whole device, such as `sda`.
     #[arg(long, value_name = "NAME", requires = "block", conflicts_with_all = ["port", "selftest"])]
     device: Option<String>,
-    /// How long to observe at most.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
-    duration: Seconds,
+    /// How long to observe at most (default: until Ctrl-C with a live page or --listen and without --output, otherwise 10s).
+    #[arg(long = "for", value_name = "TIME")]
+    duration: Option<Seconds>,
+    /// When to show what is seen while it is seen: a page on a terminal, or a line each second.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", conflicts_with_all = ["block", "selftest"])]
+    live: LiveArg,
+    /// Serve metrics for Prometheus by HTTP at this address, and go on when the server ends.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["block", "selftest"])]
+    listen: Option<SocketAddr>,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     share: f64,
@@ -127,10 +139,14 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     }
     let question =
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files() };
-    let stop = stop_on_termination()?;
-    let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
-    let observation = observe_server(&question, &stop, attached)?;
     let ports = &question.settings.probes.ports;
+    let metrics = args.listen.map(|_| PublishedMetrics::new(ports.iter().copied()));
+    let endpoint = args.listen.zip(metrics.as_ref());
+    let _endpoint = endpoint.map(|(address, metrics)| open_endpoint(address, metrics)).transpose()?;
+    let stop = args.live.stop()?;
+    let mut live = LiveTerminal::new(args.live, args.subject(), args.beginning(), args.listen.is_none());
+    let observation = watch_server(&question, &stop, &mut live, metrics)?;
+    drop(live);
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
     args.say_what_was_recorded(&observation);
     terminal::print(&if args.json {
@@ -148,7 +164,7 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
         .map_err(|error| OperationError { message: format!("--device: {}", error.message), ..error })?;
     let settings = BlockSettings { device, duration: args.time()? };
     let stop = stop_on_termination()?;
-    let attached = || eprintln!("observing for {}; Ctrl-C ends it earlier", args.duration);
+    let attached = || eprintln!("{}", args.beginning());
     let report = observe::observe_block(&settings, &stop, attached)?;
     terminal::print(&if args.json { observed_block::json(&report) } else { observed_block::text(&report) });
     let has_any = !report.statistics.by_device_time().is_empty();
@@ -156,8 +172,31 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ObserveArgs {
+    /// The longest time; `None` for one that only a signal ends.
+    fn limit(&self) -> Option<Seconds> {
+        // What --output keeps in memory grows with the time.
+        let is_watched = self.listen.is_some() || self.live.has_page();
+        let is_endless = is_watched && !self.block && self.output.is_none();
+        self.duration.or_else(|| (!is_endless).then_some(USUAL_TIME))
+    }
+
+    /// What is observed, in few words.
+    fn subject(&self) -> String {
+        let ports: Vec<String> = self.port.iter().map(u16::to_string).collect();
+        format!("port {}", ports.join(","))
+    }
+
+    /// What is said when nothing is missed any more.
+    fn beginning(&self) -> String {
+        match self.limit() {
+            Some(time) => format!("observing for {time}; Ctrl-C ends it earlier"),
+            None => "observing until Ctrl-C".to_owned(),
+        }
+    }
+
     fn time(&self) -> Result<Duration, OperationError> {
-        let duration = Duration::try_from_secs_f64(self.duration.0).ok().filter(|time| !time.is_zero());
+        let Some(limit) = self.limit() else { return Ok(Duration::MAX) };
+        let duration = Duration::try_from_secs_f64(limit.0).ok().filter(|time| !time.is_zero());
         duration.ok_or_else(|| OperationError::input("--for: expected a time such as 30s"))
     }
 
