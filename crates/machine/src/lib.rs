@@ -14,6 +14,7 @@ pub mod pressure;
 pub mod programs;
 pub mod realtime;
 pub mod scheduling;
+pub mod terminal;
 pub mod user;
 pub mod virtual_network;
 pub mod whole_file;

@@ -22,6 +22,7 @@ mod observations;
 mod order;
 mod probe;
 mod protocol;
+mod recent;
 mod request;
 mod run;
 mod selftest;
@@ -46,7 +47,11 @@ pub use observations::observations;
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
 pub use protocol::ApplicationProtocol;
+pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
-pub use run::{AcceptQueue, MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
+pub use run::{
+    AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
+    ObservationWatcher, observe, watch,
+};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

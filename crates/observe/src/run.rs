@@ -93,6 +93,60 @@ pub struct ObservationReport {
     pub accept_queue: Option<AcceptQueue>,
 }
 
+/// What an observation has come to until now.
+#[derive(Debug, Clone, Copy)]
+pub struct ObservationProgress<'a> {
+    /// Sums over all requests.
+    pub statistics: &'a RequestStatistics,
+    /// What could not be joined.
+    pub counts: JoinCounts,
+    /// The number of events.
+    pub events: u64,
+    /// Events that the kernel could not report because nobody took the earlier ones in time.
+    pub lost_events: u64,
+    /// The number of threads that were seen to read requests.
+    pub readers: usize,
+    /// The time since the observation began.
+    pub elapsed: Duration,
+    /// The cost, as soon as it has been measured, if this process may have it measured.
+    pub cost: Option<MeasuredCost>,
+}
+
+/// Who follows an observation while it runs.
+pub trait ObservationWatcher {
+    /// Nothing is missed any more; called once.
+    fn attached(&mut self) {}
+
+    /// A request is complete.
+    fn take(&mut self, request: &ObservedRequest);
+
+    /// Called whenever events have been looked at, about 50 times a second.
+    fn progress(&mut self, _progress: &ObservationProgress<'_>) {}
+
+    /// Whether the observation ends when every process that was seen to serve has ended.
+    fn ends_with_server(&self) -> bool {
+        true
+    }
+}
+
+/// A watcher of two functions.
+struct FunctionWatcher<'a, F> {
+    attached: Option<F>,
+    take: &'a mut dyn FnMut(&ObservedRequest),
+}
+
+impl<F: FnOnce()> ObservationWatcher for FunctionWatcher<'_, F> {
+    fn attached(&mut self) {
+        if let Some(attached) = self.attached.take() {
+            attached();
+        }
+    }
+
+    fn take(&mut self, request: &ObservedRequest) {
+        (self.take)(request);
+    }
+}
+
 /// Observes until the time is over, `stop` is set or the server has ended. Every request is given to `take` as soon as it
 /// is complete; `attached` is called once, when nothing is missed any more.
 ///
@@ -104,19 +158,32 @@ pub fn observe(
     attached: impl FnOnce(),
     take: &mut dyn FnMut(&ObservedRequest),
 ) -> Result<ObservationReport, OperationError> {
+    watch(settings, stop, &mut FunctionWatcher { attached: Some(attached), take })
+}
+
+/// Observes as [`observe`] does, with a watcher that is told how it is getting on.
+///
+/// # Errors
+/// As [`AttachedProbes::attach`].
+pub fn watch(
+    settings: &ObservationSettings,
+    stop: &AtomicBool,
+    watcher: &mut dyn ObservationWatcher,
+) -> Result<ObservationReport, OperationError> {
     let mut probes = AttachedProbes::attach(&settings.probes)?;
     let mut observation = RunningObservation::new(settings, &mut probes);
-    attached();
+    watcher.attached();
     let end = loop {
-        if let Some(end) = observation.reason_to_end(settings, stop) {
+        if let Some(end) = observation.reason_to_end(settings, stop, watcher) {
             break end;
         }
         std::thread::park_timeout(DRAIN_INTERVAL);
-        observation.step(settings, &mut probes, take);
+        observation.step(settings, &mut probes, watcher);
+        watcher.progress(&observation.progress(probes.lost()?));
     };
-    observation.step(settings, &mut probes, take);
+    observation.step(settings, &mut probes, watcher);
     observation.end_measuring(&mut probes);
-    Ok(observation.finish(end, probes.lost()?, take))
+    Ok(observation.finish(end, probes.lost()?, watcher))
 }
 
 /// What is known while an observation runs.
@@ -159,14 +226,19 @@ impl RunningObservation {
         }
     }
 
-    fn reason_to_end(&mut self, settings: &ObservationSettings, stop: &AtomicBool) -> Option<ObservationEnd> {
+    fn reason_to_end(
+        &mut self,
+        settings: &ObservationSettings,
+        stop: &AtomicBool,
+        watcher: &dyn ObservationWatcher,
+    ) -> Option<ObservationEnd> {
         if stop.load(Ordering::Relaxed) {
             return Some(ObservationEnd::Stopped);
         }
         if self.start.elapsed() >= settings.duration {
             return Some(ObservationEnd::Over);
         }
-        if self.last_life_check.elapsed() >= LIFE_INTERVAL {
+        if watcher.ends_with_server() && self.last_life_check.elapsed() >= LIFE_INTERVAL {
             self.last_life_check = Instant::now();
             let lives = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
             if !self.processes.is_empty() && !self.processes.iter().any(lives) {
@@ -180,7 +252,7 @@ impl RunningObservation {
         &mut self,
         settings: &ObservationSettings,
         probes: &mut AttachedProbes,
-        take: &mut dyn FnMut(&ObservedRequest),
+        watcher: &mut dyn ObservationWatcher,
     ) {
         let since = self.since;
         let seen = |event: KernelEvent, copied: &[u8]| {
@@ -191,9 +263,21 @@ impl RunningObservation {
         self.events += probes.drain(seen) as u64;
         let mut events = Vec::new();
         self.order.release(|event| events.push(event));
-        self.join(&events, take);
+        self.join(&events, watcher);
         if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
             self.end_measuring(probes);
+        }
+    }
+
+    fn progress(&self, lost_events: u64) -> ObservationProgress<'_> {
+        ObservationProgress {
+            statistics: &self.statistics,
+            counts: self.joiner.counts(),
+            events: self.events,
+            lost_events,
+            readers: self.readers.len(),
+            elapsed: self.start.elapsed(),
+            cost: self.cost,
         }
     }
 
@@ -207,7 +291,7 @@ impl RunningObservation {
         }
     }
 
-    fn join(&mut self, events: &[(KernelEvent, Box<[u8]>)], take: &mut dyn FnMut(&ObservedRequest)) {
+    fn join(&mut self, events: &[(KernelEvent, Box<[u8]>)], watcher: &mut dyn ObservationWatcher) {
         let mut finished = Vec::new();
         for (event, copied) in events {
             if event.kind == EventKind::Receive {
@@ -217,7 +301,7 @@ impl RunningObservation {
             self.causes.handle(event);
             self.joiner.handle_with_bytes(event, copied, &mut finished);
             // At once: what threads did is not remembered for long.
-            self.add(&finished, take);
+            self.add(&finished, watcher);
             finished.clear();
         }
         let waits = self.joiner.take_accept_waits();
@@ -226,11 +310,11 @@ impl RunningObservation {
         }
     }
 
-    fn add(&mut self, finished: &[ObservedRequest], take: &mut dyn FnMut(&ObservedRequest)) {
+    fn add(&mut self, finished: &[ObservedRequest], watcher: &mut dyn ObservationWatcher) {
         for request in finished {
             self.statistics.add(request);
             self.causes.add(request);
-            take(request);
+            watcher.take(request);
         }
     }
 
@@ -238,14 +322,14 @@ impl RunningObservation {
         mut self,
         end: ObservationEnd,
         lost_events: u64,
-        take: &mut dyn FnMut(&ObservedRequest),
+        watcher: &mut dyn ObservationWatcher,
     ) -> ObservationReport {
         let mut events = Vec::new();
         self.order.finish(|event| events.push(event));
-        self.join(&events, take);
+        self.join(&events, watcher);
         let mut finished = Vec::new();
         self.joiner.finish(&mut finished);
-        self.add(&finished, take);
+        self.add(&finished, watcher);
         ObservationReport {
             statistics: self.statistics,
             counts: self.joiner.counts(),

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 /// Longer times count as this one in percentiles: an hour, in nanoseconds.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// Sums over requests. Exact for up to 10⁹ requests of up to a second each.
+/// Sums over requests. Variances and shares are exact for up to 10⁹ requests of up to a second each, and rounded beyond.
 #[derive(Debug, Clone)]
 pub struct RequestStatistics {
     count: u64,
@@ -140,6 +140,36 @@ impl RequestStatistics {
         }
     }
 
+    /// Takes the requests of others into all sums.
+    pub fn merge(&mut self, others: &Self) {
+        self.count += others.count;
+        self.total_sum += others.total_sum;
+        self.total_squares += others.total_squares;
+        for (sums, other) in self.stages.iter_mut().zip(&others.stages) {
+            sums.sum += other.sum;
+            sums.squares += other.squares;
+            sums.products += other.products;
+            merge_times(&mut sums.times, &other.times);
+        }
+        merge_times(&mut self.from_wire, &others.from_wire);
+        merge_times(&mut self.from_stack, &others.from_stack);
+        for (count, other) in self.flagged.iter_mut().zip(others.flagged) {
+            *count += other;
+        }
+    }
+
+    /// Forgets all requests, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        (self.count, self.total_sum, self.total_squares) = (0, 0, 0);
+        self.flagged = [0; RequestQuality::ALL.len()];
+        for sums in &mut self.stages {
+            (sums.sum, sums.squares, sums.products) = (0, 0, 0);
+            sums.times.reset();
+        }
+        self.from_wire.reset();
+        self.from_stack.reset();
+    }
+
     /// The number of requests.
     pub fn count(&self) -> u64 {
         self.count
@@ -167,41 +197,64 @@ impl RequestStatistics {
 
     /// The variance of T6 − T0, in square nanoseconds.
     pub fn variance(&self) -> f64 {
-        self.over_count(self.spread(self.total_squares, self.total_sum))
+        self.over_count(self.spread(self.total_squares, self.total_sum).value())
     }
 
     /// The stages in the order in which a request passes them.
     pub fn stages(&self) -> Vec<StageProfile> {
-        let whole = self.spread(self.total_squares, self.total_sum);
-        let share = |part: i128, of: i128| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        let whole = self.spread(self.total_squares, self.total_sum).value();
+        let share = |part: f64, of: f64| if of == 0.0 { 0.0 } else { part / of };
         let of_stage = |(sums, name): (&StageSums, &'static str)| StageProfile {
             name,
             times: profile(&sums.times, sums.sum, self.count),
-            variance: self.over_count(self.spread(sums.squares, sums.sum)),
-            share_of_mean: share(signed(sums.sum), signed(self.total_sum)),
-            share_of_variance: share(self.covariation(sums), whole),
+            variance: self.over_count(self.spread(sums.squares, sums.sum).value()),
+            share_of_mean: share(sums.sum as f64, self.total_sum as f64),
+            share_of_variance: share(self.covariation(sums).value(), whole),
         };
         self.stages.iter().zip(STAGE_NAMES).map(of_stage).collect()
     }
 
     /// n² times the variance of what has these sums.
-    fn spread(&self, squares: u128, sum: u128) -> i128 {
-        signed(u128::from(self.count) * squares) - signed(sum * sum)
+    fn spread(&self, squares: u128, sum: u128) -> ProductDifference {
+        ProductDifference { first: [u128::from(self.count), squares], second: [sum, sum] }
     }
 
     /// n² times the covariance of a stage and the total.
-    fn covariation(&self, stage: &StageSums) -> i128 {
-        signed(u128::from(self.count) * stage.products) - signed(stage.sum * self.total_sum)
+    fn covariation(&self, stage: &StageSums) -> ProductDifference {
+        ProductDifference {
+            first: [u128::from(self.count), stage.products],
+            second: [stage.sum, self.total_sum],
+        }
     }
 
-    fn over_count(&self, spread: i128) -> f64 {
+    fn over_count(&self, spread: f64) -> f64 {
         let count = self.count.max(1) as f64;
-        spread as f64 / count / count
+        spread / count / count
     }
 }
 
-fn signed(value: u128) -> i128 {
-    i128::try_from(value).expect("sums of up to 10^9 requests of a second fit")
+/// The product of two numbers less that of two others.
+struct ProductDifference {
+    first: [u128; 2],
+    second: [u128; 2],
+}
+
+impl ProductDifference {
+    /// The difference; `None` where a product does not fit into 127 bits.
+    fn exact(&self) -> Option<i128> {
+        let product = |[a, b]: [u128; 2]| i128::try_from(a.checked_mul(b)?).ok();
+        product(self.first)?.checked_sub(product(self.second)?)
+    }
+
+    /// The difference, rounded; from rounded products where these are too large.
+    fn value(&self) -> f64 {
+        let product = |[a, b]: [u128; 2]| a as f64 * b as f64;
+        self.exact().map_or_else(|| product(self.first) - product(self.second), |exact| exact as f64)
+    }
+}
+
+fn merge_times(times: &mut Histogram<u64>, others: &Histogram<u64>) {
+    times.add(others).expect("all histograms have the same bounds");
 }
 
 fn profile(times: &Histogram<u64>, sum: u128, count: u64) -> LatencyProfile {
@@ -260,13 +313,33 @@ mod tests {
         fn the_parts_are_the_whole(times in prop::collection::vec(prop::array::uniform7(0u64..1_000_000_000), 1..50)) {
             let mut statistics = RequestStatistics::default();
             times.iter().for_each(|stages| statistics.add(&request(*stages)));
-            let whole = statistics.spread(statistics.total_squares, statistics.total_sum);
-            let parts: i128 = statistics.stages.iter().map(|stage| statistics.covariation(stage)).sum();
-            prop_assert_eq!(parts, whole);
+            let whole = statistics.spread(statistics.total_squares, statistics.total_sum).exact();
+            let parts: Option<i128> =
+                statistics.stages.iter().map(|stage| statistics.covariation(stage).exact()).sum();
+            prop_assert_eq!((parts, whole.is_some()), (whole, true));
             let totals: Vec<f64> = times.iter().map(|stages| stages.iter().sum::<u64>() as f64).collect();
             let mean = totals.iter().sum::<f64>() / totals.len() as f64;
             let variance = totals.iter().map(|total| (total - mean).powi(2)).sum::<f64>() / totals.len() as f64;
             prop_assert!((variance - statistics.variance()).abs() <= 1e-9 * variance.max(1.0));
         }
+    }
+    #[test]
+    fn sums_beyond_128_bits_are_rounded() {
+        // Two kinds of requests, of one and three minutes; doubled until products are beyond 128 bits.
+        let minute = 60_000_000_000;
+        let mut statistics = RequestStatistics::default();
+        for wait in [minute, 3 * minute] {
+            statistics.add(&request([0, 0, wait, 0, 0, 0, 0]));
+        }
+        for _ in 0..40 {
+            let same = statistics.clone();
+            statistics.merge(&same);
+        }
+        assert_eq!(statistics.spread(statistics.total_squares, statistics.total_sum).exact(), None);
+        let expected = (minute as f64).powi(2);
+        assert!((statistics.variance() / expected - 1.0).abs() < 1e-6, "{}", statistics.variance());
+        assert!((statistics.stages()[2].share_of_variance - 1.0).abs() < 1e-6);
+        statistics.clear();
+        assert_eq!((statistics.count(), statistics.variance(), statistics.from_wire().max), (0, 0.0, 0));
     }
 }

@@ -91,10 +91,10 @@ impl Bars {
             if keys.len() > 1 {
                 figure::legend(xml, &keys);
             }
-            match self.resolve(width) {
+            figure::for_screens(xml, width, |xml, width| match self.resolve(width) {
                 None => figure::no_data(xml),
                 Some(axis) => self.write_rows(xml, &axis, width),
-            }
+            });
         });
     }
 

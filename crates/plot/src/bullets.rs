@@ -94,11 +94,13 @@ impl Bullets {
 
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
         figure::write(xml, &self.title, &[self.note.clone(), self.note_on_omissions()], |xml| {
-            let values = self.rows.iter().flat_map(|r| [r.value, r.target]);
-            match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
-                None => figure::no_data(xml),
-                Some(axis) => self.write_rows(xml, &axis, width),
-            }
+            figure::for_screens(xml, width, |xml, width| {
+                let values = self.rows.iter().flat_map(|r| [r.value, r.target]);
+                match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
+                    None => figure::no_data(xml),
+                    Some(axis) => self.write_rows(xml, &axis, width),
+                }
+            });
         });
     }
 

@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, AxisEnds, ResolvedAxis};
 use crate::figure::{self, LegendKey};
-use crate::row_frame::{RowFrame, RowFrameNeeds, visible_rows, write_target};
+use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows, write_target};
 use crate::text_width;
 use crate::xml::Xml;
 
@@ -73,12 +73,14 @@ impl Dots {
 
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
         figure::write(xml, &self.title, &[self.note.clone(), self.note_on_omissions()], |xml| {
-            let values =
-                self.rows.iter().flat_map(|row| row.values.iter().flatten().copied().chain([row.target]));
-            match self.axis.resolve(values, AxisEnds::Nice, 8) {
-                None => figure::no_data(xml),
-                Some(axis) => self.write_rows(xml, &axis, width),
-            }
+            figure::for_screens(xml, width, |xml, width| {
+                let values =
+                    self.rows.iter().flat_map(|row| row.values.iter().flatten().copied().chain([row.target]));
+                match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
+                    None => figure::no_data(xml),
+                    Some(axis) => self.write_rows(xml, &axis, width),
+                }
+            });
         });
     }
 

@@ -14,8 +14,11 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 const MARKS: usize = 5;
 
-/// The width in pixels below which a wide drawing is not shrunk.
-const NARROWEST_PX: f64 = 720.0;
+/// The width in pixels beyond which a drawing has another one for narrow screens, on which it would be unreadable.
+const NARROW_MAX_PX: f64 = 480.0;
+
+/// The width in pixels of drawings for narrow screens.
+const NARROW_PX: f64 = 352.0;
 
 /// The sample of a series in a legend; the number is the slot of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,16 @@ pub(crate) fn write(xml: &mut Xml, title: &str, notes: &[String], content: impl 
     });
 }
 
+/// Writes a drawing in this width and, where that is too wide for a narrow screen, another one for such screens. The
+/// page's styles show one of the two.
+pub(crate) fn for_screens(xml: &mut Xml, width: f64, draw: impl Fn(&mut Xml, f64)) {
+    if width <= NARROW_MAX_PX {
+        return draw(xml, width);
+    }
+    xml.element("div", &[("class", "wide".into())], |xml| draw(xml, width));
+    xml.element("div", &[("class", "narrow".into())], |xml| draw(xml, NARROW_PX));
+}
+
 /// Writes a drawing. Its name is an `aria-label` and not a `title` child, which would be a tooltip over the whole
 /// drawing.
 pub(crate) fn svg(
@@ -48,11 +61,8 @@ pub(crate) fn svg(
     description: &str,
     content: impl FnOnce(&mut Xml),
 ) {
-    // On a narrow screen a wide drawing scrolls instead of shrinking until it is unreadable.
-    let least = format!("min-width:{}px", px(width.min(NARROWEST_PX)));
     let attributes = [
         ("class", "chart".into()),
-        ("style", least.into()),
         ("viewBox", format!("0 0 {} {}", px(width), px(height)).into()),
         ("width", width.into()),
         ("height", height.into()),

@@ -8,9 +8,10 @@
 //! - **Everything else** ends at once: files that were being written are removed, those in their place stay as they were,
 //!   and the exit code is 3.
 
+use crate::live_screen;
 use crate::terminal::{Talk, talk};
 use model::OperationError;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -45,6 +46,7 @@ fn wait(mut signals: Signals) {
             _ => false,
         };
         if ends {
+            live_screen::close();
             machine::whole_file::remove_unfinished();
             talk(Talk::Error, "interrupted: nothing is kept");
             std::process::exit(i32::from(crate::exit::MACHINE));
@@ -56,6 +58,25 @@ fn wait(mut signals: Signals) {
 pub(crate) fn stop_on_termination() -> Arc<AtomicBool> {
     RULE.store(END_WITH_RESULTS, Ordering::Relaxed);
     stop().clone()
+}
+
+/// As [`stop_on_termination`], for a program that shows a page: the terminal is as it was before while Ctrl-Z stops the
+/// program.
+pub(crate) fn stop_with_screen() -> Arc<AtomicBool> {
+    match Signals::new([SIGTSTP]) {
+        Ok(signals) => drop(std::thread::spawn(move || stop_without_screen(signals))),
+        Err(error) => talk(Talk::Note, format_args!("Ctrl-Z cannot be handled: {error}")),
+    }
+    stop_on_termination()
+}
+
+fn stop_without_screen(mut signals: Signals) {
+    for signal in signals.forever() {
+        live_screen::away_during(|| {
+            // It cannot fail for a signal that has a number.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        });
+    }
 }
 
 /// A flag that signals set, however often: for work that must be undone before the program ends.

@@ -6,6 +6,7 @@ mod conventions;
 mod exit;
 mod formats;
 mod interrupt;
+mod live_screen;
 mod manual;
 mod output;
 mod report;

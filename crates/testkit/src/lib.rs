@@ -5,11 +5,13 @@ mod climbing;
 mod proxies;
 mod real_time;
 mod servers;
+mod terminal;
 
 pub use climbing::Climb;
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use real_time::{Rounds, wait_until};
 pub use servers::{connect_when_ready, free_address};
+pub use terminal::Terminal;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

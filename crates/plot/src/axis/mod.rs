@@ -167,8 +167,14 @@ impl Axis {
     fn log_label(&self, value: f64) -> String {
         let exponent = floor_log10(value);
         let is_power = (value / 10f64.powi(exponent) - 1.0).abs() < 1e-6;
-        let plain = self.unit == Unit::Plain && is_power && !(-3..15).contains(&exponent);
-        if plain { format!("10{}", superscript(exponent)) } else { self.unit.format(value) }
+        match self.unit {
+            Unit::Plain if is_power && !(-3..15).contains(&exponent) => {
+                format!("10{}", superscript(exponent))
+            }
+            // Below 0.01 %, zeros would have to be counted.
+            Unit::Percent if is_power && exponent < -4 => format!("1 in {}", count_of(-exponent)),
+            unit => unit.format(value),
+        }
     }
 }
 
@@ -251,6 +257,11 @@ fn flush_to_zero(value: f64) -> f64 {
     if value.abs() < *ACCEPTED.start() { 0.0 } else { value }
 }
 
+/// A power of ten as people say it: `100k`, `1M`.
+fn count_of(power: i32) -> String {
+    Unit::Plain.format(10f64.powi(power))
+}
+
 fn superscript(power: i32) -> String {
     significant(f64::from(power)).chars().map(superscript_digit).collect()
 }
@@ -289,6 +300,8 @@ mod tests {
         assert_eq!(ticks.join(" "), "100us 10ms 1s");
         let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1e-4, 1.0]);
         assert_eq!(ticks.join(" "), "0.01% 0.1% 1% 10% 100%");
+        let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1e-7, 1e-3]);
+        assert_eq!(ticks.join(" "), "1 in 10M 1 in 1M 1 in 100k 0.01% 0.1%");
     }
 
     #[test]

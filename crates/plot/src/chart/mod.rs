@@ -22,12 +22,14 @@ impl Chart {
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
         let notes = [self.note.clone(), self.note_on_omissions()];
         figure::write(xml, &self.title, &notes, |xml| {
-            let Some(frame) = self.frame(width) else { return figure::no_data(xml) };
-            let series = self.series.iter().enumerate();
-            let styles: Vec<SeriesStyle> =
-                series.map(|(i, s)| SeriesStyle::choose(self, &frame, s, i)).collect();
-            self.write_legend(xml, &styles);
-            self.write_drawing(xml, &frame, &styles);
+            figure::for_screens(xml, width, |xml, width| {
+                let Some(frame) = self.frame(width) else { return figure::no_data(xml) };
+                let series = self.series.iter().enumerate();
+                let styles: Vec<SeriesStyle> =
+                    series.map(|(i, s)| SeriesStyle::choose(self, &frame, s, i)).collect();
+                self.write_legend(xml, &styles);
+                self.write_drawing(xml, &frame, &styles);
+            });
         });
     }
 

@@ -162,13 +162,13 @@ pub struct Page {
     title: String,
     lead: String,
     sections: Vec<Section>,
-    footer: String,
+    footer: Vec<String>,
 }
 
 impl Page {
     /// Creates a page with a title and without content.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), lead: String::new(), sections: Vec::new(), footer: String::new() }
+        Self { title: title.into(), lead: String::new(), sections: Vec::new(), footer: Vec::new() }
     }
 
     /// Sets the sentence under the title, which states the answer.
@@ -185,10 +185,10 @@ impl Page {
         self
     }
 
-    /// Sets the small print: what made the page, from which input, with which seed.
+    /// Appends a line to the small print: what made the page, from which input, with which seed.
     #[must_use]
     pub fn footer(mut self, text: impl Into<String>) -> Self {
-        self.footer = text.into();
+        self.footer.push(text.into());
         self
     }
 
@@ -205,7 +205,7 @@ impl Page {
             xml.element("body", &[], |xml| {
                 xml.markup(figure::TEXTURES);
                 xml.element("main", &[], |xml| self.write_main(xml));
-                xml.element("script", &[], |xml| xml.markup(style::SORT_JS));
+                xml.element("script", &[], |xml| xml.markup(style::SCRIPT));
             });
         });
         xml.into_string()
@@ -227,7 +227,9 @@ impl Page {
             });
         }
         if !self.footer.is_empty() {
-            xml.text_element("footer", &[], &self.footer);
+            xml.element("footer", &[], |xml| {
+                self.footer.iter().for_each(|line| xml.text_element("p", &[], line));
+            });
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const CSS: &str = r#"
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#aaa;--grid:#ddd;--fine:#eee;--panel:#f6f7f9;
 --good:#0a7048;--warn:#8f5a00;--bad:#b8341b;
 --p0:#0b6cb0;--p1:#cf5400;--p2:#008463;--p3:#b0508c;--p4:#a07400;--p5:#2a8fc4;--p6:#6b7280}
-.chart{min-width:0!important}figure,.facts,tr{break-inside:avoid}h2{break-after:avoid}body{font-size:10.5pt}main{padding:0}
+figure,.facts,tr{break-inside:avoid}h2{break-after:avoid}body{font-size:10.5pt}main{padding:0}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Noto Sans",sans-serif;font-variant-numeric:tabular-nums}
@@ -30,7 +30,9 @@ p{margin:10px 0;max-width:46em;overflow-wrap:anywhere}
 .lead{font-size:17px;color:var(--soft);margin:8px 0 0}
 footer{margin-top:56px;padding-top:12px;border-top:1px solid var(--grid);color:var(--soft);font-size:13px;overflow-wrap:anywhere}
 pre{background:var(--panel);padding:12px 16px;border-radius:6px;overflow-x:auto;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-figure{margin:18px 0 22px;overflow-x:auto}
+figure{margin:18px 0 22px}
+.narrow{display:none}
+@media screen and (max-width:700px){.wide{display:none}.narrow{display:block}.narrow .chart{width:100%;max-width:520px}}
 figcaption{font-weight:600;margin-bottom:6px;overflow-wrap:anywhere}
 .note,.empty{color:var(--soft);font-size:13px;margin:4px 0}
 .empty{padding:28px;text-align:center;background:var(--panel);border-radius:6px;max-width:none}
@@ -51,12 +53,24 @@ details{margin:14px 0}
 summary{cursor:pointer;color:var(--soft);padding:4px 0}
 summary:hover{color:var(--ink)}
 .table{overflow-x:auto;margin:14px 0}
+.table,pre{--shade:rgba(90,105,125,.38);background:
+linear-gradient(to right,var(--under,var(--paper)) 40%,transparent) left/44px 100% no-repeat local,
+linear-gradient(to left,var(--under,var(--paper)) 40%,transparent) right/44px 100% no-repeat local,
+linear-gradient(to right,var(--shade),transparent) left/16px 100% no-repeat scroll,
+linear-gradient(to left,var(--shade),transparent) right/16px 100% no-repeat scroll,var(--under,var(--paper))}
+pre{--under:var(--panel)}
+.cut-note{display:none;color:var(--soft);font-size:13px;margin:0 0 2px}
+.cut-note.on{display:block}
+.tip{position:fixed;z-index:2;pointer-events:none;background:var(--ink);color:var(--paper);font-size:13px;padding:3px 8px;border-radius:4px;max-width:80vw}
+.near{stroke:var(--ink);stroke-width:2;fill:var(--c)}
 table{border-collapse:collapse;font-size:14px}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:5px 22px 5px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--grid)}
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
 td.word{max-width:26em;overflow-wrap:anywhere}
+@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);max-width:38vw;white-space:normal;overflow-wrap:anywhere;padding-right:10px}
+th,td{padding-right:14px}}
 .name{text-align:left;white-space:nowrap}
 .num{text-align:right;white-space:nowrap}
 th[tabindex]{cursor:pointer}
@@ -90,9 +104,10 @@ th[aria-sort=descending]::after{content:" ↓"}
 .over{--c:var(--bad)}
 "#;
 
-/// A script that sorts a table by the column whose heading is clicked. It contains neither `<` nor `&`, so that the page
-/// is also XML.
-pub(crate) const SORT_JS: &str = r#"
+/// A script that sorts a table by the column whose heading is clicked, says of what is wider than the screen that it
+/// scrolls, and shows the value that is nearest to the pointer or the finger. It contains neither `<` nor `&`, so that the
+/// page is also XML.
+pub(crate) const SCRIPT: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
   var body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach(function(head, column){
@@ -112,6 +127,63 @@ document.querySelectorAll("table").forEach(function(table){
     head.addEventListener("click", sort);
     head.addEventListener("keydown", function(event){ if (event.key === "Enter") sort(); });
   });
+});
+var wide = Array.from(document.querySelectorAll(".table, pre"));
+wide.forEach(function(box){
+  var note = document.createElement("p");
+  note.className = "cut-note";
+  note.textContent = "wider than the screen: scroll sideways →";
+  box.parentNode.insertBefore(note, box);
+});
+function measure(){
+  wide.forEach(function(box){
+    box.previousSibling.classList.toggle("on", box.scrollWidth > box.clientWidth + 1);
+  });
+}
+addEventListener("resize", measure);
+document.querySelectorAll("details").forEach(function(fold){ fold.addEventListener("toggle", measure); });
+measure();
+var tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.appendChild(tip);
+document.querySelectorAll("svg.chart").forEach(function(chart){
+  var marks = [], near = null;
+  chart.querySelectorAll("title").forEach(function(title){
+    var mark = title.parentNode;
+    if (mark.tagName === "text") return;
+    mark.dataset.tip = title.textContent;
+    title.remove();
+    marks.push(mark);
+  });
+  function distance(mark, event){
+    var box = mark.getBoundingClientRect();
+    var x = Math.max(box.left - event.clientX, 0, event.clientX - box.right);
+    var y = Math.max(box.top - event.clientY, 0, event.clientY - box.bottom);
+    return Math.hypot(x, y);
+  }
+  function hide(){
+    if (near) near.classList.remove("near");
+    near = null;
+    tip.hidden = true;
+  }
+  function show(event){
+    hide();
+    var least = 30;
+    marks.forEach(function(mark){
+      var at = distance(mark, event);
+      if (least > at) { least = at; near = mark; }
+    });
+    if (near === null) return;
+    if (near.classList.contains("hit")) near.classList.add("near");
+    tip.textContent = near.dataset.tip;
+    tip.hidden = false;
+    tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)) + "px";
+    tip.style.top = Math.max(4, event.clientY - tip.offsetHeight - 10) + "px";
+  }
+  chart.addEventListener("pointermove", show);
+  chart.addEventListener("pointerdown", show);
+  chart.addEventListener("pointerleave", hide);
 });
 "#;
 
@@ -154,10 +226,10 @@ mod tests {
 
     #[test]
     fn constants_are_xml_and_load_nothing() {
-        for markup in [CSS, SORT_JS] {
+        for markup in [CSS, SCRIPT] {
             assert!(!markup.contains(['&', '<']));
         }
-        for text in [CSS, SORT_JS, HEAD] {
+        for text in [CSS, SCRIPT, HEAD] {
             assert!(!text.contains("http:") && !text.contains("https:") && !text.contains("@import"));
         }
     }

@@ -21,6 +21,7 @@ pub(crate) mod observed_block;
 pub(crate) mod observed_causes;
 mod observed_fields;
 pub(crate) mod observed_ideal;
+pub(crate) mod observed_live;
 pub(crate) mod placement;
 pub(crate) mod planned;
 pub(crate) mod predicted;

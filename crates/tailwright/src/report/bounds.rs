@@ -1,5 +1,6 @@
 //! What models say of the workloads of one server, as a page.
 
+use super::made;
 use crate::output::bounds::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
 use workflow::text::plural;
@@ -8,18 +9,14 @@ use workflow::text::plural;
 pub(crate) fn html(view: &BoundsView) -> String {
     let count = view.problem.workloads.len();
     let file = view.problem.origin.file_name().unwrap_or_default().to_string_lossy();
-    Page::new(format!("Tail latency of {}", plural(count, "workload")))
+    let page = Page::new(format!("Tail latency of {}", plural(count, "workload")))
         .lead(view.lead())
         .section("", [facts(view)])
         .section("Predicted latency against SLO", [dots(view).into()])
         .section("All figures", [table(view).into()])
         .section("How to read this page", how_to_read(view))
-        .footer(format!(
-            "tailwright {} · {file} · safety margin {}",
-            env!("CARGO_PKG_VERSION"),
-            view.problem.safety_margin
-        ))
-        .to_html()
+        .footer(format!("{file} · safety margin {}", view.problem.safety_margin));
+    made::document(page)
 }
 
 fn facts(view: &BoundsView) -> Block {

@@ -58,6 +58,7 @@ fn chart(view: &PlanView, workload: usize, stage: Stage) -> Chart {
         Axis::log("burst", Unit::Seconds),
     )
     .series(Series::line("least burst", points(&on.curves[stage], limit)))
+    .note("On and above the line the limiter delays nothing; the mark is the limit.")
     .marker(Marker::new(limit.rate, limit.burst, format!("{}, {}", percent(limit.rate), time(limit.burst))))
     .height(210)
 }

@@ -4,11 +4,12 @@
 mod quality;
 
 use super::latency::{self, ObservedLatencies};
+use super::made;
 use super::table::table;
 use crate::output::experiment::{ExperimentView, PLAN, PlayedCase, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
 use lab::experiment::{Bottleneck, PolicyName, TenantSource};
-use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Series, Status, Table};
+use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Status, Table};
 use units::Nanos;
 use workflow::text::{plural, time};
 
@@ -32,11 +33,11 @@ pub(crate) fn html(view: &ExperimentView) -> String {
             page = page.section(part.heading(), part.blocks());
         }
     }
-    page.section("What was played", played(view))
+    let page = page
+        .section("What was played", played(view))
         .section("Whether the runs can be believed", quality::blocks(view))
-        .section("How to read this page", how_to_read(view))
-        .footer(footer(view))
-        .to_html()
+        .section("How to read this page", how_to_read(view));
+    made::document(page.footer(footer(view)))
 }
 
 fn how(view: &ExperimentView) -> String {
@@ -53,8 +54,7 @@ fn how(view: &ExperimentView) -> String {
 fn footer(view: &ExperimentView) -> String {
     let requests = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
     format!(
-        "tailwright {} · {} · seed {} · {}",
-        env!("CARGO_PKG_VERSION"),
+        "{} · seed {} · {}",
         view.planned.experiment.name,
         view.settings.seed,
         plural(requests, "request")
@@ -192,7 +192,7 @@ impl<'a> CaseSection<'a> {
     fn distribution(&self, tenant: usize) -> Block {
         let line = |(done, seen): (&&PlayedCase, &Vec<ObservedLatencies>)| {
             let points = verify::exceedance(seen[tenant].iter().map(|(_, latency)| *latency));
-            Series::steps(done.policy.name(), points).styled_as(slot(done.policy))
+            (done.policy.name().to_owned(), points, Some(slot(done.policy)))
         };
         let title = format!("{}: share that takes longer", self.name(tenant));
         let lines = self.done.iter().zip(&self.seen).map(line);

@@ -1,5 +1,6 @@
 //! What there is in a trace, as a page: arrivals over time, burstiness and sizes.
 
+use super::made;
 use crate::output::inspected::{byte_rate, number, percent, quantities, request_rate};
 use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
@@ -9,7 +10,7 @@ use workflow::trace_files::InspectedTrace;
 
 /// The page about one trace.
 pub(crate) fn html(trace: &InspectedTrace) -> String {
-    page(trace).to_html()
+    made::document(page(trace))
 }
 
 fn page(trace: &InspectedTrace) -> Page {
@@ -28,7 +29,7 @@ fn page(trace: &InspectedTrace) -> Page {
         .section("Burstiness", [Block::grid(2, [dispersion(stats).into(), gaps(stats).into()])])
         .section("Sizes", [sizes(stats).into()])
         .section("All quantities", [table(trace).into()])
-        .footer(format!("tailwright {} · {}", env!("CARGO_PKG_VERSION"), trace.file))
+        .footer(trace.file.clone())
 }
 
 fn facts(stats: &TraceStatistics) -> Block {
@@ -60,7 +61,10 @@ fn requests_over_time(stats: &TraceStatistics) -> Chart {
     let axis = Axis::linear("requests", Unit::PerSec).zero();
     let chart = Chart::new("Requests", Axis::linear("time since the first arrival", Unit::Seconds), axis)
         .series(Series::steps("requests", points))
-        .note(format!("Mean rate in bins of {}.", stats.timeline.bin_length))
+        .note(format!(
+            "Requests per second, each step the mean of {}: bursts stand out above the line of the mean.",
+            stats.timeline.bin_length
+        ))
         .height(220);
     match stats.requests_per_sec {
         Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
@@ -73,7 +77,10 @@ fn bytes_over_time(stats: &TraceStatistics) -> Chart {
     let axis = Axis::linear("data", Unit::BytesPerSec).zero();
     let chart = Chart::new("Data", Axis::linear("time since the first arrival", Unit::Seconds), axis)
         .series(Series::steps("data", points))
-        .note(format!("Mean rate in bins of {}.", stats.timeline.bin_length))
+        .note(format!(
+            "Bytes per second, each step the mean of {}: large where many or large requests come.",
+            stats.timeline.bin_length
+        ))
         .height(220);
     match stats.bytes_per_sec {
         Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
@@ -89,10 +96,14 @@ fn dispersion(stats: &TraceStatistics) -> Chart {
         .reference(Reference::y(1.0, "Poisson").quiet());
     match stats.hurst {
         Ok(h) => chart.note(format!(
-            "Rises with slope 2H − 1. Hurst parameter {:.3} ± {:.3}, from scales of {} to {}.",
+            "How much counts in bins vary: flat at 1 is Poisson, rising means bursts at that scale and above. Rises with \
+             slope 2H − 1. Hurst parameter {:.3} ± {:.3}, from scales of {} to {}.",
             h.h, h.standard_error, h.from, h.to
         )),
-        Err(fault) => chart.note(format!("No Hurst parameter: {fault}.")),
+        Err(fault) => chart.note(format!(
+            "How much counts in bins vary: flat at 1 is Poisson, rising means bursts at that scale and above. No Hurst \
+             parameter: {fault}."
+        )),
     }
 }
 
@@ -111,7 +122,8 @@ fn gaps(stats: &TraceStatistics) -> Chart {
         Axis::log("gap", Unit::Seconds),
         Axis::log("share of gaps at least as long", Unit::Percent),
     )
-    .series(Series::line("this trace", points.clone()));
+    .series(Series::line("this trace", points.clone()))
+    .note("Where the trace is right of the Poisson line, long pauses are more frequent, so requests come in bursts.");
     let (Some(rate), Some(&(shortest, _)), Some(&(longest, least))) =
         (stats.requests_per_sec, points.first(), points.last())
     else {
@@ -142,6 +154,7 @@ fn sizes(stats: &TraceStatistics) -> Chart {
         Axis::linear("share of requests at most as large", Unit::Percent).zero().max(1.0),
     )
     .series(Series::steps("requests", steps))
+    .note("The share of requests of at most this size: a step is a size that is frequent.")
     .height(260)
 }
 

@@ -1,5 +1,6 @@
 //! Latencies and their SLOs as charts, for all pages that have some.
 
+use super::shares;
 use model::Observations;
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
 use units::Nanos;
@@ -70,11 +71,12 @@ pub(super) fn over_time(
     if !over.is_empty() {
         chart = chart.series(Series::points("traffic over limits", over));
     }
+    let reading = "Latency by when requests were meant to be sent: the line of the SLO's percentile should stay below the SLO.";
     let unanswered: u64 = timeline.iter().map(|at| at.unanswered).sum();
-    if unanswered > 0 {
-        chart = chart.note(format!("{unanswered} requests without an answer are not drawn."));
+    match unanswered {
+        0 => chart.note(reading),
+        _ => chart.note(format!("{reading} {unanswered} requests without an answer are not drawn.")),
     }
-    chart
 }
 
 /// The longest latencies of the intervals in which the traffic was over a limit.
@@ -87,11 +89,28 @@ fn over_points(found: &Finding, timeline: &[TimelineInterval]) -> Vec<(f64, f64)
     timeline.iter().filter(|at| is_over(at.at_s)).filter_map(|at| Some((at.at_s, at.max_s?))).collect()
 }
 
+/// The name of a line, its points in seconds and shares, and the slot of its style if it is not its place.
+pub(super) type DistributionLine = (String, Vec<(f64, f64)>, Option<usize>);
+
 /// Lines of the share of requests that take longer, beside the SLO and the bound of a finding.
-pub(super) fn distribution(title: String, found: &Finding, lines: impl IntoIterator<Item = Series>) -> Chart {
+pub(super) fn distribution(
+    title: String,
+    found: &Finding,
+    lines: impl IntoIterator<Item = DistributionLine>,
+) -> Chart {
     let allowed = 1.0 - found.percentile / 100.0;
-    let mut chart = Chart::new(title, axis(), Axis::log("share", Unit::Percent))
-        .all(lines)
+    let lines: Vec<DistributionLine> = lines.into_iter().collect();
+    let x = shares::latency_axis(
+        "latency",
+        lines.iter().map(|(_, points, _)| points.as_slice()),
+        Some(found.slo_s),
+    );
+    let series = |(name, points, slot): DistributionLine| {
+        let series = Series::steps(name, points);
+        slot.map_or(series.clone(), |slot| series.styled_as(slot))
+    };
+    let mut chart = Chart::new(title, x, Axis::log("share", Unit::Percent))
+        .all(lines.into_iter().map(series))
         .note("The SLO is met where the line passes left of and below its mark.");
     // An SLO for all requests has no place on a logarithm.
     if allowed > 0.0 {

@@ -1,18 +1,20 @@
 //! Pages for a browser. Each decides what is said in which order; `plot` decides how it looks.
 //!
-//! Nothing here depends on the clock: the same answer gives the same page.
+//! The same answer gives the same page, but for the last line of its small print, which says when it was made.
 
 pub(crate) mod bounds;
 mod curves;
 pub(crate) mod experiment;
 pub(crate) mod inspected;
 mod latency;
+mod made;
 pub(crate) mod observed;
 pub(crate) mod placement;
 mod plan_view;
 pub(crate) mod planned;
 pub(crate) mod reproduced;
 mod servers;
+mod shares;
 pub(crate) mod simulated;
 mod table;
 mod tables;

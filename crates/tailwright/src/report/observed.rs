@@ -1,6 +1,7 @@
 //! What was seen of a live server as a page: measured beside ideal, where the time went, what variance is worth.
 
 use super::table::table;
+use super::{made, shares};
 use crate::output::{observed, observed_causes, observed_ideal};
 use observe::{Cause, CauseReport, STAGE_NAMES, StageProfile};
 use plot::{Axis, Bars, Block, Chart, Distribution, KeyFigure, Page, Series, Unit};
@@ -32,16 +33,9 @@ pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     let doubts = observed::doubts(&observation.report);
     let certainty =
         if doubts.is_empty() { "Nothing was guessed, unseen or lost.".to_owned() } else { doubts };
-    page.section(
-        "How sure this is",
-        [Block::Preformatted(format!("{certainty}{}", observed::cost_line(&observation.report)))],
-    )
-    .footer(format!(
-        "tailwright {} · {}",
-        env!("CARGO_PKG_VERSION"),
-        plural_u64(statistics.count(), "request")
-    ))
-    .to_html()
+    let certainty = format!("{certainty}{}", observed::cost_line(&observation.report));
+    let page = page.section("How sure this is", [Block::Preformatted(certainty)]);
+    made::document(page.footer(plural_u64(statistics.count(), "request")))
 }
 
 fn lead(observation: &ServerObservation) -> String {
@@ -81,19 +75,19 @@ fn key_figures(ideal: &IdealComparison) -> Block {
 }
 
 fn ideal_blocks(ideal: &IdealComparison) -> Vec<Block> {
-    let x = Axis::log("latency T6 − T1", Unit::Seconds);
-    let chart = Chart::new("", x, Axis::log("share of requests at least as long", Unit::Percent));
     let lines = IdealServer::ALL.iter().zip(&ideal.ideal).map(|(server, line)| (server.name(), line));
     let lines = std::iter::once(("measured", &ideal.measured)).chain(lines);
-    let chart = chart.all(lines.map(|(name, latencies)| Series::line(name, ccdf(latencies))));
+    let lines = shares::without_duplicates(lines.map(|(name, line)| (name.to_owned(), ccdf(line))));
+    let x = shares::latency_axis("latency T6 − T1", lines.iter().map(|(_, line)| line.as_slice()), None);
+    let chart = Chart::new("", x, Axis::log("share of requests at least as long", Unit::Percent));
+    let chart = chart.all(lines.into_iter().map(|(name, line)| Series::line(name, line)));
     let mut blocks = vec![
         Block::paragraph(
-            "Each line says which share of the requests takes at least as long: the further right a line is at 1%, the \
-             larger the p99. Between the ideals stand the variance of service and the split into queues; between the last \
+            "Between the ideals stand the variance of service and the split into queues; between the last \
              of them and what was measured stands everything that is not queueing: wake-ups, other processes, interrupts, \
              the order of service.",
         ),
-        chart.into(),
+        chart.note(shares::READING).into(),
         table(&observed_ideal::ideal_headings(), 1, observed_ideal::ideal_rows(ideal)).into(),
     ];
     blocks.extend(observed_ideal::notes(ideal).into_iter().map(Block::paragraph));
@@ -141,7 +135,11 @@ fn near_blocks(near: &[StagesNear]) -> Vec<Block> {
             "The requests whose latency is near a percentile, and the mean time that they spent in each stage. A part that \
              is long in the lower rows and short in the upper ones makes the tail.",
         ),
-        shares.into(),
+        shares
+            .note(
+                "A row is all of the latency near its percentile: what grows from row to row makes the tail.",
+            )
+            .into(),
         table(&headings, 1, rows).into(),
     ]
 }
@@ -169,7 +167,8 @@ fn cause_blocks(report: &CauseReport) -> Vec<Block> {
              (w/o): a replay in which the time of one cause is taken out, with what it delayed. Times are means, and add \
              up to the latency.",
         ),
-        bars.into(),
+        bars.note("A row is all of the latency near its percentile, divided by what the time went to.")
+            .into(),
         table(&observed_causes::HEADINGS, 1, observed_causes::rows(report)).into(),
         Block::Preformatted(observed_causes::notes(report)),
     ]
@@ -192,7 +191,8 @@ fn stage_blocks(stages: &[StageProfile]) -> Vec<Block> {
              a negative one, drawn as none. Here {}.",
             observed::ranking(stages).trim_end()
         )),
-        bars.into(),
+        bars.note("Where the first bar is much longer than the second, the stage matters more for the tail than for the mean.")
+            .into(),
         table(&observed::STAGE_HEADINGS, 1, observed::stage_rows(stages)).into(),
     ]
 }

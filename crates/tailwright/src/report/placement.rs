@@ -1,5 +1,6 @@
 //! A placement by a model, as a page.
 
+use super::made;
 use crate::output::bounds;
 use crate::output::placement::{answer, risks};
 use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
@@ -31,13 +32,8 @@ pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
             ],
         );
     }
-    let footer = format!(
-        "tailwright {} · {file} · model {} · safety margin {}",
-        env!("CARGO_PKG_VERSION"),
-        placed.model.name(),
-        problem.safety_margin
-    );
-    page.footer(footer).to_html()
+    let footer = format!("{file} · model {} · safety margin {}", placed.model.name(), problem.safety_margin);
+    made::document(page.footer(footer))
 }
 
 fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[WorkloadForecast]) -> Dots {

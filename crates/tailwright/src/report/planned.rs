@@ -1,7 +1,7 @@
 //! A plan as one page: who is where, bounds against SLOs, and the limits.
 
 use super::plan_view::PlanView;
-use super::{curves, servers, tables};
+use super::{curves, made, servers, tables};
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, KeyFigure, Page, RowOrder, Status, Unit};
 use workflow::cluster::ClusterProblem;
@@ -25,7 +25,7 @@ pub(crate) fn html(run: &PlanRun) -> String {
         .section("Burst curves and the chosen limits", curves::blocks(&view))
         .section("All limits", [tables::limits(&view).into()])
         .section("How to read this page", how_to_read(planned));
-    page.footer(footer(problem, planned)).to_html()
+    made::document(page.footer(footer(problem, planned)))
 }
 
 fn title(planned: &PlannedCluster) -> String {
@@ -89,7 +89,8 @@ fn bounds(view: &PlanView) -> Bullets {
         Axis::linear("latency", Unit::Seconds),
         ("bound", "SLO"),
     )
-    .order(RowOrder::TightestFirst);
+    .order(RowOrder::TightestFirst)
+    .note("A bar that ends left of its tick keeps the SLO whatever happens within the limits; the gap is the slack.");
     view.tightest
         .iter()
         .fold(chart, |chart, &w| chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w)))
@@ -147,8 +148,7 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
 fn footer(problem: &ClusterProblem, planned: &PlannedCluster) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     format!(
-        "tailwright {} · {file} · policy {} · safety margin {}",
-        env!("CARGO_PKG_VERSION"),
+        "{file} · policy {} · safety margin {}",
         planned.recipe.method.name(),
         problem.cluster.safety_margin
     )

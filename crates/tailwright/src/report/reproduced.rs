@@ -1,5 +1,6 @@
 //! The papers' figures as one page: drawn, with their claims and verdicts.
 
+use super::made;
 use crate::output::reproduced::{ReproducedExperiment, ReproductionView, lead, missing, statement, word};
 use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
 use reproduce::{Agreement, AxisQuantity, Claim, FigurePlot, Paper, ReproducedFigure};
@@ -11,7 +12,7 @@ pub(crate) fn html(view: &ReproductionView) -> String {
         page = page
             .section(format!("{}: {}", done.experiment.paper.title(), done.experiment.title), blocks(done));
     }
-    page.footer(format!("tailwright {}", env!("CARGO_PKG_VERSION"))).to_html()
+    made::document(page)
 }
 
 fn blocks(done: &ReproducedExperiment) -> Vec<Block> {
@@ -33,6 +34,10 @@ fn blocks(done: &ReproducedExperiment) -> Vec<Block> {
 
 fn chart(plot: &FigurePlot) -> Chart {
     let chart = Chart::new(plot.title.clone(), axis(&plot.x), axis(&plot.y));
+    let chart = chart.note(format!(
+        "How {} depends on {}: a line for each setting, points where it was simulated or measured.",
+        plot.y.label, plot.x.label
+    ));
     chart.all(plot.lines.iter().map(|line| Series::line(line.name.clone(), line.points.iter().copied())))
 }
 

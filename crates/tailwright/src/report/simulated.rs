@@ -1,5 +1,6 @@
 //! Latencies of simulated requests as a page: the share that takes longer, and the figures.
 
+use super::{made, shares};
 use crate::output::measured::{class_rows, evenness};
 use crate::output::simulated::{lead, rows};
 use crate::output::workloads;
@@ -14,19 +15,15 @@ pub(crate) fn page(
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
     tables: impl IntoIterator<Item = Table>,
 ) -> String {
-    let lines: Vec<_> = lines.into_iter().collect();
-    let mut x = Axis::log("latency", Unit::Seconds);
-    if let Some(round) = round_below(&lines) {
-        x = x.min(round);
-    }
+    let lines = shares::without_duplicates(lines);
+    let x = shares::latency_axis("latency", lines.iter().map(|(_, points)| points.as_slice()), None);
     let chart = Chart::new("Latency", x, Axis::log("share of requests at least as long", Unit::Percent));
     let chart = chart.all(lines.into_iter().map(|(name, points)| Series::line(name, points)));
-    Page::new(title)
+    let page = Page::new(title)
         .lead(lead)
-        .section("Share of requests that take longer", [chart.into()])
-        .section("All figures", tables.into_iter().map(Into::into))
-        .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))
-        .to_html()
+        .section("Share of requests that take longer", [chart.note(shares::READING).into()])
+        .section("All figures", tables.into_iter().map(Into::into));
+    made::document(page)
 }
 
 /// A table with names in its first column.
@@ -78,16 +75,4 @@ fn several(names: &[String]) -> impl Iterator<Item = (&str, usize)> {
 /// The line of a histogram, seconds.
 pub(crate) fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
     histogram.ccdf().into_iter().map(|(at, share)| (at.as_secs(), share)).collect()
-}
-
-/// The largest 1, 2 or 5 times a power of ten at or below the least latency, so that an axis begins there; `None` when that is zero.
-fn round_below(lines: &[(String, Vec<(f64, f64)>)]) -> Option<f64> {
-    let least = lines.iter().flat_map(|(_, points)| points).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
-    if !(least > 0.0 && least.is_finite()) {
-        return None;
-    }
-    let power = 10f64.powf(least.log10().floor());
-    // A hair, so that 50 µs is not below 5 times 10 µs.
-    let round = [5.0, 2.0, 1.0].map(|digit| digit * power).into_iter().find(|at| *at <= least * (1.0 + 1e-9));
-    round.map(|round| round.min(least))
 }

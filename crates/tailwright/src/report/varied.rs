@@ -1,5 +1,6 @@
 //! A scenario that varies something as a page: the tail against what is varied, and the figures.
 
+use super::made;
 use crate::output::varied::{VariedView, lead, rows, workload_rows};
 use crate::output::workloads;
 use crate::report::simulated::table;
@@ -20,9 +21,7 @@ pub(crate) fn html(view: &VariedView) -> String {
         let headings: Vec<&str> = view.axes().chain(workloads::HEADINGS).collect();
         page = page.section("Workloads", [table(&headings, of_workloads).into()]);
     }
-    page.section("All figures", [table(&headings, figures).into()])
-        .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))
-        .to_html()
+    made::document(page.section("All figures", [table(&headings, figures).into()]))
 }
 
 fn name<'a>(view: &VariedView<'a>) -> &'a str {
@@ -67,5 +66,9 @@ fn chart(view: &VariedView, axis: usize) -> Chart {
         }
     }
     let chart = Chart::new("p99", Axis::linear(title, Unit::Plain), Axis::log("p99", Unit::Seconds));
+    let chart = chart.note(
+        "The latency that 99 % of the requests do not exceed, against what is varied: lower is better. Systems that do not \
+         keep up have no point.",
+    );
     chart.all(lines.into_iter().map(|(name, points)| Series::line(name, points)))
 }

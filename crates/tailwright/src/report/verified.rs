@@ -1,10 +1,11 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
 use super::latency;
+use super::made;
 use super::table::table;
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
-use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Series, Status, Unit};
+use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Status, Unit};
 use std::collections::BTreeSet;
 use verify::{Finding, Findings, OverallVerdict, Verdict};
 use workflow::text::{percent, plural};
@@ -38,13 +39,8 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
         let rows = findings.unjudged.iter().map(verified::unjudged_row).collect();
         page = page.section("Observed without an SLO", [table(&verified::UNJUDGED, 1, rows).into()]);
     }
-    page.section("How to read this page", how_to_read(findings))
-        .footer(format!(
-            "tailwright {} · {}",
-            env!("CARGO_PKG_VERSION"),
-            plural(observations.requests.len(), "request")
-        ))
-        .to_html()
+    let requests = plural(observations.requests.len(), "request");
+    made::document(page.section("How to read this page", how_to_read(findings)).footer(requests))
 }
 
 /// What is not as wanted comes first.
@@ -124,7 +120,7 @@ fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
     let seen = number.map_or_else(Vec::new, |number| latency::observed_latencies(observations, number));
     let title = |what: &str| format!("{}: {what}", found.name);
     let time = latency::over_time(title("latency over time"), latency::axis(), found, &seen);
-    let line = Series::steps("observed", verify::exceedance(seen.iter().map(|(_, latency)| *latency)));
+    let line = ("observed".to_owned(), verify::exceedance(seen.iter().map(|(_, latency)| *latency)), None);
     vec![
         time.into(),
         latency::distribution(title("share of requests that take longer"), found, [line]).into(),
@@ -178,7 +174,8 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
         names.iter().map(one).collect()
     };
     let chart =
-        Bars::stacked("Where the mean latency is spent", ("latency", Unit::Seconds), names.iter().copied());
+        Bars::stacked("Where the mean latency is spent", ("latency", Unit::Seconds), names.iter().copied())
+            .note("The parts of a bar are the mean times at each stage; together they are the mean latency.");
     let mean = staged.iter().fold(chart, |chart, found| chart.row(&found.name, of(found, |at| at.mean_s)));
     let tail = Bars::grouped(
         "Where the excess of the tail comes from",

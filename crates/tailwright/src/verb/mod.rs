@@ -12,6 +12,7 @@ pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod observe;
+mod observe_live;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod proxy;

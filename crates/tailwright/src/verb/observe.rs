@@ -1,5 +1,6 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
+use super::observe_live::{LiveArg, LiveTerminal, open_endpoint};
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
@@ -13,13 +14,14 @@ use observe::{
     self_test,
 };
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::Nanos;
 use workflow::files::write_wanted;
 use workflow::observation::{
-    IdealAssumptions, ObservationFiles, ServerObservation, ServerQuestion, observe_server,
+    IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,
 };
 use workflow::recording::recording_settings;
 
@@ -35,6 +37,7 @@ Examples:
   tailwright observe --port 11211 --duration 24h --record recording    for `trace`, `bound` and `plan`
   tailwright observe --port 11211 --mean-service 8us --workers 4         what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
+  tailwright observe --port 11211 --listen 127.0.0.1:9464           for Prometheus, until Ctrl-C
   tailwright observe --selftest                       does it work on this machine?
   tailwright observe --block --disk sda --duration 10s   who waits how long for a disk
 
@@ -51,6 +54,9 @@ a kernel feature is missing.";
 
 /// Requests of the self-test by each of its clients.
 const SELF_TEST_REQUESTS: usize = 5_000;
+
+/// How long an observation takes that nobody watches.
+const USUAL_TIME: Nanos = Nanos(10_000_000_000);
 
 /// For at most this long, and a tenth of the time, the kernel measures what observing costs.
 const COST_TIME_MAX: Duration = Duration::from_secs(1);
@@ -70,9 +76,15 @@ pub(crate) struct ObserveArgs {
     /// The disk, with --block: only this whole device, such as `sda`.
     #[arg(long = "disk", alias = "device", value_name = "NAME", requires = "block", conflicts_with_all = ["port", "selftest"])]
     device: Option<String>,
-    /// How long to observe at most.
-    #[arg(long, alias = "for", value_name = "TIME", default_value = "10s")]
-    duration: Nanos,
+    /// How long to observe at most (default: until Ctrl-C with a live page or --listen and without --output, otherwise 10s).
+    #[arg(long, alias = "for", value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// When to show what is seen while it is seen: a page on a terminal, or a line each second.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", conflicts_with_all = ["block", "selftest"])]
+    live: LiveArg,
+    /// Serve metrics for Prometheus by HTTP at this address, and go on when the server ends.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["block", "selftest"])]
+    listen: Option<SocketAddr>,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
@@ -171,11 +183,14 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     }
     let question =
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
-    let stop = stop_on_termination();
-    let attached =
-        || talk(Talk::Plain, format_args!("observing for {}; Ctrl-C ends it earlier", args.duration));
-    let observation = observe_server(&question, &stop, attached, TerminalObserver)?;
     let ports = &question.settings.probes.ports;
+    let metrics = args.listen.map(|_| PublishedMetrics::new(ports.iter().copied()));
+    let endpoint = args.listen.zip(metrics.as_ref());
+    let _endpoint = endpoint.map(|(address, metrics)| open_endpoint(address, metrics)).transpose()?;
+    let stop = args.live.stop();
+    let mut live = LiveTerminal::new(args.live, args.subject(), args.beginning(), args.listen.is_none());
+    let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;
+    drop(live);
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
     args.say_what_was_recorded(&observation);
     if args.json {
@@ -193,8 +208,7 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
         device.map_err(|error| OperationError { message: format!("--disk: {}", error.message), ..error })?;
     let settings = BlockSettings { device, duration: args.time()? };
     let stop = stop_on_termination();
-    let attached =
-        || talk(Talk::Plain, format_args!("observing for {}; Ctrl-C ends it earlier", args.duration));
+    let attached = || talk(Talk::Plain, args.beginning());
     let report = observe::observe_block(&settings, &stop, attached)?;
     if args.json {
         terminal::print(&observed_block::json(&report));
@@ -206,8 +220,31 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ObserveArgs {
+    /// The longest time; `None` for one that only a signal ends.
+    fn limit(&self) -> Option<Nanos> {
+        // What --output keeps in memory grows with the time.
+        let is_watched = self.listen.is_some() || self.live.has_page();
+        let is_endless = is_watched && !self.block && self.output.is_none();
+        self.duration.or_else(|| (!is_endless).then_some(USUAL_TIME))
+    }
+
+    /// What is observed, in few words.
+    fn subject(&self) -> String {
+        let ports: Vec<String> = self.port.iter().map(u16::to_string).collect();
+        format!("port {}", ports.join(","))
+    }
+
+    /// What is said when nothing is missed any more.
+    fn beginning(&self) -> String {
+        match self.limit() {
+            Some(time) => format!("observing for {time}; Ctrl-C ends it earlier"),
+            None => "observing until Ctrl-C".to_owned(),
+        }
+    }
+
     fn time(&self) -> Result<Duration, OperationError> {
-        let duration = Some(Duration::from_nanos(self.duration.0)).filter(|time| !time.is_zero());
+        let Some(limit) = self.limit() else { return Ok(Duration::MAX) };
+        let duration = Some(Duration::from_nanos(limit.0)).filter(|time| !time.is_zero());
         duration.ok_or_else(|| OperationError::input("--duration: expected a time such as 30s"))
     }
 

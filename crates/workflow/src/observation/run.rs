@@ -2,13 +2,17 @@
 
 use super::files::{ObservationFiles, OpenFiles};
 use super::ideal::{IdealAssumptions, IdealComparison, compare};
+use super::live::{LiveState, ServerWatcher};
+use super::live_metrics::PublishedMetrics;
 use super::mean_wait::{VarianceView, variance_view};
 use super::near::{StagesNear, stages_near};
 use super::record::RecordedTrace;
 use super::sample::{REQUESTS_MAX, RequestSample};
 use crate::observer::ProgressObserver;
 use model::OperationError;
-use observe::{ObservationReport, ObservationSettings, observe};
+use observe::{
+    ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher, ObservedRequest, watch,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is asked about a live server.
@@ -52,17 +56,43 @@ pub fn observe_server(
     attached: impl FnOnce(),
     observer: impl ProgressObserver + Send + 'static,
 ) -> Result<ServerObservation, OperationError> {
-    let mut sample = RequestSample::new(REQUESTS_MAX);
-    let mut files = OpenFiles::create(&question.files, &question.settings.probes.ports, observer)?;
-    let mut written = Ok(());
-    let report = observe(&question.settings, stop, attached, &mut |request| {
-        sample.add(request);
-        let taken = files.take(request);
-        if taken.is_err() {
-            stop.store(true, Ordering::Relaxed);
-            written = written.clone().and(taken);
+    watch_server(question, stop, &mut AttachedFunction(Some(attached)), None, observer)
+}
+
+/// A watcher that waits for the beginning.
+struct AttachedFunction<F>(Option<F>);
+
+impl<F: FnOnce()> ServerWatcher for AttachedFunction<F> {
+    fn attached(&mut self) {
+        if let Some(attached) = self.0.take() {
+            attached();
         }
-    })?;
+    }
+}
+
+/// Observes a server as [`observe_server`] does, with a watcher and, if wanted, metrics that are published each second.
+///
+/// # Errors
+/// As [`observe_server`].
+pub fn watch_server(
+    question: &ServerQuestion,
+    stop: &AtomicBool,
+    watcher: &mut dyn ServerWatcher,
+    metrics: Option<PublishedMetrics>,
+    observer: impl ProgressObserver + Send + 'static,
+) -> Result<ServerObservation, OperationError> {
+    let ports = &question.settings.probes.ports;
+    let mut run = WatchedRun {
+        sample: RequestSample::new(REQUESTS_MAX),
+        files: OpenFiles::create(&question.files, ports, observer)?,
+        written: Ok(()),
+        live: LiveState::new(watcher, metrics, ports.iter().copied()),
+        stop,
+    };
+    let report = watch(&question.settings, stop, &mut run);
+    run.live.ended();
+    let report = report?;
+    let WatchedRun { sample, files, written, .. } = run;
     let (recorded, finished) = files.finish();
     let requests_seen = sample.seen();
     let runs = sample.into_runs();
@@ -76,6 +106,39 @@ pub fn observe_server(
         recorded,
         written: written.and(finished),
     })
+}
+
+/// Everybody who gets the requests of an observation.
+struct WatchedRun<'a> {
+    sample: RequestSample,
+    files: OpenFiles,
+    written: Result<(), OperationError>,
+    live: LiveState<'a>,
+    stop: &'a AtomicBool,
+}
+
+impl ObservationWatcher for WatchedRun<'_> {
+    fn attached(&mut self) {
+        self.live.attached();
+    }
+
+    fn take(&mut self, request: &ObservedRequest) {
+        self.sample.add(request);
+        self.live.take(request);
+        let taken = self.files.take(request);
+        if taken.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+            self.written = self.written.clone().and(taken);
+        }
+    }
+
+    fn progress(&mut self, progress: &ObservationProgress<'_>) {
+        self.live.progress(progress);
+    }
+
+    fn ends_with_server(&self) -> bool {
+        self.live.ends_with_server()
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,44 @@
+//! What a terminal says of itself: its size, and whether this process is in its foreground.
+
+use rustix::fd::AsFd;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
+
+/// The size of a terminal in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Characters in a row.
+    pub columns: usize,
+    /// The number of rows.
+    pub rows: usize,
+}
+
+impl TerminalSize {
+    /// The size of the oldest terminals, which programs assume where a terminal does not tell.
+    pub const USUAL: Self = Self { columns: 80, rows: 24 };
+}
+
+/// The size of the terminal behind a file; `None` when it is not a terminal. One that says zero has the usual size.
+pub fn size(file: impl AsFd) -> Option<TerminalSize> {
+    let size = tcgetwinsize(file).ok()?;
+    let known = size.ws_col > 0 && size.ws_row > 0;
+    let told = TerminalSize { columns: size.ws_col.into(), rows: size.ws_row.into() };
+    Some(if known { told } else { TerminalSize::USUAL })
+}
+
+/// Whether this process is in the foreground of the terminal behind a file, as it is unless a shell has started or put it
+/// in the background; no where it is not the terminal that controls this process.
+pub fn is_foreground(file: impl AsFd) -> bool {
+    tcgetpgrp(file).is_ok_and(|group| group == getpgrp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_no_terminal() {
+        let file = tempfile::tempfile().expect("a file");
+        assert_eq!((size(&file), is_foreground(&file)), (None, false));
+    }
+}

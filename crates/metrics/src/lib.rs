@@ -1,0 +1,18 @@
+//! Metrics of a running program: what it counts, as text in the format of OpenMetrics, and an endpoint that Prometheus
+//! scrapes.
+//!
+//! - [`ExponentialCounts`] counts times in buckets whose ends grow by a constant factor, so that the error of a percentile
+//!   is known.
+//! - [`exposition`] writes what a [`prometheus_client::collector::Collector`] encodes.
+//! - [`MetricsEndpoint`] serves such a text by HTTP from a thread of its own, whatever clients do.
+//!
+//! What is counted is the caller's: nothing here knows requests, servers and policies.
+
+mod buckets;
+mod endpoint;
+mod text;
+
+pub use buckets::{BucketScale, ExponentialCounts};
+pub use endpoint::{EndpointLimits, MetricsEndpoint};
+pub use prometheus_client;
+pub use text::{CONTENT_TYPE, exposition};

@@ -1,0 +1,128 @@
+//! What `tailwright observe` shows while it observes, and where scrapers read it.
+
+use crate::interrupt;
+use crate::live_screen::LiveScreen;
+use crate::output::observed_live::{LiveFrame, line, page};
+use crate::terminal::{Talk, talk};
+use clap::ValueEnum;
+use metrics::{EndpointLimits, MetricsEndpoint};
+use model::OperationError;
+use std::io::stderr;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use workflow::observation::{LiveView, PublishedMetrics, ServerWatcher};
+
+/// When a running observation is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LiveArg {
+    /// As a page, if the standard error is a terminal in whose foreground the program is.
+    Auto,
+    /// As a page or, without a terminal, as a line each second.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// How a running observation is shown.
+#[derive(Debug)]
+enum LiveForm {
+    Page(LiveScreen),
+    Lines,
+    Nothing,
+}
+
+/// Shows a running observation on the standard error.
+#[derive(Debug)]
+pub(crate) struct LiveTerminal {
+    form: LiveForm,
+    subject: String,
+    /// Said when nothing is missed any more and no page is shown.
+    beginning: String,
+    ends_with_server: bool,
+    /// CPU time of this process when it was last looked at, in nanoseconds.
+    process_cpu_ns: Option<u64>,
+}
+
+impl LiveArg {
+    /// Whether there is a page to show.
+    pub(crate) fn has_page(self) -> bool {
+        self != Self::Never && machine::terminal::is_foreground(stderr())
+    }
+
+    /// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the program. With a page, the terminal is
+    /// as it was before the program ends or stops.
+    pub(crate) fn stop(self) -> Arc<AtomicBool> {
+        if self.has_page() { interrupt::stop_with_screen() } else { interrupt::stop_on_termination() }
+    }
+}
+
+impl LiveTerminal {
+    /// Shows what is told of `subject`; `beginning` is said where no page is shown.
+    pub(crate) fn new(live: LiveArg, subject: String, beginning: String, ends_with_server: bool) -> Self {
+        let form = match live {
+            _ if live.has_page() => LiveForm::Page(LiveScreen::new()),
+            LiveArg::Always => LiveForm::Lines,
+            LiveArg::Auto | LiveArg::Never => LiveForm::Nothing,
+        };
+        Self { form, subject, beginning, ends_with_server, process_cpu_ns: None }
+    }
+}
+
+impl ServerWatcher for LiveTerminal {
+    fn attached(&mut self) {
+        talk(Talk::Plain, &self.beginning);
+    }
+
+    fn wants_refresh(&self) -> bool {
+        !matches!(self.form, LiveForm::Nothing)
+    }
+
+    fn refresh(&mut self, view: &LiveView<'_>) {
+        let before = self.process_cpu_ns.replace(view.process_cpu_ns);
+        let cpu_share = before.map(|before| view.process_cpu_ns.saturating_sub(before) as f64 / 1e9);
+        match &self.form {
+            LiveForm::Page(screen) => {
+                let size =
+                    machine::terminal::size(stderr()).unwrap_or(machine::terminal::TerminalSize::USUAL);
+                let frame = LiveFrame { subject: self.subject.clone(), cpu_share };
+                screen.show(&page(&frame, view, size));
+            }
+            LiveForm::Lines => eprintln!("{}", line(view)),
+            LiveForm::Nothing => {}
+        }
+    }
+
+    fn ended(&mut self) {
+        self.form = LiveForm::Nothing;
+    }
+
+    fn ends_with_server(&self) -> bool {
+        self.ends_with_server
+    }
+}
+
+/// An endpoint for the metrics of ports.
+///
+/// # Errors
+/// When the address cannot be had.
+pub(crate) fn open_endpoint(
+    address: SocketAddr,
+    metrics: &PublishedMetrics,
+) -> Result<MetricsEndpoint, OperationError> {
+    let page = metrics.clone();
+    let endpoint =
+        MetricsEndpoint::open(address, EndpointLimits::default(), move || page.page()).map_err(|error| {
+            OperationError::machine(format_args!("--listen {address}: {error}"))
+                .hint("choose another port, or end the program that has this one; `ss -ltnp` names it")
+        })?;
+    if !address.ip().is_loopback() {
+        eprintln!(
+            "warning: whoever reaches {} reads the metrics: there is neither a password nor encryption; 127.0.0.1 is for \
+             this machine alone",
+            endpoint.address()
+        );
+    }
+    eprintln!("metrics: http://{}/metrics", endpoint.address());
+    Ok(endpoint)
+}

@@ -1,0 +1,363 @@
+//! What a running observation counts, for scrapers: OpenMetrics by [`metrics`].
+//!
+//! The observer counts for itself and hands over copies, so that a scraper never makes it wait. Counters only rise, for as
+//! long as the program runs. With Σ X·T of each stage and the sums of its times, shares of the variance of any range of
+//! time can be computed where metrics are stored: with n requests, the share of a stage is
+//! (n·ΣXT − ΣX·ΣT) ÷ (n·ΣT² − (ΣT)²), where ΣT and ΣT² are the sums of ΣX and of ΣXT over all stages.
+
+use metrics::prometheus_client::collector::Collector;
+use metrics::prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use metrics::prometheus_client::metrics::MetricType;
+use metrics::prometheus_client::registry::Unit;
+use metrics::{BucketScale, ExponentialCounts};
+use observe::{
+    JoinCounts, MeasuredCost, ObservationProgress, ObservedRequest, RequestQuality, STAGE_NAMES, STAGES,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Buckets of latencies per factor of two: neighbours are 19 % apart.
+const LATENCY_BUCKETS: u32 = 4;
+
+/// Buckets of times in stages per factor of two: neighbours are a factor of 2 apart.
+const STAGE_BUCKETS: u32 = 1;
+
+/// The counters of an observation.
+#[derive(Debug, Clone)]
+pub(super) struct ObservationCounters {
+    ports: BTreeMap<u16, PortCounters>,
+    latency_scale: BucketScale,
+    stage_scale: BucketScale,
+    counts: JoinCounts,
+    doubts: Vec<(&'static str, u64)>,
+    events: u64,
+    lost_events: u64,
+    cost: Option<MeasuredCost>,
+    process_cpu_ns: u64,
+}
+
+/// What is counted for a port.
+#[derive(Debug, Clone)]
+struct PortCounters {
+    latency: ExponentialCounts,
+    stages: [ExponentialCounts; STAGES],
+    /// Σ X·T of each stage, in square nanoseconds.
+    products: [u128; STAGES],
+    request_bytes: u64,
+    answer_bytes: u64,
+}
+
+impl ObservationCounters {
+    /// Zeros for these ports.
+    pub(super) fn new(ports: impl IntoIterator<Item = u16>) -> Self {
+        let (latency_scale, stage_scale) =
+            (BucketScale::new(LATENCY_BUCKETS), BucketScale::new(STAGE_BUCKETS));
+        let zeros = |port| (port, PortCounters::new(&latency_scale, &stage_scale));
+        Self {
+            ports: ports.into_iter().map(zeros).collect(),
+            latency_scale,
+            stage_scale,
+            counts: JoinCounts::default(),
+            doubts: RequestQuality::ALL.map(|(_, name)| (name, 0)).to_vec(),
+            events: 0,
+            lost_events: 0,
+            cost: None,
+            process_cpu_ns: 0,
+        }
+    }
+
+    /// Counts a request.
+    pub(super) fn add(&mut self, request: &ObservedRequest) {
+        let (latency, stage) = (&self.latency_scale, &self.stage_scale);
+        let port = self.ports.entry(request.port).or_insert_with(|| PortCounters::new(latency, stage));
+        port.add(request);
+    }
+
+    /// Notes what is counted elsewhere.
+    pub(super) fn note(&mut self, progress: &ObservationProgress<'_>, process_cpu_ns: u64) {
+        self.counts = progress.counts;
+        self.doubts = progress.statistics.flagged().collect();
+        (self.events, self.lost_events) = (progress.events, progress.lost_events);
+        (self.cost, self.process_cpu_ns) = (progress.cost, process_cpu_ns);
+    }
+}
+
+impl PortCounters {
+    fn new(latency: &BucketScale, stage: &BucketScale) -> Self {
+        Self {
+            latency: ExponentialCounts::new(latency),
+            stages: std::array::from_fn(|_| ExponentialCounts::new(stage)),
+            products: [0; STAGES],
+            request_bytes: 0,
+            answer_bytes: 0,
+        }
+    }
+
+    fn add(&mut self, request: &ObservedRequest) {
+        self.latency.add(request.latency_from_stack());
+        let total = u128::from(request.latency_from_wire());
+        let sums = self.stages.iter_mut().zip(&mut self.products);
+        for ((stage, product), time) in sums.zip(request.stages()) {
+            stage.add(time);
+            *product += u128::from(time) * total;
+        }
+        self.request_bytes += request.request_bytes;
+        self.answer_bytes += request.answer_bytes;
+    }
+}
+
+/// Counters as they were when they were last handed over. Clones share them.
+#[derive(Debug, Clone)]
+pub struct PublishedMetrics(Arc<Mutex<Arc<ObservationCounters>>>);
+
+impl PublishedMetrics {
+    /// Zeros for the ports that will be observed.
+    pub fn new(ports: impl IntoIterator<Item = u16>) -> Self {
+        Self(Arc::new(Mutex::new(Arc::new(ObservationCounters::new(ports)))))
+    }
+
+    /// The text for a scraper.
+    pub fn page(&self) -> String {
+        let counters = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        metrics::exposition(CounterCollector(counters))
+    }
+
+    /// Hands over a copy; a scraper that is just taking the one before has it for another second.
+    pub(super) fn publish(&self, counters: &ObservationCounters) {
+        if let Ok(mut place) = self.0.try_lock() {
+            *place = Arc::new(counters.clone());
+        }
+    }
+}
+
+/// What the text is made of.
+#[derive(Debug)]
+struct CounterCollector(Arc<ObservationCounters>);
+
+impl Collector for CounterCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_latencies(&mut encoder)?;
+        self.encode_stages(&mut encoder)?;
+        self.encode_bytes(&mut encoder)?;
+        self.encode_doubts(&mut encoder)?;
+        self.encode_overhead(&mut encoder)
+    }
+}
+
+impl CounterCollector {
+    fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Latency T6 - T1 of answered requests; ends of buckets are 19 % apart";
+        let mut family = encoder.encode_descriptor(
+            "tailwright_request_duration",
+            help,
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (port, counters) in &self.0.ports {
+            let labels = [("port", port.to_string())];
+            encode_times(&mut family, &labels, &counters.latency)?;
+        }
+        Ok(())
+    }
+
+    fn encode_stages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Time of answered requests in each stage; ends of buckets are a factor of 2 apart";
+        let mut family = encoder.encode_descriptor(
+            "tailwright_stage_duration",
+            help,
+            Some(&Unit::Seconds),
+            MetricType::Histogram,
+        )?;
+        for (port, counters) in &self.0.ports {
+            for (stage, times) in STAGE_NAMES.iter().zip(&counters.stages) {
+                let labels = [("port", port.to_string()), ("stage", (*stage).to_owned())];
+                encode_times(&mut family, &labels, times)?;
+            }
+        }
+        let help =
+            "Sum of the time in a stage times the latency T6 - T0 of its request, for shares of the variance";
+        let unit = Unit::Other("square_seconds".to_owned());
+        let mut family =
+            encoder.encode_descriptor("tailwright_stage_product", help, Some(&unit), MetricType::Counter)?;
+        for (port, counters) in &self.0.ports {
+            for (stage, product) in STAGE_NAMES.iter().zip(counters.products) {
+                let labels = [("port", port.to_string()), ("stage", (*stage).to_owned())];
+                let value = product as f64 / 1e18;
+                family.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&value, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_bytes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let of_ports = |bytes: fn(&PortCounters) -> u64| {
+            let one = |(port, counters): (&u16, &PortCounters)| (port.to_string(), bytes(counters));
+            self.0.ports.iter().map(one).collect::<Vec<_>>()
+        };
+        let (requests, answers) = (of_ports(|port| port.request_bytes), of_ports(|port| port.answer_bytes));
+        let bytes = Some(&Unit::Bytes);
+        let help = "Bytes of answered requests";
+        encode_counts(encoder, ("tailwright_request", help, bytes), "port", requests)?;
+        encode_counts(encoder, ("tailwright_answer", "Bytes of answers", bytes), "port", answers)
+    }
+
+    fn encode_doubts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let counts = self.0.counts;
+        let unjoined = [
+            ("no_answer_seen", counts.unanswered),
+            ("answer_to_nothing_seen", counts.unrequested),
+            ("arrival_not_seen", counts.unseen_arrivals),
+            ("discarded_after_lost_events", counts.discarded),
+        ];
+        let help = "Requests, answers and reads that could not be joined and are in no other count";
+        encode_counts(
+            encoder,
+            ("tailwright_unjoined", help, None),
+            "reason",
+            unjoined.map(|(reason, count)| (reason.to_owned(), count)),
+        )?;
+        let help = "Answered requests of which something is known less well than usual";
+        let doubts = self.0.doubts.iter().map(|(doubt, count)| ((*doubt).to_owned(), *count));
+        encode_counts(encoder, ("tailwright_doubtful_requests", help, None), "doubt", doubts)?;
+        encode_count(encoder, "tailwright_events", "Events that the kernel reported", self.0.events)?;
+        let help = "Events that were lost because nobody took the earlier ones in time";
+        encode_count(encoder, "tailwright_lost_events", help, self.0.lost_events)
+    }
+
+    fn encode_overhead(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "CPU time of this process";
+        let mut cpu = encoder.encode_descriptor(
+            "tailwright_observer_cpu",
+            help,
+            Some(&Unit::Seconds),
+            MetricType::Counter,
+        )?;
+        let seconds = self.0.process_cpu_ns as f64 / 1e9;
+        cpu.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)?;
+        let help =
+            "Share of one CPU that the programs in the kernel took while that was measured, at the beginning";
+        let unit = Some(&Unit::Ratios);
+        let mut share = encoder.encode_descriptor("tailwright_probe_cpu", help, unit, MetricType::Gauge)?;
+        if let Some(cost) = self.0.cost {
+            share.encode_gauge(&(cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64()))?;
+        }
+        let mut build =
+            encoder.encode_descriptor("tailwright_build", "Which version runs", None, MetricType::Info)?;
+        build.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+    }
+}
+
+type FamilyEncoder<'a> = metrics::prometheus_client::encoding::MetricEncoder<'a>;
+
+fn encode_times<const N: usize>(
+    family: &mut FamilyEncoder<'_>,
+    labels: &[(&str, String); N],
+    times: &ExponentialCounts,
+) -> fmt::Result {
+    let buckets = times.buckets();
+    family.encode_family(labels)?.encode_histogram::<NoLabelSet>(
+        times.sum_seconds(),
+        times.count(),
+        &buckets,
+        None,
+    )
+}
+
+/// A family of counters with one label.
+fn encode_counts(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, unit): (&str, &str, Option<&Unit>),
+    label: &str,
+    values: impl IntoIterator<Item = (String, u64)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+    for (value, count) in values {
+        let labels = [(label, value)];
+        family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)?;
+    }
+    Ok(())
+}
+
+fn encode_count(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, count: u64) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    family.encode_counter::<NoLabelSet, u64, u64>(&count, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::request;
+    use super::*;
+    use observe::RequestStatistics;
+
+    fn sample(page: &str, series: &str) -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{series} in {page}")).parse().expect("a number")
+    }
+
+    fn progress(statistics: &RequestStatistics) -> ObservationProgress<'_> {
+        ObservationProgress {
+            statistics,
+            counts: JoinCounts { unanswered: 3, ..JoinCounts::default() },
+            events: 70,
+            lost_events: 2,
+            readers: 1,
+            elapsed: std::time::Duration::from_secs(1),
+            cost: None,
+        }
+    }
+
+    #[test]
+    fn what_is_published_is_what_was_counted() {
+        let published = PublishedMetrics::new([80]);
+        assert_eq!(sample(&published.page(), "tailwright_request_duration_seconds_count{port=\"80\"}"), 0.0);
+        let mut counters = ObservationCounters::new([80]);
+        let mut statistics = RequestStatistics::default();
+        for wait in [0, 5_000, 70_000, 1_000_000] {
+            let request = request(0, wait, 1_000);
+            counters.add(&request);
+            statistics.add(&request);
+        }
+        counters.note(&progress(&statistics), 1_500_000_000);
+        published.publish(&counters);
+        let page = published.page();
+        for (series, value) in [
+            ("tailwright_request_duration_seconds_count{port=\"80\"}", 4.0),
+            ("tailwright_request_duration_seconds_bucket{le=\"0.000001\",port=\"80\"}", 1.0),
+            ("tailwright_request_duration_seconds_bucket{le=\"+Inf\",port=\"80\"}", 4.0),
+            ("tailwright_request_duration_seconds_sum{port=\"80\"}", 0.001079),
+            ("tailwright_stage_duration_seconds_sum{port=\"80\",stage=\"wakeup\"}", 0.001075),
+            ("tailwright_request_bytes_total{port=\"80\"}", 80.0),
+            ("tailwright_unjoined_total{reason=\"no_answer_seen\"}", 3.0),
+            ("tailwright_lost_events_total", 2.0),
+            ("tailwright_observer_cpu_seconds_total", 1.5),
+        ] {
+            assert_eq!(sample(&page, series), value, "{series}");
+        }
+        assert!(
+            page.ends_with("# EOF\n")
+                && page.contains("# UNIT tailwright_request_duration_seconds seconds\n")
+        );
+        assert!(page.contains("tailwright_build_info{version="), "{page}");
+    }
+
+    #[test]
+    fn shares_of_the_variance_follow_from_the_counters() {
+        let mut counters = ObservationCounters::new([80]);
+        let mut statistics = RequestStatistics::default();
+        for n in 0..1_000u64 {
+            let request = request(0, n * 7 % 1_000, 100 + n * 13 % 777);
+            counters.add(&request);
+            statistics.add(&request);
+        }
+        let port = &counters.ports[&80];
+        let n = port.latency.count() as f64;
+        let times = port.stages.each_ref().map(ExponentialCounts::sum_seconds);
+        let products = port.products.map(|product| product as f64 / 1e18);
+        let (all, squares) = (times.iter().sum::<f64>(), products.iter().sum::<f64>());
+        for ((stage, time), product) in statistics.stages().iter().zip(times).zip(products) {
+            let share = (n * product - time * all) / (n * squares - all * all);
+            assert!((share - stage.share_of_variance).abs() < 1e-9, "{stage:?}: {share}");
+        }
+    }
+}
