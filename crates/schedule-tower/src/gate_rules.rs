@@ -19,9 +19,12 @@ pub(crate) enum TagSource {
     Believe(Mutex<InnerTier>),
 }
 
+/// Says which SLO a request has by what it asks for.
+type SloFunction = dyn Fn(&Parts) -> Option<Duration> + Send + Sync;
+
 /// The SLO of a request by what it asks for.
 #[derive(Clone)]
-pub(crate) struct SloOfRequest(pub(crate) Arc<dyn Fn(&Parts) -> Option<Duration> + Send + Sync>);
+pub(crate) struct SloOfRequest(pub(crate) Arc<SloFunction>);
 
 impl fmt::Debug for SloOfRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -24,6 +24,9 @@ impl TaskWakeList {
     }
 
     pub(crate) fn wake(self) {
-        self.first.into_iter().chain(self.others).for_each(Waker::wake);
+        if let Some(first) = self.first {
+            first.wake();
+            self.others.into_iter().for_each(Waker::wake);
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::server::{
 use axum::routing::get;
 use axum::{Extension, Router};
 use gat::{Edge, RequestTag, TagOrder};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use std::convert::Infallible;
@@ -147,19 +147,25 @@ fn the_window_has_others_wait_before_the_system() {
     });
 }
 
+/// Paths in the order in which they were served, with the SLO of each in nanoseconds.
+type ServedPaths = Arc<Mutex<Vec<(String, u64)>>>;
+
+async fn note_and_hold(
+    Extension(served): Extension<ServedPaths>,
+    Extension(go_on): Extension<Arc<Semaphore>>,
+    Extension(tag): Extension<RequestTag>,
+    uri: Uri,
+) {
+    let slo_ns = tag.deadline_ns.expect("it has one") - tag.start_ns;
+    served.lock().unwrap().push((uri.path().to_owned(), slo_ns));
+    go_on.acquire().await.expect("it stays open").forget();
+}
+
 /// The edge gives classes of requests their SLO, and the service serves the earliest deadline first.
 #[test]
 fn classes_have_deadlines_of_their_own() {
     run(async {
-        let served: Arc<Mutex<Vec<(String, u64)>>> = Arc::default();
-        let note = |Extension(served): Extension<Arc<Mutex<Vec<(String, u64)>>>>,
-                    Extension(go_on): Extension<Arc<Semaphore>>,
-                    Extension(tag): Extension<RequestTag>,
-                    uri: http::Uri| async move {
-            let slo_ns = tag.deadline_ns.expect("it has one") - tag.start_ns;
-            served.lock().unwrap().push((uri.path().to_owned(), slo_ns));
-            go_on.acquire().await.expect("it stays open").forget();
-        };
+        let served = ServedPaths::default();
         let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
         let slo_of = |request: &http::request::Parts| {
             request.uri.path().starts_with("/search").then_some(std::time::Duration::from_secs(50))
@@ -167,7 +173,7 @@ fn classes_have_deadlines_of_their_own() {
         let edge = EdgeLayer::new(Edge::default().with_slo(100_000_000_000), None, None).with_slo_of(slo_of);
         let order = TagOrder::Deadline { default_slo_ns: 1 };
         let router = Router::new()
-            .fallback(get(note))
+            .fallback(get(note_and_hold))
             .layer(Extension(Arc::clone(&served)))
             .layer(Extension(Arc::clone(&go_on)));
         let address =

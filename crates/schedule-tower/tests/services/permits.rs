@@ -6,8 +6,13 @@ use super::server::{
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Bytes;
-use std::future::{Ready, ready};
-use std::task::{Context, Poll};
+use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit};
+use std::future::{Future, Ready, ready};
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tailwright_schedule_tower::GateLayer;
 use tower_layer::Layer;
@@ -158,5 +163,57 @@ fn errors_of_the_service_give_the_place_back() {
             assert_eq!(answer.map(|_| ()), Err(expected));
             assert_empties(&gate);
         }
+    });
+}
+
+/// A service that is ready when it is told so, with an answer that has no body, as that to an upgrade.
+#[derive(Debug, Clone)]
+struct Late(Arc<AtomicBool>);
+
+impl Service<Request<Empty<Bytes>>> for Late {
+    type Response = Response<Empty<Bytes>>;
+    type Error = &'static str;
+    type Future = Ready<Result<Response<Empty<Bytes>>, &'static str>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        if self.0.load(Ordering::Relaxed) { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    fn call(&mut self, _: Request<Empty<Bytes>>) -> Self::Future {
+        ready(Ok(Response::new(Empty::new())))
+    }
+}
+
+#[test]
+fn readiness_is_waited_for_inside_and_an_empty_body_needs_no_place() {
+    let (gate, is_ready) = (gate(1, None), Arc::new(AtomicBool::new(false)));
+    let mut service = GateLayer::new(gate.clone()).layer(Late(Arc::clone(&is_ready)));
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(context).is_ready(), "whatever the inner service says");
+    let mut answer = pin!(service.call(request(0, "answer")));
+    assert!(answer.as_mut().poll(context).is_pending());
+    assert_eq!(gate.statistics().serving, 1);
+    is_ready.store(true, Ordering::Relaxed);
+    let Poll::Ready(Ok(response)) = answer.as_mut().poll(context) else { panic!("it is ready") };
+    assert_eq!((gate.statistics().serving, gate.statistics().left), (0, 1));
+    drop(response);
+}
+
+#[test]
+fn an_endless_stream_keeps_nobody_waiting_for_ever() {
+    run(async {
+        let gate = AsyncGate::new(AsyncGateSettings {
+            limit: ConcurrencyLimit::Fixed(NonZeroU32::MIN),
+            patience: Some(Duration::from_millis(5)),
+            ..AsyncGateSettings::default()
+        });
+        let (address, _) = serve(GateLayer::new(gate.clone())).await;
+        let client = Client::new(HttpVersion::Two, address).await;
+        let streaming = client.send(request(0, "stream")).await.expect("the head of an answer");
+        let answer = client.send(request(1, "answer")).await.expect("an answer");
+        assert_eq!(collect(answer).await.0, 200);
+        assert_eq!(gate.statistics().overdue, 1);
+        drop(streaming);
+        assert_empties(&gate);
     });
 }

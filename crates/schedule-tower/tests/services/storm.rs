@@ -16,7 +16,7 @@ fn scattered(client: u64, count: u64) -> u64 {
 
 /// Sends requests one after the other, which it may give up at any time, at least 60 and until this instant.
 async fn one_client(address: SocketAddr, number: u64, end: Instant) {
-    let version = if number % 2 == 0 { HttpVersion::One } else { HttpVersion::Two };
+    let version = if number.is_multiple_of(2) { HttpVersion::One } else { HttpVersion::Two };
     let mut client = Client::new(version, address).await;
     let mut count = 0;
     while count < 60 || Instant::now() < end {

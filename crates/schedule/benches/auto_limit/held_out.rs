@@ -26,11 +26,11 @@ pub(crate) fn laws() -> Vec<(String, TimeDistribution)> {
     laws.push(named("erlang 0.25".to_owned(), DistributionFamily::Erlang { mean, c2: 0.25 }));
     for shape in [0.5, 0.7, 2.0] {
         let quantiles = (0..10_000).map(|rank| weibull_quantile((f64::from(rank) + 0.5) / 1e4, shape));
-        laws.push(empirical(format!("weibull {shape}"), quantiles.collect()));
+        laws.push(empirical(format!("weibull {shape}"), &quantiles.collect::<Vec<_>>()));
     }
     for (shape, span) in [(1.1, 1e3), (1.5, 1e3), (2.5, 1e4)] {
         let quantiles = (0..10_000).map(|rank| pareto_quantile((f64::from(rank) + 0.5) / 1e4, shape, span));
-        laws.push(empirical(format!("pareto {shape} 1-{span}"), quantiles.collect()));
+        laws.push(empirical(format!("pareto {shape} 1-{span}"), &quantiles.collect::<Vec<_>>()));
     }
     laws.extend(recorded());
     laws
@@ -52,7 +52,7 @@ fn pareto_quantile(share: f64, shape: f64, span: f64) -> f64 {
 }
 
 /// A law of which these are equally likely values, in any unit.
-fn empirical(name: String, values: Vec<f64>) -> (String, TimeDistribution) {
+fn empirical(name: String, values: &[f64]) -> (String, TimeDistribution) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     #[expect(clippy::cast_possible_truncation, reason = "seconds at most, in nanoseconds")]
     let scaled = values.iter().map(|value| Nanos((value / mean * MEAN_NS) as u64));
@@ -80,8 +80,8 @@ fn recorded() -> Vec<(String, TimeDistribution)> {
     let most = operations.into_iter().take(OPERATIONS);
     most.map(|operation| {
         let name: String = operation.name.chars().take(14).collect();
-        let times = operation.own.sample_ns.iter().map(|time| *time as f64).collect();
-        empirical(format!("{name} C² {:.1}", operation.own.c2), times)
+        let times: Vec<f64> = operation.own.sample_ns.iter().map(|time| *time as f64).collect();
+        empirical(format!("{name} C² {:.1}", operation.own.c2), &times)
     })
     .collect()
 }

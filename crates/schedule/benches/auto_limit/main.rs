@@ -3,7 +3,8 @@
 //! Its thresholds were chosen with the laws of the first table. Those of the second were not looked at then: they judge the
 //! rule. The last lines summarise both.
 //!
-//! `cargo bench -p tailwright-schedule --bench auto_limit`
+//! `cargo bench -p tailwright-schedule --bench auto_limit`; with `-- held-out` the second table alone, with `-- --requests 15000`
+//! in less time.
 
 mod held_out;
 #[path = "../../tests/auto_limit/tiers.rs"]
@@ -13,7 +14,7 @@ use arrivals::{DistributionFamily, TimeDistribution};
 use tiers::{LOADS, MULTIPLES, SimulatedTiers, chosen_limit, laws};
 use units::Seconds;
 
-/// Requests of one run.
+/// Requests of one run, unless told otherwise.
 const REQUESTS: u64 = 60_000;
 /// Runs of which percentiles are averaged.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -45,16 +46,19 @@ fn others() -> Vec<(String, TimeDistribution)> {
 }
 
 fn main() {
-    let fitted: Vec<_> =
-        laws().into_iter().map(|(name, law)| (name.to_owned(), law)).chain(others()).collect();
-    let (fitted, held_out) = (table("fitted", &fitted), table("held out", &held_out::laws()));
-    println!();
-    summary("fitted", fitted);
-    summary("held out", held_out);
+    let arguments: Vec<String> = std::env::args().collect();
+    let place = arguments.iter().position(|argument| argument == "--requests");
+    let requests =
+        place.map_or(REQUESTS, |place| arguments[place + 1].parse().expect("a number of requests"));
+    if !arguments.iter().any(|argument| argument == "held-out") {
+        let laws = laws().into_iter().map(|(name, law)| (name.to_owned(), law));
+        summary("fitted", &table("fitted", &laws.chain(others()).collect::<Vec<_>>(), requests));
+    }
+    summary("held out", &table("held out", &held_out::laws(), requests));
 }
 
 /// The ratios of the chosen limit to the best fixed one, and of no limit to it.
-fn table(kind: &str, laws: &[(String, TimeDistribution)]) -> Vec<[f64; 2]> {
+fn table(kind: &str, laws: &[(String, TimeDistribution)], requests: u64) -> Vec<[f64; 2]> {
     let mut ratios = Vec::new();
     for workers in [1u32, 3] {
         println!("{kind}, {workers} workers per tier: p99 in ms; limits as multiples of the workers");
@@ -66,7 +70,7 @@ fn table(kind: &str, laws: &[(String, TimeDistribution)]) -> Vec<[f64; 2]> {
         for (name, law) in laws {
             for load in LOADS {
                 print!("{name:>24} {load:>5}");
-                ratios.push(row(SimulatedTiers { law, workers, load, requests: REQUESTS }));
+                ratios.push(row(SimulatedTiers { law, workers, load, requests }));
             }
         }
     }
@@ -88,13 +92,13 @@ fn row(tiers: SimulatedTiers<'_>) -> [f64; 2] {
 }
 
 /// How far the rule is from the best, and how far no limit at all would be.
-fn summary(kind: &str, ratios: Vec<[f64; 2]>) {
+fn summary(kind: &str, ratios: &[[f64; 2]]) {
     let geometric_mean =
         |of: usize| (ratios.iter().map(|ratio| ratio[of].ln()).sum::<f64>() / ratios.len() as f64).exp();
     let largest = |of: usize| ratios.iter().map(|ratio| ratio[of]).fold(0.0, f64::max);
     let near = ratios.iter().filter(|ratio| ratio[0] <= 1.2).count();
     println!(
-        "{kind}: chosen ÷ best {:.2} (geometric mean), {:.2} (largest), within 20 % in {near} of {}; none ÷ best {:.2}, {:.2}",
+        "\n{kind}: chosen ÷ best {:.2} (geometric mean), {:.2} (largest), within 20 % in {near} of {}; none ÷ best {:.2}, {:.2}\n",
         geometric_mean(0),
         largest(0),
         ratios.len(),
