@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     let source = args.cluster.source(MayLack::default())?;
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
-            terminal::print(&if args.json { json::document(&found) } else { derivation::text(&found) });
+            terminal::print(&if args.json { json::document(&*found) } else { derivation::text(&found) });
             Ok(VerbAnswer::Yes)
         }
         GuaranteeExplanation::Refused { workload, why } => {
