@@ -25,7 +25,7 @@ enum DashUse {
     Input,
     /// It is standard output.
     Output,
-    /// It is refused.
+    /// It is refused with a message.
     Refused,
 }
 

@@ -6,11 +6,11 @@
 use crate::output::json::{JsonDocument, PlanDocument};
 use crate::output::{
     admission, assumptions, bounds, call_graph, experiments, ideal, inspected, knobs, loaded, observed,
-    observed_block, placement, predicted, profiled, profiled_disk, reproduced, scheduled, simulated, tried,
-    varied, verified,
+    observed_block, placement, profiled, profiled_disk, reproduced, scheduled, simulated, tried, varied,
+    verified,
 };
 use crate::verb::{apply, explain, lab, proxy, simulate_policy};
-use model::{POLICY_VERSION, Policy};
+use model::Policy;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -22,8 +22,6 @@ use workflow::prediction::PredictionDerivation;
 pub(crate) struct DocumentFormat {
     /// What follows `tailwright.` in its format, and names the file of its schema.
     pub(crate) name: &'static str,
-    /// The version of its fields.
-    pub(crate) version: u32,
     /// The schema of its fields.
     pub(crate) schema: Schema,
 }
@@ -94,7 +92,7 @@ enum PolicyFile<'a> {
 fn policy() -> DocumentFormat {
     let mut schema = schema_of::<PolicyFile>();
     schema.insert("title".to_owned(), "policy".into());
-    DocumentFormat { name: "policy", version: POLICY_VERSION, schema }
+    DocumentFormat { name: "policy", schema }
 }
 
 fn format_of<D: JsonDocument>() -> DocumentFormat {
@@ -109,7 +107,7 @@ fn format_of<D: JsonDocument>() -> DocumentFormat {
     if let Some(Value::Array(required)) = object.get_mut("required") {
         required.splice(0..0, ["format".into(), "version".into()]);
     }
-    DocumentFormat { name: D::NAME, version: D::VERSION, schema }
+    DocumentFormat { name: D::NAME, schema }
 }
 
 fn schema_of<T: JsonSchema>() -> Schema {

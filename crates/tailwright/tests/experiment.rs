@@ -356,7 +356,7 @@ fn what_is_wrong_says_how() {
         (&["experiment", "command", "--port", "80"], "--apply"),
         (&["experiment", "nothing", "--port", "80", "--period", "0s"], "a time such as"),
         (&["experiment", "nothing", "--port", "80", "--max-periods", "10"], "expected 12 to 400"),
-        (&["experiment", "nothing", "--port", "80", "--confidence", "1"], "between 0.5 and 1"),
+        (&["experiment", "nothing", "--port", "80", "--confidence", "1"], "from 0.5 to below 1"),
         (&["experiment", "nothing"], "--port"),
         (&["experiment"], "KNOB"),
     ] {

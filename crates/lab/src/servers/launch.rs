@@ -158,8 +158,8 @@ impl EmulatedSsdServer {
             "device".to_owned(),
             format!("--listen={}", self.address),
             format!("--channels={channels}"),
-            format!("--read={read}"),
-            format!("--write={write}"),
+            format!("--read-time={read}"),
+            format!("--write-time={write}"),
             format!("--spin={}ns", self.spin.0),
         ];
         args.extend(bandwidth.map(|rate| format!("--bandwidth={}B/s", rate.bytes_per_sec())));

@@ -248,7 +248,10 @@ fn options_in_documents_exist() {
         for span in text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--")) {
             let option: String =
                 span.chars().skip(2).take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-            if !options.contains_key(&option) && !FOREIGN_OPTIONS.contains(&option.as_str()) {
+            if !option.is_empty()
+                && !options.contains_key(&option)
+                && !FOREIGN_OPTIONS.contains(&option.as_str())
+            {
                 unknown.push(format!("{name}: nothing has --{option}"));
             }
         }
@@ -257,7 +260,7 @@ fn options_in_documents_exist() {
 }
 
 /// Options of other programs that documents name alone.
-const FOREIGN_OPTIONS: [&str; 3] = ["release", "help", "version"];
+const FOREIGN_OPTIONS: [&str; 5] = ["release", "help", "version", "bench", "import"];
 
 #[test]
 fn options_in_examples_exist() {
@@ -302,7 +305,6 @@ fn schemas_are_those_of_the_types() {
             written == formats::text(&format),
             "docs/schemas/{file} is not what the program writes: run `cargo run -- schemas docs/schemas`"
         );
-        assert!(format.version > 0);
         files.remove(&file);
     }
     assert!(files.is_empty(), "nothing prints these: {files:?}");

@@ -19,7 +19,7 @@ struct ReproductionEntry {
     name: &'static str,
     /// The paper that the figure is from.
     paper: Paper,
-    /// What it shows.
+    /// What the figure shows, in a line.
     title: &'static str,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct LabExperimentsDocument {
 struct LabExperimentEntry {
     /// The name by which it is chosen.
     name: &'static str,
-    /// What it shows.
+    /// What the experiment shows, in a line.
     title: &'static str,
     /// What the paper says of it.
     claim: &'static str,

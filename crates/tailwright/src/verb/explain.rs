@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
             if args.json {
-                terminal::print(&json::document(&found));
+                terminal::print(&json::document(&*found));
             } else {
                 terminal::print_text(&derivation::text(&found));
             }

@@ -67,7 +67,7 @@ pub(crate) struct ProfileArgs {
     /// Name in the profile [default: the output file's name].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Write the profile.
+    /// Write the profile that was measured.
     #[arg(short, long, value_name = "PROFILE.json")]
     output: Option<PathBuf>,
     /// Print JSON: every cell and repetition.

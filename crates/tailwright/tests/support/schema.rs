@@ -1,9 +1,8 @@
 //! Judges JSON documents by the schemas in docs/schemas, with an implementation that is not ours.
 
+use jsonschema::Validator;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The folder of the schemas.
 pub(crate) fn folder() -> PathBuf {
@@ -37,17 +36,12 @@ pub(crate) fn check_document(document: &Value) -> String {
     name.to_owned()
 }
 
-fn validator(name: &str) -> Arc<jsonschema::Validator> {
-    static KNOWN: Mutex<BTreeMap<String, Arc<jsonschema::Validator>>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = || {
-        let text = std::fs::read_to_string(folder().join(format!("{name}.json")))
-            .unwrap_or_else(|error| panic!("docs/schemas/{name}.json: {error}"));
-        let mut schema: Value = serde_json::from_str(&text).expect("a schema is JSON");
-        close(&mut schema);
-        Arc::new(jsonschema::validator_for(&schema).expect("a schema that can be used"))
-    };
-    known.entry(name.to_owned()).or_insert_with(made).clone()
+fn validator(name: &str) -> Validator {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.json")))
+        .unwrap_or_else(|error| panic!("docs/schemas/{name}.json: {error}"));
+    let mut schema: Value = serde_json::from_str(&text).expect("a schema is JSON");
+    close(&mut schema);
+    jsonschema::validator_for(&schema).expect("a schema that can be used")
 }
 
 /// Refuses fields that the schema does not name: readers must pass over them, but then nothing would say what they are.

@@ -49,7 +49,7 @@ pub(super) struct AssumptionsArgs {
     /// Write the groups of workloads that are busy together, as --groups reads them
     #[arg(short, long, value_name = "GROUPS.csv")]
     output: Option<PathBuf>,
-    /// Print JSON: everything
+    /// Print JSON: everything that was found
     #[arg(long)]
     json: bool,
 }
