@@ -1,6 +1,6 @@
 //! Writes a recording: lines into frames, frames into segments, as the plan of the segments says.
 
-use super::AnsweredRequest;
+use super::RecordableRequest;
 use super::line::{HEADER, write_line};
 use super::segments::{RecordingSettings, SegmentPlan, find_segments, segment_path};
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
@@ -58,7 +58,7 @@ impl RecordingWriter {
     ///
     /// # Errors
     /// When the recording cannot be written; what was to be written is lost, and later requests are tried again.
-    pub fn write(&mut self, request: &AnsweredRequest<'_>, now: Nanos) -> Result<(), TraceError> {
+    pub fn write(&mut self, request: &RecordableRequest<'_>, now: Nanos) -> Result<(), TraceError> {
         if self.text.is_empty() {
             self.text_since = now;
         }
