@@ -118,8 +118,8 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     let seen = status();
     let web: Vec<&Value> =
         seen["workloads"].as_array().unwrap().iter().filter(|seen| seen["requests"] != 0).collect();
-    // Without a policy it knows nobody.
-    assert_eq!(web[0]["workload"], "(unknown)");
+    // Without a policy it knows whom the hosts file names.
+    assert_eq!(web[0]["workload"], "web");
 
     // Files are read again on SIGHUP: they say what they said before, and then something else.
     for (fields, changes) in [("", 0), ("outstanding = 3\n", 1)] {
@@ -139,7 +139,7 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     support::schema::check_document(&last);
     assert_eq!((&last["held_bytes"], &last["outstanding"]), (&Value::from(0), &Value::from(0)));
     // What it recorded can be judged like anything else.
-    folder.run(&["verify", "record.parquet", "--slo", "(unknown)=50% < 10s"]).expect_code(0);
+    folder.run(&["verify", "record.parquet", "--slo", "web=50% < 10s"]).expect_code(0);
     let gone = folder.run(&["proxy", "--status", "--server", "cache", "--state", "state"]);
     assert!(gone.expect_code(3).stderr.contains("no proxy answers"));
 }

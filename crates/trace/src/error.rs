@@ -58,12 +58,12 @@ pub enum TraceErrorKind {
     SeveralWorkloads {
         /// The workload of the first request.
         first: String,
-        /// Another one.
+        /// The workload of a later one.
         second: String,
     },
     /// No request is of the workload or client that was named.
     NoSuchWorkload {
-        /// What was named.
+        /// The name that was asked for.
         name: String,
         /// The workloads or clients that there are, separated by commas.
         known: String,

@@ -6,7 +6,7 @@ use common::Folder;
 use model::{Op, RequestOutcome};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use tailwright_trace::recording::{RecordedRequest, RecordingSettings, RecordingWriter};
+use tailwright_trace::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
 use tailwright_trace::{OpenOptions, SplitKey, TraceErrorKind, files_of, observations, open, owners_of};
 use units::{Bytes, Nanos};
 
@@ -15,10 +15,10 @@ const ORIGIN: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;
 
 /// The request with this number: one each millisecond, of two workloads in turn, answered after at most 20 ms.
-fn request(number: u64) -> RecordedRequest<'static> {
+fn request(number: u64) -> RecordableRequest<'static> {
     let response = Nanos(MS + number % 7 * 3 * MS);
     let is_mail = number.is_multiple_of(2);
-    RecordedRequest {
+    RecordableRequest {
         arrival: Nanos(ORIGIN + number * MS),
         size: Bytes(512 * (1 + number % 5)),
         op: if number.is_multiple_of(3) { Op::Write } else { Op::Read },

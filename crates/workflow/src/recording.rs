@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use trace::TraceError;
-use trace::recording::{RecordedRequest, RecordingSettings, RecordingWriter};
+use trace::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
 use units::{Bytes, Nanos};
 
 /// Requests on their way to the thread that writes: what comes in while a disk pauses.
@@ -27,7 +27,7 @@ pub struct RecordingTally {
 /// What says how a message is recorded.
 pub trait RecordedMessage<M> {
     /// The request that a message is about.
-    fn recorded<'a>(&'a self, message: &'a M) -> RecordedRequest<'a>;
+    fn recorded<'a>(&'a self, message: &'a M) -> RecordableRequest<'a>;
 }
 
 /// A thread that writes what is sent to it, until nobody can send any more.
@@ -126,8 +126,8 @@ mod tests {
     use crate::observer::Silent;
     use model::Op;
 
-    fn request(arrival: u64) -> RecordedRequest<'static> {
-        RecordedRequest {
+    fn request(arrival: u64) -> RecordableRequest<'static> {
+        RecordableRequest {
             arrival: Nanos(arrival),
             size: Bytes(1),
             op: Op::Read,
@@ -142,7 +142,7 @@ mod tests {
     struct Numbers;
 
     impl RecordedMessage<u64> for Numbers {
-        fn recorded<'a>(&'a self, message: &'a u64) -> RecordedRequest<'a> {
+        fn recorded<'a>(&'a self, message: &'a u64) -> RecordableRequest<'a> {
             request(*message)
         }
     }

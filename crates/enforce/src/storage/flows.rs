@@ -12,6 +12,9 @@ pub(super) const OVERSIZED_FLOW: u32 = 1 << 30;
 /// The flow of clients that no entry of the deployment names: the largest number without the bits.
 pub(super) const UNKNOWN_FLOW: u32 = OVERSIZED_FLOW - 1;
 
+/// The name that stands for all clients that no entry of the deployment names.
+pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
+
 /// The flow of the workload's data, from any of its flows.
 pub(super) fn data_flow(flow: u32) -> u32 {
     flow & !(CONTROL_FLOW | OVERSIZED_FLOW)

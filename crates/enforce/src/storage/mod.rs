@@ -58,11 +58,12 @@ pub use control_socket::{
     query_status, restore_policy, send_policy,
 };
 pub use engine::ProxyEngine;
+pub use flows::UNKNOWN_WORKLOAD;
 pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::BaselineDiscipline;
 pub use recording::ProxiedRequest;
-pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
+pub use statistics::{ProxiedWorkload, ProxySnapshot};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 pub use warnings::broken_assumptions;
 

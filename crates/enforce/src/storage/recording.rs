@@ -1,8 +1,7 @@
 //! Finished requests on their way to whoever records them, on a thread of its own: the proxy never waits for a disk.
 
-use super::flows::WorkloadNames;
+use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames};
 use super::request::ProxyRequest;
-use super::statistics::UNKNOWN_WORKLOAD;
 use model::{Observation, Op, RequestOutcome};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! What a proxy counts for people who ask, and the requests that it records for those who judge.
 
-use super::flows::{WorkloadNames, data_flow};
+use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames, data_flow};
 use super::recording::{ProxiedRequest, RequestSink};
 use super::request::ProxyRequest;
 use model::{Observation, Observations, Op, RequestOutcome};
@@ -10,9 +10,6 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use wire::RequestClass;
-
-/// The name that stands for all clients that no entry of the deployment names.
-pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
 
 /// The requests of a workload that a proxy has finished since it began. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -178,6 +175,6 @@ impl ObservationRecord {
     }
 }
 
-pub(super) fn workload_name(names: &WorkloadNames, flow: u32) -> String {
+fn workload_name(names: &WorkloadNames, flow: u32) -> String {
     names.name(flow).unwrap_or(UNKNOWN_WORKLOAD).to_owned()
 }

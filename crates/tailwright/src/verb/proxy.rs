@@ -3,7 +3,7 @@
 use crate::exit::VerbAnswer;
 use crate::output::json;
 use crate::terminal::{self, Talk, TerminalObserver, TextTable, talk};
-use ::trace::recording::{RecordedRequest, is_recording_name};
+use ::trace::recording::{RecordableRequest, is_recording_name};
 use clap::Args;
 use enforce::network::StateStore;
 use enforce::storage::{
@@ -246,8 +246,8 @@ fn reload_text(answer: ReloadAnswer) -> &'static str {
 struct ProxyTimes(u64);
 
 impl RecordedMessage<ProxiedRequest> for ProxyTimes {
-    fn recorded<'a>(&'a self, message: &'a ProxiedRequest) -> RecordedRequest<'a> {
-        RecordedRequest {
+    fn recorded<'a>(&'a self, message: &'a ProxiedRequest) -> RecordableRequest<'a> {
+        RecordableRequest {
             arrival: Nanos(self.0) + message.arrived,
             size: message.size,
             op: message.op,

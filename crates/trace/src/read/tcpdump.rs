@@ -33,7 +33,7 @@ const EXPECTED: &str = "a line of `tcpdump -tt -n -q`: seconds IP address.port >
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CapturedPacket {
     time_ns: u64,
-    connection: ClientConnection,
+    connection: CapturedConnection,
     /// Whether the client has sent it.
     is_request: bool,
     bytes: u64,
@@ -41,7 +41,7 @@ pub(super) struct CapturedPacket {
 
 /// The ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct ClientConnection {
+struct CapturedConnection {
     client: (IpAddr, u16),
     server: (IpAddr, u16),
 }
@@ -53,7 +53,7 @@ struct PendingExchange {
     asked: u64,
     answered: u64,
     last_ns: u64,
-    connection: ClientConnection,
+    connection: CapturedConnection,
     is_over: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct TcpdumpSource {
     /// The number of the first exchange in `pending`.
     first_pending: u64,
     /// The number of the latest exchange of each connection.
-    latest: HashMap<ClientConnection, u64>,
+    latest: HashMap<CapturedConnection, u64>,
     now_ns: u64,
     at_end: bool,
 }
@@ -102,7 +102,7 @@ impl TcpdumpSource {
     }
 
     /// The exchange that a connection is in the middle of.
-    fn current(&mut self, connection: &ClientConnection) -> Option<&mut PendingExchange> {
+    fn current(&mut self, connection: &CapturedConnection) -> Option<&mut PendingExchange> {
         let number = *self.latest.get(connection)?;
         let index = usize::try_from(number.checked_sub(self.first_pending)?).ok()?;
         self.pending.get_mut(index)
@@ -224,7 +224,7 @@ pub(super) fn parse_line(line: &[u8]) -> Result<Option<CapturedPacket>, &'static
     };
     let is_request = is_server(to.1, from.1);
     let (client, server) = if is_request { (from, to) } else { (to, from) };
-    Ok(Some(CapturedPacket { time_ns, connection: ClientConnection { client, server }, is_request, bytes }))
+    Ok(Some(CapturedPacket { time_ns, connection: CapturedConnection { client, server }, is_request, bytes }))
 }
 
 /// Lines such as `listening on lo, link-type …` and `12 packets captured`, which go to the standard error.

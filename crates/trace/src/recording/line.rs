@@ -1,6 +1,6 @@
 //! A line of a recording, as text and as values.
 
-use super::RecordedRequest;
+use super::RecordableRequest;
 use crate::operation;
 use crate::scan::{DelimitedFields, decimal};
 use model::{Op, Request};
@@ -55,7 +55,7 @@ impl<'a> RecordedLine<'a> {
 }
 
 /// Appends a request as a line.
-pub(super) fn write_line(request: &RecordedRequest<'_>, text: &mut Vec<u8>) {
+pub(super) fn write_line(request: &RecordableRequest<'_>, text: &mut Vec<u8>) {
     let op = match request.op {
         Op::Read => "read",
         Op::Write => "write",
@@ -103,8 +103,8 @@ fn unescape(field: &[u8]) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    fn some(workload: &str) -> RecordedRequest<'_> {
-        RecordedRequest {
+    fn some(workload: &str) -> RecordableRequest<'_> {
+        RecordableRequest {
             arrival: Nanos(1_700_000_000_000_000_001),
             size: Bytes(4096),
             op: Op::Write,
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!((line.request.offset, line.request.op), (Some(8192), Op::Write));
         }
         let mut text = Vec::new();
-        write_line(&RecordedRequest { offset: None, client: None, ..some("x") }, &mut text);
+        write_line(&RecordableRequest { offset: None, client: None, ..some("x") }, &mut text);
         let line = RecordedLine::parse(&text).expect("it was written here");
         assert_eq!((line.request.offset, &*line.client), (None, ""));
     }

@@ -37,7 +37,7 @@ pub const ORDER_WINDOW: Nanos = Nanos(10_000_000_000);
 
 /// An answered request, as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordedRequest<'a> {
+pub struct RecordableRequest<'a> {
     /// When it arrived, in nanoseconds since 1970.
     pub arrival: Nanos,
     /// The number of bytes read or written.

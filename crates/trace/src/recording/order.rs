@@ -50,7 +50,7 @@ impl<T> Ord for OrderedRequest<T> {
 #[derive(Debug)]
 pub(crate) struct ArrivalOrder<T> {
     waiting: BinaryHeap<Reverse<OrderedRequest<T>>>,
-    /// The latest answer.
+    /// The instant of the latest answer.
     newest: Nanos,
     /// The arrival of the last request that was returned.
     returned: Nanos,

@@ -43,7 +43,7 @@ impl RecordingRows {
         Ok(Self { segment_count: segments.len(), segments, open: None, line: 0, cut: 0 })
     }
 
-    /// One segment.
+    /// Only this one segment.
     pub(crate) fn of_input(input: BufferedInput) -> Self {
         Self { segments: VecDeque::new(), segment_count: 1, open: Some((input, None)), line: 0, cut: 0 }
     }

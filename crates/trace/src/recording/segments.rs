@@ -23,7 +23,7 @@ pub struct RecordingSettings {
 }
 
 impl RecordingSettings {
-    /// The least `disk_max`.
+    /// The least that `disk_max` can be.
     pub const DISK_MIN: Bytes = Bytes(1 << 20);
 }
 

@@ -1,6 +1,6 @@
-//! Writes a recording.
+//! Writes a recording: lines into frames, frames into segments, as the plan of the segments says.
 
-use super::RecordedRequest;
+use super::RecordableRequest;
 use super::line::{HEADER, write_line};
 use super::segments::{RecordingSettings, SegmentPlan, find_segments, segment_path};
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
@@ -19,7 +19,7 @@ const ZSTD_LEVEL: i32 = 1;
 pub struct RecordingWriter {
     folder: PathBuf,
     plan: SegmentPlan,
-    /// The open segment.
+    /// The segment that is written to.
     file: Option<File>,
     /// Lines that are not written yet, and since when.
     text: Vec<u8>,
@@ -58,7 +58,7 @@ impl RecordingWriter {
     ///
     /// # Errors
     /// When the recording cannot be written; what was to be written is lost, and later requests are tried again.
-    pub fn write(&mut self, request: &RecordedRequest<'_>, now: Nanos) -> Result<(), TraceError> {
+    pub fn write(&mut self, request: &RecordableRequest<'_>, now: Nanos) -> Result<(), TraceError> {
         if self.text.is_empty() {
             self.text_since = now;
         }

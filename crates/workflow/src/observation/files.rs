@@ -108,13 +108,14 @@ impl OpenFiles {
             Some(path) if is_recording_name(path) => (Some(path), None),
             path => (None, path),
         };
-        let begin = |folder| ServerRecording::begin(folder, files.recording, ports, observer);
         let log = |path: &PathBuf| LatencyLog::create(path, machine::clock::now());
         let metrics = |path: &PathBuf| MetricsFile::create(path, ports.iter().copied());
         Ok(Self {
             observations: files.observations.clone().map(|path| (path, Vec::new())),
             record: trace.map(TraceRecorder::create).transpose()?,
-            recording: folder.map(begin).transpose()?,
+            recording: folder
+                .map(|folder| ServerRecording::begin(folder, files.recording, ports, observer))
+                .transpose()?,
             latency_log: files.latency_log.as_ref().map(log).transpose()?,
             metrics: files.metrics.as_ref().map(metrics).transpose()?,
             slowest: files.slowest.clone().map(|(path, count)| (path, SlowestRequests::new(count))),

@@ -11,7 +11,7 @@ use observe::{ObservedRequest, RequestPoint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
-use trace::recording::{RecordedRequest, RecordingSettings};
+use trace::recording::{RecordableRequest, RecordingSettings};
 use units::Nanos;
 
 /// A recording that is being written.
@@ -61,9 +61,9 @@ struct ServerTimes {
 }
 
 impl RecordedMessage<ObservedRequest> for ServerTimes {
-    fn recorded<'a>(&'a self, request: &'a ObservedRequest) -> RecordedRequest<'a> {
+    fn recorded<'a>(&'a self, request: &'a ObservedRequest) -> RecordableRequest<'a> {
         let (op, size) = payload(request);
-        RecordedRequest {
+        RecordableRequest {
             arrival: Nanos(self.since_1970 + request.at(RequestPoint::Wire)),
             size,
             op,
