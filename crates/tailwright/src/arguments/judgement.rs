@@ -15,7 +15,7 @@ pub(crate) struct JudgementArgs {
     /// names, or one for all.
     #[arg(long, value_name = "PROFILE.json")]
     storage: Vec<PathBuf>,
-    /// Of each verdict: how sure it is to be, between 0 and 1.
+    /// Of each verdict: how sure it is to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// Take the percentiles of SLOs also in windows of this length.

@@ -1,5 +1,6 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
+use crate::arguments::at_least_one;
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
@@ -79,7 +80,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "TIME")]
     service: Option<Nanos>,
     /// How many requests the ideal serves at a time; otherwise as many as threads answer.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "FILE.html")]
@@ -97,7 +98,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "FILE.json")]
     slowest: Option<PathBuf>,
     /// How many requests --slowest writes.
-    #[arg(long, value_name = "N", default_value = "100", requires = "slowest")]
+    #[arg(long, value_name = "N", default_value = "100", requires = "slowest", value_parser = at_least_one)]
     slowest_requests: NonZeroUsize,
     /// Send requests to an echo server over loopback, and check that all are seen as their clients saw them.
     #[arg(long, conflicts_with_all = ["port", "duration", "share", "buffer", "output", "service",
