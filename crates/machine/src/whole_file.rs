@@ -9,7 +9,7 @@
 //!   Where the owner cannot be handed on, its content is overwritten instead, after the new one is complete.
 //! - A file that may not be written is not replaced either.
 //! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not. A named pipe that
-//!   nobody reads is refused, because writing would wait for ever.
+//!   nobody reads is refused after some seconds, because writing would wait for ever.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -18,6 +18,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The most symbolic links that are followed, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -41,10 +42,11 @@ impl WholeFile {
         let found = writable(path)?;
         let target = follow_links(path)?;
         if found.as_ref().is_some_and(|found| !is_replaceable(found, &target)) {
-            if found.as_ref().is_some_and(|found| found.file_type().is_fifo()) {
-                refuse_without_reader(path)?;
-            }
-            let file = OpenOptions::new().write(true).truncate(true).open(path)?;
+            let is_pipe = found.as_ref().is_some_and(|found| found.file_type().is_fifo());
+            let file = match is_pipe {
+                true => pipe_with_reader(path)?,
+                false => OpenOptions::new().write(true).truncate(true).open(path)?,
+            };
             return Ok(Self { file, target, temporary: None });
         }
         let name = file_name(&target)?;
@@ -143,14 +145,24 @@ pub fn remove_unfinished() {
     }
 }
 
-/// Opening a pipe to write waits until somebody reads it, unless it is opened without waiting, which then fails.
-fn refuse_without_reader(pipe: &Path) -> io::Result<()> {
-    match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe) {
-        Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
-            Err(io::Error::other("nobody reads this pipe; start its reader first"))
+/// How long the reader of a pipe may take to open it.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked for.
+const READER_POLL: Duration = Duration::from_millis(20);
+
+/// The writing end of a pipe that somebody reads, not waiting for ever: opening it without waiting fails until then.
+fn pipe_with_reader(pipe: &Path) -> io::Result<File> {
+    let deadline = Instant::now() + READER_PATIENCE;
+    loop {
+        match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe) {
+            // Open for the reader until the one that waits when the pipe is full is open, too.
+            Ok(_open) => return OpenOptions::new().write(true).open(pipe),
+            Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(error),
+            Err(_) if Instant::now() >= deadline => {
+                return Err(io::Error::other("nobody reads this pipe; start its reader first"));
+            }
+            Err(_) => std::thread::sleep(READER_POLL),
         }
-        Err(error) => Err(error),
-        Ok(_) => Ok(()),
     }
 }
 

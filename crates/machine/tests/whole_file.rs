@@ -83,6 +83,35 @@ fn devices_and_pipes_are_written_and_not_replaced() {
     assert!(fs::metadata(&pipe).expect("it is there").file_type().is_fifo());
 }
 
+#[test]
+fn a_pipe_that_nobody_reads_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is part of every system");
+    assert!(made.success());
+    let error = whole_file::write(&pipe, b"lost").expect_err("nobody reads");
+    assert!(error.to_string().contains("nobody reads this pipe"), "{error}");
+}
+
+/// In a process of its own, because all files of a process that are not complete are removed.
+#[test]
+fn files_that_are_not_complete_can_be_removed() {
+    const FOLDER: &str = "UNFINISHED_FOLDER";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let place = Path::new(&folder).join("file");
+        let begun = WholeFile::create(&place).expect("it is ours");
+        whole_file::write(&place, b"whole").expect("it is ours");
+        whole_file::remove_unfinished();
+        return std::mem::forget(begun);
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let itself = std::env::current_exe().expect("it is running");
+    let mut child = Command::new(itself);
+    child.args(["--exact", "files_that_are_not_complete_can_be_removed"]).env(FOLDER, folder.path());
+    assert!(child.output().expect("it starts").status.success());
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
 /// A pipe of the shell, `/dev/fd/N`, has no name, and neither has a file that was removed.
 #[test]
 fn what_has_no_name_is_written_through_its_descriptor() {

@@ -27,7 +27,7 @@ pub(crate) const MACHINE: u8 = 3;
 
 /// Prints an error to stderr and gives its exit code: 2 for wrong input, 3 for what the machine lacks.
 pub(crate) fn report(error: &OperationError) -> ExitCode {
-    talk(Talk::Error, &error.message);
+    talk(Talk::Error, in_plain_words(&error.message));
     if let Some(hint) = &error.hint {
         talk(Talk::Hint, hint);
     }
@@ -35,4 +35,33 @@ pub(crate) fn report(error: &OperationError) -> ExitCode {
         Blame::Input => 2,
         Blame::Machine => MACHINE,
     })
+}
+
+/// Names of types in messages of parsers, and what they are to somebody who writes a file.
+const TYPE_NAMES: [(&str, &str); 8] = [
+    ("expected u64", "expected a whole number from 0"),
+    ("expected u32", "expected a whole number from 0 to 4294967295"),
+    ("expected u16", "expected a whole number from 0 to 65535"),
+    ("expected u8", "expected a whole number from 0 to 255"),
+    ("expected usize", "expected a whole number from 0"),
+    ("expected i64", "expected a whole number"),
+    ("expected f64", "expected a number"),
+    ("number would be zero for non-zero type", "expected a whole number above 0"),
+];
+
+/// A message without the names of types that programs have.
+fn in_plain_words(message: &str) -> String {
+    TYPE_NAMES.iter().fold(message.to_owned(), |message, (name, words)| message.replace(name, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parsers_speak_of_numbers() {
+        let message = "x.toml: invalid type: floating point `1000.0`, expected u64\nin `run.requests`";
+        let expected = "x.toml: invalid type: floating point `1000.0`, expected a whole number from 0\nin `run.requests`";
+        assert_eq!(in_plain_words(message), expected);
+    }
 }

@@ -7,6 +7,8 @@
 //!   (stderr, then stdout). A line `...` stands for any lines, and `…` at the end of a line for the rest of it.
 //! - ```` ```console traces ```` is a block that needs the real traces, in a folder `traces`.
 //!
+//! Output is as on a wide terminal, where nothing is left out and no line is broken.
+//!
 //! A time at the end of a line is not compared: it is how long something took.
 
 mod support;

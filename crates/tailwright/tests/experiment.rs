@@ -152,7 +152,7 @@ fn signals_undo_the_knob() {
         signal(&child, name);
         let output = child.wait_with_output().expect("the program ends");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said} {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{said} {}", String::from_utf8_lossy(&output.stderr));
         assert!(said.contains("ended because it was stopped"), "{said}");
         assert_eq!(server.scheduled(), before, "{name}");
         assert_eq!(folder.read("state/experiment.jsonl"), "");

@@ -96,7 +96,7 @@ fn an_interrupt_ends_it_with_what_is_complete_and_leaves_nothing() {
     bench.signal("-INT");
     let mut text = String::new();
     bench.0.stdout.take().expect("it is piped").read_to_string(&mut text).expect("it is text");
-    assert_eq!(bench.0.wait().expect("it ends").code(), Some(0), "{text}");
+    assert_eq!(bench.0.wait().expect("it ends").code(), Some(3), "{text}");
     let document: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let run = &document["runs"][0];
     assert_eq!(run["stopped"], true);

@@ -8,10 +8,11 @@ use discipline::serve::{
     DisciplineSpec, FeedbackClass, FeedbackParameters, LimitedSharingParameters, QueueChoice,
 };
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tailwright_sim::engine::{
     EntryArrivals, Interference, LatencyStatistic, MeasurementWindow, Measures, NetworkStation, NetworkStep,
-    PrecisionGoal, QueueingNetwork, ReplicationVerdict, RequestDraft, RequestEntry, SKIP, SimulationEngine,
-    SimulationError, SimulationPlan, replicate,
+    PrecisionGoal, QueueingNetwork, ReplicationVerdict, ReplicationWatch, RequestDraft, RequestEntry, SKIP,
+    SimulationEngine, SimulationError, SimulationPlan, replicate, replicate_watched,
 };
 use units::Nanos;
 
@@ -239,6 +240,38 @@ fn overload_is_said_to_be_one() {
     let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
     assert!(matches!(report.verdict, ReplicationVerdict::Unbounded { .. }), "{:?}", report.verdict);
+}
+
+/// Ends replications after some of them.
+struct EndsAfter {
+    most: usize,
+    done: AtomicUsize,
+}
+
+impl ReplicationWatch for EndsAfter {
+    fn replications_done(&self, done: usize, wanted: usize) {
+        assert!(done <= wanted);
+        self.done.fetch_max(done, Ordering::Relaxed);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.done.load(Ordering::Relaxed) >= self.most
+    }
+}
+
+#[test]
+fn interrupted_replications_are_some_of_those_that_would_have_been() {
+    let load = |seed| vec![entry(seed, 0.5, memoryless)];
+    let network = single(1, DisciplineSpec::Fifo);
+    let plan = SimulationPlan { replications: 40, ..SimulationPlan::of_requests(200, 1) };
+    let whole = replicate(&network, load, &plan).unwrap();
+    for most in [0, 1, 7] {
+        let watch = EndsAfter { most, done: AtomicUsize::new(0) };
+        let report = replicate_watched(&network, load, &plan, &watch).unwrap();
+        assert_eq!(report.verdict, ReplicationVerdict::Interrupted);
+        assert!(report.runs.len() >= most && report.runs.len() < 40, "{}", report.runs.len());
+        assert!(report.runs.iter().all(|run| whole.runs.contains(run)));
+    }
 }
 
 #[test]

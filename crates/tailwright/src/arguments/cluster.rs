@@ -29,7 +29,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
     /// How many servers there are.
-    #[arg(long, value_name = "N", requires = "slos", value_parser = servers)]
+    #[arg(long, value_name = "N", requires = "slos", value_parser = at_least_one)]
     max_servers: Option<NonZeroUsize>,
     /// How many requests a device serves at a time (default: what its profile says, or 1).
     #[arg(long, value_name = "N", requires = "slos")]
@@ -162,7 +162,7 @@ impl ClusterArgs {
     }
 }
 
-/// How many servers there are.
-fn servers(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "expected a whole number of servers, at least 1".to_owned())
+/// A number of things of which there is at least one.
+pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number, at least 1".to_owned())
 }

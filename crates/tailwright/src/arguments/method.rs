@@ -31,7 +31,7 @@ pub(crate) struct MethodArgs {
     #[arg(long)]
     fast_first_fit: bool,
     /// Reduce curves to this many segments, cut at 30 s of burst (workload-compactor only; default 12).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     segments: Option<NonZeroUsize>,
     /// How many trials the search for a better packing may make (default: by the number of workloads);
     /// the same effort gives the same plan.

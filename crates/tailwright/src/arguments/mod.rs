@@ -10,7 +10,7 @@ mod prediction;
 mod quantities;
 
 pub(crate) use calibration::CalibrationArgs;
-pub(crate) use cluster::{ClusterArgs, MayLack};
+pub(crate) use cluster::{ClusterArgs, MayLack, at_least_one};
 pub(crate) use judgement::{JudgementArgs, confidence};
 pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};

@@ -63,12 +63,16 @@ pub(crate) fn lead(view: &IdealView) -> String {
     let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
     let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
     format!(
-        "{} requests of {}, service {}, {workers}: utilisation {}.{intervals}",
-        view.outcomes[0].figures.requests,
+        "{} of {}, service {}, {workers}: utilisation {}.{intervals}",
+        requests(view.outcomes[0].figures.requests),
         view.name,
         view.service,
         percent(view.utilisation)
     )
+}
+
+fn requests(count: u64) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
 }
 
 /// Headings and a row per discipline.

@@ -55,7 +55,7 @@ pub(crate) fn text(ran: &LoadReport) -> String {
             time_or_dash(row.lag_p99_s),
         ]);
     }
-    let mut text = table.render();
+    let mut text = table.without_first(&["lag p99", "p99.9", "per second"]).render();
     text.push_str(&compared(&ran.comparison));
     if let Some(share) = ran.cpu_pressure {
         text.push_str(&format!(

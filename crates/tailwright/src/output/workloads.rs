@@ -91,14 +91,17 @@ fn time_or(ns: Option<f64>, unknown: &str) -> String {
 
 /// A table with some columns before those of workloads.
 pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
-    let mut columns: Vec<(&str, Align)> = before.iter().map(|heading| (*heading, Align::Left)).collect();
+    let mut columns: Vec<(&str, Align)> = before
+        .iter()
+        .map(|heading| (*heading, if *heading == "server" { Align::Left } else { Align::Right }))
+        .collect();
     for heading in HEADINGS {
         let is_words = matches!(heading, "workload" | "verdict" | "interval");
         columns.push((heading, if is_words { Align::Left } else { Align::Right }));
     }
     let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
-    table.render()
+    table.without_first(&["interval", "requests", "SLO", "longest"]).render()
 }
 
 /// The table of one run, or nothing where there are no workloads.

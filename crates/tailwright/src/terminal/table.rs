@@ -1,5 +1,5 @@
-//! Tables whose columns line up, and that fit into the width of the output: columns that matter least go first, then long
-//! words are cut. `--wide` keeps everything.
+//! Tables whose columns line up, and that fit into the width of the output: columns that matter least go first, then words
+//! take several lines, then columns go from the right. What is left out is named, and `--wide` keeps everything.
 
 use super::layout;
 use super::visible::{cut, display_width, wrap};
@@ -13,6 +13,9 @@ pub(crate) enum Align {
 
 /// The least columns of the terminal that are left to words which are cut or wrapped.
 const WORDS_MIN: usize = 12;
+
+/// As many columns at the left stay, however wide they are.
+const COLUMNS_KEPT: usize = 2;
 
 /// A table whose columns line up.
 #[derive(Debug)]
@@ -99,7 +102,13 @@ impl TextTable {
                 left_out.push(self.rows[0][*detail].trim());
             }
         }
-        let widths = self.fitting_widths(&shown, &natural, limit);
+        let mut widths = self.fitting_widths(&shown, &natural, limit);
+        // Where words have given way and it is not enough, columns go from the right.
+        while widths.iter().sum::<usize>() + 2 * shown.len() > limit + 2 && shown.len() > COLUMNS_KEPT {
+            let last = shown.pop().expect("there are several");
+            left_out.push(self.rows[0][last].trim());
+            widths = self.fitting_widths(&shown, &natural, limit);
+        }
         let rows = self.rows.iter().map(|row| self.render_row(row, &shown, &widths)).collect();
         let note = match left_out.as_slice() {
             [] => String::new(),

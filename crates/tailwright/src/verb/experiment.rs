@@ -34,7 +34,8 @@ and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.m
 promised.
 
 Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was left
-alone; 2 bad input; 3 a right or a feature is missing, or something could not be undone.";
+alone; 2 bad input; 3 a right or a feature is missing, something could not be undone, or a signal
+ended it.";
 
 /// Room for events of the kernel.
 const RING_BYTES: u32 = 1 << 23;
@@ -311,7 +312,8 @@ impl ExperimentArgs {
             let least = needed * (values + 1);
             let message =
                 format_args!("--max-periods: expected {least} to {PERIODS_MAX}, not {}", self.max_periods);
-            return Err(OperationError::input(message).hint("less cannot show anything with this confidence"));
+            return Err(OperationError::input(message)
+                .hint("fewer cannot show anything with this confidence, and more take too long"));
         }
         Ok(ExperimentSettings {
             ports: self.port.iter().copied().collect(),

@@ -1,6 +1,6 @@
 //! `tailwright ideal`: the latencies that queueing alone causes, for a stream, a service time and a number of workers.
 
-use crate::arguments::share;
+use crate::arguments::{at_least_one, share};
 use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, is_stopped, stop_on_termination};
 use crate::output::ideal;
@@ -54,7 +54,7 @@ pub(crate) struct IdealArgs {
     #[arg(long, value_name = "LAW")]
     service: TimeDistribution,
     /// How many requests are served at a time by the ideal.
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     workers: NonZeroUsize,
     /// Who is served next; several to compare them.
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "fifo")]

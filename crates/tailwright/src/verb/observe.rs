@@ -1,7 +1,7 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
 use super::observe_live::{LiveArg, LiveTerminal, open_endpoint};
-use crate::arguments::share;
+use crate::arguments::{at_least_one, share};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
@@ -105,7 +105,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long = "mean-service", alias = "service", value_name = "TIME")]
     service: Option<Nanos>,
     /// How many requests are served at a time by the ideal (default: as many as threads answer).
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
@@ -127,7 +127,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "FILE.json")]
     slowest: Option<PathBuf>,
     /// How many requests --slowest writes.
-    #[arg(long, value_name = "N", default_value = "100", requires = "slowest")]
+    #[arg(long, value_name = "N", default_value = "100", requires = "slowest", value_parser = at_least_one)]
     slowest_requests: NonZeroUsize,
     /// Send requests to an echo server over loopback, and check that all are seen as their clients saw them.
     #[arg(long, conflicts_with_all = ["port", "duration", "share", "protocol", "accept_queue", "buffer", "output", "service",

@@ -39,13 +39,15 @@ impl Folder {
         std::fs::read_to_string(self.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Runs the program here, with a cache of its own. What `--json` prints is judged by its schema.
+    /// Runs the program here, with a cache of its own, and as on a wide terminal, so that sentences are lines. What `--json`
+    /// prints is judged by its schema.
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Outcome {
         let output = Command::new(env!("CARGO_BIN_EXE_tailwright"))
             .args(args)
             .current_dir(&self.0)
             .env("XDG_CACHE_HOME", self.join("cache"))
+            .env("COLUMNS", "300")
             .output()
             .expect("the program starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");

@@ -32,8 +32,8 @@ best effort, and says for each workload what its bound is, what was measured, an
 met. docs/lab.md describes it.
 
 Exit codes: 0 every SLO is met, everybody was admitted and no request of a workload within its limits
-took longer than its bound; 1 not, or not for sure; 2 bad input; 3 without root, or while another
-experiment is played.";
+took longer than its bound; 1 not, or not for sure; 2 bad input; 3 without root, while another
+experiment is played, or after a signal ended it.";
 
 /// The margin where no flag has one: traffic of the other half is not that of the first.
 const MARGIN: f64 = 1.3;
@@ -74,6 +74,9 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     let folder = tempfile::Builder::new().prefix("tailwright").tempdir().map_err(|error| {
         OperationError::machine(format_args!("no temporary folder: {error}")).hint("see the variable TMPDIR")
     })?;
+    if args.duration == Nanos::ZERO {
+        return Err(OperationError::input("--duration 0s: expected a time above zero, such as 120s"));
+    }
     let halves = read_halves(args, folder.path())?;
     let policy = planned(args, &halves, folder.path())?;
     let settings = RunSettings {

@@ -35,7 +35,7 @@ this project: FOLDER/traces has them. SLOs are set before anything is measured. 
 how. Other programs on the machine spoil the verdicts.
 
 Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure;
-2 bad input; 3 without root, or while another experiment is played.";
+2 bad input; 3 without root, while another experiment is played, or after a signal ended it.";
 
 /// Experiments of the papers, with real requests, on this machine
 #[derive(Debug, Args)]

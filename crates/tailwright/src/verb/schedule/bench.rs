@@ -21,7 +21,8 @@ The file is one that `tailwright simulate` takes: stations become services with 
 workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else;
 the modes schedule. docs/schedule.md says what else is left out, and how to read the figures.
 
-Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs.";
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs, or a signal ended
+it: the repetitions that were complete are shown.";
 
 /// Play a scenario by services of this machine, under different schedulings
 #[derive(Debug, Args)]

@@ -20,7 +20,8 @@ turn, and the simulator plays them too. Modes: fair (a thread per request), rr (
 SCHED_RR, with the right), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto.
 docs/schedule.md says what each is and how to read the figures.
 
-Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU.";
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU, or a
+signal ended it: the repetitions that were complete are shown.";
 
 /// Show on this machine what serving the oldest requests first does
 #[derive(Debug, Args)]

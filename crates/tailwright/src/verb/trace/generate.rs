@@ -162,7 +162,10 @@ fn parse_state(text: &str) -> Result<MmppState, String> {
 
 fn parse_size(text: &str) -> Result<(Bytes, f64), String> {
     let (size, weight) = text.split_once(':').unwrap_or((text, "1"));
-    let size = size.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let size: Bytes = size.parse().map_err(|error: units::ParseError| error.to_string())?;
+    if size.0 == 0 {
+        return Err("expected a size of at least 1B: requests without bytes load nothing".to_owned());
+    }
     let weight = weight.parse().map_err(|_| "expected a size with a weight, such as 64KiB:3".to_owned())?;
     Ok((size, weight))
 }
