@@ -368,11 +368,12 @@ fn metrics_go_on_when_the_server_ends() {
         let mut stream = testkit::connect_when_ready(&mut server, || TcpStream::connect(address));
         stream.write_all(b"get nothing\r\n").expect("the server reads");
         stream.read_exact(&mut [0; 5]).expect("the server answers");
+        server.kill().expect("a child can be killed");
+        server.wait().expect("a killed child ends");
+        // The last request of a connection is known to be whole when the connection is closed.
         testkit::wait_until(LIMIT, "it is counted", || {
             samples(&scrape(metrics))[&series] >= f64::from(count)
         });
-        server.kill().expect("a child can be killed");
-        server.wait().expect("a killed child ends");
     }
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("the program ends");

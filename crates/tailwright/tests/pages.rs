@@ -69,10 +69,15 @@ fn measured(folder: &Folder, page: &str) -> Option<Vec<Value>> {
     let browser = testkit::program("chromium")?;
     let escaped = |text: &str| text.replace('&', "&amp;").replace('"', "&quot;");
     let source = escaped(&folder.read(page));
-    let frame = |width: u32| format!("<iframe style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{source}\"></iframe>");
+    let frame = |width: u32| {
+        format!("<iframe style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{source}\"></iframe>")
+    };
     let frames: String = WIDTHS.into_iter().map(frame).collect();
     let script = MEASURE.replace("SCALE_MIN", &SCALE_MIN.to_string());
-    folder.write("frames.html", &format!("<!DOCTYPE html><meta charset=\"utf-8\"><script>{script}</script>{frames}"));
+    folder.write(
+        "frames.html",
+        &format!("<!DOCTYPE html><meta charset=\"utf-8\"><script>{script}</script>{frames}"),
+    );
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom"])
         .args(["--window-size=1400,1000", "--virtual-time-budget=20000"])
@@ -80,9 +85,15 @@ fn measured(folder: &Folder, page: &str) -> Option<Vec<Value>> {
         .arg(format!("file://{}", folder.join("frames.html").display()))
         .output()
         .expect("the browser starts");
-    let text = String::from_utf8_lossy(&output.stdout).replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
-    let Some(found) = text.split("MEASURED").nth_back(1).filter(|found| found.starts_with('[')) else {
-        testkit::skip(&format!("the browser does not measure: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    let text = String::from_utf8_lossy(&output.stdout)
+        .replace("&gt;", ">")
+        .replace("&lt;", "<")
+        .replace("&amp;", "&");
+    let Some(found) = text.rsplit("MEASURED").nth(1).filter(|found| found.starts_with('[')) else {
+        testkit::skip(&format!(
+            "the browser does not measure: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
         return None;
     };
     Some(serde_json::from_str(found).expect("the script writes JSON"))
@@ -97,9 +108,16 @@ fn judge(folder: &Folder, page: &str, command: &str) {
         let number = |name: &str| view[name].as_u64().expect("a number");
         assert!(number("content") <= u64::from(width), "{page} scrolls sideways at {width}: {view}");
         for problem in ["cut", "small", "silent", "outside"] {
-            assert_eq!(view[problem].as_array().map(Vec::len), Some(0), "{page}, {problem} at {width}: {view}");
+            assert_eq!(
+                view[problem].as_array().map(Vec::len),
+                Some(0),
+                "{page}, {problem} at {width}: {view}"
+            );
         }
-        assert!(number("charts") >= number("figures"), "{page}: a figure without a drawing at {width}: {view}");
+        assert!(
+            number("charts") >= number("figures"),
+            "{page}: a figure without a drawing at {width}: {view}"
+        );
         assert_eq!(view["tips"], view["charts"], "{page}: a chart shows no value at {width}");
         let footer = view["footer"].as_str().expect("text");
         assert!(footer.contains("GMT by tailwright") && footer.contains(command), "{page}: {footer}");

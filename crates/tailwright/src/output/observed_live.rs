@@ -2,7 +2,7 @@
 
 use crate::terminal::TextTable;
 use machine::terminal::TerminalSize;
-use observe::{JoinCounts, LatencyProfile, RequestStatistics, StageProfile};
+use observe::{JoinCounts, LatencyProfile, RequestStatistics, STAGE_NAMES, STAGES, StageProfile};
 use std::time::Duration;
 use units::Seconds;
 use workflow::observation::LiveView;
@@ -18,11 +18,12 @@ pub(crate) struct LiveFrame {
 }
 
 /// How much of the stages is told; from the widest to the narrowest.
-const STAGE_FORMS: [StageForm; 4] = [
-    StageForm { has_run: true, has_p50: true },
-    StageForm { has_run: true, has_p50: false },
-    StageForm { has_run: false, has_p50: true },
-    StageForm { has_run: false, has_p50: false },
+const STAGE_FORMS: [StageForm; 5] = [
+    StageForm { has_run: true, has_p50: true, has_mean: true },
+    StageForm { has_run: true, has_p50: false, has_mean: true },
+    StageForm { has_run: false, has_p50: true, has_mean: true },
+    StageForm { has_run: false, has_p50: false, has_mean: true },
+    StageForm { has_run: false, has_p50: false, has_mean: false },
 ];
 
 /// Which columns a table of stages has.
@@ -32,6 +33,8 @@ struct StageForm {
     has_run: bool,
     /// The median.
     has_p50: bool,
+    /// The mean.
+    has_mean: bool,
 }
 
 /// The page: no line is wider and there are no more lines than the terminal has.
@@ -109,22 +112,20 @@ fn latencies(view: &LiveView<'_>, left_out: usize) -> String {
 /// A row per stage, in the order in which a request passes them.
 fn stages(view: &LiveView<'_>, form: StageForm) -> String {
     let mut headings = vec!["stage"];
-    let mut parts: Vec<Vec<StageProfile>> = vec![view.recent.stages()];
+    let mut parts: Vec<(&str, Vec<StageProfile>)> = vec![("mean", view.recent.stages())];
     if form.has_run {
-        parts.push(view.progress.statistics.stages());
+        parts.push(("run: mean", view.progress.statistics.stages()));
     }
-    let names: [&[&str]; 2] = if form.has_p50 { [&["p50"], &["p50"]] } else { [&[], &[]] };
-    let means = ["mean", "run: mean"];
-    for (name, (mean, _)) in names.iter().zip(means.into_iter().zip(&parts)) {
-        headings.push(mean);
-        headings.extend(*name);
+    for (mean, _) in &parts {
+        headings.extend(form.has_mean.then_some(*mean));
+        headings.extend(form.has_p50.then_some("p50"));
         headings.extend(["p99", "of var"]);
     }
-    let rows = (0..parts[0].len()).map(|stage| {
-        let mut cells = vec![parts[0][stage].name.to_owned()];
-        for profiles in &parts {
+    let rows = (0..STAGES).map(|stage| {
+        let mut cells = vec![STAGE_NAMES[stage].to_owned()];
+        for (_, profiles) in &parts {
             let StageProfile { times, share_of_variance, .. } = profiles[stage];
-            cells.push(time(times.mean / 1e9));
+            cells.extend(form.has_mean.then(|| time(times.mean / 1e9)));
             cells.extend(form.has_p50.then(|| nanoseconds(times.p50)));
             cells.extend([nanoseconds(times.p99), percent(share_of_variance)]);
         }
@@ -170,8 +171,10 @@ fn cut(line: &str, columns: usize) -> String {
     kept.chain(['…']).collect()
 }
 
+/// Three significant digits are enough for numbers that change each second.
 fn time(seconds: f64) -> String {
-    Seconds(seconds).to_string()
+    let scale = if seconds > 0.0 { 10f64.powf(2.0 - seconds.log10().floor()) } else { 1.0 };
+    Seconds((seconds * scale).round() / scale).to_string()
 }
 
 fn nanoseconds(count: u64) -> String {

@@ -237,8 +237,9 @@ impl CounterCollector {
         cpu.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)?;
         let help =
             "Share of one CPU that the programs in the kernel took while that was measured, at the beginning";
-        let unit = Some(&Unit::Ratios);
-        let mut share = encoder.encode_descriptor("tailwright_probe_cpu", help, unit, MetricType::Gauge)?;
+        let unit = Unit::Other("ratio".to_owned());
+        let mut share =
+            encoder.encode_descriptor("tailwright_probe_cpu", help, Some(&unit), MetricType::Gauge)?;
         if let Some(cost) = self.0.cost {
             share.encode_gauge(&(cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64()))?;
         }
