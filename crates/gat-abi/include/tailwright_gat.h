@@ -47,8 +47,12 @@ void tailwright_gat_enter(struct tailwright_tag *tag);
 /* At a service inside: the tag by which a request is served. Without a believable one it starts now. */
 void tailwright_gat_receive(const char *baggage, size_t length, struct tailwright_tag *tag);
 
-/* The tag of the request that this thread works for. Null: none. */
+/* The tag of the request that this thread works for. Null: none. Where `tailwright schedule kernel` runs, the kernel
+   schedules the thread by its start from then on. */
 void tailwright_gat_set_current(const struct tailwright_tag *tag);
+
+/* 1 where the kernel schedules this thread by its tags, otherwise 0. */
+int tailwright_gat_is_scheduled(void);
 
 /* TAILWRIGHT_TAGGED, and the tag of the request that this thread works for, or TAILWRIGHT_UNTAGGED. */
 int tailwright_gat_current(struct tailwright_tag *tag);

@@ -141,7 +141,15 @@ pub unsafe extern "C" fn tailwright_gat_receive(baggage: *const u8, length: usiz
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gat_set_current(tag: *const AbiTag) {
     // SAFETY: as the caller promises.
-    CURRENT.set(unsafe { tag.as_ref() }.copied());
+    let tag = unsafe { tag.as_ref() }.copied();
+    CURRENT.set(tag);
+    sched_hint::tag_current(tag.map_or(0, |tag| tag.start_ns));
+}
+
+/// Whether a scheduler in the kernel reads the tags of this thread: 1, or 0 without one.
+#[unsafe(no_mangle)]
+pub extern "C" fn tailwright_gat_is_scheduled() -> i32 {
+    i32::from(sched_hint::is_scheduled())
 }
 
 /// The tag of the request that this thread works for: 1, or 0 without one.

@@ -110,6 +110,7 @@ static void current(void)
 	tailwright_gat_set_current(&tag);
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_TAGGED && found.start_ns == 5 && found.deadline_ns == 6);
 	assert(!pthread_create(&thread, NULL, other_thread, NULL) && !pthread_join(thread, NULL));
+	assert(tailwright_gat_is_scheduled() == 0);
 	tailwright_gat_set_current(NULL);
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
 }

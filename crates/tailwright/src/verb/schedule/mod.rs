@@ -1,7 +1,9 @@
-//! `tailwright schedule`: services of this machine under different schedulings, beside their simulation.
+//! `tailwright schedule`: services of this machine under different schedulings, beside their simulation, and
+//! the scheduler in the kernel.
 
 mod bench;
 mod demo;
+mod kernel;
 mod playing;
 
 use crate::exit::VerbAnswer;
@@ -19,6 +21,7 @@ pub(crate) struct ScheduleArgs {
 enum ScheduleSubcommand {
     Demo(demo::ScheduleDemoArgs),
     Bench(bench::ScheduleBenchArgs),
+    Kernel(kernel::KernelArgs),
     /// A service of a bench, which starts it
     #[command(hide = true)]
     Tier,
@@ -35,6 +38,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         ScheduleSubcommand::Demo(args) => demo::run(args),
         ScheduleSubcommand::Bench(args) => bench::run(args),
+        ScheduleSubcommand::Kernel(args) => kernel::run(args),
         ScheduleSubcommand::Tier => chain::run_tier().map(|()| VerbAnswer::Yes),
     }
 }

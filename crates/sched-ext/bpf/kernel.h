@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * The parts of kernel structures that the scheduler reads, and the functions of the kernel that it calls.
+ *
+ * Every field is relocated by name to its place in the running kernel (CO-RE), so that order, size and what lies
+ * between the fields here do not matter. Only names and types must be those of the kernel.
+ */
+#ifndef TAILWRIGHT_KERNEL_H
+#define TAILWRIGHT_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef int s32;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct cpumask;
+
+struct sched_ext_entity {
+	u32 flags;
+	u32 weight;
+	u64 dsq_vtime;
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	struct sched_ext_entity scx;
+};
+
+enum scx_exit_kind { SCX_EXIT_NONE = 0 };
+
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	const char *reason;
+	char *msg;
+};
+
+#pragma clang attribute pop
+
+/* Set by the loader to the values that these names have in the running kernel. */
+const volatile u64 SCX_DSQ_LOCAL;
+const volatile u64 SCX_ENQ_WAKEUP;
+const volatile u64 SCX_ENQ_PREEMPT;
+const volatile u64 SCX_KICK_IDLE;
+const volatile u64 SCX_KICK_PREEMPT;
+const volatile u64 SCX_TASK_QUEUED;
+
+#define PF_KTHREAD 0x00200000
+
+enum {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1 << 10,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*bpf_probe_read_kernel_str)(void *into, u32 size, const void *from) = (void *)115;
+static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
+
+/*
+ * Functions of the kernel that are no helpers. The loader finds each by its name among the kernel's types and puts its
+ * number there into the call. What the kernel declares as bool has 8 meaningful bits: see is_true().
+ */
+#define KERNEL_FUNCTION(number) ((void *)(0x10000 + (number)))
+
+struct bpf_iter_num {
+	u64 opaque[1];
+};
+
+struct bpf_iter_scx_dsq {
+	u64 opaque[6];
+};
+
+static s32 (*scx_bpf_create_dsq)(u64 queue, s32 node) = KERNEL_FUNCTION(0);
+static void (*scx_bpf_dsq_insert)(struct task_struct *p, u64 queue, u64 slice, u64 flags) = KERNEL_FUNCTION(1);
+static void (*scx_bpf_dsq_insert_vtime)(struct task_struct *p, u64 queue, u64 slice, u64 vtime, u64 flags) = KERNEL_FUNCTION(2);
+static u64 (*scx_bpf_dsq_move)(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 queue, u64 flags) = KERNEL_FUNCTION(3);
+static u64 (*scx_bpf_dsq_move_to_local)(u64 queue) = KERNEL_FUNCTION(4);
+static s32 (*scx_bpf_dsq_nr_queued)(u64 queue) = KERNEL_FUNCTION(5);
+static void (*scx_bpf_kick_cpu)(s32 cpu, u64 flags) = KERNEL_FUNCTION(6);
+static s32 (*scx_bpf_pick_idle_cpu)(const struct cpumask *allowed, u64 flags) = KERNEL_FUNCTION(7);
+static s32 (*scx_bpf_select_cpu_dfl)(struct task_struct *p, s32 before, u64 flags, u8 *is_idle) = KERNEL_FUNCTION(8);
+static s32 (*scx_bpf_task_cpu)(const struct task_struct *p) = KERNEL_FUNCTION(9);
+static u64 (*bpf_cpumask_test_cpu)(u32 cpu, const struct cpumask *mask) = KERNEL_FUNCTION(10);
+static int (*bpf_iter_scx_dsq_new)(struct bpf_iter_scx_dsq *it, u64 queue, u64 flags) = KERNEL_FUNCTION(11);
+static struct task_struct *(*bpf_iter_scx_dsq_next)(struct bpf_iter_scx_dsq *it) = KERNEL_FUNCTION(12);
+static void (*bpf_iter_scx_dsq_destroy)(struct bpf_iter_scx_dsq *it) = KERNEL_FUNCTION(13);
+static int (*bpf_iter_num_new)(struct bpf_iter_num *it, int start, int end) = KERNEL_FUNCTION(14);
+static int *(*bpf_iter_num_next)(struct bpf_iter_num *it) = KERNEL_FUNCTION(15);
+static void (*bpf_iter_num_destroy)(struct bpf_iter_num *it) = KERNEL_FUNCTION(16);
+
+INLINE int is_true(u64 answer) { return (answer & 0xff) != 0; }
+
+#endif

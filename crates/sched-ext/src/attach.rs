@@ -1,0 +1,300 @@
+//! Putting the scheduler into the kernel and taking it out.
+
+use crate::kernel_types::{KernelStructure, KernelTypes};
+use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTIONS, OPERATIONS};
+use crate::object::{ObjectConstants, SchedulerMaps, SchedulerObject};
+use crate::probe;
+use crate::replay::{EVENT_WORDS, LoggedEvent};
+use crate::settings::{OldestFirstSettings, QueueLayout};
+use crate::shared::{CONTROL_FILE, CPUS_FILE, SchedulerControl};
+use machine::bpf::{KernelOperation, MappedWords, OperationProgram, OperationsMap};
+use model::OperationError;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// The kernel ends the scheduler when a thread that wants to run did not for so long, in milliseconds.
+pub const WATCHDOG_MS: u32 = 20_000;
+
+/// How long the kernel may take to give threads back, before it is said that it did not.
+const DETACH_LIMIT: Duration = Duration::from_secs(10);
+
+/// The kernel's name of the structure of operations, and of what a map of it has.
+const OPERATIONS_TYPE: &str = "sched_ext_ops";
+const OPERATIONS_VALUE_TYPE: &str = "bpf_struct_ops_sched_ext_ops";
+/// What the scheduler is called in the kernel.
+const NAME: &str = "tailwright";
+const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
+
+/// How the scheduler is put into the kernel.
+#[derive(Debug, Clone)]
+pub struct AttachRequest {
+    /// What may change later.
+    pub settings: OldestFirstSettings,
+    /// One queue or several.
+    pub layout: QueueLayout,
+    /// Where programs find it, in a file system of BPF.
+    pub folder: PathBuf,
+    /// A group whose members may tag threads; otherwise only root.
+    pub group: Option<u32>,
+    /// How many events are logged, for [`crate::replay`]; usually 0.
+    pub log_entries: u32,
+}
+
+/// How the scheduler ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedulerEnd {
+    /// The kernel's number for the kind of reason; 1024 and above are errors.
+    pub kind: u32,
+    /// The kernel's words.
+    pub text: String,
+}
+
+impl SchedulerEnd {
+    /// Whether the kernel ended it because of an error, such as a thread that waited too long.
+    pub fn is_error(&self) -> bool {
+        self.kind >= 1024
+    }
+}
+
+/// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
+#[derive(Debug)]
+pub struct OldestFirst {
+    control: SchedulerControl,
+    events: MappedWords,
+    log_entries: u32,
+    folder: PathBuf,
+    link: Option<OwnedFd>,
+    /// Open as long as the link.
+    _held: (SchedulerMaps, Vec<OperationProgram>, OperationsMap),
+}
+
+impl OldestFirst {
+    /// Puts the scheduler into the kernel.
+    ///
+    /// # Errors
+    /// When a setting is not possible, the kernel has no sched_ext, rights are missing, or another scheduler runs.
+    pub fn attach(request: &AttachRequest) -> Result<Self, OperationError> {
+        request.settings.check()?;
+        probe::check()?;
+        let kernel = KernelAccount::read()?;
+        let constants = ObjectConstants {
+            cpus_count: possible_cpus()?,
+            is_shared: request.layout == QueueLayout::Shared,
+            log_entries: request.log_entries,
+        };
+        let mut object =
+            SchedulerObject::relocated(&kernel.bytes, &kernel.types, constants).map_err(unsuitable)?;
+        let maps = object
+            .create_maps(request.log_entries)
+            .map_err(|error| refused("the scheduler's maps", &error))?;
+        let programs = load_programs(&object, &kernel)?;
+        let refused_memory = |error: io::Error| refused("memory of the scheduler's maps", &error);
+        let control = SchedulerControl::of(&maps.control, &maps.cpus, &maps.slots).map_err(refused_memory)?;
+        let events = maps.events.map_memory().map_err(refused_memory)?;
+        control.set(&request.settings)?;
+        control.mark_scheduling(true);
+        pin(&maps, request)?;
+        let attached = kernel.attach(&programs, maps.types.as_fd()).inspect_err(|_| unpin(&request.folder));
+        let (operations, link) = attached?;
+        Ok(Self {
+            control,
+            events,
+            log_entries: request.log_entries,
+            folder: request.folder.clone(),
+            link: Some(link),
+            _held: (maps, programs, operations),
+        })
+    }
+
+    /// Settings and statistics.
+    pub fn control(&self) -> &SchedulerControl {
+        &self.control
+    }
+
+    /// How the scheduler ended; `None` while it schedules.
+    pub fn end(&self) -> Option<SchedulerEnd> {
+        self.control.exit().map(|(kind, text)| SchedulerEnd { kind, text })
+    }
+
+    /// The events that were logged so far, at most as many as there was room for.
+    pub fn events(&self) -> Vec<LoggedEvent> {
+        let logged = self.control.log_length().min(u64::from(self.log_entries));
+        let logged = usize::try_from(logged).unwrap_or(0);
+        let words = self.events.chunks_exact(EVENT_WORDS).take(logged);
+        let event = |words: &[std::sync::atomic::AtomicU64]| {
+            LoggedEvent::from_words(std::array::from_fn(|word| words[word].load(Relaxed)))
+        };
+        words.filter_map(event).collect()
+    }
+
+    /// Takes the scheduler out and waits until threads are the kernel's own again.
+    ///
+    /// # Errors
+    /// When the kernel does not do so within ten seconds.
+    pub fn detach(mut self) -> Result<SchedulerEnd, OperationError> {
+        self.link = None;
+        let begun = Instant::now();
+        while begun.elapsed() < DETACH_LIMIT {
+            if let Some(end) = self.end()
+                && probe::state().as_deref() != Some("disabling")
+            {
+                return Ok(end);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(OperationError::machine("the kernel has not ended the scheduler within 10 s")
+            .hint("SysRq-S ends it, and so does a restart"))
+    }
+}
+
+impl Drop for OldestFirst {
+    fn drop(&mut self) {
+        self.link = None;
+        self.control.mark_scheduling(false);
+        unpin(&self.folder);
+    }
+}
+
+/// The kernel's types and those of its operations.
+struct KernelAccount {
+    bytes: Vec<u8>,
+    types: KernelTypes,
+    operations: KernelStructure,
+    value: KernelStructure,
+}
+
+impl KernelAccount {
+    fn read() -> Result<Self, OperationError> {
+        let bytes = fs::read(TYPES_FILE).map_err(|error| unsuitable(format!("{TYPES_FILE}: {error}")))?;
+        let types = KernelTypes::parse(&bytes, is_wanted).map_err(unsuitable)?;
+        let structure = |name: &str| {
+            types
+                .structure(name)
+                .cloned()
+                .ok_or_else(|| unsuitable(format!("the kernel has no structure {name}")))
+        };
+        let (operations, value) = (structure(OPERATIONS_TYPE)?, structure(OPERATIONS_VALUE_TYPE)?);
+        Ok(Self { bytes, types, operations, value })
+    }
+
+    fn attach(
+        &self,
+        programs: &[OperationProgram],
+        types: BorrowedFd<'_>,
+    ) -> Result<(OperationsMap, OwnedFd), OperationError> {
+        let begin =
+            self.value.member("data").ok_or_else(|| unsuitable("the kernel's operations have no data"))?.1;
+        let place = |name: &str| {
+            let member = self.operations.member(name).map(|(_, at)| begin + at);
+            member.ok_or_else(|| unsuitable(format!("the kernel's operations have no {name}")))
+        };
+        let mut value = vec![0; usize::try_from(self.value.bytes).unwrap_or(0)];
+        let mut put = |at: usize, bytes: &[u8]| value[at..at + bytes.len()].copy_from_slice(bytes);
+        put(place("name")?, NAME.as_bytes());
+        put(place("timeout_ms")?, &WATCHDOG_MS.to_ne_bytes());
+        let mut places = Vec::new();
+        for ((name, _), program) in OPERATIONS.into_iter().zip(programs) {
+            places.push((place(name)?, program));
+        }
+        let map = OperationsMap::create(NAME, types, self.value.number, self.value.bytes);
+        let map = map.map_err(|error| refused("the scheduler's operations", &error))?;
+        let link = map.attach(value, &places).map_err(|error| refused("the scheduler", &error))?;
+        Ok((map, link))
+    }
+}
+
+fn is_wanted(name: &str) -> bool {
+    KERNEL_FUNCTIONS.contains(&name)
+        || KERNEL_CONSTANTS.contains(&name)
+        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE].contains(&name)
+}
+
+fn load_programs(
+    object: &SchedulerObject,
+    kernel: &KernelAccount,
+) -> Result<Vec<OperationProgram>, OperationError> {
+    let mut programs = Vec::new();
+    for (name, may_sleep) in OPERATIONS {
+        let instructions = object.program(name, &kernel.types).map_err(unsuitable)?;
+        let (member, _) = kernel
+            .operations
+            .member(name)
+            .ok_or_else(|| unsuitable(format!("the kernel has no operation {name}")))?;
+        let operation = KernelOperation { name, structure: kernel.operations.number, member, may_sleep };
+        let program = OperationProgram::load(operation, &instructions, object.licence())
+            .map_err(|error| refused(&format!("the program '{name}'"), &error))?;
+        programs.push(program);
+    }
+    Ok(programs)
+}
+
+fn pin(maps: &SchedulerMaps, request: &AttachRequest) -> Result<(), OperationError> {
+    let folder = request.folder.as_path();
+    let failed = |error: io::Error| {
+        OperationError::machine(format_args!(
+            "{}: what programs need cannot be put there: {error}",
+            folder.display()
+        ))
+        .hint("expected a folder of a mounted file system of BPF: mount -t bpf bpf /sys/fs/bpf")
+    };
+    unpin(folder);
+    fs::create_dir_all(folder).map_err(failed)?;
+    let pinned = [
+        (sched_hint::SLOTS_FILE, &maps.slots),
+        (sched_hint::THREADS_FILE, &maps.threads),
+        (CONTROL_FILE, &maps.control),
+        (CPUS_FILE, &maps.cpus),
+    ];
+    for (name, map) in pinned {
+        map.pin(&folder.join(name)).map_err(failed)?;
+    }
+    let Some(group) = request.group else {
+        return fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed);
+    };
+    // The group tags threads; settings stay root's.
+    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE] {
+        let path = folder.join(name);
+        chown(&path, None, Some(group)).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    }
+    chown(folder, None, Some(group)).map_err(failed)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o750)).map_err(failed)
+}
+
+/// Removes what is pinned, as far as it is there.
+fn unpin(folder: &Path) {
+    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE, CONTROL_FILE, CPUS_FILE] {
+        // Absent is as good as removed; what cannot be removed stops the pinning of the next one, which says so.
+        let _ = fs::remove_file(folder.join(name));
+    }
+}
+
+/// How many CPUs the kernel may have, by the highest number.
+fn possible_cpus() -> Result<u32, OperationError> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let highest = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<u32>().ok());
+    match highest {
+        Some(highest) if highest < CPUS_MAX => Ok(highest + 1),
+        Some(_) => Err(unsuitable(format!("this machine has more than {CPUS_MAX} CPUs"))),
+        None => Err(unsuitable(format!("the kernel does not say which CPUs it has: '{}'", text.trim()))),
+    }
+}
+
+fn unsuitable(what: impl fmt::Display) -> OperationError {
+    OperationError::machine(format_args!("the scheduler does not fit this kernel: {what}"))
+        .hint("docs/schedule.md says which kernels it was tried with")
+}
+
+fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> OperationError {
+    let is_permission = error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    let refused = OperationError::machine(format_args!("the kernel refuses {what}: {error}"));
+    if is_permission { refused.hint("run it as root") } else { refused }
+}

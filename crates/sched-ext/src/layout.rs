@@ -1,0 +1,101 @@
+//! Where things are in the memory that the scheduler shares, in words of 8 bytes. `bpf/layout.h` says the same in C, and
+//! a test holds both together.
+
+/// `oldest` in the low half, `untagged_permille` in the high one.
+pub(crate) const OLDEST_AND_SHARE: usize = 0;
+pub(crate) const UNTAGGED_BURST_NS: usize = 1;
+pub(crate) const SLICE_NS: usize = 2;
+pub(crate) const PATIENCE_NS: usize = 3;
+pub(crate) const LOG_NEXT: usize = 6;
+pub(crate) const EXIT_KIND: usize = 7;
+pub(crate) const EXIT_REASON: std::ops::Range<usize> = 8..24;
+pub(crate) const EXIT_MESSAGE: std::ops::Range<usize> = 24..56;
+
+/// Bytes of `struct cpu_state`.
+pub(crate) const CPU_BYTES: u32 = 128;
+/// The first of the statistics in it.
+pub(crate) const CPU_STATISTICS: usize = 7;
+
+/// The most CPUs that the scheduler keeps apart.
+pub(crate) const CPUS_MAX: u32 = 1024;
+
+/// How many slots there are for threads, the scheduler's own included.
+pub(crate) const SLOTS: u32 = 16_384;
+
+/// The functions of the kernel that the programs call, by the numbers that `bpf/kernel.h` gives them.
+pub(crate) const KERNEL_FUNCTIONS: [&str; 17] = [
+    "scx_bpf_create_dsq",
+    "scx_bpf_dsq_insert",
+    "scx_bpf_dsq_insert_vtime",
+    "scx_bpf_dsq_move",
+    "scx_bpf_dsq_move_to_local",
+    "scx_bpf_dsq_nr_queued",
+    "scx_bpf_kick_cpu",
+    "scx_bpf_pick_idle_cpu",
+    "scx_bpf_select_cpu_dfl",
+    "scx_bpf_task_cpu",
+    "bpf_cpumask_test_cpu",
+    "bpf_iter_scx_dsq_new",
+    "bpf_iter_scx_dsq_next",
+    "bpf_iter_scx_dsq_destroy",
+    "bpf_iter_num_new",
+    "bpf_iter_num_next",
+    "bpf_iter_num_destroy",
+];
+
+/// The first number of such a function in a call.
+pub(crate) const KERNEL_FUNCTION_BASE: i32 = 0x10000;
+
+/// The constants of the kernel that the programs use.
+pub(crate) const KERNEL_CONSTANTS: [&str; 6] = [
+    "SCX_DSQ_LOCAL",
+    "SCX_ENQ_WAKEUP",
+    "SCX_ENQ_PREEMPT",
+    "SCX_KICK_IDLE",
+    "SCX_KICK_PREEMPT",
+    "SCX_TASK_QUEUED",
+];
+
+/// The operations that the programs stand for, which have the names of the kernel's, and whether they may sleep.
+pub(crate) const OPERATIONS: [(&str, bool); 10] = [
+    ("select_cpu", false),
+    ("enqueue", false),
+    ("dequeue", false),
+    ("dispatch", false),
+    ("tick", false),
+    ("running", false),
+    ("stopping", false),
+    ("exit_task", false),
+    ("init", true),
+    ("exit", false),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL_HEADER: &str = include_str!("../bpf/kernel.h");
+
+    #[test]
+    fn functions_have_the_numbers_of_the_header() {
+        let mut listed = Vec::new();
+        for line in KERNEL_HEADER.lines().filter(|line| line.contains("= KERNEL_FUNCTION(")) {
+            let name = line.split("(*").nth(1).and_then(|rest| rest.split(')').next()).expect("a name");
+            let number = line.rsplit("KERNEL_FUNCTION(").next().and_then(|rest| rest.split(')').next());
+            assert_eq!(number.and_then(|number| number.parse().ok()), Some(listed.len()), "{line}");
+            listed.push(name);
+        }
+        assert_eq!(listed, KERNEL_FUNCTIONS);
+    }
+
+    #[test]
+    fn constants_are_those_of_the_header() {
+        let declared = |line: &str| {
+            line.strip_prefix("const volatile u64 ")
+                .and_then(|name| name.strip_suffix(';'))
+                .map(str::to_owned)
+        };
+        let listed: Vec<String> = KERNEL_HEADER.lines().filter_map(declared).collect();
+        assert_eq!(listed, KERNEL_CONSTANTS);
+    }
+}

@@ -1,0 +1,268 @@
+//! The compiled object, made ready for this kernel: constants, places of fields, maps, and functions of the kernel.
+
+use crate::kernel_types::KernelTypes;
+use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTION_BASE, KERNEL_FUNCTIONS, SLOTS};
+use aya_obj::btf::Btf;
+use aya_obj::generated::bpf_insn;
+use aya_obj::{Map, Object};
+use machine::bpf::{BpfMap, MapDefinition, MapTypes, load_types};
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+const OBJECT: &[u8] = include_bytes!("../bpf/oldest_first.bpf.o");
+
+/// Where the compiler puts constants.
+const CONSTANTS: &str = ".rodata";
+/// The flag BPF_F_RDONLY_PROG: programs only read the map.
+const READ_BY_PROGRAMS: u32 = 1 << 7;
+/// The code of a call, and the register that says that it is one of a function of the kernel (BPF_PSEUDO_KFUNC_CALL).
+const CALL: u8 = 0x85;
+const KERNEL_CALL: u8 = 2;
+/// Map types of `linux/bpf.h`.
+const ARRAY: u32 = 2;
+const TASK_STORAGE: u32 = 29;
+
+/// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), three of these as the state of a thread (3).
+const STORAGE_TYPES: [u32; 14] = [
+    1,
+    1 << 24,
+    4,
+    32, // INT, 32 bits
+    1,
+    1 << 24,
+    8,
+    64, // INT, 64 bits
+    0,
+    3 << 24,
+    0,
+    2,
+    1,
+    3, // ARRAY of three
+];
+
+/// What the loader decides before the programs are loaded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObjectConstants {
+    pub(crate) cpus_count: u32,
+    pub(crate) is_shared: bool,
+    pub(crate) log_entries: u32,
+}
+
+/// The maps of the scheduler in the kernel.
+#[derive(Debug)]
+pub(crate) struct SchedulerMaps {
+    pub(crate) slots: BpfMap,
+    pub(crate) threads: BpfMap,
+    pub(crate) control: BpfMap,
+    pub(crate) cpus: BpfMap,
+    pub(crate) events: BpfMap,
+    /// Programs have it; it is kept for nobody else.
+    tasks: BpfMap,
+    constants: BpfMap,
+    pub(crate) types: OwnedFd,
+}
+
+/// The object with everything that this kernel needs to know.
+#[derive(Debug)]
+pub(crate) struct SchedulerObject {
+    object: Object,
+}
+
+impl SchedulerObject {
+    /// Reads the object and finds fields and constants among the types of the kernel, given as bytes and as what was read.
+    pub(crate) fn relocated(
+        types: &[u8],
+        known: &KernelTypes,
+        constants: ObjectConstants,
+    ) -> Result<Self, String> {
+        let mut object = Object::parse(OBJECT).map_err(text)?;
+        let words = [
+            ("cpus_count", constants.cpus_count),
+            ("is_shared", u32::from(constants.is_shared)),
+            ("log_entries", constants.log_entries),
+        ];
+        let words: Vec<(&str, Vec<u8>)> =
+            words.into_iter().map(|(name, value)| (name, value.to_ne_bytes().to_vec())).collect();
+        let mut values: HashMap<&str, (&[u8], bool)> = HashMap::new();
+        values.extend(words.iter().map(|(name, value)| (*name, (value.as_slice(), true))));
+        let of_kernel = constants_of_kernel(known)?;
+        values.extend(of_kernel.iter().map(|(name, value)| (*name, (value.as_slice(), true))));
+        object.patch_map_data(values).map_err(text)?;
+        let types = Btf::parse(types, object.endianness).map_err(text)?;
+        object.relocate_btf(&types).map_err(text)?;
+        Ok(Self { object })
+    }
+
+    /// Makes the maps in the kernel and writes them into the programs.
+    pub(crate) fn create_maps(&mut self, log_entries: u32) -> std::io::Result<SchedulerMaps> {
+        let types = load_types(&storage_types())?;
+        let number = |value| Some(MapTypes { types: types.as_fd(), key: 1, value });
+        let threads = create_typed("threads", self.map("threads"), number(1))?;
+        let tasks = create_typed("tasks", self.map("tasks"), number(3))?;
+        let maps = SchedulerMaps {
+            slots: create("slots", SLOTS, self.map("slots"))?,
+            control: create("control", 1, self.map("control"))?,
+            cpus: create("cpus", CPUS_MAX, self.map("cpus"))?,
+            events: create("events", log_entries.max(1), self.map("events"))?,
+            threads,
+            tasks,
+            constants: self.create_constants()?,
+            types,
+        };
+        self.relocate_maps(&maps).map_err(std::io::Error::other)?;
+        Ok(maps)
+    }
+
+    fn map(&self, name: &str) -> &Map {
+        &self.object.maps[name]
+    }
+
+    fn create_constants(&self) -> std::io::Result<BpfMap> {
+        let data = self.map(CONSTANTS).data();
+        let definition = MapDefinition {
+            name: "constants",
+            kind: ARRAY,
+            key_bytes: 4,
+            value_bytes: u32::try_from(data.len()).unwrap_or(0),
+            entries: 1,
+            flags: READ_BY_PROGRAMS,
+            types: None,
+        };
+        let map = BpfMap::create(&definition)?;
+        map.update(&[0; 4], data)?;
+        map.freeze()?;
+        Ok(map)
+    }
+
+    fn relocate_maps(&mut self, maps: &SchedulerMaps) -> Result<(), String> {
+        let made = [
+            ("slots", &maps.slots),
+            ("threads", &maps.threads),
+            ("control", &maps.control),
+            ("cpus", &maps.cpus),
+            ("events", &maps.events),
+            ("tasks", &maps.tasks),
+            (CONSTANTS, &maps.constants),
+        ];
+        let defined: Vec<(&str, i32, Map)> =
+            made.iter().map(|(name, map)| (*name, map.as_fd().as_raw_fd(), self.map(name).clone())).collect();
+        let places = defined.iter().map(|(name, fd, map)| (*name, *fd, map));
+        self.object.relocate_maps(places, &HashSet::new()).map_err(text)
+    }
+
+    /// The program of an operation, as bytes, with the functions of the kernel that it calls.
+    pub(crate) fn program(&self, operation: &str, known: &KernelTypes) -> Result<Vec<u8>, String> {
+        let function = self.object.functions.values().find(|function| function.name == operation);
+        let function = function.ok_or_else(|| format!("the object has no program '{operation}'"))?;
+        let mut bytes = Vec::with_capacity(function.instructions.len() * 8);
+        for instruction in &function.instructions {
+            let instruction = with_kernel_function(*instruction, known)?;
+            bytes.push(instruction.code);
+            bytes.push(instruction.dst_reg() | instruction.src_reg() << 4);
+            bytes.extend(instruction.off.to_ne_bytes());
+            bytes.extend(instruction.imm.to_ne_bytes());
+        }
+        Ok(bytes)
+    }
+
+    /// What the programs declare to the kernel.
+    pub(crate) fn licence(&self) -> &std::ffi::CStr {
+        &self.object.license
+    }
+}
+
+fn with_kernel_function(mut instruction: bpf_insn, known: &KernelTypes) -> Result<bpf_insn, String> {
+    if instruction.code != CALL || instruction.imm < KERNEL_FUNCTION_BASE {
+        return Ok(instruction);
+    }
+    let number = usize::try_from(instruction.imm - KERNEL_FUNCTION_BASE).unwrap_or(usize::MAX);
+    let name = KERNEL_FUNCTIONS.get(number).ok_or_else(|| format!("the object calls function {number}"))?;
+    let function = known.function(name).ok_or_else(|| format!("the kernel has no function {name}"))?;
+    instruction.imm = i32::try_from(function).map_err(text)?;
+    instruction.set_src_reg(KERNEL_CALL);
+    Ok(instruction)
+}
+
+fn constants_of_kernel(known: &KernelTypes) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let value = |name: &'static str| {
+        let value = known.constant(name).ok_or_else(|| format!("the kernel has no constant {name}"))?;
+        Ok((name, value.to_ne_bytes().to_vec()))
+    };
+    KERNEL_CONSTANTS.into_iter().map(value).collect()
+}
+
+fn create(name: &str, entries: u32, map: &Map) -> std::io::Result<BpfMap> {
+    BpfMap::create(&MapDefinition {
+        name,
+        kind: map.map_type(),
+        key_bytes: map.key_size(),
+        value_bytes: map.value_size(),
+        entries,
+        flags: map.map_flags(),
+        types: None,
+    })
+}
+
+fn create_typed(name: &str, map: &Map, types: Option<MapTypes<'_>>) -> std::io::Result<BpfMap> {
+    BpfMap::create(&MapDefinition {
+        name,
+        kind: TASK_STORAGE,
+        key_bytes: map.key_size(),
+        value_bytes: map.value_size(),
+        entries: 0,
+        flags: map.map_flags(),
+        types,
+    })
+}
+
+/// The types of storage in the BPF type format: a header, the types and their names.
+fn storage_types() -> Vec<u8> {
+    const NAMES: &[u8] = b"\0number\0";
+    let types = u32::try_from(STORAGE_TYPES.len() * 4).unwrap_or(0);
+    let names = u32::try_from(NAMES.len()).unwrap_or(0);
+    let magic = u32::from(0xeb9f_u16) | 1 << 16;
+    let header = [magic, 24, 0, types, types, names];
+    let words = header.iter().chain(&STORAGE_TYPES).flat_map(|word| word.to_ne_bytes());
+    words.chain(NAMES.iter().copied()).collect()
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{EXIT_MESSAGE, OPERATIONS};
+    use crate::replay::EVENT_WORDS;
+
+    #[test]
+    fn values_of_maps_have_the_sizes_of_the_object() {
+        let object = Object::parse(OBJECT).expect("the object is whole");
+        let sizes = [
+            ("slots", sched_hint::SLOT_BYTES),
+            ("control", EXIT_MESSAGE.end * 8),
+            ("cpus", 128),
+            ("events", EVENT_WORDS * 8),
+            ("threads", 4),
+            ("tasks", 24),
+        ];
+        for (name, bytes) in sizes {
+            assert_eq!(usize::try_from(object.maps[name].value_size()), Ok(bytes), "{name}");
+        }
+        assert_eq!(
+            (object.maps["cpus"].max_entries(), object.maps["slots"].max_entries()),
+            (CPUS_MAX, SLOTS)
+        );
+        assert!(
+            object
+                .functions
+                .values()
+                .all(|function| OPERATIONS.iter().any(|(name, _)| *name == function.name))
+        );
+        assert_eq!(object.functions.len(), OPERATIONS.len());
+    }
+}

@@ -1,0 +1,163 @@
+//! The memory that the scheduler shares with whoever controls it.
+
+use crate::layout::{
+    CPU_BYTES, CPU_STATISTICS, CPUS_MAX, EXIT_KIND, EXIT_MESSAGE, EXIT_REASON, OLDEST_AND_SHARE, PATIENCE_NS,
+    SLICE_NS, UNTAGGED_BURST_NS,
+};
+use crate::replay::{high, low};
+use crate::settings::OldestFirstSettings;
+use machine::bpf::{BpfMap, MappedWords};
+use model::OperationError;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Where what is shared is pinned, in the folder of [`sched_hint`].
+pub(crate) const CONTROL_FILE: &str = "control";
+pub(crate) const CPUS_FILE: &str = "cpus";
+
+/// What the scheduler counted on all CPUs since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuStatistics {
+    /// CPU time of threads with a request, in nanoseconds.
+    pub tagged_ns: u64,
+    /// CPU time of threads without one.
+    pub untagged_ns: u64,
+    /// CPU time of kernel threads that belong to one CPU.
+    pub kernel_thread_ns: u64,
+    /// Times at which the rule chose among threads with requests.
+    pub choices: u64,
+    /// Of these, how often another thread than the one that ran.
+    pub turns: u64,
+    /// Times at which one that came interrupted one that ran.
+    pub kicks: u64,
+    /// Slices out of turn, for those who had waited for the patience.
+    pub rescues: u64,
+    /// Threads that a CPU without work took from another one.
+    pub steals: u64,
+}
+
+/// Settings and statistics of a scheduler that runs, from any process that may open them.
+#[derive(Debug)]
+pub struct SchedulerControl {
+    control: MappedWords,
+    cpus: MappedWords,
+    slots: MappedWords,
+}
+
+impl SchedulerControl {
+    /// Opens what a scheduler has pinned in this folder.
+    ///
+    /// # Errors
+    /// Where none schedules, or its folder may not be read.
+    pub fn open(folder: &Path) -> Result<Self, OperationError> {
+        let opened = |name| BpfMap::open(&folder.join(name));
+        let opened = opened(CONTROL_FILE)
+            .and_then(|control| Self::of(&control, &opened(CPUS_FILE)?, &opened(sched_hint::SLOTS_FILE)?));
+        let control = opened.map_err(|error| {
+            OperationError::machine(format_args!(
+                "no scheduler is to be found in {}: {error}",
+                folder.display()
+            ))
+            .hint("`tailwright schedule kernel run` starts one, as root")
+        })?;
+        if control.is_scheduling() {
+            return Ok(control);
+        }
+        Err(OperationError::machine(format_args!("the scheduler of {} has ended", folder.display()))
+            .hint("`tailwright schedule kernel run` starts one, as root"))
+    }
+
+    pub(crate) fn of(control: &BpfMap, cpus: &BpfMap, slots: &BpfMap) -> io::Result<Self> {
+        let (control, cpus, slots) = (control.map_memory()?, cpus.map_memory()?, slots.map_memory()?);
+        let is_whole =
+            control.len() >= EXIT_MESSAGE.end && cpus.len() >= words(CPU_BYTES) * words(CPUS_MAX * 8);
+        if is_whole { Ok(Self { control, cpus, slots }) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+
+    /// Whether the scheduler schedules.
+    pub fn is_scheduling(&self) -> bool {
+        self.slots[0].load(Relaxed) == sched_hint::ALIVE
+    }
+
+    pub(crate) fn mark_scheduling(&self, is_scheduling: bool) {
+        self.slots[0].store(if is_scheduling { sched_hint::ALIVE } else { 0 }, Relaxed);
+    }
+
+    /// The settings that hold now.
+    pub fn settings(&self) -> OldestFirstSettings {
+        let word = |word: usize| self.control[word].load(Relaxed);
+        OldestFirstSettings {
+            oldest: low(word(OLDEST_AND_SHARE)),
+            untagged_permille: high(word(OLDEST_AND_SHARE)),
+            untagged_burst: Duration::from_nanos(word(UNTAGGED_BURST_NS)),
+            slice: Duration::from_nanos(word(SLICE_NS)),
+            patience: Duration::from_nanos(word(PATIENCE_NS)),
+        }
+    }
+
+    /// Has the scheduler go on with other settings, from its next decision.
+    ///
+    /// # Errors
+    /// When a setting is not possible; then nothing changes.
+    pub fn set(&self, settings: &OldestFirstSettings) -> Result<(), OperationError> {
+        settings.check()?;
+        let put = |word: usize, value: u64| self.control[word].store(value, Relaxed);
+        put(UNTAGGED_BURST_NS, nanos(settings.untagged_burst));
+        put(SLICE_NS, nanos(settings.slice));
+        put(PATIENCE_NS, nanos(settings.patience));
+        put(OLDEST_AND_SHARE, u64::from(settings.untagged_permille) << 32 | u64::from(settings.oldest));
+        Ok(())
+    }
+
+    /// What was counted since the start, over all CPUs.
+    pub fn statistics(&self) -> CpuStatistics {
+        let mut sum = CpuStatistics::default();
+        for cpu in self.cpus.chunks_exact(words(CPU_BYTES)) {
+            let counters = [
+                &mut sum.tagged_ns,
+                &mut sum.untagged_ns,
+                &mut sum.kernel_thread_ns,
+                &mut sum.choices,
+                &mut sum.turns,
+                &mut sum.kicks,
+                &mut sum.rescues,
+                &mut sum.steals,
+            ];
+            for (counter, word) in counters.into_iter().zip(&cpu[CPU_STATISTICS..]) {
+                *counter += word.load(Relaxed);
+            }
+        }
+        sum
+    }
+
+    /// Why the kernel ended the scheduler: its number for the kind of reason, and its words. `None` while it schedules.
+    pub(crate) fn exit(&self) -> Option<(u32, String)> {
+        let kind = low(self.control[EXIT_KIND].load(Relaxed));
+        let (reason, message) = (self.text(EXIT_REASON), self.text(EXIT_MESSAGE));
+        let text = if message.is_empty() { reason } else { format!("{reason}: {message}") };
+        (kind > 0).then_some((kind, text))
+    }
+
+    pub(crate) fn log_length(&self) -> u64 {
+        self.control[crate::layout::LOG_NEXT].load(Relaxed)
+    }
+
+    fn text(&self, range: std::ops::Range<usize>) -> String {
+        let bytes: Vec<u8> = self.control[range]
+            .iter()
+            .flat_map(|word| word.load(Relaxed).to_ne_bytes())
+            .take_while(|byte| *byte > 0)
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn words(bytes: u32) -> usize {
+    usize::try_from(bytes / 8).expect("a pointer has more bits")
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

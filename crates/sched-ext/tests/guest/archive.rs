@@ -1,0 +1,56 @@
+//! The guest's files as the kernel takes them: an archive of cpio in the format "newc", with the first program and the libraries
+//! that it loads.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FOLDER: u32 = 0o040_755;
+const PROGRAM: u32 = 0o100_755;
+
+/// An archive with this program as `/init`.
+pub(crate) fn with_first_program(program: &Path) -> Vec<u8> {
+    let libraries = libraries(program);
+    let above = libraries.iter().flat_map(|library| library.ancestors().skip(1));
+    let mut folders: BTreeSet<&Path> = above.filter(|folder| *folder != Path::new("/")).collect();
+    folders.extend(["/proc", "/sys", "/dev"].map(Path::new));
+    let mut archive = Vec::new();
+    for folder in folders {
+        put(&mut archive, folder, FOLDER, &[]);
+    }
+    put(&mut archive, Path::new("/init"), PROGRAM, &read(program));
+    for library in &libraries {
+        put(&mut archive, library, PROGRAM, &read(library));
+    }
+    put(&mut archive, Path::new("TRAILER!!!"), 0, &[]);
+    archive
+}
+
+/// The files that the dynamic linker would load, itself included.
+fn libraries(program: &Path) -> BTreeSet<PathBuf> {
+    let output = Command::new("ldd").arg(program).output().expect("ldd belongs to the C library");
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+}
+
+fn put(archive: &mut Vec<u8>, path: &Path, mode: u32, data: &[u8]) {
+    let name = path.to_str().expect("names are text").trim_start_matches('/');
+    // A number of its own for each, links, owner, time, size, devices, and the length of the name with its zero.
+    let number = archive.len();
+    let fields = [number, mode as usize, 0, 0, 1, 0, data.len(), 0, 0, 0, 0, name.len() + 1, 0];
+    archive.extend(b"070701");
+    fields.iter().for_each(|field| archive.extend(format!("{field:08x}").bytes()));
+    archive.extend(name.bytes().chain([0]));
+    fill(archive);
+    archive.extend(data);
+    fill(archive);
+}
+
+/// Everything begins at a multiple of four bytes.
+fn fill(archive: &mut Vec<u8>) {
+    archive.resize(archive.len().next_multiple_of(4), 0);
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,17 @@
+//! Tells the kernel's scheduler (`tailwright schedule kernel`) which request a thread works for.
+//!
+//! The scheduler shares an array of slots with programs: a thread takes a slot once and from then on says by one store
+//! whose request it works for, without a system call. The kernel keeps the number of the slot with the thread, frees the slot
+//! when the thread ends, and marks the array when the scheduler ends, so that programs see that nobody reads it.
+//!
+//! Without a scheduler nothing happens: no store, and a look for one at most each second and thread. Requests are named by
+//! keys, of which the smaller goes first: the time of entry in nanoseconds, or a deadline, but one kind for all programs.
+//! Whoever may write the array decides who runs.
+
+mod layout;
+mod slots;
+mod thread;
+
+pub use layout::{ALIVE, DEFAULT_FOLDER, SLOT_BYTES, SLOTS_FILE, THREADS_FILE};
+pub use slots::{SlotArray, ThreadSlot};
+pub use thread::{is_scheduled, tag_current, untag_current};

@@ -1,0 +1,214 @@
+//! `tailwright schedule kernel`: the oldest requests first in the kernel, for threads that applications do not control.
+
+use crate::exit::VerbAnswer;
+use crate::interrupt::undo_on_termination;
+use crate::terminal;
+use clap::{Args, Subcommand};
+use model::OperationError;
+use sched_ext::{
+    AttachRequest, CpuStatistics, OldestFirst, OldestFirstSettings, QueueLayout, SchedulerControl,
+};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use units::Nanos;
+
+const HELP: &str = "\
+Examples:
+  tailwright schedule kernel run                      until Ctrl-C, as root
+  tailwright schedule kernel run -c 4 --queue shared  one queue for all CPUs
+  tailwright schedule kernel set -c 2                 while it runs, from another terminal
+  tailwright schedule kernel show --json              what it has counted
+
+It takes Linux 6.13 or newer with sched_ext, such as Debian 13 with a kernel from trixie-backports.
+All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when
+it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+
+Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a right is missing, or the kernel
+has ended the scheduler.";
+
+/// Serve the oldest requests first in the kernel, by sched_ext
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct KernelArgs {
+    #[command(subcommand)]
+    what: KernelSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KernelSubcommand {
+    /// Schedule until Ctrl-C
+    Run(KernelRunArgs),
+    /// Change settings of the scheduler that runs
+    Set(KernelSetArgs),
+    /// Print settings and counters of the scheduler that runs
+    Show(KernelShowArgs),
+}
+
+#[derive(Debug, Args)]
+struct KernelRunArgs {
+    #[command(flatten)]
+    settings: SettingArgs,
+    /// A queue for each CPU (per-cpu), each with its c oldest, or one for all (shared).
+    #[arg(long, value_name = "HOW", default_value_t = QueueLayout::PerCpu)]
+    queue: QueueLayout,
+    /// Number of the group whose members may tag threads; without it only root may.
+    #[arg(long, value_name = "GID")]
+    group: Option<u32>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, Args)]
+struct KernelSetArgs {
+    #[command(flatten)]
+    settings: SettingArgs,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, Args)]
+struct KernelShowArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[arg(long, help = "Print JSON")]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArgs {
+    /// Where programs find the scheduler, in a file system of BPF.
+    #[arg(long, value_name = "FOLDER", default_value = sched_hint::DEFAULT_FOLDER)]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct SettingArgs {
+    /// How many of the oldest requests share the CPUs of a queue [3 at the start].
+    #[arg(short = 'c', long, value_name = "N")]
+    oldest: Option<u32>,
+    /// Share of each CPU that threads without a request have before the others [0.1 at the start].
+    #[arg(long, value_name = "SHARE")]
+    untagged: Option<f64>,
+    /// How long a thread runs before another one of the c oldest [4ms at the start].
+    #[arg(long, value_name = "TIME")]
+    slice: Option<Nanos>,
+    /// Who has waited for this long has a slice out of turn [2s at the start].
+    #[arg(long, value_name = "TIME")]
+    patience: Option<Nanos>,
+}
+
+impl SettingArgs {
+    fn applied_to(&self, settings: OldestFirstSettings) -> Result<OldestFirstSettings, OperationError> {
+        let untagged_permille = match self.untagged {
+            None => settings.untagged_permille,
+            Some(share) if (0.001..=0.999).contains(&share) => permille(share),
+            Some(share) => {
+                let message = format!("--untagged {share}: expected a share between 0.001 and 0.999");
+                return Err(OperationError::input(message));
+            }
+        };
+        let time =
+            |given: Option<Nanos>, now: Duration| given.map_or(now, |given| Duration::from_nanos(given.0));
+        let changed = OldestFirstSettings {
+            oldest: self.oldest.unwrap_or(settings.oldest),
+            untagged_permille,
+            slice: time(self.slice, settings.slice),
+            patience: time(self.patience, settings.patience),
+            ..settings
+        };
+        changed.check().map(|()| changed)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the share is between 0 and 1")]
+fn permille(share: f64) -> u32 {
+    (share * 1000.0).round() as u32
+}
+
+pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
+    match &args.what {
+        KernelSubcommand::Run(args) => schedule(args),
+        KernelSubcommand::Set(args) => {
+            let control = SchedulerControl::open(&args.place.folder)?;
+            control.set(&args.settings.applied_to(control.settings())?)?;
+            Ok(VerbAnswer::Yes)
+        }
+        KernelSubcommand::Show(args) => {
+            let control = SchedulerControl::open(&args.place.folder)?;
+            let (settings, statistics) = (control.settings(), control.statistics());
+            terminal::print(&if args.json {
+                json(&settings, &statistics)
+            } else {
+                text(&settings, &statistics)
+            });
+            Ok(VerbAnswer::Yes)
+        }
+    }
+}
+
+/// How often it is looked whether the scheduler shall end or has ended.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
+    let stop = undo_on_termination()?;
+    let request = AttachRequest {
+        settings: args.settings.applied_to(OldestFirstSettings::default())?,
+        layout: args.queue,
+        folder: args.place.folder.clone(),
+        group: args.group,
+        log_entries: 0,
+    };
+    let scheduler = OldestFirst::attach(&request)?;
+    eprintln!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest);
+    while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
+        std::thread::sleep(LOOK);
+    }
+    terminal::print(&text(&scheduler.control().settings(), &scheduler.control().statistics()));
+    let end = scheduler.detach()?;
+    if end.is_error() {
+        let message = format!("the kernel has ended the scheduler: {}", end.text);
+        return Err(
+            OperationError::machine(message).hint("all threads are scheduled by the kernel's own again")
+        );
+    }
+    Ok(VerbAnswer::Yes)
+}
+
+fn text(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
+    let OldestFirstSettings { oldest, untagged_permille, slice, patience, .. } = settings;
+    let seconds = |nanos: u64| Nanos(nanos).to_string();
+    format!(
+        "the {oldest} oldest; untagged {} % of each CPU first; slice {slice:?}; patience {patience:?}\n\
+         CPU time: requests {}, untagged {}, kernel threads {}\n\
+         choices {}, of another thread {}; interrupted by arrivals {}; out of turn {}; taken from other CPUs {}\n",
+        f64::from(*untagged_permille) / 10.0,
+        seconds(statistics.tagged_ns),
+        seconds(statistics.untagged_ns),
+        seconds(statistics.kernel_thread_ns),
+        statistics.choices,
+        statistics.turns,
+        statistics.kicks,
+        statistics.rescues,
+        statistics.steals,
+    )
+}
+
+fn json(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
+    let printed = serde_json::json!({
+        "format": "tailwright-schedule-kernel-1",
+        "oldest": settings.oldest,
+        "untagged_share": f64::from(settings.untagged_permille) / 1000.0,
+        "slice_s": settings.slice.as_secs_f64(),
+        "patience_s": settings.patience.as_secs_f64(),
+        "tagged_s": Nanos(statistics.tagged_ns).as_secs(),
+        "untagged_s": Nanos(statistics.untagged_ns).as_secs(),
+        "kernel_thread_s": Nanos(statistics.kernel_thread_ns).as_secs(),
+        "choices": statistics.choices,
+        "turns": statistics.turns,
+        "kicks": statistics.kicks,
+        "rescues": statistics.rescues,
+        "steals": statistics.steals,
+    });
+    format!("{printed:#}\n")
+}
