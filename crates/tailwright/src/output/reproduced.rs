@@ -82,62 +82,6 @@ pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
     table.render()
 }
 
-/// How many claims came out how.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-struct VerdictCounts {
-    claims: usize,
-    agree: usize,
-    differ: usize,
-    undecided: usize,
-    underspecified: usize,
-}
-
-impl VerdictCounts {
-    fn sentence(&self) -> String {
-        let Self { claims, agree, differ, undecided, underspecified } = self;
-        format!(
-            "{claims} claims: {agree} agree, {differ} differ, {undecided} are undecided, {underspecified} underspecified"
-        )
-    }
-}
-
-/// A verdict in a word.
-pub(crate) fn word(verdict: Agreement) -> &'static str {
-    match verdict {
-        Agreement::Agree => "agree",
-        Agreement::Differ => "differ",
-        Agreement::Undecided => "undecided",
-        Agreement::Underspecified => "underspecified",
-    }
-}
-
-/// The table of the experiments that there are.
-pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
-    let mut table = TextTable::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
-    for one in experiments {
-        table.row(vec![one.name.to_owned(), one.paper.title().to_owned(), one.title.to_owned()]);
-    }
-    table.render()
-}
-
-/// An experiment as JSON.
-#[derive(Serialize)]
-struct ListedExperiment<'a> {
-    name: &'a str,
-    paper: &'a str,
-    title: &'a str,
-}
-
-/// The experiments that there are, as JSON.
-pub(crate) fn list_json(experiments: &[PaperExperiment]) -> String {
-    let listed = |one: &PaperExperiment| ListedExperiment {
-        name: one.name,
-        paper: one.paper.title(),
-        title: one.title,
-    };
-    pretty(&experiments.iter().map(listed).collect::<Vec<_>>())
-}
-
 /// How many claims came out how, those of the papers and our own apart.
 pub(crate) fn lead(view: &ReproductionView) -> String {
     let quick = if view.quick { ", a twentieth of the requests" } else { "" };

@@ -128,6 +128,7 @@ pub(crate) struct LabRunDocument<'a> {
 fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
     if args.json {
+        let document = LabRunDocument { experiment: view.planned.experiment.name, results: &rows };
         terminal::print(&json::document(&document));
     } else {
         terminal::print_text(&experiment::text(view));

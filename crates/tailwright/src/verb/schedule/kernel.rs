@@ -151,7 +151,7 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
 const LOOK: Duration = Duration::from_millis(100);
 
 fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
-    let stop = undo_on_termination()?;
+    let stop = undo_on_termination();
     let request = AttachRequest {
         settings: args.settings.applied_to(OldestFirstSettings::default())?,
         layout: args.queue,
