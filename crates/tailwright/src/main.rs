@@ -1,6 +1,9 @@
 //! The `tailwright` program: verbs, file formats and reports. It knows clap, files and exit codes, and
 //! leaves every decision to the crate named like the verb.
 
+// `terminal` is the only place that prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod arguments;
 mod conventions;
 mod exit;

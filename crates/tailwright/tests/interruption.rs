@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::Folder;
@@ -18,7 +18,7 @@ enum Ending {
     AtOnce,
 }
 
-struct Row {
+struct InterruptedRun {
     args: &'static [&'static str],
     ending: Ending,
 }
@@ -27,9 +27,9 @@ const SCENARIO: &str = "[run]\nrequests = 20000\nreplications = 9000\n[[station]
     discipline = \"fifo\"\n[[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
 
 /// Verbs with work for much longer than a test lasts.
-const ROWS: [Row; 6] = [
-    Row { args: &["simulate", "scenario.toml", "--report", "out"], ending: Ending::WithResults },
-    Row {
+const ROWS: [InterruptedRun; 6] = [
+    InterruptedRun { args: &["simulate", "scenario.toml", "--report", "out"], ending: Ending::WithResults },
+    InterruptedRun {
         args: &[
             "ideal",
             "--arrivals",
@@ -45,13 +45,16 @@ const ROWS: [Row; 6] = [
         ],
         ending: Ending::WithResults,
     },
-    Row { args: &["reproduce", "--report", "out"], ending: Ending::WithResults },
-    Row { args: &["plan", "cluster.toml", "--model", "replayed", "-o", "out"], ending: Ending::WithResults },
-    Row {
+    InterruptedRun { args: &["reproduce", "--report", "out"], ending: Ending::WithResults },
+    InterruptedRun {
+        args: &["plan", "cluster.toml", "--model", "replayed", "-o", "out"],
+        ending: Ending::WithResults,
+    },
+    InterruptedRun {
         args: &["trace", "generate", "poisson", "--rate", "200000/s", "--duration", "60s", "-o", "out.csv"],
         ending: Ending::AtOnce,
     },
-    Row { args: &["demo", "--workloads", "1000", "--dir", "."], ending: Ending::AtOnce },
+    InterruptedRun { args: &["demo", "--workloads", "1000", "--dir", "."], ending: Ending::AtOnce },
 ];
 
 /// Starts a verb so that its signals do what they do by default.
@@ -81,7 +84,7 @@ fn partial_files(folder: &Folder) -> Vec<String> {
 
 #[test]
 fn every_verb_ends_by_the_same_rule() {
-    for Row { args, ending } in &ROWS {
+    for InterruptedRun { args, ending } in &ROWS {
         for signal in ["INT", "TERM", "HUP"] {
             let cluster = Cluster::new(60, 60);
             let folder = &cluster.folder;
@@ -141,4 +144,51 @@ fn replications_that_were_complete_are_shown() {
     assert_eq!(found["verdict"], "interrupted", "{found}");
     let replications = found["replications"].as_u64().expect("a number");
     assert!((1..9000).contains(&replications), "{replications}");
+}
+
+/// A program that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn load_writes_what_was_sent_until_a_signal() {
+    let folder = Folder::new();
+    let mut device = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    device.args(["lab", "device", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut device = Ended(device.spawn().expect("the program starts"));
+    let mut said = String::new();
+    let output = device.0.stdout.take().expect("it is piped");
+    BufReader::new(output).read_line(&mut said).expect("it says where it listens");
+    let address = said.trim().rsplit("nbd://").next().expect("an address").to_owned();
+    folder.write(
+        "load.toml",
+        &format!(
+            "duration = \"10min\"\n[[workload]]\nname = \"w\"\ntarget = \"nbd://{address}/ssd\"\n\
+             closed = {{ outstanding = 1, op = \"read\", size = \"4KiB\" }}\n"
+        ),
+    );
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut child = start(&folder, &["load", "load.toml", "-o", "run.parquet", "--json"]);
+        testkit::wait_until(Duration::from_secs(60), "signals are handled", || is_watching(&child));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(2) {
+            assert!(child.try_wait().expect("it is ours").is_none(), "it ends too early");
+            std::thread::yield_now();
+        }
+        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(killed.expect("there is kill").success());
+        let output = child.wait_with_output().expect("it is ours");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{signal}: {said}");
+        assert!(said.contains("interrupted"), "{signal}: {said}");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON");
+        let judged = folder.run(&["verify", "run.parquet", "--slo", "w=50% < 10s"]);
+        assert!(judged.code < 2, "{signal}: {}", judged.stderr);
+    }
 }
