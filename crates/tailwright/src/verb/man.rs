@@ -2,6 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::manual;
+use crate::terminal::{Talk, talk};
 use clap::{Args, Command};
 use model::OperationError;
 use std::path::PathBuf;
@@ -32,6 +33,6 @@ pub(crate) fn run(args: &ManArgs, program: Command) -> Result<VerbAnswer, Operat
     for page in &pages {
         write_result(&folder.join(&page.file), &page.text, "man page")?;
     }
-    eprintln!("wrote {} pages to {}", pages.len(), folder.display());
+    talk(Talk::Plain, format_args!("wrote {} pages to {}", pages.len(), folder.display()));
     Ok(VerbAnswer::Yes)
 }

@@ -315,8 +315,9 @@ impl ObserveArgs {
                 }
                 if recorded.lost > 0 {
                     let lost = recorded.lost;
-                    eprintln!(
-                        "warning: {lost} more came faster than they could be written, and are not in it"
+                    talk(
+                        Talk::Warning,
+                        format_args!("{lost} more came faster than they could be written, and are not in it"),
                     );
                 }
             }

@@ -88,7 +88,7 @@ impl ServerWatcher for LiveTerminal {
                 let frame = LiveFrame { subject: self.subject.clone(), cpu_share };
                 screen.show(&page(&frame, view, size));
             }
-            LiveForm::Lines => eprintln!("{}", line(view)),
+            LiveForm::Lines => talk(Talk::Plain, line(view)),
             LiveForm::Nothing => {}
         }
     }
@@ -117,12 +117,15 @@ pub(crate) fn open_endpoint(
                 .hint("choose another port, or end the program that has this one; `ss -ltnp` names it")
         })?;
     if !address.ip().is_loopback() {
-        eprintln!(
-            "warning: whoever reaches {} reads the metrics: there is neither a password nor encryption; 127.0.0.1 is for \
+        talk(
+            Talk::Warning,
+            format_args!(
+                "whoever reaches {} reads the metrics: there is neither a password nor encryption; 127.0.0.1 is for \
              this machine alone",
-            endpoint.address()
+                endpoint.address()
+            ),
         );
     }
-    eprintln!("metrics: http://{}/metrics", endpoint.address());
+    talk(Talk::Plain, format_args!("metrics: http://{}/metrics", endpoint.address()));
     Ok(endpoint)
 }

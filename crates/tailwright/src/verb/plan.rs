@@ -172,7 +172,7 @@ impl PlanArgs {
         if let (Some(name), Some(policy)) = (tightest, &self.output) {
             let cluster = self.cluster.as_words();
             let words = ["tailwright", "explain", name].map(pasted).join(" ");
-            text.push_str(&format!("  {words} {cluster} --plan {}\n", pasted(&policy.display().to_string())));
+            text.push_str(&format!("  {words} {cluster} --plan {}\n", pasted(policy.display().to_string())));
         }
         if self.output.is_none() {
             text.push_str(

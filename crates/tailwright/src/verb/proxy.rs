@@ -262,11 +262,14 @@ impl RecordedMessage<ProxiedRequest> for ProxyTimes {
 
 fn say_what_was_recorded(args: &ProxyArgs, tally: RecordingTally, report: &ProxyReport) {
     let place = args.record.as_deref().unwrap_or(Path::new("")).display();
-    eprintln!("proxy: wrote {} requests to {place}", tally.written);
+    talk(Talk::Plain, format_args!("proxy: wrote {} requests to {place}", tally.written));
     let lost = tally.lost + report.unrecorded;
     if lost > 0 {
-        eprintln!(
-            "warning: {place}: {lost} requests are not in it: the disk was full, or slower than they came"
+        talk(
+            Talk::Warning,
+            format_args!(
+                "{place}: {lost} requests are not in it: the disk was full, or slower than they came"
+            ),
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::interrupt::undo_on_termination;
-use crate::terminal;
+use crate::terminal::{self, Talk, talk};
 use clap::{Args, Subcommand};
 use model::OperationError;
 use sched_ext::{
@@ -160,7 +160,10 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         log_entries: 0,
     };
     let scheduler = OldestFirst::attach(&request)?;
-    eprintln!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest);
+    talk(
+        Talk::Plain,
+        format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
+    );
     while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
         std::thread::sleep(LOOK);
     }
