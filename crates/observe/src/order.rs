@@ -26,6 +26,14 @@ impl EventOrder {
         self.0.drain(..count).for_each(take);
     }
 
+    /// Hands out all events that are older than this instant by the hold-back, oldest first: for when nothing has come
+    /// since, and the newest event would keep those before it for ever.
+    pub fn release_at(&mut self, now: u64, take: impl FnMut(KernelEvent)) {
+        self.0.sort_by_key(|event| event.time);
+        let count = self.0.partition_point(|event| event.time <= now.saturating_sub(HOLD_BACK_NS));
+        self.0.drain(..count).for_each(take);
+    }
+
     /// Hands out all events, oldest first.
     pub fn finish(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
         self.0.sort_by_key(|(event, _)| event.time);

@@ -260,9 +260,14 @@ impl RunningObservation {
                 self.order.push(event, copied);
             }
         };
-        self.events += probes.drain(seen) as u64;
+        let begun = now();
+        let drained = probes.drain(seen) as u64;
+        self.events += drained;
         let mut events = Vec::new();
-        self.order.release(|event| events.push(event));
+        match drained {
+            0 => self.order.release_at(begun, |event| events.push(event)),
+            _ => self.order.release(|event| events.push(event)),
+        }
         self.join(&events, watcher);
         if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
             self.end_measuring(probes);

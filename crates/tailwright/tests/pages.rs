@@ -20,7 +20,7 @@ const MEASURE: &str = r#"
 function shown(element) { return element.getClientRects().length > 0; }
 function measure(frame) {
   var view = frame.contentWindow, page = frame.contentDocument, root = page.documentElement;
-  var found = { width: view.innerWidth, content: root.scrollWidth, cut: [], small: [], silent: [], outside: [] };
+  var found = { width: view.innerWidth, content: root.scrollWidth, cut: [], small: [], silent: [], outside: [], squeezed: [] };
   page.querySelectorAll("details").forEach(function (fold) { fold.open = true; });
   view.dispatchEvent(new view.Event("resize"));
   found.content = root.scrollWidth;
@@ -40,6 +40,9 @@ function measure(frame) {
   page.querySelectorAll("figure").forEach(function (figure) {
     var note = figure.querySelector(":scope > .note");
     if (note === null || note.textContent.length < 20) { found.silent.push(figure.textContent.slice(0, 60)); }
+  });
+  page.querySelectorAll("th, td").forEach(function (cell) {
+    if (shown(cell) && cell.textContent.length > 4 && cell.clientWidth < 28) { found.squeezed.push(cell.textContent); }
   });
   found.charts = charts.length;
   found.figures = page.querySelectorAll("figure").length;
@@ -107,7 +110,7 @@ fn judge(folder: &Folder, page: &str, command: &str) {
         assert_eq!(view["width"].as_u64(), Some(u64::from(width)), "{page}: {view}");
         let number = |name: &str| view[name].as_u64().expect("a number");
         assert!(number("content") <= u64::from(width), "{page} scrolls sideways at {width}: {view}");
-        for problem in ["cut", "small", "silent", "outside"] {
+        for problem in ["cut", "small", "silent", "outside", "squeezed"] {
             assert_eq!(
                 view[problem].as_array().map(Vec::len),
                 Some(0),

@@ -69,7 +69,7 @@ th,td{padding:5px 22px 5px 0;text-align:left;vertical-align:baseline;border-bott
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
 td.word{max-width:26em;overflow-wrap:anywhere}
-@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);max-width:38vw;white-space:normal;overflow-wrap:anywhere;padding-right:10px}
+@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;overflow-wrap:break-word;padding-right:10px}
 th,td{padding-right:14px}}
 .name{text-align:left;white-space:nowrap}
 .num{text-align:right;white-space:nowrap}

@@ -1,6 +1,6 @@
 //! What there is in a trace, as a page: arrivals over time, burstiness and sizes.
 
-use super::made;
+use super::{made, shares};
 use crate::output::inspected::{byte_rate, number, percent, quantities, request_rate};
 use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
@@ -119,7 +119,7 @@ fn gaps(stats: &TraceStatistics) -> Chart {
     let points: Vec<(f64, f64)> = shares.filter(|(gap, _)| *gap > 0.0).collect();
     let chart = Chart::new(
         "Inter-arrival times",
-        Axis::log("gap", Unit::Seconds),
+        shares::latency_axis("gap", [points.as_slice()], None),
         Axis::log("share of gaps at least as long", Unit::Percent),
     )
     .series(Series::line("this trace", points.clone()))

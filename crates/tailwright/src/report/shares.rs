@@ -24,11 +24,16 @@ pub(super) fn latency_axis<'a>(
     }
 }
 
-/// The largest positive latency before the share falls below [`FLAT_SHARE`]; otherwise the least one.
+/// The largest positive latency before the share falls below [`FLAT_SHARE`], and at least a tenth of the next one;
+/// otherwise the least one.
 fn start(line: &[(f64, f64)]) -> Option<f64> {
     let positive = || line.iter().filter(|(latency, _)| *latency > 0.0);
     let flat = positive().take_while(|(_, share)| *share >= FLAT_SHARE).last();
-    flat.or_else(|| positive().next()).map(|(latency, _)| *latency)
+    let next = positive().find(|(_, share)| *share < FLAT_SHARE);
+    match (flat, next) {
+        (Some((flat, _)), Some((next, _))) => Some(flat.max(next / 10.0)),
+        (one, other) => one.or(other).map(|(latency, _)| *latency),
+    }
 }
 
 /// The largest 1, 2 or 5 times a power of ten at or below a latency; `None` for none.
@@ -72,6 +77,8 @@ mod tests {
         );
         // All at once: the line begins with its first point.
         assert_eq!(start(&[(0.0, 1.0), (0.001, 0.5)]), Some(0.001));
+        // A line of few points is flat for a decade at most.
+        assert_eq!(start(&[(1e-9, 1.0), (1e-3, 0.9), (1e-2, 0.1)]), Some(1e-4));
     }
 
     #[test]
