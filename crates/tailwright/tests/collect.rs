@@ -314,7 +314,10 @@ fn nbd(address: SocketAddr) {
 /// What is run in namespaces of its own: ganesha at the loopback address, and the proxy at another one.
 const NFS: &str = r#"set -e
 ip link set lo up
-ip addr add 10.99.0.1/32 dev lo
+ip link add v0 type veth peer name v1
+ip link set v0 up
+ip link set v1 up
+ip addr add 10.99.0.1/24 dev v0
 mount -t tmpfs tmpfs /run
 mkdir -p /run/rpcbind /run/export
 mkdir -p /var/lib/nfs
