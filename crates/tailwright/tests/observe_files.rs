@@ -255,8 +255,8 @@ fn what_begins_under_load_is_true_from_its_first_request() {
 fn what_cannot_be_written_is_said_at_once() {
     let folder = Folder::new();
     for (args, part) in [
-        (&["--record-trace", "live"][..], "format of trace"),
-        (&["--record-trace", "no/such/live.csv"], "no/such"),
+        (&["--record", "live.txt"][..], "format of trace"),
+        (&["--record", "no/such/live.csv"], "no/such"),
         (&["--hdr", "no/such/live.hlog"], "latency log"),
         (&["--prometheus-file", "no/such/x.prom"], "metrics"),
         (&["--slowest", "no/such/x.json"], "slowest"),

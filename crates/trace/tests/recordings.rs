@@ -226,7 +226,7 @@ fn disk_space_is_bounded_for_as_long_as_it_lasts() {
     let disk_max = RecordingSettings::DISK_MIN;
     let settings = RecordingSettings { disk_max, segment_time: Nanos(u64::MAX), ..settings() };
     let mut writer = RecordingWriter::create(&path, settings).expect("the folder is ours");
-    let numbers = by_answer(400_000);
+    let numbers = by_answer(120_000);
     for (count, number) in (0..).zip(&numbers) {
         let request = request(*number);
         writer.write(&request, request.arrival + request.response - Nanos(ORIGIN)).expect("there is room");
@@ -242,7 +242,7 @@ fn disk_space_is_bounded_for_as_long_as_it_lasts() {
     // The oldest segment begins in the middle of answers that are up to 20 ms apart.
     let without_gaps = span + 1 - 20..=span + 1;
     assert!(without_gaps.contains(&(left.len() as u64)), "{} requests in {span} ms", left.len());
-    assert!(left.len() < 400_000, "the oldest are gone");
+    assert!(left.len() < 120_000, "the oldest are gone");
 }
 
 #[test]

@@ -25,6 +25,38 @@ pub(super) struct Route<'a> {
     clients: Vec<&'a DeploymentClient>,
 }
 
+/// The server that a workload is placed on.
+fn server_of<'a>(
+    workload: &PolicyWorkload,
+    deployment: &'a Deployment,
+) -> Result<&'a DeploymentServer, OperationError> {
+    let at = workload.server.as_deref().unwrap_or_default();
+    deployment.servers.iter().find(|server| server.name == at).ok_or_else(|| {
+        let name = &workload.name;
+        OperationError::input(format_args!(
+            "the policy places {name} on '{at}', which is no [[server]] of the hosts file"
+        ))
+        .hint("add it, with its host and addresses")
+    })
+}
+
+/// Where the requests of a workload come from, at least one place.
+fn clients_of<'a>(
+    workload: &PolicyWorkload,
+    deployment: &'a Deployment,
+) -> Result<Vec<&'a DeploymentClient>, OperationError> {
+    let clients: Vec<&DeploymentClient> =
+        deployment.clients.iter().filter(|client| client.workload == workload.name).collect();
+    if clients.is_empty() {
+        let name = &workload.name;
+        let message = format!("{name} is admitted, but the hosts file has no [[client]] of it");
+        return Err(OperationError::input(message).hint(
+            "add where its requests come from: without limits on them nobody on its server has a guarantee",
+        ));
+    }
+    Ok(clients)
+}
+
 impl<'a> Route<'a> {
     /// Finds server and clients of a workload.
     ///
@@ -34,22 +66,9 @@ impl<'a> Route<'a> {
         workload: &'a PolicyWorkload,
         deployment: &'a Deployment,
     ) -> Result<Self, OperationError> {
-        let name = &workload.name;
-        let at = workload.server.as_deref().unwrap_or_default();
-        let server = deployment.servers.iter().find(|server| server.name == at).ok_or_else(|| {
-            OperationError::input(format_args!(
-                "the policy places {name} on '{at}', which is no [[server]] of the hosts file"
-            ))
-            .hint("add it, with its host and addresses")
-        })?;
-        let clients: Vec<&DeploymentClient> =
-            deployment.clients.iter().filter(|client| client.workload == *name).collect();
-        if clients.is_empty() {
-            let message = format!("{name} is admitted, but the hosts file has no [[client]] of it");
-            return Err(OperationError::input(message).hint(
-                "add where its requests come from: without limits on them nobody on its server has a guarantee",
-            ));
-        }
+        let server = server_of(workload, deployment)?;
+        let clients = clients_of(workload, deployment)?;
+        let (name, at) = (&workload.name, &server.name);
         let route = Self { workload, server, clients };
         match route.clients.iter().find(|client| route.matches(client, Stage::NetworkIn).is_empty()) {
             Some(client) => Err(OperationError::input(format_args!(
@@ -58,6 +77,18 @@ impl<'a> Route<'a> {
             ))
             .hint("give both an IPv4 or both an IPv6 address")),
             None => Ok(route),
+        }
+    }
+
+    /// All that the deployment lacks for a workload.
+    pub(super) fn mistakes(workload: &PolicyWorkload, deployment: &Deployment) -> Vec<OperationError> {
+        let server = server_of(workload, deployment).err();
+        let clients = clients_of(workload, deployment).err();
+        let missing: Vec<OperationError> = server.into_iter().chain(clients).collect();
+        if missing.is_empty() {
+            Route::new(workload, deployment).err().into_iter().collect()
+        } else {
+            missing
         }
     }
 

@@ -57,7 +57,7 @@ fn routes<'a>(policy: &'a Policy, deployment: &'a Deployment) -> Result<Vec<Rout
     for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
         match Route::new(workload, deployment) {
             Ok(route) => routes.push(route),
-            Err(error) => errors.push(error),
+            Err(_) => errors.extend(Route::mistakes(workload, deployment)),
         }
     }
     if errors.len() < 2 {
