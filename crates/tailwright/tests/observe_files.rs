@@ -98,7 +98,7 @@ fn what_was_recorded_is_a_trace_for_the_other_verbs() {
     }
     let server = server();
     for (signal, file) in [("-INT", "live.csv"), ("-TERM", "live.parquet")] {
-        let child = observing(&folder, server.port(), &["--record-trace", file]);
+        let child = observing(&folder, server.port(), &["--record", file]);
         let sent = ask(server, 600);
         let view = stop(child, signal, 0);
         assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
@@ -133,7 +133,7 @@ fn a_recording_without_requests_is_no_file() {
     if !may_observe(&folder) {
         return;
     }
-    let child = observing(&folder, 1, &["--record-trace", "live.csv", "--hdr", "live.hlog"]);
+    let child = observing(&folder, 1, &["--record", "live.csv", "--hdr", "live.hlog"]);
     assert!(!folder.join("live.csv").exists(), "whole or not there");
     let view = stop(child, "-INT", 1);
     assert_eq!((view["requests"].as_u64(), view["ideal"].is_null()), (Some(0), true));
@@ -181,7 +181,7 @@ fn what_was_seen_is_printed_when_a_file_fails() {
     }
     let server = server();
     std::fs::create_dir(folder.join("gone")).expect("it is ours");
-    let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record-trace", "live.csv"]);
+    let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record", "live.csv"]);
     let sent = ask(server, 30);
     std::fs::remove_dir_all(folder.join("gone")).expect("it is ours");
     let view = stop(child, "-INT", 3);
