@@ -65,9 +65,9 @@ fn man_pages_are_written_and_read() {
     assert!(pages.len() > 30, "{}", pages.len());
     for page in &pages {
         let path = page.path().display().to_string();
-        if let Some(output) = output_of("mandoc", &["-Tlint", "-Werror", &path], &folder) {
-            assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stdout));
-        }
+        // Said once where there is none.
+        let Some(output) = output_of("mandoc", &["-Tlint", "-Werror", &path], &folder) else { break };
+        assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stdout));
     }
     let plan = folder.join("pages/tailwright-plan.1").display().to_string();
     let Some(output) = output_of("man", &["--warnings", "-E", "UTF-8", "-l", &plan], &folder) else { return };
