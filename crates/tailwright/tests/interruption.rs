@@ -54,7 +54,7 @@ const ROWS: [InterruptedRun; 6] = [
         args: &["trace", "generate", "poisson", "--rate", "200000/s", "--duration", "60s", "-o", "out.csv"],
         ending: Ending::AtOnce,
     },
-    InterruptedRun { args: &["demo", "--workloads", "1000", "--dir", "."], ending: Ending::AtOnce },
+    InterruptedRun { args: &["demo", "--workloads", "1000", "--dir", "made"], ending: Ending::AtOnce },
 ];
 
 /// Starts a verb so that its signals do what they do by default.
@@ -76,10 +76,15 @@ fn is_watching(child: &Child) -> bool {
 }
 
 fn partial_files(folder: &Folder) -> Vec<String> {
-    let entries = std::fs::read_dir(folder.path()).expect("it is there");
-    let names =
-        entries.map(|entry| entry.expect("it can be listed").file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.ends_with(".partial")).collect()
+    let mut found = Vec::new();
+    for place in [folder.path().to_owned(), folder.join("made"), folder.join("made/traces")] {
+        // Not every verb has made these.
+        let entries = std::fs::read_dir(place).into_iter().flatten();
+        let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+        found.extend(names.map(|name| name.to_string_lossy().into_owned()));
+    }
+    found.retain(|name| name.ends_with(".partial"));
+    found
 }
 
 #[test]
