@@ -82,7 +82,7 @@ pub(crate) fn nginx() -> Option<RunningServer> {
     let configuration = format!(
         "worker_processes 2; pid {place}/pid; error_log {place}/error; daemon off; user root;\n\
          events {{ worker_connections 64; }}\n\
-         http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000; {paths}\n\
+         http {{ access_log off; keepalive_requests 100000; {paths}\n\
          server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place};\n\
          location /up {{ proxy_pass http://unix:{place}/behind:/index.html; proxy_method GET; }} }}\n\
          server {{ listen unix:{place}/behind; root {place}; }} }}\n"
