@@ -145,7 +145,8 @@ fn slots_come_back() {
     let mut registered = 0;
     for _ in 0..10 {
         let threads: Vec<_> = (1..=20).map(register).collect();
-        registered += threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|is_read| *is_read).count();
+        registered +=
+            threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|is_read| *is_read).count();
     }
     report("slots_registered", registered);
     let begun = Instant::now();
