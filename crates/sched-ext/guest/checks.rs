@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 use tailwright_sched_ext::replay::replay;
-use tailwright_sched_ext::{OldestFirst, OldestFirstSettings, QueueLayout};
+use tailwright_sched_ext::{KernelScheduler, OldestFirstSettings, QueueLayout};
 
 /// Mean work of a request in nanoseconds, and how many there are of them.
 const WORK_NS: f64 = 5e6;
@@ -34,15 +34,16 @@ fn say(name: &str, outcome: &PlayOutcome) {
     report(&format!("{name}_reordered"), format_args!("{:.4}", outcome.reordered));
 }
 
-fn attach(layout: QueueLayout, oldest: u32) -> OldestFirst {
+fn attach(layout: QueueLayout, oldest: u32) -> KernelScheduler {
     let begun = Instant::now();
-    let scheduler = OldestFirst::attach(&request(layout, oldest)).unwrap_or_else(|error| panic!("{error:?}"));
+    let scheduler =
+        KernelScheduler::attach(&request(layout, oldest)).unwrap_or_else(|error| panic!("{error:?}"));
     report("attach_ms", begun.elapsed().as_millis());
     scheduler
 }
 
 /// Says what the log of a scheduler says, and takes it out.
-fn judge(name: &str, scheduler: OldestFirst) {
+fn judge(name: &str, scheduler: KernelScheduler) {
     let events = scheduler.events();
     let verdict = replay(&events);
     let statistics = scheduler.control().statistics();

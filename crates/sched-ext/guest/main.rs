@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tailwright_sched_ext::{AttachRequest, OldestFirst, OldestFirstSettings, QueueLayout};
+use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -76,7 +76,7 @@ fn load(folder: PathBuf) {
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
         .expect("SIGINT can be handled");
     let request = AttachRequest { folder, log_entries: 0, ..request(QueueLayout::PerCpu, 3) };
-    let scheduler = OldestFirst::attach(&request).unwrap_or_else(|error| panic!("{error:?}"));
+    let scheduler = KernelScheduler::attach(&request).unwrap_or_else(|error| panic!("{error:?}"));
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(20));
     }

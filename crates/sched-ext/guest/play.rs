@@ -5,7 +5,7 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 use sched_hint::{SlotArray, ThreadSlot};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -45,8 +45,12 @@ impl Draws {
     }
 
     fn exponential(&mut self, mean_ns: f64) -> u64 {
-        Duration::from_secs_f64(-mean_ns * 1e-9 * (1.0 - self.uniform()).ln()).as_nanos() as u64
+        nanos_of(Duration::from_secs_f64(-mean_ns * 1e-9 * (1.0 - self.uniform()).ln()))
     }
+}
+
+fn nanos_of(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("less than centuries")
 }
 
 /// Requests with exponential work of this mean and gaps, which entered the system an exponential time before.
@@ -113,7 +117,7 @@ pub(crate) fn play(
 const WORKERS: usize = 96;
 
 fn worker(number: usize, cpus: &[usize], is_tagged: bool, finished: Sender<(usize, usize, u64)>) -> Worker {
-    let (work, requests): (Sender<(usize, u64)>, Receiver<(usize, u64)>) = channel();
+    let (work, requests) = channel();
     let (ready, slots) = channel();
     let cpus = cpus.to_vec();
     thread::spawn(move || {
@@ -210,7 +214,6 @@ fn outcome(requests: &[PlayedRequest], ends: &[u64]) -> PlayOutcome {
         .zip(ends)
         .map(|(request, end)| (end + ORIGIN - request.entered) as f64 / 1e6)
         .collect();
-    let rank = |ordered: &[f64], share: f64| ordered[(share * (ordered.len() - 1) as f64) as usize];
     let mut by_entry: Vec<usize> = (0..requests.len()).collect();
     by_entry.sort_by_key(|number| requests[*number].entered);
     let mut by_end: Vec<usize> = (0..requests.len()).collect();
@@ -219,8 +222,8 @@ fn outcome(requests: &[PlayedRequest], ends: &[u64]) -> PlayOutcome {
     let mean_ms = latencies.iter().sum::<f64>() / latencies.len() as f64;
     latencies.sort_by(f64::total_cmp);
     PlayOutcome {
-        p50_ms: rank(&latencies, 0.5),
-        p99_ms: rank(&latencies, 0.99),
+        p50_ms: latencies[latencies.len() / 2],
+        p99_ms: latencies[latencies.len() * 99 / 100],
         mean_ms,
         reordered: moved as f64 / requests.len() as f64,
     }

@@ -51,7 +51,7 @@ pub struct AttachRequest {
 pub struct SchedulerEnd {
     /// The kernel's number for the kind of reason; 1024 and above are errors.
     pub kind: u32,
-    /// The kernel's words.
+    /// What the kernel says about it, possibly empty.
     pub text: String,
 }
 
@@ -64,7 +64,7 @@ impl SchedulerEnd {
 
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
 #[derive(Debug)]
-pub struct OldestFirst {
+pub struct KernelScheduler {
     control: SchedulerControl,
     events: MappedWords,
     log_entries: u32,
@@ -74,7 +74,7 @@ pub struct OldestFirst {
     _held: (SchedulerMaps, Vec<OperationProgram>, OperationsMap),
 }
 
-impl OldestFirst {
+impl KernelScheduler {
     /// Puts the scheduler into the kernel.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl OldestFirst {
         })
     }
 
-    /// Settings and statistics.
+    /// Settings and statistics of the scheduler.
     pub fn control(&self) -> &SchedulerControl {
         &self.control
     }
@@ -153,7 +153,7 @@ impl OldestFirst {
     }
 }
 
-impl Drop for OldestFirst {
+impl Drop for KernelScheduler {
     fn drop(&mut self) {
         self.link = None;
         self.control.mark_scheduling(false);

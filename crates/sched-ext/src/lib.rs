@@ -1,7 +1,7 @@
 //! Schedules threads by the age of the request that they work for: Oldest Request First in the kernel, by sched_ext, for
 //! threads that their application does not control.
 //!
-//! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`OldestFirst`] puts it into the kernel
+//! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`] puts it into the kernel
 //! and takes it out; the kernel does so as well when the process ends, whatever ends it, and when a thread has waited for
 //! longer than [`WATCHDOG_MS`]. Threads are the kernel's own again then. Programs say which request a thread works for by
 //! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] judges what the kernel did.
@@ -19,7 +19,7 @@ pub mod replay;
 mod settings;
 mod shared;
 
-pub use attach::{AttachRequest, OldestFirst, SchedulerEnd, WATCHDOG_MS};
+pub use attach::{AttachRequest, KernelScheduler, SchedulerEnd, WATCHDOG_MS};
 pub use probe::{is_supported, state};
 pub use settings::{OldestFirstSettings, QueueLayout};
 pub use shared::{CpuStatistics, SchedulerControl};

@@ -30,11 +30,11 @@ pub enum LoggedKind {
 pub struct LoggedEvent {
     /// Since the machine started.
     pub time_ns: u64,
-    /// What happened.
+    /// What happened to the thread.
     pub kind: LoggedKind,
-    /// Where.
+    /// The CPU where it happened.
     pub cpu: u16,
-    /// To whom.
+    /// The kernel's number of the thread.
     pub thread: u32,
     /// Of the thread's request; zero is none.
     pub key: u64,
@@ -94,13 +94,13 @@ pub struct ReplayVerdict {
 
 /// Replays a log from its beginning.
 pub fn replay(events: &[LoggedEvent]) -> ReplayVerdict {
-    let mut replay = Replay::default();
+    let mut replay = LogReplay::default();
     events.iter().for_each(|event| replay.step(event));
     replay.verdict
 }
 
 #[derive(Debug, Default)]
-struct Replay {
+struct LogReplay {
     /// By CPU, in the order of keys.
     queues: BTreeMap<u16, Vec<RunnableThread>>,
     /// By CPU: who runs, and since when what it has was not added up.
@@ -109,7 +109,7 @@ struct Replay {
     verdict: ReplayVerdict,
 }
 
-impl Replay {
+impl LogReplay {
     fn step(&mut self, event: &LoggedEvent) {
         self.add_up(event);
         match event.kind {

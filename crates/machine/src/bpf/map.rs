@@ -23,7 +23,7 @@ pub struct MapDefinition<'a> {
     pub value_bytes: u32,
     /// The most entries, or 0 where the kernel wants none.
     pub entries: u32,
-    /// Flags of BPF_MAP_CREATE.
+    /// Flags that BPF_MAP_CREATE takes.
     pub flags: u32,
     /// The types of key and value, which storage of threads needs.
     pub types: Option<MapTypes<'a>>,

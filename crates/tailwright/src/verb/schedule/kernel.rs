@@ -6,7 +6,7 @@ use crate::terminal::{self, Talk, talk};
 use clap::{Args, Subcommand};
 use model::OperationError;
 use sched_ext::{
-    AttachRequest, CpuStatistics, OldestFirst, OldestFirstSettings, QueueLayout, SchedulerControl,
+    AttachRequest, CpuStatistics, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl,
 };
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelSubcommand {
-    /// Schedule until Ctrl-C
+    /// Schedule all ordinary threads until Ctrl-C
     Run(KernelRunArgs),
     /// Change settings of the scheduler that runs
     Set(KernelSetArgs),
@@ -159,7 +159,7 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         group: args.group,
         log_entries: 0,
     };
-    let scheduler = OldestFirst::attach(&request)?;
+    let scheduler = KernelScheduler::attach(&request)?;
     talk(
         Talk::Plain,
         format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
@@ -167,7 +167,7 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
         std::thread::sleep(LOOK);
     }
-    terminal::print(&text(&scheduler.control().settings(), &scheduler.control().statistics()));
+    terminal::print_text(&text(&scheduler.control().settings(), &scheduler.control().statistics()));
     let end = scheduler.detach()?;
     if end.is_error() {
         let message = format!("the kernel has ended the scheduler: {}", end.text);
