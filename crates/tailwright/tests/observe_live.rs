@@ -259,19 +259,17 @@ fn listening(port: u16, more: &[&str]) -> (Child, SocketAddr) {
         .spawn()
         .expect("the program starts");
     let mut said = BufReader::new(child.stderr.as_mut().expect("it is piped"));
-    let mut address = None;
-    loop {
-        let mut line = String::new();
+    let (mut address, mut line) = (None, String::new());
+    while !line.starts_with("observing") {
+        line.clear();
         said.read_line(&mut line).expect("stderr can be read");
+        assert!(!line.is_empty(), "it ended");
         if let Some(place) = line.strip_prefix("metrics: http://") {
             address = place.trim_end().strip_suffix("/metrics").and_then(|place| place.parse().ok());
         }
-        if line.starts_with("observing") {
-            assert!(line.contains("until Ctrl-C"), "{line}");
-            return (child, address.expect("it said where"));
-        }
-        assert!(!line.is_empty(), "it ended");
     }
+    assert!(line.contains("until Ctrl-C"), "{line}");
+    (child, address.expect("it said where"))
 }
 
 fn scrape(address: SocketAddr) -> String {
