@@ -95,6 +95,7 @@ pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
 /// The table for people.
 pub(crate) fn text(view: &IdealView) -> String {
     let (headings, rows) = rows(view);
-    let table = TextTable::of_rows(&headings, 1, rows).without_first(&["p90", "reordering", "slowdown p99"]);
+    let table =
+        TextTable::of_rows(&headings, 1, rows).without_first(&["reordering", "p90", "slowdown p99", "p50"]);
     format!("{}\n\n{}", lead(view), table.render())
 }

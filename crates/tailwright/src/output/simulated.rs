@@ -122,7 +122,7 @@ fn row(name: &str, at: &StationOccupancy, figures: &LatencyFigures) -> Vec<Strin
 /// The table for people.
 pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
-    let details = ["overhead", "most", "reordering", "slowdown p99", "p90", "present", "per second"];
+    let details = ["overhead", "most", "reordering", "slowdown p99", "p90", "present", "per second", "p50"];
     let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);
