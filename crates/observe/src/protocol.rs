@@ -10,7 +10,7 @@ use wire::{ParserLimits, ProtocolParser};
 /// What clients and a server speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplicationProtocol {
-    /// HTTP/1.0 and HTTP/1.1.
+    /// HTTP/1.0 and HTTP/1.1, without TLS.
     Http1,
     /// RESP, of Redis and Valkey.
     Resp,
@@ -25,7 +25,7 @@ pub enum ApplicationProtocol {
 /// Where in its life a connection is when its messages begin to be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionAge {
-    /// It begins.
+    /// Its first bytes are still to come.
     New,
     /// It has answered everything before.
     Established,

@@ -90,7 +90,7 @@ impl LatencyHistogram {
         self.times.len()
     }
 
-    /// Their percentiles.
+    /// The percentiles of these times.
     pub(crate) fn profile(&self) -> LatencyProfile {
         profile(&self.times, self.sum, self.count())
     }

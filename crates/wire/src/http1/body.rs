@@ -10,7 +10,7 @@ const LINE_MAX: usize = 4096;
 /// How long a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyLength {
-    /// So many bytes.
+    /// So many bytes as its head says.
     Bytes(u64),
     /// Chunks, the last of which is empty.
     Chunked,

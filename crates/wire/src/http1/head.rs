@@ -1,9 +1,9 @@
 //! Heads: the first line and the fields, up to the empty line.
 
 use super::body::BodyLength;
-use super::class_of;
 use crate::fields::{HeadError, check_at_most};
 use crate::{ParserLimits, ProtocolError, RequestClass};
+use units::Bytes;
 
 /// The most fields of a head; servers allow about a hundred.
 const FIELDS_MAX: usize = 256;
@@ -154,4 +154,14 @@ fn decimal(value: &[u8]) -> Result<u64, ProtocolError> {
         return Err(error);
     }
     Ok(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+}
+
+/// What a request with a body of this length asks for.
+fn class_of(method: &str, body: BodyLength) -> RequestClass {
+    match (method, body) {
+        ("GET", _) => RequestClass::Read(Bytes(0)),
+        (_, BodyLength::Bytes(0)) => RequestClass::Control,
+        (_, BodyLength::Bytes(bytes)) => RequestClass::Write(Bytes(bytes)),
+        _ => RequestClass::Write(Bytes(0)),
+    }
 }

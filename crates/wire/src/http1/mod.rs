@@ -13,8 +13,7 @@ mod head;
 use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
 use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead,
-    RequestClass, RequestHead,
+    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead, RequestHead,
 };
 use body::{BodyLength, ChunkedBody};
 use head::HeadSearch;
@@ -122,15 +121,5 @@ impl ProtocolParser for HttpParser {
 
     fn in_flight(&self) -> usize {
         self.pending.len()
-    }
-}
-
-/// What a request with a body of this length asks for.
-fn class_of(method: &str, body: BodyLength) -> RequestClass {
-    match (method, body) {
-        ("GET", _) => RequestClass::Read(Bytes(0)),
-        (_, BodyLength::Bytes(0)) => RequestClass::Control,
-        (_, BodyLength::Bytes(bytes)) => RequestClass::Write(Bytes(bytes)),
-        _ => RequestClass::Write(Bytes(0)),
     }
 }

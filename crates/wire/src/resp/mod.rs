@@ -1,4 +1,4 @@
-//! RESP, the protocol of Redis and Valkey (versions 2 and 3): where commands and replies end.
+//! RESP, the Redis serialization protocol (versions 2 and 3), which Valkey speaks, too: where commands and replies end.
 //!
 //! A command is an array of bulk strings, or a line of words. Replies come in the order of the commands; a command's
 //! identifier is its position in the connection, counted from zero. Pushed messages (`>`) are unsolicited.
