@@ -18,13 +18,13 @@ const REQUESTS: usize = 500;
 pub(crate) fn all() {
     keep_to(&[0]);
     report("state", tailwright_sched_ext::state().unwrap_or_default());
+    ending::all();
     one_cpu();
     several_cpus();
     changed_while_running();
     untagged_share();
     patience();
     slots_come_back();
-    ending::all();
 }
 
 fn say(name: &str, outcome: &PlayOutcome) {
