@@ -21,7 +21,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 enum ScreenState {
     /// The first screen; the next page goes to the second.
     Away,
-    /// The second screen.
+    /// The second screen, with a page.
     Shown,
     /// The first screen, whatever pages come.
     Closed,

@@ -31,9 +31,9 @@ const STAGE_FORMS: [StageForm; 5] = [
 struct StageForm {
     /// Those of the whole run beside those of the last seconds.
     has_run: bool,
-    /// The median.
+    /// Whether the median is there.
     has_p50: bool,
-    /// The mean.
+    /// Whether the mean is there.
     has_mean: bool,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum LiveArg {
     Auto,
     /// As a page or, without a terminal, as a line each second.
     Always,
-    /// Not at all.
+    /// Neither a page nor lines.
     Never,
 }
 

@@ -10,7 +10,7 @@ pub const RECENT_SECONDS: usize = 10;
 /// What there is to see of a running observation.
 #[derive(Debug, Clone, Copy)]
 pub struct LiveView<'a> {
-    /// The whole run.
+    /// How the whole run is getting on.
     pub progress: ObservationProgress<'a>,
     /// Sums over the requests that were reported in the last whole seconds.
     pub recent: &'a observe::RequestStatistics,

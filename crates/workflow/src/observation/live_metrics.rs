@@ -26,7 +26,7 @@ const STAGE_BUCKETS: u32 = 1;
 /// The counters of an observation.
 #[derive(Debug, Clone)]
 pub(super) struct ObservationCounters {
-    ports: BTreeMap<u16, PortCounters>,
+    ports: BTreeMap<u16, PortMetrics>,
     latency_scale: BucketScale,
     stage_scale: BucketScale,
     counts: JoinCounts,
@@ -39,7 +39,7 @@ pub(super) struct ObservationCounters {
 
 /// What is counted for a port.
 #[derive(Debug, Clone)]
-struct PortCounters {
+struct PortMetrics {
     latency: ExponentialCounts,
     stages: [ExponentialCounts; STAGES],
     /// Σ X·T of each stage, in square nanoseconds.
@@ -53,7 +53,7 @@ impl ObservationCounters {
     pub(super) fn new(ports: impl IntoIterator<Item = u16>) -> Self {
         let (latency_scale, stage_scale) =
             (BucketScale::new(LATENCY_BUCKETS), BucketScale::new(STAGE_BUCKETS));
-        let zeros = |port| (port, PortCounters::new(&latency_scale, &stage_scale));
+        let zeros = |port| (port, PortMetrics::new(&latency_scale, &stage_scale));
         Self {
             ports: ports.into_iter().map(zeros).collect(),
             latency_scale,
@@ -67,10 +67,10 @@ impl ObservationCounters {
         }
     }
 
-    /// Counts a request.
+    /// Counts a request with its stages.
     pub(super) fn add(&mut self, request: &ObservedRequest) {
         let (latency, stage) = (&self.latency_scale, &self.stage_scale);
-        let port = self.ports.entry(request.port).or_insert_with(|| PortCounters::new(latency, stage));
+        let port = self.ports.entry(request.port).or_insert_with(|| PortMetrics::new(latency, stage));
         port.add(request);
     }
 
@@ -83,7 +83,7 @@ impl ObservationCounters {
     }
 }
 
-impl PortCounters {
+impl PortMetrics {
     fn new(latency: &BucketScale, stage: &BucketScale) -> Self {
         Self {
             latency: ExponentialCounts::new(latency),
@@ -191,8 +191,8 @@ impl CounterCollector {
     }
 
     fn encode_bytes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of_ports = |bytes: fn(&PortCounters) -> u64| {
-            let one = |(port, counters): (&u16, &PortCounters)| (port.to_string(), bytes(counters));
+        let of_ports = |bytes: fn(&PortMetrics) -> u64| {
+            let one = |(port, counters): (&u16, &PortMetrics)| (port.to_string(), bytes(counters));
             self.0.ports.iter().map(one).collect::<Vec<_>>()
         };
         let (requests, answers) = (of_ports(|port| port.request_bytes), of_ports(|port| port.answer_bytes));
