@@ -104,7 +104,7 @@ fn http_with_bodies_in_several_goes_and_several_requests_at_once() {
             converse(address, Dialogue::Http, &turns, 30)
         });
         // Three of ten come in two goes that are at least a pause apart; those at once share their packet.
-        let late = |request: &&ObservedRequest| request.sending_time() >= PAUSE.as_nanos() as u64;
+        let late = |request: &&ObservedRequest| u128::from(request.sending_time()) >= PAUSE.as_nanos();
         assert!(watched.requests.iter().filter(late).count() >= 3 * 30 * 3);
     }
 }
@@ -263,20 +263,20 @@ fn a_server_that_accepts_late() {
     if !may_observe() {
         return;
     }
-    const LATE: Duration = Duration::from_millis(50);
+    const LATE_NS: u64 = 50_000_000;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let settings = ProbeSettings { accepts: true, ..probes(address.port()) };
     let mut bounds = Vec::new();
     let watched = observe_while(settings, IntendedWaits::Included, || {
-        let ask = |late: Duration| {
+        let ask = |late_ns: u64| {
             let begun = now();
             let mut stream = TcpStream::connect(address).expect("the server listens");
             let (client, sent) = (stream.local_addr().expect("it is connected"), now());
             stream.write_all(b"question").expect("there is room");
-            park_timeout(late);
+            park_timeout(Duration::from_nanos(late_ns));
             let (mut server, _) = listener.accept().expect("a client waits");
-            bounds.push((late.as_nanos() as u64 / 2, now() - begun));
+            bounds.push((late_ns / 2, now() - begun));
             let mut buffer = [0; 8];
             server
                 .read_exact(&mut buffer)
@@ -285,7 +285,7 @@ fn a_server_that_accepts_late() {
             stream.read_exact(&mut buffer[..6]).expect("the server answers");
             ClientRequest { client, sent, received: now() }
         };
-        [LATE, Duration::ZERO, LATE].into_iter().map(ask).collect()
+        [LATE_NS, 0, LATE_NS].into_iter().map(ask).collect()
     });
     watched.expect_all();
     let queue = watched.report.accept_queue.expect("it was asked for");
