@@ -139,6 +139,7 @@ fn plan_of(folder: &Folder, recording: &str, by: &str) -> serde_json::Value {
     for field in ["storage =", "network =", "slo ="] {
         assert!(marked.contains(field), "all that is missing is said at once: {marked}");
     }
+    folder.write("profile.json", PROFILE);
     folder.write("cluster.toml", &filled(&split.stdout));
     folder.run(&["plan", "cluster.toml", "-o", "policy.json", "--json"]).expect_code(0).json()
 }

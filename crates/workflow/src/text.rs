@@ -39,8 +39,8 @@ pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
     all.join(", ")
 }
 
-/// A name without what the names of files should not have: all but ASCII letters, digits, `-`, `_` and `.`, and dots at the
-/// beginning, become `_`. An empty name becomes `_`, too.
+/// A name without what the names of files should not have: all but ASCII letters, digits, `-`, `_` and `.` becomes `_`. One
+/// that is empty or begins with a dot gets a `_` in front.
 pub(crate) fn plain_file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
