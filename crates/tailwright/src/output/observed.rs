@@ -208,13 +208,13 @@ fn around_requests(report: &ObservationReport) -> String {
     if count > 0 {
         let requests = counted(count, "request");
         text += &format!(
-            "\n{requests} in several packets, from the first to the last byte: {}\n",
+            "\n{requests} in several packets, from the first to the last byte:\n  {}\n",
             times(sending)
         );
     }
     if let Some(queue) = report.accept_queue {
         let connections = counted(queue.connections, "connection");
-        text += &format!("\naccept queue, {connections}: {}\n", times(queue.waits));
+        text += &format!("\naccept queue, {connections}:\n  {}\n", times(queue.waits));
     }
     text
 }
