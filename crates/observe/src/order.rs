@@ -20,17 +20,16 @@ impl EventOrder {
 
     /// Hands out all events that are older than the newest one by the hold-back, oldest first.
     pub fn release(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
-        self.0.sort_by_key(|(event, _)| event.time);
-        let until = self.0.last().map_or(0, |(newest, _)| newest.time.saturating_sub(HOLD_BACK_NS));
-        let count = self.0.partition_point(|(event, _)| event.time <= until);
-        self.0.drain(..count).for_each(take);
+        let newest = self.0.iter().map(|(event, _)| event.time).max().unwrap_or(0);
+        self.release_at(newest, take);
     }
 
     /// Hands out all events that are older than this instant by the hold-back, oldest first: for when nothing has come
     /// since, and the newest event would keep those before it for ever.
-    pub fn release_at(&mut self, now: u64, take: impl FnMut(KernelEvent)) {
-        self.0.sort_by_key(|event| event.time);
-        let count = self.0.partition_point(|event| event.time <= now.saturating_sub(HOLD_BACK_NS));
+    pub fn release_at(&mut self, now: u64, take: impl FnMut((KernelEvent, Box<[u8]>))) {
+        self.0.sort_by_key(|(event, _)| event.time);
+        let until = now.saturating_sub(HOLD_BACK_NS);
+        let count = self.0.partition_point(|(event, _)| event.time <= until);
         self.0.drain(..count).for_each(take);
     }
 
