@@ -40,6 +40,16 @@ pub trait LatencyModel: Sync {
         members: &[ServerMember<'_, Self::Sketch>],
     ) -> Vec<Result<Prediction, UndefinedLatency>>;
 
+    /// As [`Self::predict`], unless `interrupted`, which a model asks as often as it can, by several threads; then there is
+    /// no prediction.
+    fn predict_unless(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+        members: &[ServerMember<'_, Self::Sketch>],
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        (!interrupted()).then(|| self.predict(members))
+    }
+
     /// Whether every member's bound is at most its limit: seconds, one per member. An undefined latency exceeds
     /// every limit, and a limit that is not a number is always exceeded. A model that can tell without predicting
     /// every latency overrides this; its answer is that of [`Self::predict`], up to what predictions are rounded by.

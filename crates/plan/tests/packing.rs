@@ -48,6 +48,24 @@ fn many_are_placed_with_few_questions() {
 }
 
 #[test]
+fn copies_of_one_that_did_not_fit_are_passed_over() {
+    // A server has room for one that is large, and then for small ones only.
+    let loads: Vec<f64> = (0..60).map(|number| if number % 6 == 5 { 0.1 } else { 0.7 }).collect();
+    let mut workloads = applicants(&loads, &[1.0]);
+    let [large, small] = [0, 5].map(|kind: usize| workloads[kind].sketch.clone());
+    for workload in &mut workloads {
+        workload.sketch = if *workload.sketch > 0.5 { large.clone() } else { small.clone() };
+    }
+    let servers = IdenticalServers { count: 60, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let problem =
+        PackingProblem { servers, applicants: &workloads, loads: &by_stage(&loads), servers_min: 1 };
+    let packing = pack(&[Load], &problem, SearchEffort::FirstFound, &PackingControl::UNWATCHED);
+    assert_eq!((packing.servers.len(), packing.refused.len()), (50, 0));
+    // Each by itself would take over a thousand.
+    assert!(packing.asked <= 300, "{} questions", packing.asked);
+}
+
+#[test]
 fn an_even_spread_over_more_servers_is_given_when_asked_for() {
     let loads = vec![0.25; 12];
     for at_least in 1..12 {

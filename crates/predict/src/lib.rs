@@ -24,7 +24,7 @@ mod worst_case;
 
 pub use calibrated::{
     Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
-    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows, TrialCompany,
+    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, RememberedCalibration, TooFewWindows, TrialCompany,
 };
 pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
 pub use probabilistic::{

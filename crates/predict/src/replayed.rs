@@ -112,16 +112,19 @@ impl Replayed {
     /// The latencies of two alignments that are not random, or why a member has none.
     pub fn correlated(&self, members: Members<'_, '_>) -> Vec<Result<CorrelatedLatency, UndefinedLatency>> {
         let alignments = [Alignment::Recorded, Alignment::BurstsTogether];
-        percentiles_by_member(members, &alignments, |values| CorrelatedLatency {
+        let latencies = percentiles_by_member(members, &alignments, &|| false, |values| CorrelatedLatency {
             recorded: values[0].as_secs(),
             bursts_together: values[1].as_secs(),
-        })
+        });
+        latencies.expect("nobody interrupts")
     }
 
     /// The percentile of each member in each of the random alignments, in their order: what the bound and the
     /// estimate are order statistics of.
     pub fn samples(&self, members: Members<'_, '_>) -> Vec<Result<Vec<Nanos>, UndefinedLatency>> {
-        percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), <[Nanos]>::to_vec)
+        let alignments: Vec<Alignment> = self.random_alignments().collect();
+        let samples = percentiles_by_member(members, &alignments, &|| false, <[Nanos]>::to_vec);
+        samples.expect("nobody interrupts")
     }
 
     /// A model that answers as this one, and remembers of one question what the next one needs: for whoever asks
@@ -175,7 +178,16 @@ impl LatencyModel for Replayed {
     }
 
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
-        percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), |values| {
+        self.predict_unless(&|| false, members).expect("nobody interrupts")
+    }
+
+    fn predict_unless(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+        members: Members<'_, '_>,
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        let alignments: Vec<Alignment> = self.random_alignments().collect();
+        percentiles_by_member(members, &alignments, interrupted, |values| {
             let mut sorted = values.to_vec();
             sorted.sort_unstable();
             let ranked = |rank: usize| sorted[rank - 1].as_secs();
@@ -274,18 +286,20 @@ fn targeted_system<'a>(members: Members<'_, 'a>, budgets: &[f64]) -> Result<Targ
     Ok(system.map(|(system, _)| (system, targets)))
 }
 
-/// What `summary` makes of a member's percentiles in the order of the alignments, for each member that has a latency.
+/// What `summary` makes of a member's percentiles in the order of the alignments, for each member that has a latency; `None`
+/// when it is interrupted.
 fn percentiles_by_member<T>(
     members: Members<'_, '_>,
     alignments: &[Alignment],
+    interrupted: &(dyn Fn() -> bool + Sync),
     summary: impl Fn(&[Nanos]) -> T,
-) -> Vec<Result<T, UndefinedLatency>> {
+) -> Option<Vec<Result<T, UndefinedLatency>>> {
     let (undefined, system) = steady_system(members);
     let Some((system, percentiles)) = system else {
         let undefined = undefined.into_iter();
-        return undefined.map(|why| Err(why.expect("no member has a latency"))).collect();
+        return Some(undefined.map(|why| Err(why.expect("no member has a latency"))).collect());
     };
-    let runs = sim::preemptive_percentiles(&system, alignments, &percentiles);
+    let runs = sim::preemptive_percentiles(&system, alignments, &percentiles, interrupted)?;
     let mut summaries = Vec::with_capacity(members.len());
     let mut stream = 0;
     for undefined in undefined {
@@ -297,7 +311,7 @@ fn percentiles_by_member<T>(
         summaries.push(Ok(summary(&values.collect::<Vec<_>>())));
         stream += 1;
     }
-    summaries
+    Some(summaries)
 }
 
 /// The system of those members that have a latency, and the percentiles that they ask for.

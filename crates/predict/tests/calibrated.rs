@@ -236,3 +236,52 @@ fn trials_are_left_out_when_told() {
     let model = Calibrated::learn(goal(0.9), 1.0, &sources, &alone(24, 2), &|| false);
     assert_eq!(model.margin_of(&history[0], percentile()).unwrap_err().pool.given, 0);
 }
+
+/// What is remembered of earlier questions changes no answer.
+#[test]
+fn a_model_that_remembers_answers_alike() {
+    let mut random = StdRng::seed_from_u64(8);
+    let traces: Vec<CircularTrace<Job>> = (0..12).map(|_| trace(&mut random, 4)).collect();
+    // At 80 % everybody has a margin, at 95 % the stricter model counts.
+    for coverage in [0.8, 0.95] {
+        let model = learn(goal(coverage), &traces, 4);
+        let remembering = model.clone().remembering();
+        let sketches: Vec<_> = traces.iter().map(|trace| model.sketch(trace)).collect();
+        let mut kept = 0;
+        for question in 0..60usize {
+            let mut members = Vec::new();
+            for (number, sketch) in sketches.iter().enumerate().filter(|(n, _)| (question + n) % 6 == 0) {
+                members.push(ServerMember {
+                    sketch,
+                    priority: PerStage::from_fn(|_| 0),
+                    group: number,
+                    percentile: percentile(),
+                });
+            }
+            let limits = vec![0.001 * 1.15f64.powf(question as f64); members.len()];
+            let answer = model.all_within(&members, &limits);
+            let likely = remembering.likely_within(&members, &limits);
+            assert!(likely.is_none_or(|likely| likely == answer), "{coverage} {question}");
+            assert_eq!(remembering.all_within(&members, &limits), answer, "{coverage} {question}");
+            kept += usize::from(answer);
+        }
+        assert!(kept > 0 && kept < 60, "{coverage}: {kept}");
+    }
+}
+
+#[test]
+fn an_interrupted_prediction_is_none() {
+    let mut random = StdRng::seed_from_u64(8);
+    let traces: Vec<CircularTrace<Job>> = (0..6).map(|_| trace(&mut random, 4)).collect();
+    let model = learn(goal(0.8), &traces, 4);
+    let sketch = model.sketch(&traces[0]);
+    let member = ServerMember {
+        sketch: &sketch,
+        priority: PerStage::from_fn(|_| 0),
+        group: 0,
+        percentile: percentile(),
+    };
+    let members = [member];
+    assert_eq!(model.predict_unless(&|| true, &members), None);
+    assert_eq!(model.predict_unless(&|| false, &members), Some(model.predict(&members)));
+}

@@ -73,7 +73,7 @@ fn main() {
         judge("probabilistic".into(), &first, ModelName::Probabilistic);
         judge("replayed".into(), &first, ModelName::Replayed);
         for &coverage in &coverages {
-            let window = number_after("--window").map(|seconds| Nanos(seconds as u64 * 1_000_000_000));
+            let window = number_after("--window").map(window_of);
             let mut first = first.with_workloads(first.workloads.clone());
             first.calibration = CalibrationGoal { coverage, window, ..CalibrationGoal::default() };
             judge(format!("calibrated {}%", coverage * 100.0), &first, ModelName::Calibrated);
@@ -82,6 +82,11 @@ fn main() {
     for (name, total) in totals.iter().filter(|_| sets > 1) {
         total.print("all", name);
     }
+}
+
+fn window_of(seconds: usize) -> Nanos {
+    assert!(seconds > 0, "--window 0: expected a whole number of seconds above 0");
+    Nanos(seconds as u64 * 1_000_000_000)
 }
 
 /// The workloads that are drawn from, or placed as they are; `None`, loudly, where the published ones are absent.
@@ -216,5 +221,6 @@ impl JudgedPlan {
 
 /// The number after a word among the program's arguments.
 fn number_after(word: &str) -> Option<usize> {
-    text_after(word)?.parse().ok()
+    let text = text_after(word)?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{word} {text}: expected a whole number")))
 }

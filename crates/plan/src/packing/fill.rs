@@ -7,6 +7,8 @@
 //! before any of them is dropped.
 //! Where the procedure has a quicker look, a block is taken by that, and the members are asked about in full from time to
 //! time: when that fails, the first one that does not fit is passed over, and the search goes on behind it.
+//! Whoever has the trace of one that did not fit, and no looser SLO, is passed over without a question: the shifts of copies
+//! differ, but that seldom helps.
 //! A server is closed after as many single workloads did not fit as the patience allows: among many candidates there is always
 //! one more that fits, and to look for it takes more questions than a new server.
 //!
@@ -128,13 +130,13 @@ struct OpenServer<'c> {
     next: usize,
     /// How many candidates are offered at once.
     block: usize,
-    /// How many single candidates did not fit.
-    refusals: usize,
+    /// The positions of single candidates that did not fit beside the members.
+    refused: Vec<usize>,
 }
 
 impl<'c> OpenServer<'c> {
     fn new(candidates: &'c [usize], begin_with: usize) -> Self {
-        Self { candidates, taken: Vec::new(), verified: 0, next: 0, block: begin_with, refusals: 0 }
+        Self { candidates, taken: Vec::new(), verified: 0, next: 0, block: begin_with, refused: Vec::new() }
     }
 
     fn unverified(&self) -> usize {
@@ -152,7 +154,7 @@ impl<'c> OpenServer<'c> {
         let (phase, total) = (PackingPhase::FirstFit(rule.servers), placed + self.candidates.len());
         loop {
             questions.report(phase, placed + self.taken.len(), total)?;
-            let is_full = self.next >= self.candidates.len() || self.refusals >= rule.patience;
+            let is_full = self.next >= self.candidates.len() || self.refused.len() >= rule.patience;
             if self.unverified() > if is_full { 0 } else { UNVERIFIED_MAX.max(self.verified / 6) } {
                 self.verify(questions)?;
             } else if is_full {
@@ -177,23 +179,43 @@ impl<'c> OpenServer<'c> {
     /// Takes the next block if it looks as if it fitted; goes on with half of it otherwise, or behind a single one.
     fn offer_block<P: AdmissionProcedure>(&mut self, questions: &mut PackingQuestions<'_, P>) {
         let before = self.taken.len();
-        self.block = self.block.min(self.candidates.len() - self.next);
-        self.taken.extend(self.next..self.next + self.block);
+        let behind = self.take_block(questions);
+        let size = self.taken.len() - before;
+        if size == 0 {
+            self.next = behind;
+            return;
+        }
         let answer = questions.likely_fits(&self.members(self.taken.len()));
         if answer != Some(false) {
             if answer.is_some() {
                 self.verified = self.taken.len();
             }
-            self.next += self.block;
+            self.next = behind;
             self.block = if before == 0 { (self.taken.len() / 8).max(1) } else { 2 * self.block };
             return;
         }
-        self.taken.truncate(before);
-        if self.block == 1 {
-            self.next += 1;
-            self.refusals += 1;
+        if size == 1 {
+            self.refused.push(self.taken[before]);
+            self.next = behind;
         }
-        self.block = (self.block / 2).max(1);
+        self.taken.truncate(before);
+        self.block = (size / 2).max(1);
+    }
+
+    /// Takes the next candidates, as many as are offered at once, and returns the position behind them. Whoever is no easier to
+    /// place than one that did not fit is passed over.
+    fn take_block<P: AdmissionProcedure>(&mut self, questions: &PackingQuestions<'_, P>) -> usize {
+        let until = self.taken.len() + self.block;
+        let mut position = self.next;
+        while position < self.candidates.len() && self.taken.len() < until {
+            let candidate = self.candidates[position];
+            let mut refused = self.refused.iter().map(|&refused| self.candidates[refused]);
+            if !refused.any(|refused| questions.is_no_easier(candidate, refused)) {
+                self.taken.push(position);
+            }
+            position += 1;
+        }
+        position
     }
 
     /// Asks about all members in full; goes back behind the first one that does not fit.
@@ -217,7 +239,9 @@ impl<'c> OpenServer<'c> {
         }
         let refused = self.taken[self.verified];
         self.taken.truncate(self.verified);
-        self.refusals += 1;
+        // Whoever did not fit after that was asked about beside somebody who has to go.
+        self.refused.retain(|&position| position < refused);
+        self.refused.push(refused);
         (self.next, self.block) = (refused + 1, 1);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::problem::PackingProblem;
 use crate::admission::{AdmissionProcedure, Applicant, SharedServer};
+use std::sync::Arc;
 
 /// A search is over before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,16 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         let members: Vec<&Applicant<P::Sketch>> =
             sorted(members).into_iter().map(|m| &self.problem.applicants[m]).collect();
         question(self.procedure, &self.shared_by(&members))
+    }
+
+    /// Whether an applicant has the traffic of another one, and no looser SLO.
+    pub(super) fn is_no_easier(&self, applicant: usize, other: usize) -> bool {
+        let [own, other] = [applicant, other].map(|index| &self.problem.applicants[index]);
+        Arc::ptr_eq(&own.sketch, &other.sketch)
+            && own.group.is_none()
+            && other.group.is_none()
+            && own.slo.percentile == other.slo.percentile
+            && own.slo.latency.0 <= other.slo.latency.0
     }
 
     /// Whether a server passes the second judgement, where there is one.

@@ -21,10 +21,12 @@
 //! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
 
 mod margins;
+mod remembered;
 mod scores;
 mod windows;
 
 pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows};
+pub use remembered::RememberedCalibration;
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
 
 use crate::{Probabilistic, ProbabilisticSketch, Replayed};
@@ -208,6 +210,11 @@ impl Calibrated {
         self.margins.kept
     }
 
+    /// A model that answers as this one, and remembers of one question what the next one needs, as [`Replayed::remembering`].
+    pub fn remembering(self) -> RememberedCalibration {
+        RememberedCalibration::new(self)
+    }
+
     /// The same margins for predictions by other replays than those of the default.
     #[must_use]
     pub fn with_replays(&self, replayed: Replayed) -> Self {
@@ -277,19 +284,70 @@ impl Calibrated {
         Some(self.strict.predict_behind(&strict.collect::<Vec<_>>(), begun))
     }
 
+    /// The members as `Replayed` sees them, with what their margins leave of the limits.
+    fn replayed_budgets<'b>(
+        &self,
+        members: CalibratedMembers<'_, 'b>,
+        limits: &[f64],
+        begun: &[f64],
+    ) -> (Vec<ServerMember<'b, Option<ReplayTrace>>>, Vec<f64>) {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        assert_eq!(members.len(), begun.len(), "one time per member");
+        let (margins, replayed) = self.margins_of(members);
+        let mut budgets = Vec::with_capacity(limits.len());
+        for ((margin, limit), begun) in margins.iter().zip(limits).zip(begun) {
+            budgets.push((limit - begun) / margin.map_or(1.0, |margin| margin.factor));
+        }
+        (replayed, budgets)
+    }
+
+    /// Whether everybody who has no margin is within the limit by the strict model.
+    fn is_strictly_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
+        let (margins, _) = self.margins_of(members);
+        let Some(bounds) = self.strict_bounds(members, &margins, begun) else { return true };
+        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
+        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+    }
+
     /// The bounds of the traces with as much work as forecasts count, and estimates of the traces as they are.
     fn forecasts(
         &self,
         members: CalibratedMembers<'_, '_>,
         forecast: &[ServerMember<'_, Option<ReplayTrace>>],
-    ) -> Vec<Result<Prediction, UndefinedLatency>> {
-        let bounds = self.replayed.predict(forecast);
+        interrupted: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        let bounds = self.replayed.predict_unless(interrupted, forecast)?;
         if self.load <= 1.0 {
-            return bounds;
+            return Some(bounds);
         }
         let traced: Vec<_> = members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect();
-        let both = bounds.into_iter().zip(self.replayed.predict(&traced));
-        both.map(|(bound, traced)| Ok(Prediction { bound: bound?.bound, ..traced? })).collect()
+        let both = bounds.into_iter().zip(self.replayed.predict_unless(interrupted, &traced)?);
+        Some(both.map(|(bound, traced)| Ok(Prediction { bound: bound?.bound, ..traced? })).collect())
+    }
+
+    /// The prediction of everybody behind `begun` seconds of work each; `None` when it is interrupted.
+    fn predicted(
+        &self,
+        members: CalibratedMembers<'_, '_>,
+        begun: &[f64],
+        interrupted: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        assert_eq!(members.len(), begun.len(), "one time per member");
+        let (margins, replayed) = self.margins_of(members);
+        let strict = self.strict_bounds(members, &margins, begun);
+        let mut predictions = Vec::new();
+        for (number, predicted) in self.forecasts(members, &replayed, interrupted)?.into_iter().enumerate() {
+            let (margin, begun) = (margins[number].map_or(1.0, |margin| margin.factor), begun[number]);
+            let widened = predicted.and_then(|prediction| Ok(widened(prediction, margin)?.later_by(begun)));
+            predictions.push(match (margins[number], &strict) {
+                (Ok(_), _) => widened,
+                (Err(_), Some(strict)) => widened.and_then(|prediction| {
+                    Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
+                }),
+                (Err(_), None) => Err(UndefinedLatency::NoBound),
+            });
+        }
+        Some(predictions)
     }
 
     fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
@@ -338,43 +396,25 @@ impl LatencyModel for Calibrated {
         self.predict_behind(members, &vec![0.0; members.len()])
     }
 
+    fn predict_unless(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+        members: CalibratedMembers<'_, '_>,
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        self.predicted(members, &vec![0.0; members.len()], interrupted)
+    }
+
     fn predict_behind(
         &self,
         members: CalibratedMembers<'_, '_>,
         begun: &[f64],
     ) -> Vec<Result<Prediction, UndefinedLatency>> {
-        assert_eq!(members.len(), begun.len(), "one time per member");
-        let (margins, replayed) = self.margins_of(members);
-        let strict = self.strict_bounds(members, &margins, begun);
-        let mut predictions = Vec::new();
-        for (number, predicted) in self.forecasts(members, &replayed).into_iter().enumerate() {
-            let (margin, begun) = (margins[number].map_or(1.0, |margin| margin.factor), begun[number]);
-            let widened = predicted.and_then(|prediction| Ok(widened(prediction, margin)?.later_by(begun)));
-            predictions.push(match (margins[number], &strict) {
-                (Ok(_), _) => widened,
-                (Err(_), Some(strict)) => widened.and_then(|prediction| {
-                    Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
-                }),
-                (Err(_), None) => Err(UndefinedLatency::NoBound),
-            });
-        }
-        predictions
+        self.predicted(members, begun, &|| false).expect("nobody interrupts")
     }
 
     fn all_within_behind(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
-        assert_eq!(members.len(), limits.len(), "one limit per member");
-        assert_eq!(members.len(), begun.len(), "one time per member");
-        let (margins, replayed) = self.margins_of(members);
-        let mut budgets = Vec::with_capacity(limits.len());
-        for ((margin, limit), begun) in margins.iter().zip(limits).zip(begun) {
-            budgets.push((limit - begun) / margin.map_or(1.0, |margin| margin.factor));
-        }
-        if !self.replayed.all_within(&replayed, &budgets) {
-            return false;
-        }
-        let Some(bounds) = self.strict_bounds(members, &margins, begun) else { return true };
-        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
-        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+        let (replayed, budgets) = self.replayed_budgets(members, limits, begun);
+        self.replayed.all_within(&replayed, &budgets) && self.is_strictly_within(members, limits, begun)
     }
 }
 

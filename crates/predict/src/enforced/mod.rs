@@ -55,6 +55,11 @@ impl<M: LatencyModel> EnforcedModel<M> {
         &self.model
     }
 
+    /// About the same servers by another model.
+    pub fn map<N>(self, other: impl FnOnce(M) -> N) -> EnforcedModel<N> {
+        EnforcedModel { model: other(self.model), begun: self.begun, path: self.path }
+    }
+
     /// The members as that model sees them.
     pub fn inner_members<'a>(
         members: &[ServerMember<'a, EnforcedSketch<M::Sketch>>],
@@ -126,17 +131,35 @@ impl<M: LatencyModel> LatencyModel for EnforcedModel<M> {
         &self,
         members: &[ServerMember<'_, Self::Sketch>],
     ) -> Vec<Result<Prediction, UndefinedLatency>> {
+        self.predict_unless(&|| false, members).expect("nobody interrupts")
+    }
+
+    fn predict_unless(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+        members: &[ServerMember<'_, Self::Sketch>],
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
         let inner = Self::inner_members(members);
-        let Some(worst) = self.worst_case(members) else { return self.model.predict(&inner) };
-        let predictions = if self.begun == BegunWork::WorstCase {
+        let Some(worst) = self.worst_case(members) else {
+            return self.model.predict_unless(interrupted, &inner);
+        };
+        let predictions: Vec<_> = match self.begun {
             // Whether a stage is overloaded, the model says.
-            let overload = |prediction: Result<Prediction, _>| prediction.and(Err(UndefinedLatency::NoBound));
-            self.model.predict(&inner).into_iter().map(overload).collect()
-        } else {
-            self.model.predict_behind(&inner, &self.begun(members))
+            BegunWork::WorstCase => {
+                let overload =
+                    |prediction: Result<Prediction, _>| prediction.and(Err(UndefinedLatency::NoBound));
+                self.model.predict_unless(interrupted, &inner)?.into_iter().map(overload).collect()
+            }
+            BegunWork::EveryClass => self.model.predict_behind(&inner, &self.begun(members)),
+            BegunWork::OnePacket => {
+                let predictions = self.model.predict_unless(interrupted, &inner)?.into_iter();
+                let both = predictions.zip(self.begun(members));
+                both.map(|(prediction, begun)| prediction.map(|prediction| prediction.later_by(begun)))
+                    .collect()
+            }
         };
         let both = predictions.into_iter().zip(worst);
-        both.map(|(prediction, worst)| lesser(prediction, worst.total)).collect()
+        Some(both.map(|(prediction, worst)| lesser(prediction, worst.total)).collect())
     }
 
     fn all_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> bool {

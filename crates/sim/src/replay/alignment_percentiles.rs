@@ -29,6 +29,7 @@ pub fn alignment_percentiles(
 }
 
 /// The percentile of each stream in each alignment of a preemptive server: what [`alignment_percentiles`] gives, sooner.
+/// `None` once `interrupted`, which is asked before each alignment, by several threads.
 ///
 /// # Panics
 /// When there is not one percentile per stream.
@@ -36,14 +37,18 @@ pub fn preemptive_percentiles(
     system: &ReplaySystem<'_>,
     alignments: &[Alignment],
     percentiles: &[Percentile],
-) -> Vec<Vec<Option<Nanos>>> {
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Option<Vec<Vec<Option<Nanos>>>> {
     assert_eq!(percentiles.len(), system.streams().len(), "one percentile per stream");
     let mut floors = Vec::with_capacity(percentiles.len());
     for (stream, &percentile) in system.streams().iter().zip(percentiles) {
         floors.push(floor_of_percentile(stream.trace, percentile));
     }
     let make_scratch = || PercentileSearch::new(system, percentiles, &floors);
-    parallel::map_with(alignments.len(), make_scratch, |search, index| search.percentiles(alignments[index]))
+    let runs = parallel::map_with(alignments.len(), make_scratch, |search, index| {
+        (!interrupted()).then(|| search.percentiles(alignments[index]))
+    });
+    runs.into_iter().collect()
 }
 
 /// The percentile of each stream in each alignment of a preemptive server where it exceeds its target, `None` elsewhere: what

@@ -51,11 +51,15 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
     let model = placed.model;
     let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
-    let together =
-        within_slo(problem, &forecasts, |forecast| forecast.bursts_together.unwrap_or(f64::INFINITY));
-    let worst_case = within_slo(problem, &forecasts, |forecast| forecast.worst_case.seconds());
     let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
     risks.extend(calibration(problem, placed).iter().flat_map(CalibrationReport::sentences));
+    if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
+        // Interrupted before everybody's was computed.
+        return risks;
+    }
+    let or_infinite = |latency: Option<f64>| latency.unwrap_or(f64::INFINITY);
+    let together = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.bursts_together));
+    let worst_case = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.worst_case_s()));
     risks.push(format!("bursts together: {together} (a correlated day: all worst bursts end at once)"));
     risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
     risks
@@ -124,15 +128,16 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
 
 fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {
     let spec = &problem.workloads[forecast.bound.workload].spec;
-    let seconds = |s: f64| if s.is_finite() { time(s) } else { "none".to_owned() };
+    let seconds =
+        |latency: Option<f64>| latency.filter(|s| s.is_finite()).map_or_else(|| "none".to_owned(), time);
     vec![
         format!("  {}", spec.name),
         forecast.bound.priority.to_string(),
         spec.slo.to_string(),
         super::bounds::latency(&forecast.bound),
         percent(1.0 - forecast.bound.seconds() / spec.slo.latency.0),
-        forecast.bursts_together.map_or_else(|| "none".to_owned(), time),
-        seconds(forecast.worst_case.seconds()),
+        seconds(forecast.bursts_together),
+        seconds(forecast.worst_case_s()),
     ]
 }
 
@@ -196,6 +201,6 @@ fn entry<'a>(
         bound_s: forecast.bound.latency.ok().map(|p| p.bound),
         estimate_s: forecast.bound.latency.ok().and_then(|p| p.estimate).map(|e| e.latency),
         bursts_together_s: forecast.bursts_together,
-        worst_case_s: forecast.worst_case.latency.ok().map(|p| p.bound),
+        worst_case_s: forecast.worst_case_s().filter(|s| s.is_finite()),
     }
 }

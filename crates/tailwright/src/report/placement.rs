@@ -52,7 +52,7 @@ fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[Workl
         let points = [
             finite(forecast.bound.seconds()),
             forecast.bursts_together,
-            finite(forecast.worst_case.seconds()),
+            forecast.worst_case_s().and_then(finite),
         ];
         chart.row(&spec.name, points, spec.slo.latency.0)
     })
@@ -82,7 +82,7 @@ fn table(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> Table {
             Cell::keyed(spec.slo.to_string(), spec.slo.latency.0),
             judged(bounds::latency(&forecast.bound), forecast.bound.seconds()),
             plain(forecast.bursts_together.unwrap_or(f64::INFINITY)),
-            plain(forecast.worst_case.seconds()),
+            plain(forecast.worst_case_s().unwrap_or(f64::INFINITY)),
         ]);
     }
     table

@@ -53,6 +53,21 @@ pub(super) fn sketched<S: Send + Sync>(
     applicants
 }
 
+/// Some workloads of a problem without their traffic and groups.
+pub(super) fn without_traffic(problem: &PredictionProblem, workloads: &[usize]) -> Vec<Applicant<()>> {
+    let mut applicants = Vec::with_capacity(workloads.len());
+    for &number in workloads {
+        let spec = &problem.workloads[number].spec;
+        applicants.push(Applicant {
+            name: spec.name.clone(),
+            slo: spec.slo,
+            group: None,
+            sketch: Arc::new(()),
+        });
+    }
+    applicants
+}
+
 fn applicant<S>(
     problem: &PredictionProblem,
     groups: &BTreeMap<usize, usize>,

@@ -88,20 +88,22 @@ impl ModelVisitor for PredictMembers<'_> {
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Vec<WorkloadBound> {
         let base = self.server.problem.base_latency();
         let Self { server, name } = self;
-        server.with_members(model, |members| member_bounds(model, name, members, server.members, base))
+        server.with_members(model, |members| {
+            member_bounds(model.predict(members), name, members, server.members, base)
+        })
     }
 }
 
-/// What a model says of the members of a server, `base` seconds included. They are these workloads of the problem.
-pub(super) fn member_bounds<M: LatencyModel>(
-    model: &M,
+/// What a model predicts of the members of a server, `base` seconds included. They are these workloads of the problem.
+pub(super) fn member_bounds<S>(
+    predictions: Vec<Result<Prediction, UndefinedLatency>>,
     name: ModelName,
-    members: &[ServerMember<'_, M::Sketch>],
+    members: &[ServerMember<'_, S>],
     workloads: &[usize],
     base: f64,
 ) -> Vec<WorkloadBound> {
     let mut bounds = Vec::new();
-    for ((&workload, member), latency) in workloads.iter().zip(members).zip(model.predict(members)) {
+    for ((&workload, member), latency) in workloads.iter().zip(members).zip(predictions) {
         bounds.push(WorkloadBound {
             workload,
             model: name,

@@ -1,6 +1,6 @@
 //! What the workloads of a placement will see, server by server.
 
-use super::applicant::{of_members, server_members, sketched_by};
+use super::applicant::{of_members, server_members, sketched_by, without_traffic};
 use super::bounds::{WorkloadBound, member_bounds};
 use super::enforced_models::{replaying, worst_case};
 use super::model_name::{ModelName, ModelVisitor};
@@ -15,8 +15,8 @@ use predict::{CorrelatedLatency, EnforcedModel, EnforcedSketch, Replayed, WorstC
 pub struct WorkloadForecast {
     /// The latency by the model that decided.
     pub bound: WorkloadBound,
-    /// The latency without any assumption on how bursts meet.
-    pub worst_case: WorkloadBound,
+    /// The latency without any assumption on how bursts meet; unknown where the forecast was cut short.
+    pub worst_case: Option<WorkloadBound>,
     /// The latency when everybody's worst burst comes at the same time, base latency included, seconds.
     pub bursts_together: Option<f64>,
 }
@@ -34,10 +34,43 @@ pub(super) struct ForecastQuestion<'a> {
     pub(super) observer: &'a dyn ProgressObserver,
 }
 
+impl WorkloadForecast {
+    /// The latency without any assumption on how bursts meet, seconds; infinite without a bound.
+    pub fn worst_case_s(&self) -> Option<f64> {
+        self.worst_case.map(|bound| bound.seconds())
+    }
+}
+
 impl ForecastQuestion<'_> {
     /// The forecasts of each server, one per member, and how many servers were cut short by an interruption.
     pub(super) fn answer(self) -> (Vec<Vec<WorkloadForecast>>, usize) {
+        if (self.interrupted)() {
+            let certain = self.servers.iter().map(|members| self.certain_forecasts(members));
+            return (certain.collect(), self.servers.len());
+        }
         self.model.visit(self.problem, None, self.observer, self)
+    }
+
+    /// What is certain of the members of a server without any computation: the SLO of each as its bound where the model is
+    /// known to keep it, no bound otherwise.
+    fn certain_forecasts(&self, members: &[usize]) -> Vec<WorkloadForecast> {
+        let is_kept = (self.is_kept)(members);
+        let applicants = without_traffic(self.problem, members);
+        let company: Vec<&Applicant<()>> = applicants.iter().collect();
+        let mut forecasts = Vec::new();
+        for (member, &workload) in server_members(self.problem, &company).iter().zip(members) {
+            let slo = self.problem.workloads[workload].spec.slo.latency.0;
+            let within_slo = Prediction { bound: slo, estimate: None };
+            let bound = WorkloadBound {
+                workload,
+                model: self.model,
+                percentile: member.percentile,
+                priority: member.priority[Stage::NetworkIn],
+                latency: if is_kept { Ok(within_slo) } else { Err(UndefinedLatency::NoBound) },
+            };
+            forecasts.push(WorkloadForecast { bound, worst_case: None, bursts_together: None });
+        }
+        forecasts
     }
 }
 
@@ -58,10 +91,9 @@ impl ModelVisitor for ForecastQuestion<'_> {
         };
         let task = self.observer.begin("forecasting", self.servers.len() as u64, "servers");
         let forecasts = machine::parallel::map(self.servers, |members| {
-            let cut_short = (self.interrupted)();
-            let forecasts = forecaster.forecasts(members, cut_short);
+            let forecasts = forecaster.forecasts(members);
             task.advance();
-            (forecasts, cut_short)
+            forecasts
         });
         let cut_short = forecasts.iter().filter(|(_, cut_short)| *cut_short).count();
         (forecasts.into_iter().map(|(forecasts, _)| forecasts).collect(), cut_short)
@@ -80,51 +112,35 @@ struct Forecaster<'a, M: LatencyModel> {
 }
 
 impl<M: LatencyModel> Forecaster<'_, M> {
-    /// What each member of a server will see; of a forecast that is cut short, what is certain without replays.
-    fn forecasts(&self, members: &[usize], cut_short: bool) -> Vec<WorkloadForecast> {
-        let question = self.question;
-        let (problem, base) = (question.problem, question.problem.base_latency());
-        let worst = server_members(problem, &of_members(&self.worst_case, members));
-        let worst = member_bounds(&self.at_worst, ModelName::WorstCase, &worst, members, base);
-        let (chosen, together) = if cut_short {
-            (self.certain_bounds(members), vec![None; members.len()])
-        } else {
-            let own = server_members(problem, &of_members(&self.sketches, members));
-            let chosen = member_bounds(self.model, question.model, &own, members, base);
-            let replayed = server_members(problem, &of_members(&self.replayed, members));
-            let begun = self.by_replay.begun(&replayed);
-            let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
-            let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
-            let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
-                Some(latency.ok()?.bursts_together + begun + base)
-            };
-            (chosen, correlated.map(later).collect())
+    /// What each member of a server will see, and whether that was cut short; then it is what is certain without replays.
+    fn forecasts(&self, members: &[usize]) -> (Vec<WorkloadForecast>, bool) {
+        let (problem, base) = (self.question.problem, self.question.problem.base_latency());
+        let Some((chosen, together)) = self.replayed_latencies(members) else {
+            return (self.question.certain_forecasts(members), true);
         };
+        let worst = server_members(problem, &of_members(&self.worst_case, members));
+        let worst = member_bounds(self.at_worst.predict(&worst), ModelName::WorstCase, &worst, members, base);
         let mut forecasts = Vec::new();
         for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
-            forecasts.push(WorkloadForecast { bound, worst_case, bursts_together });
+            forecasts.push(WorkloadForecast { bound, worst_case: Some(worst_case), bursts_together });
         }
-        forecasts
+        (forecasts, false)
     }
 
-    /// The SLO of each member as its bound where the model is known to keep it, no bound otherwise.
-    fn certain_bounds(&self, members: &[usize]) -> Vec<WorkloadBound> {
+    /// The latency of each member by the model that decided, and when all bursts come together; `None` when it is interrupted.
+    fn replayed_latencies(&self, members: &[usize]) -> Option<(Vec<WorkloadBound>, Vec<Option<f64>>)> {
         let question = self.question;
-        let is_kept = (question.is_kept)(members);
-        let mut bounds = Vec::new();
-        for (member, &workload) in
-            server_members(question.problem, &of_members(&self.sketches, members)).iter().zip(members)
-        {
-            let slo = question.problem.workloads[workload].spec.slo.latency.0;
-            let within_slo = Prediction { bound: slo, estimate: None };
-            bounds.push(WorkloadBound {
-                workload,
-                model: question.model,
-                percentile: member.percentile,
-                priority: member.priority[Stage::NetworkIn],
-                latency: if is_kept { Ok(within_slo) } else { Err(UndefinedLatency::NoBound) },
-            });
-        }
-        bounds
+        let (problem, base) = (question.problem, question.problem.base_latency());
+        let own = server_members(problem, &of_members(&self.sketches, members));
+        let predictions = self.model.predict_unless(question.interrupted, &own)?;
+        let chosen = member_bounds(predictions, question.model, &own, members, base);
+        let replayed = server_members(problem, &of_members(&self.replayed, members));
+        let begun = self.by_replay.begun(&replayed);
+        let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
+        let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
+        let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
+            Some(latency.ok()?.bursts_together + begun + base)
+        };
+        Some((chosen, correlated.map(later).collect()))
     }
 }

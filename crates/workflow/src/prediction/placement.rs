@@ -15,7 +15,7 @@ use ::plan::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
 use model::{LatencyModel, PerStage, Policy};
-use predict::{EnforcedModel, Replayed};
+use predict::{Calibrated, EnforcedModel, Replayed};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -70,8 +70,10 @@ pub fn place(
         }
         ModelName::Calibrated => {
             let model = calibrated(problem, None, observer);
-            let few = many(|| with_margins(model.with_replays(searching()), enforced));
-            question.pack_by_replay(&few, &with_margins((*model).clone(), enforced), &judged)
+            let few =
+                many(|| with_margins(model.with_replays(searching()), enforced).map(Calibrated::remembering));
+            let judge = with_margins((*model).clone(), enforced).map(Calibrated::remembering);
+            question.pack_by_replay(&few, &judge, &judged)
         }
         _ => model.visit(problem, None, observer, question),
     };
