@@ -210,11 +210,6 @@ impl Calibrated {
         self.margins.kept
     }
 
-    /// A model that answers as this one, and remembers of one question what the next one needs, as [`Replayed::remembering`].
-    pub fn remembering(self) -> RememberedCalibration {
-        RememberedCalibration::new(self)
-    }
-
     /// The same margins for predictions by other replays than those of the default.
     #[must_use]
     pub fn with_replays(&self, replayed: Replayed) -> Self {

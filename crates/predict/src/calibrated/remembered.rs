@@ -3,7 +3,7 @@
 //! What is remembered is that of its replays; margins and strict bounds are computed for each question.
 
 use super::{Calibrated, CalibratedMembers, CalibratedSketch};
-use crate::RememberedReplays;
+use crate::{RememberedReplays, Replayed};
 use model::{CircularTrace, Job, LatencyModel, Prediction, UndefinedLatency};
 
 /// A [`Calibrated`] model that remembers the servers it was asked about last.
@@ -13,10 +13,11 @@ pub struct RememberedCalibration {
     replays: RememberedReplays,
 }
 
-impl RememberedCalibration {
-    /// The model with nothing to remember yet.
-    pub(super) fn new(model: Calibrated) -> Self {
-        Self { replays: model.replayed.remembering(), model }
+impl Calibrated {
+    /// A model that answers as this one, and remembers of one question what the next one needs, as
+    /// [`Replayed::remembering`].
+    pub fn remembering(self) -> RememberedCalibration {
+        RememberedCalibration { replays: self.replayed.remembering(), model: self }
     }
 }
 

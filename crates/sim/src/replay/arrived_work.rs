@@ -79,7 +79,7 @@ pub(super) struct ArrivedWork {
 /// The work that arrives in each cell of a band, nanoseconds.
 #[derive(Debug, Clone, Default)]
 struct BandCells {
-    /// At all stages.
+    /// The sum over all stages.
     all: Vec<u64>,
     /// Of each job at the stage where it has most.
     longest: Vec<u64>,

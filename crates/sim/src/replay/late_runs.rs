@@ -40,14 +40,14 @@ pub(super) struct LateRun {
     pub(super) level: Option<u64>,
     /// When the arrivals begin that may be late.
     pub(super) first: u64,
-    /// Their end, exclusive.
+    /// When these arrivals end, exclusive.
     pub(super) end: u64,
 }
 
 /// The work that arrives in cells of time, nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CellWork<'w> {
-    /// At all stages.
+    /// The sum over all stages.
     pub(super) all: &'w [u64],
     /// Of each job at the stage where it has most.
     pub(super) longest: &'w [u64],

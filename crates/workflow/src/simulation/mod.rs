@@ -3,6 +3,7 @@
 mod figures;
 mod observed;
 mod policy;
+mod progress;
 mod scenario_file;
 mod variant;
 
