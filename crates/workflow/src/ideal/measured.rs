@@ -2,6 +2,7 @@
 //! ones are kept in between.
 
 use super::figures::IdealOutcome;
+use super::interruption::nothing_complete;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
 use crate::observer::ProgressObserver;
@@ -86,7 +87,7 @@ fn survey(
         let request = request?;
         // The load is that of the whole trace.
         if number % CHUNK == 0 && interrupted() {
-            return Err(super::nothing_complete());
+            return Err(nothing_complete());
         }
         totals.add(&request);
         kept.take_if(|kept: &mut Vec<Nanos>| can_be_read_again && kept.len() == KEPT_MAX);

@@ -1,6 +1,7 @@
 //! The latencies that queueing alone causes, for a stream, a service time and a number of workers.
 
 mod figures;
+mod interruption;
 mod measured;
 mod random;
 mod settings;
@@ -11,12 +12,6 @@ pub use settings::{IdealAnswer, IdealSettings, IdealStream};
 
 use crate::observer::ProgressObserver;
 use model::OperationError;
-
-/// The error of a run that was interrupted before there was anything to show.
-fn nothing_complete() -> OperationError {
-    OperationError::machine("interrupted before anything was complete: there is nothing to show")
-        .hint("fewer requests are sooner done, such as --requests 100000")
-}
 
 /// Plays a stream of requests under each discipline, until `interrupted` says so: then the answer is about the disciplines
 /// of random requests that were complete, or the requests of a trace that were played.

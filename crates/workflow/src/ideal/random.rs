@@ -1,6 +1,7 @@
 //! Random arrivals, in independent streams.
 
 use super::figures::IdealOutcome;
+use super::interruption::nothing_complete;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
 use crate::observer::ProgressObserver;
@@ -54,7 +55,7 @@ pub(super) fn play(
         outcomes.push(IdealOutcome::new(order, &summary, start.elapsed().as_secs_f64())?);
     }
     if outcomes.is_empty() {
-        return Err(super::nothing_complete());
+        return Err(nothing_complete());
     }
     Ok(IdealAnswer { name, utilisation, outcomes })
 }

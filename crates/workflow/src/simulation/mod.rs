@@ -3,6 +3,7 @@
 mod figures;
 mod observed;
 mod policy;
+mod replication_progress;
 mod scenario_file;
 mod variant;
 
