@@ -24,7 +24,7 @@ fn wrong_flags() {
     refuses(&cluster, &["plan", "cluster.toml", "--method", "average--1"], &["average-K"]);
     refuses(&cluster, &["plan", "cluster.toml", "--fast-first-fit"], &["workload-compactor"]);
     refuses(&cluster, &["plan", "cluster.toml", "--segments", "3"], &["workload-compactor only"]);
-    refuses(&cluster, &["plan", "cluster.toml", "--safety-margin", "0.5"], &["at least 1"]);
+    refuses(&cluster, &["plan", "cluster.toml", "--safety-margin", "0.5"], &["from 1 to 1000"]);
     refuses(&cluster, &["plan", "cluster.toml", "--time-budget", "10"], &["such as 150ms"]);
     let flags =
         ["plan", "--slos", "slos.csv", "--storage", "ssd.json", "--max-servers", "3", "--network", "1Gb"];

@@ -15,6 +15,7 @@ impl Folder {
 
     fn run(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        command.env("COLUMNS", "300");
         command.current_dir(&self.0).arg("trace").args(line.split_whitespace()).output().expect("runs")
     }
 

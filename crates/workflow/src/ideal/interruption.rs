@@ -1,4 +1,4 @@
-//! What is said where a run was interrupted too early.
+//! A run that was ended before anything of it was complete.
 
 use model::OperationError;
 

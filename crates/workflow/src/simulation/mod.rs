@@ -3,7 +3,7 @@
 mod figures;
 mod observed;
 mod policy;
-mod progress;
+mod replication_progress;
 mod scenario_file;
 mod variant;
 

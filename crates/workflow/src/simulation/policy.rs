@@ -1,6 +1,6 @@
 //! Every server of a policy, simulated under its priorities and limits.
 
-use super::progress::{ReplicationProgress, SeriesPlace, nothing_complete};
+use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use model::{OperationError, Policy, PolicyServer, PolicyWorkload, Stage};

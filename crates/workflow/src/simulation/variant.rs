@@ -2,12 +2,11 @@
 
 use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, percentile, serialize_value};
 use super::policy::are_slos_met;
-use super::progress::{ReplicationProgress, SeriesPlace, nothing_complete};
+use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::observer::ProgressObserver;
 use model::OperationError;
 use scenario::server::WorkloadOutcome;
 use scenario::{ScenarioRun, SimulationCase, Variant};
-use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::{
     Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationReport, StationMeasures,
@@ -113,21 +112,18 @@ pub struct VariantFigures<'a> {
 }
 
 /// How busy a station is, and how many requests are there.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct StationOccupancy {
     /// Work that came to it ÷ what its workers can do, as measured.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub utilisation: SimulatedFigure,
     /// Requests there, in service or not, on average over time.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub present_mean: SimulatedFigure,
     /// Most requests there at once in any replication.
     pub present_max: Option<u64>,
     /// Share of the workers' time spent on switching, the dispatcher and other work.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub overhead: SimulatedFigure,
 }
 
@@ -139,19 +135,16 @@ impl StationOccupancy {
 }
 
 /// How requests fare beside each other.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct RequestEvenness {
     /// Requests that are complete after one that is later in the ideal order, percent.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub overtaken_pct: SimulatedFigure,
     /// Jain's index of slowdowns.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub fairness: SimulatedFigure,
     /// 99th percentile of the latency of the shortest 1 % of requests, seconds.
     #[serde(serialize_with = "serialize_value")]
-    #[schemars(with = "Option<f64>")]
     pub shortest_p99_s: SimulatedFigure,
     /// The longest that any request was longer in the system than it would have been alone, seconds.
     pub longest_wait_s: Option<f64>,
@@ -169,7 +162,7 @@ impl RequestEvenness {
 }
 
 /// What the requests of one class saw.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 pub struct ClassFigures<'a> {
     /// The name of the class.
     pub name: &'a str,

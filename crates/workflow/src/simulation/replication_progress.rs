@@ -1,4 +1,4 @@
-//! Progress through simulations that take equally long, and their early end.
+//! Replications of simulations as progress, and their end before they are complete.
 
 use crate::observer::TaskProgress;
 use model::OperationError;
