@@ -3,7 +3,7 @@
 //! What is remembered is that of its replays; margins and strict bounds are computed for each question.
 
 use super::{Calibrated, CalibratedMembers, CalibratedSketch};
-use crate::{RememberedReplays, Replayed};
+use crate::RememberedReplays;
 use model::{CircularTrace, Job, LatencyModel, Prediction, UndefinedLatency};
 
 /// A [`Calibrated`] model that remembers the servers it was asked about last.
@@ -15,7 +15,7 @@ pub struct RememberedCalibration {
 
 impl Calibrated {
     /// A model that answers as this one, and remembers of one question what the next one needs, as
-    /// [`Replayed::remembering`].
+    /// [`crate::Replayed::remembering`].
     pub fn remembering(self) -> RememberedCalibration {
         RememberedCalibration { replays: self.replayed.remembering(), model: self }
     }
