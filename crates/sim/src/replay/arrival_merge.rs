@@ -21,6 +21,10 @@ impl<'a> StreamCursor<'a> {
         Self { jobs: trace.jobs(), index: 0, base: 0, period: trace.period().0 }
     }
 
+    fn time(&self) -> u64 {
+        self.base + self.jobs[self.index].arrival.0
+    }
+
     /// How many jobs from here on arrive before `time`; near ones are counted by few comparisons.
     fn jobs_before(&self, time: u64) -> usize {
         let rest = &self.jobs[self.index..];
@@ -42,10 +46,6 @@ impl<'a> StreamCursor<'a> {
             }
             (self.index, self.base) = (0, self.base + self.period);
         }
-    }
-
-    fn time(&self) -> u64 {
-        self.base + self.jobs[self.index].arrival.0
     }
 
     /// Goes on to the next job and returns its arrival.
@@ -106,6 +106,14 @@ impl<'a> ArrivalMerge<'a> {
         self.start_from_found();
     }
 
+    /// Plays all matches of the tournament.
+    fn play_all(&mut self) {
+        for index in (1..self.leaves).rev() {
+            let [left, right] = [self.nodes[2 * index], self.nodes[2 * index + 1]];
+            self.nodes[index] = if left.time <= right.time { left } else { right };
+        }
+    }
+
     /// Goes forward to the first arrivals at or after `time` from the instant that was looked for last.
     pub(super) fn seek_forward(&mut self, time: u64) {
         self.found.iter_mut().for_each(|cursor| cursor.skip_to(time));
@@ -118,10 +126,7 @@ impl<'a> ArrivalMerge<'a> {
             let number = u32::try_from(stream).expect("few streams");
             self.nodes[self.leaves + stream] = TournamentNode { time: cursor.time(), stream: number };
         }
-        for index in (1..self.leaves).rev() {
-            let [left, right] = [self.nodes[2 * index], self.nodes[2 * index + 1]];
-            self.nodes[index] = if left.time <= right.time { left } else { right };
-        }
+        self.play_all();
     }
 
     /// When the next job arrives.

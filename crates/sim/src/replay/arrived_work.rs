@@ -1,21 +1,30 @@
-//! The work that arrives in an alignment, by cells of time and band.
+//! Where in an alignment latencies can be longer than budgets: elsewhere nothing needs to be replayed.
 //!
-//! A stream that comes adds its own work, one that goes takes it away, so that what is known of the others is kept.
-//! Where that leaves requests that may be late, `late_runs.rs` says.
+//! The bucket of [`IdleInstants`](super::idle::IdleInstants), into which requests pour their work at all stages and which
+//! drains at rate 1, bounds the unfinished work from above. Time is cut into cells of c nanoseconds. With a level of at
+//! most L at the beginning of a cell in which the work w arrives, the level at its end is at most `max(L − c, 0) + w`; and
+//! when L + w < c the bucket, hence the system, is empty at some instant of the cell. A request has left by the next such
+//! instant after its arrival, and until then as much work is done as time passes. So the latencies of those that arrive
+//! between the idle instants of one such cell, k, and the next one, l, are at most (l + 1 − k)·c, and at most the work that
+//! arrives in the cells from k to l; only where both exceed the budget, the requests have to be replayed, from the idle
+//! instant of cell k on. All that holds whatever the priorities within a band and those before it.
+//!
+//! The work is kept by band. A stream that comes adds its own work, one that goes takes it away, so that what is known
+//! of the others is kept. All in integers: a bound is never below the exact value.
 
-use super::late_runs::{CellWork, LateQuestion, LateRun, late_runs};
-use super::latency_band::octave_of_band;
 use super::trace::ReplayTrace;
-use super::work_bucket::{longest_work, work_of_all_stages};
+use super::work_bucket::work_of_all_stages;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// A band has at most so many cells.
-const CELLS_MAX: u64 = 1 << 17;
+const CELLS_MAX: u64 = 1 << 18;
 /// The shortest cell, as a power of two: 2¹⁸ ns, a quarter of a millisecond.
 const CELL_BITS_MIN: u32 = 18;
 /// A budget has at least this many cells, as a power of two, unless they would be too many.
-const CELL_BITS_BELOW_BAND: u32 = 3;
+const CELL_BITS_BELOW_BAND: u32 = 4;
+/// Runs with a shorter gap between them are one, nanoseconds.
+const GAP_MIN: u64 = 1 << 25;
 
 /// A stream whose work arrives.
 #[derive(Debug, Clone)]
@@ -33,6 +42,18 @@ impl ArrivingStream {
     }
 }
 
+/// Arrivals among which there may be a late one; nanoseconds from the beginning of the cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BusyRun {
+    /// When the arrivals begin: there is an instant at which the system is idle within a cell from here.
+    pub(super) first: u64,
+    /// An upper bound of the unfinished work at `first`; `None` where the first arrivals are not known to see an idle instant
+    /// within a cell.
+    pub(super) level: Option<u64>,
+    /// The end of the arrivals, exclusive.
+    pub(super) end: u64,
+}
+
 /// A band at the instant where the cells begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BandStart {
@@ -41,17 +62,6 @@ pub(super) struct BandStart {
     pub(super) threshold: Option<u64>,
     /// An upper bound of the unfinished work of the band and those before it, nanoseconds.
     pub(super) level: u64,
-    /// Who comes before a request of the band that arrived earlier; `None` where that is not known.
-    pub(super) order: Option<BandOrder>,
-}
-
-/// Who waits for whom in a band whose requests do not overtake others of their level.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BandOrder {
-    /// What jobs that are counted at two stages add to the work ahead of a request, nanoseconds.
-    pub(super) counted_twice: u64,
-    /// Whether the band is one level, so that only those before the band come before a request that arrived earlier.
-    pub(super) is_one_level: bool,
 }
 
 /// The time that is looked at, nanoseconds.
@@ -69,27 +79,10 @@ pub(super) struct ArrivedWork {
     span: CellSpan,
     /// Whose work is in the cells, sorted by key.
     streams: Vec<ArrivingStream>,
-    cells: BTreeMap<u32, BandCells>,
+    /// The work that arrives in each cell by band, nanoseconds.
+    cells: BTreeMap<u32, Vec<u64>>,
     /// The work of a band and those before it in each cell.
-    sums: BandCells,
-    /// The longest work of the bands before it.
-    before: Vec<u64>,
-}
-
-/// The work that arrives in each cell of a band, nanoseconds.
-#[derive(Debug, Clone, Default)]
-struct BandCells {
-    /// The sum over all stages.
-    all: Vec<u64>,
-    /// Of each job at the stage where it has most.
-    longest: Vec<u64>,
-}
-
-impl BandCells {
-    fn fill_with_nothing(&mut self) {
-        self.all.fill(0);
-        self.longest.fill(0);
-    }
+    sums: Vec<u64>,
 }
 
 impl ArrivedWork {
@@ -101,7 +94,7 @@ impl ArrivedWork {
     /// Forgets all streams and their work.
     pub(super) fn clear(&mut self, span: CellSpan) {
         if self.span == span {
-            self.cells.values_mut().for_each(BandCells::fill_with_nothing);
+            self.cells.values_mut().for_each(|cells| cells.fill(0));
         } else {
             self.cells.clear();
         }
@@ -115,7 +108,7 @@ impl ArrivedWork {
         let old = std::mem::take(&mut self.streams);
         let (gone, come) = differences(&old, &streams);
         if gone.len() + come.len() > streams.len() {
-            self.cells.values_mut().for_each(BandCells::fill_with_nothing);
+            self.cells.values_mut().for_each(|cells| cells.fill(0));
             streams.iter().for_each(|stream| self.pour::<true>(stream));
         } else {
             gone.into_iter().for_each(|stream| self.pour::<false>(stream));
@@ -129,9 +122,8 @@ impl ArrivedWork {
         let bits = self.cell_bits(stream.band);
         let length = self.span.before + self.span.after;
         let count = usize::try_from(length.div_ceil(1 << bits)).expect("bounded by the length of cells");
-        let BandCells { all, longest } = self.cells.entry(stream.band).or_default();
-        all.resize(count, 0);
-        longest.resize(count, 0);
+        let cells = self.cells.entry(stream.band).or_default();
+        cells.resize(count, 0);
         let (jobs, period) = (stream.trace.jobs(), stream.trace.period().0);
         // The instant of the trace at which the cells begin, in the second period.
         let begin = 2 * period - (self.span.before + stream.shift) % period;
@@ -145,12 +137,9 @@ impl ArrivedWork {
                 if at >= length {
                     return;
                 }
-                let cell = usize::try_from(at >> bits).expect("an index");
-                for (cells, work) in
-                    [(&mut *all, work_of_all_stages(job)), (&mut *longest, longest_work(job))]
-                {
-                    cells[cell] = if ADD { cells[cell] + work } else { cells[cell] - work };
-                }
+                let cell = &mut cells[usize::try_from(at >> bits).expect("an index")];
+                let work = work_of_all_stages(job);
+                *cell = if ADD { *cell + work } else { *cell - work };
             }
             jobs_left = jobs;
             base += period;
@@ -161,36 +150,24 @@ impl ArrivedWork {
     fn cell_bits(&self, band: u32) -> u32 {
         let length = self.span.before + self.span.after;
         let few = length.div_ceil(CELLS_MAX).next_power_of_two().ilog2();
-        octave_of_band(band).saturating_sub(CELL_BITS_BELOW_BAND).max(CELL_BITS_MIN).max(few)
+        band.saturating_sub(CELL_BITS_BELOW_BAND).max(CELL_BITS_MIN).max(few)
     }
 
     /// The runs of arrivals up to `close` outside of which no latency of a band exceeds its threshold, nanoseconds, for each
     /// band in ascending order.
-    pub(super) fn late_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<LateRun>> {
-        let (mut sums, mut before) = (std::mem::take(&mut self.sums), std::mem::take(&mut self.before));
-        sums.all.clear();
-        sums.longest.clear();
+    pub(super) fn busy_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<BusyRun>> {
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.clear();
         let (mut bits, mut all_runs) = (0, Vec::with_capacity(bands.len()));
-        for &BandStart { band, threshold, level, order } in bands {
+        for &BandStart { band, threshold, level } in bands {
             let new_bits = self.cell_bits(band);
-            let (coarser, cells) = (new_bits.saturating_sub(bits), &self.cells[&band]);
-            let coarser = if sums.all.is_empty() { 0 } else { coarser };
-            merge_cells(&mut sums.all, coarser, cells.all.len());
-            merge_cells(&mut sums.longest, coarser, cells.longest.len());
-            before.clone_from(&sums.longest);
-            add_cells(&mut sums.all, &cells.all);
-            add_cells(&mut sums.longest, &cells.longest);
+            let coarser = if sums.is_empty() { 0 } else { new_bits - bits };
+            add_cells(&mut sums, coarser, &self.cells[&band]);
             bits = new_bits;
-            let is_one_level = order.is_some_and(|order| order.is_one_level);
-            let overtaking = if is_one_level { &before } else { &sums.longest };
-            let work = CellWork { all: &sums.all, longest: &sums.longest, overtaking };
-            let counted_twice = order.map(|order| order.counted_twice);
-            let runs = threshold.map(|threshold| {
-                late_runs(work, LateQuestion { bits, close, level, threshold, counted_twice })
-            });
+            let runs = threshold.map(|threshold| busy_runs(&sums, bits, (close, level), threshold));
             all_runs.push(runs.unwrap_or_default());
         }
-        (self.sums, self.before) = (sums, before);
+        self.sums = sums;
         all_runs
     }
 }
@@ -217,18 +194,55 @@ fn differences<'s>(
     (gone, come)
 }
 
-/// Makes cells 2^`coarser` times as long, `count` of them.
-fn merge_cells(sums: &mut Vec<u64>, coarser: u32, count: usize) {
+/// Makes cells 2^`coarser` times as long, and adds others of that length.
+fn add_cells(sums: &mut Vec<u64>, coarser: u32, cells: &[u64]) {
     if coarser > 0 {
         let group = 1 << coarser;
-        for index in 0..sums.len().div_ceil(group) {
+        let count = sums.len().div_ceil(group);
+        for index in 0..count {
             let end = ((index + 1) * group).min(sums.len());
             sums[index] = sums[index * group..end].iter().sum();
         }
+        sums.truncate(count);
     }
-    sums.resize(count, 0);
+    sums.resize(cells.len(), 0);
+    sums.iter_mut().zip(cells).for_each(|(sum, cell)| *sum += cell);
 }
 
-fn add_cells(sums: &mut [u64], cells: &[u64]) {
-    sums.iter_mut().zip(cells).for_each(|(sum, cell)| *sum += cell);
+/// The runs of arrivals up to `close` outside of which no latency exceeds `threshold`; `level` bounds the unfinished work at
+/// the beginning.
+fn busy_runs(cells: &[u64], bits: u32, (close, mut level): (u64, u64), threshold: u64) -> Vec<BusyRun> {
+    let cell = 1u64 << bits;
+    let mut runs: Vec<BusyRun> = Vec::new();
+    // The last cell with an idle instant, and the level where it begins.
+    let (mut last_idle, mut level_there) = (0u64, (level == 0).then_some(0));
+    // The work that was there or has arrived since the beginning of that cell.
+    let mut since_idle = level;
+    let mut add = |from: u64, level: Option<u64>, end: u64| {
+        let (first, end) = (from << bits, end.min(close));
+        match runs.last_mut() {
+            // To look for the arrivals of the next run takes longer than to serve the few between. No arrival is in two runs,
+            // also where budgets are shorter than cells.
+            Some(before) if first <= before.end.saturating_add(GAP_MIN) => before.end = end,
+            _ => runs.push(BusyRun { first, level, end }),
+        }
+    };
+    for (number, &work) in (0u64..).zip(cells) {
+        since_idle += work;
+        if level + work < cell {
+            let left_by = (number + 1) << bits;
+            if since_idle.min(left_by - (last_idle << bits)) > threshold {
+                // Who arrives less than the threshold before everybody has left is in time.
+                add(last_idle, level_there, left_by - threshold);
+            }
+            (last_idle, level_there, since_idle) = (number, Some(level), work);
+            if number << bits >= close {
+                return runs;
+            }
+        }
+        level = level.saturating_sub(cell) + work;
+    }
+    // Nothing is known of what comes after the last cell.
+    add(last_idle, level_there, close);
+    runs
 }

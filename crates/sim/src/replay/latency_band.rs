@@ -2,7 +2,7 @@
 //!
 //! The latencies of a stream depend on streams of its own and of higher priorities only. Looking at the streams of all
 //! priorities would find much work near each instant, and almost everything would have to be replayed for the sake of the
-//! smallest budget. So streams are divided into bands by their budgets, two to a factor of two, and a band is looked at with
+//! smallest budget. So streams are divided into bands by the power of two below their budgets, and a band is looked at with
 //! the bands before it: whoever is in a later band has a lower priority than all of them.
 //!
 //! Where priorities do not follow budgets, or differ from stage to stage, streams share a band that have to.
@@ -13,7 +13,7 @@ use model::Stage;
 
 /// The band of each stream: no stream delays one of a lower band.
 pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarget]) -> Vec<u32> {
-    let magnitude = |target: &LatencyTarget| band_of_budget(target.budget.0);
+    let magnitude = |target: &LatencyTarget| target.budget.0.max(1).ilog2();
     let ranks = if same_at_all_stages(streams) {
         streams.iter().map(|stream| stream.priority[Stage::NetworkIn]).collect()
     } else {
@@ -31,23 +31,8 @@ pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarg
     bands
 }
 
-/// Bands between a budget and twice that budget, as a power of two.
-const OCTAVE_BITS: u32 = 1;
-
-fn band_of_budget(budget: u64) -> u32 {
-    let budget = budget.max(1 << OCTAVE_BITS);
-    let octave = budget.ilog2();
-    let part = (budget >> (octave - OCTAVE_BITS)) - (1 << OCTAVE_BITS);
-    (octave << OCTAVE_BITS) + u32::try_from(part).expect("less than two")
-}
-
-/// The power of two below the budgets of a band.
-pub(super) fn octave_of_band(band: u32) -> u32 {
-    band >> OCTAVE_BITS
-}
-
 /// Whether every stream has the same priority at all stages.
-pub(super) fn same_at_all_stages(streams: &[ReplayStream<'_>]) -> bool {
+fn same_at_all_stages(streams: &[ReplayStream<'_>]) -> bool {
     streams.iter().all(|stream| {
         let first = stream.priority[Stage::NetworkIn];
         Stage::ALL.into_iter().all(|stage| stream.priority[stage] == first)

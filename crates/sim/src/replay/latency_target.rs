@@ -67,8 +67,4 @@ impl Observer for Exceedances {
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
         if latency <= self.budgets[stream] { ControlFlow::Continue(()) } else { self.count(stream) }
     }
-
-    fn indifferent_to(&self, stream: usize) -> usize {
-        self.left[stream].unwrap_or(usize::MAX)
-    }
 }

@@ -14,7 +14,6 @@ mod arrival_merge;
 mod arrived_work;
 mod banded;
 mod idle;
-mod late_runs;
 mod latency_band;
 mod latency_target;
 mod observer;

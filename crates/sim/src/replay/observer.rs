@@ -7,11 +7,6 @@ use units::Nanos;
 pub trait Observer {
     /// Receives the latency of a request of this stream. `Break` ends the replay.
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()>;
-
-    /// So many more latencies of this stream change nothing, however long they are.
-    fn indifferent_to(&self, _stream: usize) -> usize {
-        0
-    }
 }
 
 /// All latencies of every stream, in order of departure: for distributions.

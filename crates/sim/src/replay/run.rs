@@ -83,22 +83,32 @@ impl<'s, 'a> Replay<'s, 'a> {
         ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
 
-    /// Runs only the arrivals of this stretch of time. The first period of stream i begins at `offsets[i]`. `before` is the stretch
-    /// that was run last, if these offsets are the same. Gives whether the observer ended the replay.
-    pub(super) fn run_stretch(
+    /// Runs only the arrivals of these stretches of time, in ascending order. The first period of stream i begins at
+    /// `offsets[i]`. Gives whether the observer ended the replay.
+    pub(super) fn run_stretches(
         &mut self,
         offsets: &[u64],
-        (before, stretch): (Option<ReplayedStretch>, ReplayedStretch),
+        stretches: impl Iterator<Item = ReplayedStretch>,
         observer: &mut impl Observer,
     ) -> bool {
-        let ReplayedStretch { from, level, first, end } = stretch;
-        if before.is_some_and(|before| before.from <= from) {
-            self.merge.seek_forward(from);
-        } else {
-            self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), offsets, from);
+        let mut begun = false;
+        for ReplayedStretch { from, level, first, end } in stretches {
+            if begun {
+                self.merge.seek_forward(from);
+            } else {
+                self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), offsets, from);
+                begun = true;
+            }
+            let first = first.max(first_empty(&mut self.merge, from, level));
+            if first >= end {
+                continue;
+            }
+            let (_, stopped) = self.serve(ObservedArrivals { open: first, close: end }, observer);
+            if stopped {
+                return true;
+            }
         }
-        let first = first.max(first_empty(&mut self.merge, from, level));
-        first < end && self.serve(ObservedArrivals { open: first, close: end }, observer).1
+        false
     }
 
     /// An instant, at most `distance` before `time`, at which the system is certainly idle, if one is found. The first period

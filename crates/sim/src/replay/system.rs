@@ -3,7 +3,6 @@
 use super::idle::IdleInstants;
 use super::stream::ReplayStream;
 use model::{PerStage, Stage};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 use units::Nanos;
@@ -101,16 +100,6 @@ impl<'a> ReplaySystem<'a> {
     /// The longest period of a stream, nanoseconds.
     pub(super) fn longest_period(&self) -> u64 {
         self.streams.iter().map(|stream| stream.trace.period().0).max().expect("streams are not empty")
-    }
-
-    /// The longest period of each group, nanoseconds.
-    pub(super) fn group_periods(&self) -> BTreeMap<usize, u64> {
-        let mut periods = BTreeMap::new();
-        for stream in &self.streams {
-            let longest: &mut u64 = periods.entry(stream.group).or_default();
-            *longest = (*longest).max(stream.trace.period().0);
-        }
-        periods
     }
 
     /// When the window opens, and when the first period of each stream begins: with `shifts[i]` from the opening to the

@@ -118,8 +118,4 @@ impl Observer for CancellableObserver<'_> {
         }
         self.inner.latency(stream, latency)
     }
-
-    fn indifferent_to(&self, stream: usize) -> usize {
-        self.inner.indifferent_to(stream)
-    }
 }

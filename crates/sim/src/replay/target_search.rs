@@ -13,7 +13,7 @@ use super::latency_target::{Exceedances, LatencyTarget};
 use super::system::ReplaySystem;
 use super::target_miss::MissTally;
 use machine::parallel;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// What is remembered of the questions of a search.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct RememberedAlignment {
     /// The work that arrives.
     work: ArrivedWork,
     /// Bands that are known to be in time.
-    in_time: Arc<Vec<BandQuestion>>,
+    in_time: Vec<BandQuestion>,
 }
 
 impl TargetSearch {
@@ -69,20 +69,20 @@ impl TargetSearch {
         let server = BandedServer::new(system, targets);
         self.prepare(&server, system);
         let tally = MissTally::new(targets.len(), self.spare);
-        let questions = Arc::new(server.questions());
         let make_scratch = || (server.replays(), Exceedances::default());
         parallel::map_with(count, make_scratch, |(replays, exceedances), index| {
             let (alignment, remembered) = &self.alignments[index];
             let mut remembered = remembered.lock().expect("no thread panics while it holds the lock");
             let RememberedAlignment { work, in_time } = &mut *remembered;
             let shifts = alignment.shifts(system);
+            let questions = server.questions(&shifts);
             let known = questions.iter().filter(|asked| in_time.iter().any(|known| known.implies(asked)));
             let known: Vec<u32> = known.map(|question| question.band).collect();
             let all_in_time = tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
                 server.replay_late_unless(&known, replays, work, &shifts, observer)
             });
             if all_in_time {
-                *in_time = Arc::clone(&questions);
+                *in_time = questions;
             }
         });
         let Some(miss) = tally.decide() else { return true };
@@ -104,7 +104,7 @@ impl TargetSearch {
             *alignment = next;
             let remembered = remembered.get_mut().expect("no thread has panicked");
             remembered.work.clear(server.span());
-            remembered.in_time = Arc::default();
+            remembered.in_time.clear();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A circular trace with what a replay derives from it once: the work of a period, and when it arrives.
 
-use super::work_bucket::{DRAIN_STEPS, WorkBucket, longest_work, work_of_all_stages};
+use super::work_bucket::{DRAIN_STEPS, WorkBucket};
 use model::{CircularTrace, Job, PerStage, Stage};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -24,10 +24,6 @@ struct PreparedTrace {
     work: PerStage<u64>,
     /// Work at all stages together by cell of the arrival, in cells.
     work_profile: Box<[f32]>,
-    /// The stages at which each job has work, while none has any elsewhere; `None` where jobs differ in that.
-    worked_stages: Option<PerStage<bool>>,
-    /// The most work that a job has beyond that at the stage where it has most, nanoseconds.
-    lesser_work_max: u64,
     /// The buckets that have been asked for, by step of their drain rate; `None` where the levels do not repeat.
     buckets: [OnceLock<Option<WorkBucket>>; DRAIN_STEPS.len()],
 }
@@ -58,15 +54,8 @@ impl ReplayTrace {
             let sum = trace.items().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
             work[stage] = sum.filter(|sum| *sum <= WORK_MAX.0).ok_or(WorkOverflowError { stage })?;
         }
-        let lesser = trace.items().iter().map(|job| work_of_all_stages(job) - longest_work(job));
-        Ok(Self(Arc::new(PreparedTrace {
-            work,
-            work_profile: work_profile(&trace),
-            worked_stages: worked_stages(trace.items()),
-            lesser_work_max: lesser.max().unwrap_or(0),
-            trace,
-            buckets: std::array::from_fn(|_| OnceLock::new()),
-        })))
+        let buckets = std::array::from_fn(|_| OnceLock::new());
+        Ok(Self(Arc::new(PreparedTrace { work, work_profile: work_profile(&trace), trace, buckets })))
     }
 
     /// The trace that is replayed.
@@ -94,16 +83,6 @@ impl ReplayTrace {
         self.utilisation().into_array().iter().sum()
     }
 
-    /// The stages at which each job has work, while none has any elsewhere; `None` where jobs differ in that.
-    pub(super) fn worked_stages(&self) -> Option<PerStage<bool>> {
-        self.0.worked_stages
-    }
-
-    /// The most work that a job has beyond that at the stage where it has most, nanoseconds.
-    pub(super) fn lesser_work_max(&self) -> u64 {
-        self.0.lesser_work_max
-    }
-
     /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
     pub(super) fn work_profile(&self) -> &[f32] {
         &self.0.work_profile
@@ -128,12 +107,6 @@ impl ReplayTrace {
     pub(super) fn position(&self, time: u64) -> u64 {
         self.0.trace.position(Nanos(time))
     }
-}
-
-fn worked_stages(jobs: &[Job]) -> Option<PerStage<bool>> {
-    let of_job = |job: &Job| PerStage::from_fn(|stage| job.work[stage].0 > 0);
-    let first = of_job(jobs.first()?);
-    jobs.iter().all(|job| of_job(job) == first).then_some(first)
 }
 
 fn work_profile(trace: &CircularTrace<Job>) -> Box<[f32]> {

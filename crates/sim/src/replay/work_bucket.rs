@@ -44,11 +44,6 @@ pub(super) fn work_of_all_stages(job: &Job) -> u64 {
     Stage::ALL.iter().map(|stage| job.work[*stage].0).sum()
 }
 
-/// The work of a job at the stage where it has most, nanoseconds.
-pub(super) fn longest_work(job: &Job) -> u64 {
-    Stage::ALL.iter().map(|stage| job.work[*stage].0).max().unwrap_or(0)
-}
-
 impl WorkBucket {
     /// The bucket of a trace that drains at `multiple` times the work per second of the trace at all stages, which is
     /// `utilisation`; at most at rate 1 in all when the multiples of several traces are the same and their work per second
