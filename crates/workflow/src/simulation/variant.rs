@@ -7,6 +7,7 @@ use crate::observer::ProgressObserver;
 use model::OperationError;
 use scenario::server::WorkloadOutcome;
 use scenario::{ScenarioRun, SimulationCase, Variant};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::{
     Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationReport, StationMeasures,
@@ -112,18 +113,21 @@ pub struct VariantFigures<'a> {
 }
 
 /// How busy a station is, and how many requests are there.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct StationOccupancy {
     /// Work that came to it ÷ what its workers can do, as measured.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub utilisation: SimulatedFigure,
     /// Requests there, in service or not, on average over time.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub present_mean: SimulatedFigure,
     /// Most requests there at once in any replication.
     pub present_max: Option<u64>,
     /// Share of the workers' time spent on switching, the dispatcher and other work.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub overhead: SimulatedFigure,
 }
 
@@ -135,16 +139,19 @@ impl StationOccupancy {
 }
 
 /// How requests fare beside each other.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct RequestEvenness {
     /// Requests that are complete after one that is later in the ideal order, percent.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub overtaken_pct: SimulatedFigure,
     /// Jain's index of slowdowns.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub fairness: SimulatedFigure,
     /// 99th percentile of the latency of the shortest 1 % of requests, seconds.
     #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
     pub shortest_p99_s: SimulatedFigure,
     /// The longest that any request was longer in the system than it would have been alone, seconds.
     pub longest_wait_s: Option<f64>,
@@ -162,7 +169,7 @@ impl RequestEvenness {
 }
 
 /// What the requests of one class saw.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ClassFigures<'a> {
     /// The name of the class.
     pub name: &'a str,
