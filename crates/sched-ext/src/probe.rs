@@ -21,8 +21,8 @@ pub(crate) fn check() -> Result<(), OperationError> {
     let Some(state) = state() else {
         let release = fs::read_to_string(RELEASE_FILE).unwrap_or_default();
         return Err(OperationError::machine(format_args!("the kernel {} has no sched_ext", release.trim())).hint(
-            "it takes Linux 6.13 or newer with CONFIG_SCHED_CLASS_EXT, such as Debian 13 with a kernel from \
-             trixie-backports; on any kernel the gate of docs/schedule.md does without",
+            "use Linux 7.3 of Debian's trixie-backports, with which it was tried; a kernel before 6.13 or without \
+             CONFIG_SCHED_CLASS_EXT will not do. On any kernel the gate of docs/schedule.md does without",
         ));
     };
     if state == "disabled" {

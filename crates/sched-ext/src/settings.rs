@@ -50,7 +50,9 @@ impl OldestFirstSettings {
             return bad("the slice must be between 100us and 100ms");
         }
         if !within(self.untagged_burst, self.slice, Duration::from_secs(1)) {
-            return bad("the burst of threads without a request must be between the slice and 1s");
+            return bad(
+                "the slice must not be longer than what threads without a request may have at once (20ms, if not set)",
+            );
         }
         if !within(self.patience, Duration::from_millis(10), Duration::from_secs(10)) {
             return bad(

@@ -45,20 +45,25 @@ impl MeasuredLimit {
         position < 1000 || position.wrapping_mul(SCATTER) >> 61 == 0
     }
 
-    /// Begins anew with a limit that the user gives, and applies the one that holds from now on.
-    pub(crate) fn change(&self, limit: ConcurrencyLimit, apply: impl FnOnce(Option<NonZeroU32>)) {
+    /// Begins anew with a limit that the user gives, and applies the one that holds from now on. A lock is held meanwhile, so
+    /// that limits are applied in the order in which they were chosen; what follows is for the caller, without it.
+    pub(crate) fn change<T>(
+        &self,
+        limit: ConcurrencyLimit,
+        apply: impl FnOnce(Option<NonZeroU32>) -> T,
+    ) -> T {
         let mut automatic = self.automatic();
         *automatic = AutomaticLimit::new(self.workers);
         self.measures.store(limit == ConcurrencyLimit::Auto, Ordering::Relaxed);
-        apply(first_limit(limit));
+        apply(first_limit(limit))
     }
 
-    /// Notes the CPU time of a request, in nanoseconds, and applies the limit that follows, if it is another one. True when
-    /// it is.
-    pub(crate) fn add(&self, time_ns: u64, apply: impl FnOnce(Option<NonZeroU32>)) -> bool {
+    /// Notes the CPU time of a request, in nanoseconds, and applies the limit that follows, if it is another one, as
+    /// [`change`](Self::change) does. `None` when it is not.
+    pub(crate) fn add<T>(&self, time_ns: u64, apply: impl FnOnce(Option<NonZeroU32>) -> T) -> Option<T> {
         let mut automatic = self.automatic();
         let changed = automatic.add(time_ns as f64 / 1e9).filter(|_| self.measures());
-        changed.map(apply).is_some()
+        changed.map(apply)
     }
 
     /// The squared coefficient of variation of what was measured, if the limit is chosen by it and enough was.

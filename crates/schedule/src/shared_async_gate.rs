@@ -13,6 +13,7 @@ use crate::task_admission::{EntryProgress, ListenerNumber, TaskAdmission, TaskEn
 use crate::wake_list::TaskWakeList;
 use crate::watch::Watch;
 use discipline::pool::{Displacement, PoolRules};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread;
@@ -39,6 +40,13 @@ struct LockedAdmission {
     admission: TaskAdmission,
     /// When the thread that lets time pass looks next; `None` while it sleeps until there is a reason.
     looks_at: Option<u64>,
+}
+
+/// Whom a transition lets go on, and whether time alone changes something earlier than before.
+#[derive(Debug)]
+struct TransitionEffects {
+    woken: TaskWakeList,
+    is_early: bool,
 }
 
 impl SharedAsyncGate {
@@ -112,16 +120,20 @@ impl SharedAsyncGate {
     }
 
     pub(crate) fn set_limit(self: &Arc<Self>, limit: ConcurrencyLimit) {
-        self.measured.change(limit, |limit| {
-            self.change(|admission, now, woken| admission.set_limit(now, limit, woken));
-        });
+        let (follows, ()) = self.measured.change(limit, |limit| self.apply_limit(limit));
+        self.carry_out(follows);
     }
 
     /// Notes the CPU time of a request, in nanoseconds, and changes the limit if that follows.
     pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
-        self.measured.add(time_ns, |limit| {
-            self.change(|admission, now, woken| admission.set_limit(now, limit, woken));
-        });
+        let applied = self.measured.add(time_ns, |limit| self.apply_limit(limit));
+        if let Some((follows, ())) = applied {
+            self.carry_out(follows);
+        }
+    }
+
+    fn apply_limit(&self, limit: Option<NonZeroU32>) -> (TransitionEffects, ()) {
+        self.transition(|admission, now, woken| admission.set_limit(now, limit, woken))
     }
 
     pub(crate) fn statistics(&self) -> GateStatistics {
@@ -151,11 +163,21 @@ impl SharedAsyncGate {
         next
     }
 
-    /// A transition. Whom it lets go on is woken without the lock.
+    /// A transition with what follows from it.
     fn change<T>(
         self: &Arc<Self>,
         transition: impl FnOnce(&mut TaskAdmission, u64, &mut TaskWakeList) -> T,
     ) -> T {
+        let (follows, result) = self.transition(transition);
+        self.carry_out(follows);
+        result
+    }
+
+    /// A transition, and what [`carry_out`](Self::carry_out) has to do once no lock is held.
+    fn transition<T>(
+        &self,
+        transition: impl FnOnce(&mut TaskAdmission, u64, &mut TaskWakeList) -> T,
+    ) -> (TransitionEffects, T) {
         let (mut woken, mut state) = (TaskWakeList::default(), self.lock());
         let result = transition(&mut state.admission, (self.clock.now)(), &mut woken);
         let due = state.admission.wake_at();
@@ -163,12 +185,14 @@ impl SharedAsyncGate {
         if is_early {
             state.looks_at = due;
         }
-        drop(state);
-        woken.wake();
-        if is_early {
+        (TransitionEffects { woken, is_early }, result)
+    }
+
+    fn carry_out(self: &Arc<Self>, follows: TransitionEffects) {
+        if follows.is_early {
             self.attend();
         }
-        result
+        follows.woken.wake();
     }
 
     /// Makes sure that somebody lets time pass.

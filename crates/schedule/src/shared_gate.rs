@@ -87,7 +87,8 @@ impl SharedGate {
 
     /// Notes the CPU time of a request that is about to leave, in nanoseconds, and changes the limit if that follows.
     pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
-        if self.measured.add(time_ns, |limit| self.handover.set_limit(clock::now(), limit)) {
+        let changed = self.measured.add(time_ns, |limit| self.handover.set_limit(clock::now(), limit));
+        if changed.is_some() {
             self.attend(true);
         }
     }

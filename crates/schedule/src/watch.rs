@@ -27,18 +27,22 @@ impl Watch {
     pub(crate) fn attend(&self, body: impl FnOnce() + Send + 'static) {
         if !self.is_running() {
             self.start(body);
-        } else if self.sleeps.swap(false, Ordering::SeqCst) {
+        }
+        // Also where it has just started, by this call or by another one: it may have looked before the reason was there.
+        if self.sleeps.swap(false, Ordering::SeqCst) {
             self.unpark();
         }
     }
 
     fn start(&self, body: impl FnOnce() + Send + 'static) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_running()
-            && let Ok(started) = thread::Builder::new().name("gate-clock".to_owned()).spawn(body)
-        {
+        if self.is_running() {
+            return;
+        }
+        // Before the thread is there, which notes by itself that it sleeps; a fork copies what the parent's has noted.
+        self.sleeps.store(false, Ordering::SeqCst);
+        if let Ok(started) = thread::Builder::new().name("gate-clock".to_owned()).spawn(body) {
             *thread = Some(started.thread().clone());
-            self.sleeps.store(false, Ordering::SeqCst);
             self.process.store(std::process::id(), Ordering::Release);
         }
     }
@@ -67,7 +71,7 @@ pub(crate) fn look_every(patience: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
 
     #[test]
     fn the_child_of_a_fork_starts_its_own_thread() {
@@ -80,5 +84,25 @@ mod tests {
         watch.attend(move || started.send(thread::current().id()).unwrap());
         assert_ne!(starts.recv().expect("a thread was started"), of_the_parent.id());
         assert!(watch.is_running());
+    }
+
+    /// The second reason comes while the thread starts.
+    #[test]
+    fn a_thread_that_has_just_started_is_woken() {
+        for round in 0..2000 {
+            let (watch, (told, tells)) = (Arc::new(Watch::default()), mpsc::channel());
+            let own = Arc::clone(&watch);
+            watch.attend(move || {
+                own.set_sleeping(true);
+                told.send(()).unwrap();
+                while own.sleeps.load(Ordering::SeqCst) {
+                    thread::park();
+                }
+                told.send(()).unwrap();
+            });
+            tells.recv().expect("it sleeps");
+            watch.attend(|| unreachable!("it runs"));
+            assert!(tells.recv_timeout(Duration::from_secs(60)).is_ok(), "it sleeps on in round {round}");
+        }
     }
 }

@@ -135,3 +135,74 @@ fn the_limit_is_chosen_from_measured_polls() {
     assert!(gate.statistics().service_variation.is_some_and(|c2| c2 > 10.0), "{:?}", gate.statistics());
     assert_eq!(gate.statistics().limit, None);
 }
+
+/// A waker that looks at the gate when it wakes, as one does whose executor polls at once.
+struct LooksWhenWoken(AsyncGate, mpsc::Sender<usize>);
+
+impl Wake for LooksWhenWoken {
+    fn wake(self: Arc<Self>) {
+        // The test may be over.
+        let _ = self.1.send(self.0.statistics().serving);
+    }
+}
+
+#[test]
+fn wakers_are_woken_without_the_lock_of_the_measured_limit() {
+    let (tell, told) = mpsc::channel();
+    let held = std::thread::spawn(move || {
+        let gate = gate(one_at_once(), None);
+        let held = poll(&mut gate.enter(RequestKey(0)), Waker::noop());
+        let waker = Waker::from(Arc::new(LooksWhenWoken(gate.clone(), tell)));
+        let mut waits = gate.enter(RequestKey(1));
+        assert!(poll(&mut waits, &waker).is_pending());
+        gate.set_limit(ConcurrencyLimit::Auto);
+        drop((held, waits));
+    });
+    assert_eq!(
+        told.recv_timeout(LONG),
+        Ok(2),
+        "the waker reads statistics of the limit that has just changed"
+    );
+    held.join().expect("nothing panics");
+}
+
+/// A waker of an executor that has shut down.
+struct Panicking;
+
+impl Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose: the executor has gone");
+    }
+}
+
+/// Neither those who are woken after it, nor the request whose end wakes it, nor the thread that keeps the time.
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    let gate = gate(one_at_once(), None);
+    let (tell, told) = mpsc::channel();
+    let (telling, panicking) = (Waker::from(Arc::new(Telling(tell))), Waker::from(Arc::new(Panicking)));
+    let held = poll(&mut gate.enter(RequestKey(0)), &telling);
+    let [mut first, mut second] = [1, 2].map(|key| gate.enter(RequestKey(key)));
+    assert!(poll(&mut first, &panicking).is_pending() && poll(&mut second, &telling).is_pending());
+    gate.set_limit(ConcurrencyLimit::Unlimited);
+    told.recv_timeout(LONG).expect("the one after it is woken");
+    let second = poll(&mut second, &telling);
+    assert!(matches!(second, Poll::Ready(Ok(_))), "it is its turn");
+    drop((held, first, second));
+    assert_eq!((gate.statistics().serving, gate.statistics().left), (0, 3), "every place came back");
+
+    gate.set_limit(one_at_once());
+    let held = poll(&mut gate.enter(RequestKey(3)), &telling);
+    for waker in [&panicking, &telling] {
+        let mut timed = gate.enter_within(RequestKey(4), Duration::from_millis(1));
+        assert!(poll(&mut timed, waker).is_pending());
+        if waker.will_wake(&telling) {
+            told.recv_timeout(LONG).expect("time passes after the panic as well");
+        } else {
+            while gate.statistics().given_up == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    drop(held);
+}

@@ -303,3 +303,29 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         }
     }
 }
+
+#[test]
+fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
+    let folder = Folder::new();
+    // Bad input is the first to be said, whatever the machine has.
+    for (verb, option, value) in
+        [("run", "-c", "0"), ("set", "-c", "0"), ("run", "--untagged", "150%"), ("set", "--patience", "60s")]
+    {
+        let refused = folder.run(&["schedule", "kernel", verb, option, value]).expect_code(2);
+        assert!(refused.stdout.is_empty() && !refused.stderr.is_empty(), "{verb} {option} {value}");
+    }
+    if std::path::Path::new("/sys/kernel/sched_ext/state").exists() {
+        return testkit::skip("this kernel has sched_ext");
+    }
+    for share in ["10%", "0.1"] {
+        let refused = folder.run(&["schedule", "kernel", "run", "--untagged", share]).expect_code(3);
+        for said in ["has no sched_ext", "Linux 7.3 of Debian's trixie-backports"] {
+            assert!(refused.stderr.contains(said), "{share}: {}", refused.stderr);
+        }
+        assert!(refused.stdout.is_empty(), "{}", refused.stdout);
+    }
+    for args in [&["set", "-c", "2"][..], &["show", "--json"]] {
+        let refused = folder.run(&[&["schedule", "kernel"], args].concat()).expect_code(3);
+        assert!(refused.stderr.contains("schedule kernel run` starts one"), "{}", refused.stderr);
+    }
+}

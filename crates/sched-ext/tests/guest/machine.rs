@@ -1,14 +1,59 @@
 //! The guest as a process: started, read from, and ended when it takes too long.
 
-use std::io::Read;
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 /// It takes about two minutes of CPU time.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// Twice what all of it takes: a guest that has had so much CPU time since its last figure does not go on.
+const SILENT_CPU_TIME: Duration = Duration::from_secs(4 * 60);
+
+/// A guest that was not done in time.
+#[derive(Debug)]
+pub(crate) struct LateGuest {
+    /// What it printed.
+    pub(crate) text: String,
+    /// The emulator's CPU time since the last figure; zero where the kernel does not say.
+    silent: Duration,
+}
+
+impl LateGuest {
+    /// Whether it began its checks and then had the time to go on, so that the machine is not to blame.
+    pub(crate) fn stands_still(&self) -> bool {
+        self.text.contains("FIGURE ") && self.silent >= SILENT_CPU_TIME
+    }
+}
+
+/// The CPU time of all threads of a process in nanoseconds; 0 where it is not to be had.
+fn cpu_time(process: u32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0 };
+    let of_thread = |thread: fs::DirEntry| -> Option<u64> {
+        fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+    };
+    threads.flatten().filter_map(of_thread).sum()
+}
+
+/// What the guest prints until it ends; notes the emulator's CPU time at each figure.
+fn console_text(console: ChildStdout, process: u32, at_last_figure: &AtomicU64) -> String {
+    let mut text = String::new();
+    for line in BufReader::new(console).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        if line.contains("FIGURE ") {
+            at_last_figure.store(cpu_time(process), Ordering::Relaxed);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
 
 /// The emulator, which ends with this.
 struct RunningGuest(Child);
@@ -23,7 +68,7 @@ impl Drop for RunningGuest {
 
 /// Boots a kernel with these files and returns what it prints until it switches itself off; what it printed until then, as an
 /// error, when it takes too long.
-pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String, String> {
+pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String, LateGuest> {
     let mut command = Command::new(emulator);
     command.args([
         "-M",
@@ -45,17 +90,32 @@ pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String
     command.args(["-append", "console=ttyS0 panic=-1 quiet"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = RunningGuest(command.spawn().expect("the emulator starts"));
-    let mut console = guest.0.stdout.take().expect("it is piped");
+    let console = guest.0.stdout.take().expect("it is piped");
+    let (process, at_last_figure) = (guest.0.id(), Arc::new(AtomicU64::new(0)));
     let (printed, whole) = channel();
+    let noted = Arc::clone(&at_last_figure);
     thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = console.read_to_end(&mut text);
-        let _ = printed.send(String::from_utf8_lossy(&text).into_owned());
+        // The test may be over.
+        let _ = printed.send(console_text(console, process, &noted));
     });
     let finished = whole.recv_timeout(LIMIT);
+    let silent = cpu_time(process).saturating_sub(at_last_figure.load(Ordering::Relaxed));
     drop(guest);
-    finished.map_err(|_| {
-        let text = whole.recv().unwrap_or_default();
-        format!("the guest was not done within {LIMIT:?}; it printed:\n{text}")
+    finished.map_err(|_| LateGuest {
+        text: whole.recv().unwrap_or_default(),
+        silent: Duration::from_nanos(silent),
     })
+}
+
+#[test]
+fn only_a_guest_that_had_time_to_go_on_stands_still() {
+    let late = |text: &str, silent| LateGuest { text: text.to_owned(), silent };
+    assert!(late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME).stands_still());
+    assert!(!late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME / 2).stands_still(), "the machine is busy");
+    assert!(!late("Linux version\n", SILENT_CPU_TIME).stands_still(), "it did not boot");
+    let before = cpu_time(std::process::id());
+    let begun = std::time::Instant::now();
+    while before > 0 && cpu_time(std::process::id()) == before {
+        assert!(begun.elapsed() < LIMIT, "CPU time passes while one looks at it");
+    }
 }

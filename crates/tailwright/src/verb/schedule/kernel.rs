@@ -1,5 +1,6 @@
 //! `tailwright schedule kernel`: the oldest requests first in the kernel, for threads that applications do not control.
 
+use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use crate::interrupt::undo_on_termination;
 use crate::terminal::{self, Talk, talk};
@@ -20,7 +21,8 @@ Examples:
   tailwright schedule kernel set -c 2                 while it runs, from another terminal
   tailwright schedule kernel show --json              what it has counted
 
-It takes Linux 6.13 or newer with sched_ext, such as Debian 13 with a kernel from trixie-backports.
+It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext
+will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md).
 All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when
 it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
@@ -88,7 +90,7 @@ struct SettingArgs {
     #[arg(short = 'c', long, value_name = "N")]
     oldest: Option<u32>,
     /// Share of each CPU that threads without a request have before the others [0.1 at the start].
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     untagged: Option<f64>,
     /// How long a thread runs before another one of the c oldest [4ms at the start].
     #[arg(long, value_name = "TIME")]
@@ -130,6 +132,8 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         KernelSubcommand::Run(args) => schedule(args),
         KernelSubcommand::Set(args) => {
+            // What nobody could set is said also where no scheduler runs.
+            args.settings.applied_to(OldestFirstSettings::default())?;
             let control = SchedulerControl::open(&args.place.folder)?;
             control.set(&args.settings.applied_to(control.settings())?)?;
             Ok(VerbAnswer::Yes)
@@ -199,7 +203,8 @@ fn text(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
 
 fn json(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
     let printed = serde_json::json!({
-        "format": "tailwright-schedule-kernel-1",
+        "format": "tailwright.schedule-kernel",
+        "version": 1,
         "oldest": settings.oldest,
         "untagged_share": f64::from(settings.untagged_permille) / 1000.0,
         "slice_s": settings.slice.as_secs_f64(),
