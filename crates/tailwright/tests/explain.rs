@@ -89,6 +89,19 @@ fn a_stored_plan_that_says_something_else_is_contradicted() {
 }
 
 #[test]
+fn sentences_are_broken_only_where_the_width_ends() {
+    let cluster = Cluster::new(3, 3);
+    let run = |args: &[&str]| cluster.folder.run(args).expect_code(0).stdout;
+    let text = run(&["explain", "w0", "cluster.toml"]);
+    let second = |begin: &str| {
+        text.lines().skip_while(|line| !line.starts_with(begin)).nth(1).unwrap_or_default().to_owned()
+    };
+    for begin in ["Priority ", "At each stage", "It also waits", "Its limits"] {
+        assert!(second(begin).starts_with("  "), "{begin} is not continued in the next line:\n{text}");
+    }
+}
+
+#[test]
 fn unknown_names_get_close_ones() {
     let cluster = Cluster::new(3, 3);
     let outcome = cluster.folder.run(&["explain", "W22", "cluster.toml"]).expect_code(2);

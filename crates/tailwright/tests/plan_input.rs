@@ -43,6 +43,32 @@ fn missing_files() {
 }
 
 #[test]
+fn results_do_not_take_the_place_of_what_is_read() {
+    let cluster = Cluster::new(2, 1);
+    let before = cluster.folder.read("cluster.toml");
+    cluster.folder.write("policy.json", "{}");
+    for args in [
+        &["plan", "cluster.toml", "-o", "cluster.toml"][..],
+        &["plan", "cluster.toml", "--report", "./cluster.toml"],
+        &["plan", "cluster.toml", "-o", "policy.json", "--report", "policy.json"],
+        &["plan", "cluster.toml", "-o", "new.html", "--report", "./new.html"],
+    ] {
+        refuses(&cluster, args, &["another use in the same command", "name of its own"]);
+    }
+    assert_eq!(cluster.folder.read("cluster.toml"), before);
+    assert_eq!(cluster.folder.read("policy.json"), "{}");
+}
+
+#[test]
+fn files_that_are_no_text_are_named_so() {
+    let cluster = Cluster::new(1, 1);
+    std::fs::write(cluster.folder.join("binary"), [0xff, 0xfe, 0]).unwrap();
+    std::fs::create_dir(cluster.folder.join("there")).unwrap();
+    refuses(&cluster, &["plan", "binary"], &["not UTF-8 text", "the file you meant"]);
+    refuses(&cluster, &["plan", "there"], &["found a folder"]);
+}
+
+#[test]
 fn cluster_files_with_mistakes() {
     let good = Cluster::new(2, 1);
     let toml = good.folder.read("cluster.toml");

@@ -142,7 +142,7 @@ impl TraceError {
                     .to_owned()
             }
             TraceErrorKind::Unsupported(..) => {
-                format!("choose another format, one of {}", TraceFormat::names())
+                format!("choose another format, one of {}", TraceFormat::names_written())
             }
         }
     }

@@ -87,6 +87,13 @@ impl TraceFormat {
         Self::ALL.map(Self::name).join(", ")
     }
 
+    /// The names of the formats that can be written, separated by commas.
+    pub fn names_written() -> String {
+        let written: Vec<_> =
+            Self::ALL.into_iter().filter(|format| format.is_writable()).map(Self::name).collect();
+        written.join(", ")
+    }
+
     /// The format that the extension of a file name suggests; an extension for compression is skipped.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();

@@ -14,8 +14,16 @@ pub fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
     let text =
         if path == Path::new("-") { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
     text.map_err(|error| {
-        OperationError::input(format_args!("{}: cannot read the {what}: {error}", path.display()))
-            .hint("check the path and its permissions")
+        let (fault, hint) = match error.kind() {
+            io::ErrorKind::InvalidData => {
+                ("it is not UTF-8 text".to_owned(), "check that this is the file you meant")
+            }
+            io::ErrorKind::IsADirectory => {
+                ("expected a file, found a folder".to_owned(), "name the file in it")
+            }
+            _ => (error.to_string(), "check the path and its permissions"),
+        };
+        OperationError::input(format_args!("{}: cannot read the {what}: {fault}", path.display())).hint(hint)
     })
 }
 
@@ -45,6 +53,31 @@ pub fn write_repeated(path: &Path, text: &str, what: &str) -> Result<(), Operati
 /// When the file could not be written now.
 pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationError> {
     path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
+}
+
+/// Checks that a result does not take the place of a file that is read, or of another result; `-` is no file.
+///
+/// # Errors
+///
+/// When two of the paths are one file, also by links, of which `result` is to be written.
+pub fn check_apart(result: Option<&Path>, others: &[Option<&Path>]) -> Result<(), OperationError> {
+    let is_device = |path: &Path| path.metadata().is_ok_and(|found| !found.is_file());
+    let Some(result) = result.filter(|path| *path != Path::new("-") && !is_device(path)) else {
+        return Ok(());
+    };
+    if others.iter().flatten().all(|other| place(other) != place(result)) {
+        return Ok(());
+    }
+    Err(OperationError::input(format_args!(
+        "{}: expected another file for the result, this one has another use in the same command",
+        result.display()
+    ))
+    .hint("give the result a name of its own"))
+}
+
+/// Where a path leads, without links as far as it exists.
+fn place(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Writes a result file where one is asked for; its text is made for that only. An error is for the caller to pass on

@@ -37,7 +37,7 @@ pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
 fn priority(derivation: &GuaranteeDerivation) -> String {
     let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| derivation.neighbours.iter().filter(keep).count();
     format!(
-        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first, and SLOs close to each other may\n\
+        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first, and SLOs close to each other may \
          share one. On {}, {} of the others are above it, {} share its priority and {} are below.\n\n",
         derivation.priority,
         derivation.server,
@@ -50,7 +50,7 @@ fn priority(derivation: &GuaranteeDerivation) -> String {
 /// Who contributes which burst and which rate.
 fn company(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
-        "At each stage a request waits for the bursts of the same and higher priorities, served with what the\n\
+        "At each stage a request waits for the bursts of the same and higher priorities, served with what the \
          rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n",
     );
     if let Some(device) = &derivation.device {
@@ -59,7 +59,7 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     let peers = derivation.neighbours.iter().filter(|neighbour| neighbour.priority == derivation.priority);
     if derivation.device.is_some() && peers.count() > 1 {
         text.push_str(
-            "Workloads of one priority take turns on a link: the others count as if they were above, or each with the burst\n\
+            "Workloads of one priority take turns on a link: the others count as if they were above, or each with the burst \
              of this one and a packet, whichever is less.\n",
         );
     }
@@ -95,10 +95,10 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     let DeviceUse { channels, outstanding, reserve, best_effort_request_s, largest_request_s } = *device;
     let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);
     format!(
-        "It also waits for what the stage has begun and does not interrupt, which comes before the bursts:\n\
+        "It also waits for what the stage has begun and does not interrupt, which comes before the bursts: \
          packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
-         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}). Control requests \
-         count\nwithin the limits of their workloads; a best-effort request that is longer than counted is not.\n",
+         them as long as the longest ({}) and {reserve} as the longest that is promised something ({}). Control requests \
+         count within the limits of their workloads; a best-effort request that is longer than counted is not.\n",
         time(link.map_or(0.0, |step| step.blocking)),
         outstanding - reserve,
         time(best_effort_request_s.max(largest_request_s)),
@@ -142,7 +142,7 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
 /// The chosen limits against the r-b curves.
 fn limits(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
-        "Its limits: a token bucket per stage, on its r-b curve or above, so that the limiter delays nothing that\n\
+        "Its limits: a token bucket per stage, on its r-b curve or above, so that the limiter delays nothing that \
          looks like its trace. A lower rate would need a larger burst:\n",
     );
     let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];

@@ -10,7 +10,7 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use workflow::files::{check_writable, write_wanted};
+use workflow::files::{check_apart, check_writable, write_wanted};
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
 use workflow::prediction::{ModelName, PredictionProblem, learn_calibration, place};
 
@@ -91,6 +91,7 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
     check_writable(args.report.as_deref(), "report")?;
+    args.check_results_apart()?;
     if let Some(model) = args.model {
         return args.place_by_model(model);
     }
@@ -128,6 +129,14 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 }
 
 impl PlanArgs {
+    /// The policy may take the place of the one that is kept, and no result that of anything else that is named.
+    fn check_results_apart(&self) -> Result<(), OperationError> {
+        let [cluster, slos, storage] = self.cluster.named_files();
+        let (output, report) = (self.output.as_deref(), self.report.as_deref());
+        check_apart(output, &[cluster, slos, storage, self.groups.as_deref(), report])?;
+        check_apart(report, &[cluster, slos, storage, self.groups.as_deref(), self.keep.as_deref(), output])
+    }
+
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();

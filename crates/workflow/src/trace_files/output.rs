@@ -20,7 +20,7 @@ impl TraceOutput {
         let name = self.path.to_string_lossy();
         self.format.or_else(|| TraceFormat::from_file_name(&name)).ok_or_else(|| {
             OperationError::input(format!("{name}: the name does not say which format to write"))
-                .hint(format!("add --as FORMAT, one of {}", TraceFormat::names()))
+                .hint(format!("add --as FORMAT, one of {}", TraceFormat::names_written()))
         })
     }
 
