@@ -1,5 +1,5 @@
 //! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users, network namespaces
-//! and virtual networks of them, pressure, programs in the kernel, files that appear whole.
+//! and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
 //!
 //! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`] and what [`bpf`] says. What is missing (no root,
 //! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod bpf;
 pub mod clock;
 pub mod cpu_time;
+pub mod folder_lock;
 pub mod netns;
 pub mod offspring;
 pub mod parallel;

@@ -11,7 +11,7 @@
 use crate::live_screen;
 use crate::terminal::{Talk, talk};
 use model::OperationError;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -61,9 +61,9 @@ pub(crate) fn stop_on_termination() -> Arc<AtomicBool> {
 }
 
 /// As [`stop_on_termination`], for a program that shows a page: the terminal is as it was before while Ctrl-Z stops the
-/// program.
+/// program, and after Ctrl-\ (SIGQUIT) has ended it.
 pub(crate) fn stop_with_screen() -> Arc<AtomicBool> {
-    match Signals::new([SIGTSTP]) {
+    match Signals::new([SIGTSTP, SIGQUIT]) {
         Ok(signals) => drop(std::thread::spawn(move || stop_without_screen(signals))),
         Err(error) => talk(Talk::Note, format_args!("Ctrl-Z cannot be handled: {error}")),
     }

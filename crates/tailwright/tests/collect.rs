@@ -2,12 +2,15 @@
 
 mod support;
 
+use model::Op;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::Folder;
+use trace::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
+use units::{Bytes, Nanos};
 
 const PROFILE: &str = r#"{ "bandwidthTable": [
     { "requestSize": 4096, "readBandwidth": 40960000, "writeBandwidth": 40960000 } ] }"#;
@@ -499,6 +502,38 @@ fn memcached_by_observing() {
         assert!(seen * 10 > sent * 5, "{seen} of {sent}");
     }
     assert_eq!(plan_of(&folder, "rec", "client")["servers_used"], 1);
+}
+
+#[test]
+fn workloads_are_split_whatever_their_names_are() {
+    let folder = Folder::new();
+    let long = "x".repeat(300);
+    let names =
+        ["a#b", "a/b", "*", "client=10.0.0.7", "../up", "", "name#client=10.0.0.7", "two\nlines", &long];
+    let settings = RecordingSettings::default();
+    let mut writer = RecordingWriter::create(&folder.join("rec"), settings).expect("a folder can be made");
+    for (at, workload) in (0..).zip(names) {
+        let request = RecordableRequest {
+            arrival: Nanos(1_700_000_000_000_000_000 + at),
+            size: Bytes(100),
+            op: Op::Read,
+            offset: None,
+            response: Nanos(5),
+            waited: Nanos(0),
+            workload,
+            client: Some([10, 0, 0, 7].into()),
+        };
+        writer.write(&request, Nanos(0)).expect("it can be written");
+    }
+    writer.finish(Nanos(0)).expect("it can be written");
+    let split = folder.run(&["trace", "split", "rec", "-o", "traces"]).expect_code(0);
+    let traces = split.stdout.lines().filter_map(|line| line.strip_prefix("trace = \""));
+    let traces: Vec<_> = traces.map(|line| line.trim_end_matches('"')).collect();
+    assert_eq!(traces.len(), names.len());
+    for trace in traces {
+        assert!(!trace.contains(".."), "{trace}");
+        assert_eq!(requests(&folder, trace), 1, "{trace}");
+    }
 }
 
 #[test]

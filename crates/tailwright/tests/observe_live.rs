@@ -109,12 +109,17 @@ impl ShownTerminal {
     }
 
     /// Reads until the programs have ended; then the first screen is there with its cursor.
-    fn end(mut self, mut child: Child, code: i32) -> String {
+    fn end(self, child: Child, code: i32) -> String {
+        self.end_somehow(child, Some(code))
+    }
+
+    /// The same, for programs that a signal may end.
+    fn end_somehow(mut self, mut child: Child, code: Option<i32>) -> String {
         let rest = self.terminal.read_all();
         self.emulator.process(rest.as_bytes());
         let screen = self.emulator.screen();
         assert!(!screen.alternate_screen() && !screen.hide_cursor(), "{}", screen.contents());
-        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", screen.contents());
+        assert_eq!(child.wait().expect("it ends").code(), code, "{}", screen.contents());
         rest
     }
 }
@@ -202,6 +207,22 @@ fn ctrl_z_shows_the_shell_and_the_page_comes_back() {
     shown.wait_for("the page again", has_page);
     shown.terminal.type_in("\u{3}");
     shown.end(child, 0);
+    server.end();
+}
+
+#[test]
+fn a_quit_leaves_the_first_screen() {
+    let folder = Folder::new();
+    if testkit::program("setsid").is_none() || !may_observe(&folder) {
+        return;
+    }
+    let mut server = BusyServer::start();
+    server.ask();
+    let mut shown = ShownTerminal::open(80, 24);
+    let child = shown.observe(server.address.port(), &[]);
+    shown.wait_for("the page", has_page);
+    shown.terminal.type_in("\u{1c}");
+    shown.end_somehow(child, None);
     server.end();
 }
 

@@ -71,19 +71,6 @@ impl TraceSelection {
     }
 }
 
-impl SplitKey {
-    /// The name of the trace that has the requests of `owner` in `path`; [`TracePlace::of`] understands it.
-    pub fn name_in(self, path: &Path, owner: &str) -> PathBuf {
-        let prefix = match self {
-            Self::Workload => "",
-            Self::Client => CLIENT_PREFIX,
-        };
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!("#{prefix}{owner}"));
-        PathBuf::from(name)
-    }
-}
-
 /// Decides of each request of a file whether it belongs to the trace, and counts whose they are.
 #[derive(Debug)]
 pub(crate) struct RequestSelector {
@@ -176,8 +163,6 @@ mod tests {
         ] {
             assert_eq!(TracePlace::of(&file(name)), TracePlace { path: file(path), selection }, "{name}");
         }
-        let client = SplitKey::Client.name_in(&file("run.parquet"), "::1");
-        assert_eq!(TracePlace::of(&client).selection, named(SplitKey::Client, "::1"));
     }
 
     #[test]

@@ -258,6 +258,17 @@ fn places_that_cannot_be_written_are_said_before() {
     assert!(error.to_string().contains("without the segments of a recording"), "{error}");
 }
 
+#[test]
+fn a_folder_has_one_writer_at_a_time() {
+    let folder = Folder::new();
+    let path = folder.file("recording");
+    let first = RecordingWriter::create(&path, settings()).expect("the folder is ours");
+    let error = RecordingWriter::create(&path, settings()).expect_err("it has a writer");
+    assert!(error.hint().contains("another folder"), "{error}: {}", error.hint());
+    first.finish(Nanos::ZERO).unwrap();
+    record(&path, &by_answer(10));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 

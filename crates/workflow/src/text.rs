@@ -1,7 +1,11 @@
 //! How quantities are written in sentences that are part of an answer, such as the reason of a refusal.
 
 use model::Stage;
+use std::collections::BTreeSet;
 use units::Seconds;
+
+/// The most bytes of a file name that is made of another name; file systems take 255 with what is appended.
+const FILE_NAME_MAX: usize = 200;
 
 /// Writes a time as people read it, such as `1.5ms`.
 pub fn time(seconds: f64) -> String {
@@ -44,10 +48,20 @@ pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
 pub(crate) fn plain_file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    plain.truncate(FILE_NAME_MAX);
     if plain.is_empty() || plain.starts_with('.') {
         plain.insert(0, '_');
     }
     plain
+}
+
+/// The same, with further underscores where the name is taken; it is taken then.
+pub(crate) fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut free = plain_file_name(name);
+    while !taken.insert(free.clone()) {
+        free.push('_');
+    }
+    free
 }
 
 /// Text as a string of TOML.
@@ -82,5 +96,14 @@ mod tests {
             assert_eq!(table["x"].as_str(), Some(name));
             assert_eq!(plain_file_name(name), file);
         }
+    }
+
+    #[test]
+    fn file_names_are_neither_too_long_nor_the_same() {
+        let mut taken = BTreeSet::new();
+        let mut free = |name: &str| free_file_name(name, &mut taken);
+        assert_eq!((free("a/b"), free("a b"), free("a_b_")), ("a_b".into(), "a_b_".into(), "a_b__".into()));
+        let long = "ü".repeat(300);
+        assert!(free(&long).len() < 255 - ".parquet".len() && free(&long) != free(&long));
     }
 }

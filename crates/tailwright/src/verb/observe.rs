@@ -317,7 +317,9 @@ impl ObserveArgs {
                     let lost = recorded.lost;
                     talk(
                         Talk::Warning,
-                        format_args!("{lost} more came faster than they could be written, and are not in it"),
+                        format_args!(
+                            "{lost} more are not in it: the disk was full, or slower than they came"
+                        ),
                     );
                 }
             }

@@ -4,6 +4,7 @@ use super::RecordableRequest;
 use super::line::{HEADER, write_line};
 use super::segments::{RecordingSettings, SegmentPlan, find_segments, segment_path};
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
+use machine::folder_lock::FolderLock;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const ZSTD_LEVEL: i32 = 1;
 #[derive(Debug)]
 pub struct RecordingWriter {
     folder: PathBuf,
+    /// Keeps others from writing to it.
+    _lock: FolderLock,
     plan: SegmentPlan,
     /// The segment that is written to.
     file: Option<File>,
@@ -35,15 +38,17 @@ impl RecordingWriter {
     /// first request.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or written.
+    /// When the folder cannot be made, read or written, or another writer has it.
     pub fn create(folder: &Path, settings: RecordingSettings) -> Result<Self, TraceError> {
         let wrong =
             |error: io::Error| TraceError::new(folder, TracePosition::File, TraceErrorKind::Io(error));
         fs::create_dir_all(folder).map_err(wrong)?;
+        let lock = FolderLock::take(folder).map_err(wrong)?;
         let segments = find_segments(folder).map_err(wrong)?;
         check_writable(folder).map_err(wrong)?;
         Ok(Self {
             folder: folder.to_owned(),
+            _lock: lock,
             plan: SegmentPlan::new(settings, segments),
             file: None,
             text: Vec::new(),

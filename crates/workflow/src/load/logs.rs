@@ -1,9 +1,10 @@
 //! Logs of HdrHistogram, one per workload.
 
-use crate::text::plain_file_name;
+use crate::text::free_file_name;
 use ::load::{LoadReport, write_intervals};
 use machine::whole_file;
 use model::OperationError;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use units::Nanos;
@@ -23,8 +24,9 @@ pub fn write_interval_logs(
     end: SystemTime,
 ) -> Result<(), OperationError> {
     let start = end - Duration::from_nanos(report.observed_duration.0);
+    let mut taken = BTreeSet::new();
     for (index, name) in (0..).zip(&report.observations.workloads) {
-        let path = folder.join(format!("{}.hlog", plain_file_name(name)));
+        let path = folder.join(format!("{}.hlog", free_file_name(name, &mut taken)));
         let mut text = Vec::new();
         write_intervals(&mut text, &report.observations, index, INTERVAL, start)
             .and_then(|()| whole_file::write(&path, &text))

@@ -28,7 +28,7 @@ pub struct RecordedTrace {
     pub requests: u64,
     /// How many of these took so long that they stand at a later arrival than they had.
     pub late: u64,
-    /// How many are not in it, because they came faster than a recording could be written.
+    /// How many are not in it, because the disk of a recording was full, or slower than they came.
     pub lost: u64,
 }
 

@@ -4,7 +4,7 @@ use super::error::TraceFileError;
 use crate::observer::{Notice, ProgressObserver, TaskProgress};
 use model::Request;
 use std::path::Path;
-use trace::{OpenOptions, TraceError, TraceReader};
+use trace::{OpenOptions, TraceError, TracePlace, TraceReader};
 
 /// Requests between two updates of the progress.
 const UPDATE_EVERY: u32 = 1 << 15;
@@ -32,11 +32,11 @@ impl<'a> ObservedReader<'a> {
 
     /// Opens one of many traces, which are no tasks of their own.
     pub(super) fn open_one_of_many(
-        path: &Path,
+        place: &TracePlace,
         options: &OpenOptions,
         observer: &'a dyn ProgressObserver,
     ) -> Result<Self, TraceFileError> {
-        Ok(Self { reader: trace::open(path, options)?, observer, task: None, since_update: 0 })
+        Ok(Self { reader: trace::open_place(place, options)?, observer, task: None, since_update: 0 })
     }
 }
 

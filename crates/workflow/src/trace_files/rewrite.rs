@@ -7,7 +7,7 @@ use crate::observer::ProgressObserver;
 use model::{OperationError, Request};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use trace::{OpenOptions, SliceOrigin, TraceError};
+use trace::{OpenOptions, SliceOrigin, TraceError, TracePlace};
 use units::Nanos;
 
 /// Factors beyond these leave nothing of a trace: all at one instant, or in another century.
@@ -118,7 +118,7 @@ pub fn merge_traces(
 ) -> Result<(), TraceFileError> {
     let mut streams: Vec<RequestStream> = Vec::new();
     for path in paths {
-        let reader = ObservedReader::open_one_of_many(path, options, observer)?;
+        let reader = ObservedReader::open_one_of_many(&TracePlace::of(path), options, observer)?;
         streams.push(if is_aligned {
             Box::new(trace::slice(reader, Nanos::ZERO, None, SliceOrigin::Rebase))
         } else {

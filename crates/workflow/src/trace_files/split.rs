@@ -4,12 +4,12 @@ use super::error::TraceFileError;
 use super::output::TraceOutput;
 use super::reader::ObservedReader;
 use crate::observer::ProgressObserver;
-use crate::text::{plain_file_name, plural, toml_string};
+use crate::text::{free_file_name, plural, toml_string};
 use model::{Op, OperationError};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use trace::{OpenOptions, SplitKey, TraceError};
+use trace::{OpenOptions, SplitKey, TraceError, TracePlace, TraceSelection};
 use units::{Bytes, Nanos};
 
 /// A trace that was split off.
@@ -53,19 +53,17 @@ pub fn split_trace(
     let mut taken = BTreeSet::new();
     let mut parts = Vec::new();
     for owner in owners.into_keys() {
-        let mut name = plain_file_name(&owner);
-        while !taken.insert(name.clone()) {
-            name.push('_');
-        }
-        let path = (key.name_in(path, &owner), folder.join(format!("{name}.parquet")));
-        parts.push(split_off(&owner, &path.0, path.1, options, observer)?);
+        let part = folder.join(format!("{}.parquet", free_file_name(&owner, &mut taken)));
+        let selection = TraceSelection::Named(key, owner.clone());
+        let source = TracePlace { path: path.to_owned(), selection };
+        parts.push(split_off(&owner, &source, part, options, observer)?);
     }
     Ok(parts)
 }
 
 fn split_off(
     owner: &str,
-    source: &Path,
+    source: &TracePlace,
     path: PathBuf,
     options: &OpenOptions,
     observer: &dyn ProgressObserver,

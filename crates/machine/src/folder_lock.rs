@@ -1,0 +1,43 @@
+//! A folder that one process has for itself.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A folder that others ask for in vain, until the value is dropped or the process ends, however it ends.
+#[derive(Debug)]
+pub struct FolderLock(#[allow(dead_code, reason = "the lock goes when the file is closed")] File);
+
+impl FolderLock {
+    /// Locks a folder, which is there. Where the file system has no locks, nobody is kept away.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened; [`io::ErrorKind::ResourceBusy`] when it is locked.
+    pub fn take(folder: &Path) -> io::Result<Self> {
+        let file = File::open(folder)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, "something else writes to this folder"))
+            }
+            Ok(()) | Err(_) => Ok(Self(file)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_of_one_at_a_time() {
+        let folder = std::env::temp_dir().join(format!("tailwright-folder-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let lock = FolderLock::take(&folder).unwrap();
+        assert_eq!(FolderLock::take(&folder).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        drop(lock);
+        FolderLock::take(&folder).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
+    }
+}
