@@ -270,7 +270,6 @@ fn without_a_terminal_there_are_lines_or_nothing() {
 }
 
 /// The program with metrics on a port of its choice, and where these are.
-#[expect(clippy::zombie_processes, reason = "the caller ends it and waits")]
 fn listening(port: u16, more: &[&str]) -> (Child, SocketAddr) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
         .args(["observe", "--json", "--listen", "127.0.0.1:0", "--port", &port.to_string()])
