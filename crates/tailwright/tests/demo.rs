@@ -20,6 +20,12 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     }
     // It holds how long planning took.
     all.remove("plan.json");
+    // Its small print says when it was made and by which command.
+    if let Some(page) = all.get_mut("plan.html") {
+        let small_print =
+            page.windows(7).rposition(|window| window == b"<footer").expect("pages have small print");
+        page.truncate(small_print);
+    }
     all
 }
 

@@ -1,5 +1,6 @@
 //! The small print of every page: when it was made, by which version, and from which command.
 
+use crate::terminal::pasted;
 use plot::Page;
 use std::time::{Duration, SystemTime};
 
@@ -22,17 +23,8 @@ fn small_print(command: &str, time: SystemTime) -> String {
 
 /// The command as it can be pasted into a shell.
 fn command(args: impl Iterator<Item = String>) -> String {
-    let words = args.skip(1).map(|word| quoted(&word));
+    let words = args.skip(1).map(pasted);
     ["tailwright".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// A word as a shell reads it as one.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
