@@ -30,7 +30,7 @@ pub struct StateFolder {
 
 /// A lock of a folder, which is held until the value is dropped and every program that was started meanwhile has ended.
 #[derive(Debug)]
-pub struct FolderLock {
+pub struct StateFolderLock {
     _file: File,
 }
 
@@ -201,7 +201,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// When another process keeps the lock, or its file cannot be made.
-    pub fn lock(&self, wait_max: Duration, waiting: &mut dyn FnMut()) -> Result<FolderLock, OperationError> {
+    pub fn lock(&self, wait_max: Duration, waiting: &mut dyn FnMut()) -> Result<StateFolderLock, OperationError> {
         let path = self.path.join("lock");
         // Without CLOEXEC, so that programs inherit it.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;
@@ -219,7 +219,7 @@ impl StateFolder {
             }
             std::thread::sleep(LOCK_POLL);
         }
-        Ok(FolderLock { _file: file.into() })
+        Ok(StateFolderLock { _file: file.into() })
     }
 }
 

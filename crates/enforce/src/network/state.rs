@@ -9,7 +9,7 @@ use super::configuration::HostConfiguration;
 use super::htb::{ClassNumbers, is_in_use};
 use super::namespace::HostNamespace;
 use super::observed::ObservedDevice;
-use crate::state_folder::{FolderLock, StateFolder};
+use crate::state_folder::{StateFolderLock, StateFolder};
 use model::OperationError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ impl StateStore {
     ///
     /// # Errors
     /// When another process keeps the lock, or the folder cannot be written or trusted.
-    pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<FolderLock, OperationError> {
+    pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<StateFolderLock, OperationError> {
         StateFolder::create(&self.0)?.lock(LOCK_WAIT_MAX, waiting)
     }
 }
