@@ -201,7 +201,11 @@ impl StateFolder {
     ///
     /// # Errors
     /// When another process keeps the lock, or its file cannot be made.
-    pub fn lock(&self, wait_max: Duration, waiting: &mut dyn FnMut()) -> Result<StateFolderLock, OperationError> {
+    pub fn lock(
+        &self,
+        wait_max: Duration,
+        waiting: &mut dyn FnMut(),
+    ) -> Result<StateFolderLock, OperationError> {
         let path = self.path.join("lock");
         // Without CLOEXEC, so that programs inherit it.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;

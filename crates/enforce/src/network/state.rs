@@ -9,7 +9,7 @@ use super::configuration::HostConfiguration;
 use super::htb::{ClassNumbers, is_in_use};
 use super::namespace::HostNamespace;
 use super::observed::ObservedDevice;
-use crate::state_folder::{StateFolderLock, StateFolder};
+use crate::state_folder::{StateFolder, StateFolderLock};
 use model::OperationError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
