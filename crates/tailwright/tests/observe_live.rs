@@ -513,10 +513,10 @@ fn the_unit_has_the_two_capabilities_and_an_option_that_is_there() {
     assert_eq!(value("AmbientCapabilities"), Some("CAP_BPF CAP_PERFMON"));
     assert_eq!(value("CapabilityBoundingSet"), Some("CAP_BPF CAP_PERFMON"));
     let command = value("ExecStart").and_then(|line| line.strip_prefix("/usr/local/bin/tailwright "));
-    let args: Vec<&str> = command.expect("the program").split(' ').chain(["--for", "0s"]).collect();
+    let args: Vec<&str> = command.expect("the program").split(' ').chain(["--duration", "0s"]).collect();
     // The time is refused after all else was understood.
     let outcome = Folder::new().run(&args).expect_code(2);
-    assert!(outcome.stderr.contains("--for: expected a time"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--duration: expected a time"), "{}", outcome.stderr);
     let Some(analyze) = testkit::program("systemd-analyze") else { return };
     let folder = Folder::new();
     let copy = folder.join("tailwright-observe.service");
