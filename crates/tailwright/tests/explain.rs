@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::process::Command;
+use std::process::Command;
 use support::cluster::Cluster;
 use support::judge;
 
@@ -91,8 +93,14 @@ fn a_stored_plan_that_says_something_else_is_contradicted() {
 #[test]
 fn sentences_are_broken_only_where_the_width_ends() {
     let cluster = Cluster::new(3, 3);
-    let run = |args: &[&str]| cluster.folder.run(args).expect_code(0).stdout;
-    let text = run(&["explain", "w0", "cluster.toml"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["explain", "w0", "cluster.toml"])
+        .current_dir(cluster.folder.path())
+        .env("XDG_CACHE_HOME", cluster.folder.join("cache"))
+        .env("COLUMNS", "80")
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8(output.stdout).expect("output is UTF-8");
     let second = |begin: &str| {
         text.lines().skip_while(|line| !line.starts_with(begin)).nth(1).unwrap_or_default().to_owned()
     };

@@ -101,7 +101,7 @@ fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
         };
         for at in occurrences {
             let found = at.value().unwrap_or_default();
-            let is_file = value == "a file" && (found.contains('.') || found == "TRACE");
+            let is_file = value == "a file" && (found.contains('.') || found == "TRACE" || found == "FOLDER");
             if found != *value && !is_file {
                 wrong.push(format!("{} --{name}: the value is {found}, not {value}", at.verb));
             }
@@ -317,7 +317,12 @@ fn outputs_take_no_dash_but_for_traces() {
         for argument in command.get_arguments().filter(|argument| names_file(argument)) {
             let id = argument.get_id().as_str();
             let expected = match id {
-                "output" if verb.starts_with("trace ") && verb != "trace assumptions" => DashUse::Output,
+                "output"
+                    if verb.starts_with("trace ")
+                        && !["trace assumptions", "trace split"].contains(&verb.as_str()) =>
+                {
+                    DashUse::Output
+                }
                 "output" | "report" | "record" | "hdr" | "slowest" | "profile" => DashUse::Refused,
                 _ => continue,
             };

@@ -83,8 +83,8 @@ pub(crate) struct ObserveArgs {
     /// When to show what is seen while it is seen: a page on a terminal, or a line each second.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", conflicts_with_all = ["block", "selftest"])]
     live: LiveArg,
-    /// Serve metrics for Prometheus by HTTP at this address, and go on when the server ends.
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["block", "selftest"])]
+    /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9464; observes until Ctrl-C, also when the server ends.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["block", "selftest"])]
     listen: Option<SocketAddr>,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
@@ -111,9 +111,9 @@ pub(crate) struct ObserveArgs {
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Write requests while observing: to a FOLDER as a recording with clients, in bounded space, that survives a kill; to a
+    /// Record requests: to a FOLDER as they come, with clients, in bounded space, that survives a kill; to a
     /// FILE.parquet or FILE.csv as one trace in the end.
-    #[arg(long, value_name = "FOLDER|FILE")]
+    #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     /// The most disk space of a recording: the oldest requests go for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]

@@ -83,7 +83,7 @@ pub(crate) struct ProxyArgs {
     drain: Nanos,
     /// Record requests: to a FOLDER as they come, in bounded space, for traces, and it survives a kill; to a FILE.parquet the
     /// first million in the end.
-    #[arg(long, value_name = "FOLDER|FILE.parquet")]
+    #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     /// The most disk space of a recording: the oldest requests go for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]

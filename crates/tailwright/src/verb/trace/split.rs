@@ -17,7 +17,7 @@ use workflow::trace_files::{TraceFileError, cluster_text, split_trace};
 pub(super) struct SplitArgs {
     #[arg(value_name = "FILE|FOLDER", help = "Recording, observations or capture of tcpdump to read")]
     file: PathBuf,
-    /// Folder for the traces, NAME.parquet each
+    /// Write the traces to this folder, NAME.parquet each
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     /// What a trace is of
