@@ -5,7 +5,7 @@ mod support;
 use model::Op;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::Folder;
@@ -531,8 +531,8 @@ fn workloads_are_split_whatever_their_names_are() {
     let traces: Vec<_> = traces.map(|line| line.trim_end_matches('"')).collect();
     assert_eq!(traces.len(), names.len());
     for trace in traces {
-        let mut parts = std::path::Path::new(trace).components();
-        assert!(parts.all(|part| matches!(part, std::path::Component::Normal(_))), "{trace}");
+        let mut parts = Path::new(trace).components();
+        assert!(parts.all(|part| matches!(part, Component::Normal(_))), "{trace}");
         assert_eq!(requests(&folder, trace), 1, "{trace}");
     }
 }

@@ -3,7 +3,6 @@
 mod support;
 
 use std::process::Command;
-use std::process::Command;
 use support::cluster::Cluster;
 use support::judge;
 
