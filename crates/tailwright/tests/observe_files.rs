@@ -235,18 +235,24 @@ fn what_begins_under_load_is_true_from_its_first_request() {
             }
         }
     });
-    for _ in 0..5 {
-        let port = server.port().to_string();
-        let view =
-            folder.run(&["observe", "--port", &port, "--duration", "200ms", "--json"]).expect_code(0).json();
+    let port = server.port().to_string();
+    let mut busy_rounds = 0;
+    // Beside other load, nothing or little may be asked in so short a time.
+    for _ in 0..25 {
+        let outcome = folder.run(&["observe", "--port", &port, "--duration", "200ms", "--json"]);
+        if outcome.code == 1 {
+            continue;
+        }
+        let view = outcome.expect_code(0).json();
         let clients = &view["ideal"]["clients"];
         // Who waits for each answer sends nothing before it has left.
         assert_eq!(clients["overlapping"].as_u64(), Some(0), "{clients}");
-        assert!(
-            clients["overlapping_expected"].as_f64().is_some_and(|expected| expected > 100.0),
-            "{clients}"
-        );
+        busy_rounds += usize::from(clients["overlapping_expected"].as_f64().is_some_and(|many| many > 100.0));
+        if busy_rounds == 5 {
+            break;
+        }
     }
+    assert_eq!(busy_rounds, 5, "rounds in which requests of independent clients would have overlapped");
     ended.store(true, Ordering::Relaxed);
     client.join().expect("the client does not panic");
 }
