@@ -49,7 +49,7 @@ pub(crate) fn json(view: &VariantFigures) -> String {
     json::document(&document(view))
 }
 
-/// The object that [`json`] prints.
+/// The object that [`json()`] prints.
 pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
     let (mut end_to_end, evenness) = (view.end_to_end(), view.evenness());
     end_to_end.ci.extend(intervals(&evenness.named()));
