@@ -112,7 +112,7 @@ fn what_does_not_belong_together_is_refused_or_said() {
             (&["verify", "policy.json", "observed.parquet", "./observed.parquet"], "given twice"),
             (&["simulate", "scenario.toml", "--cluster", "cluster.toml"], "for a policy"),
             (&["load", "load.toml"], "a time above zero"),
-            (&["load", "load.toml", "-o", "load.toml"], "would replace it"),
+            (&["load", "load.toml", "-o", "load.toml"], "take the place of the load file"),
             (&["ideal", "--service", "1ms"], "--arrivals"),
         ],
     );
@@ -170,6 +170,6 @@ fn lists_are_json_where_that_is_asked_for() {
     let folder = Folder::new();
     for args in [&["reproduce", "--list", "--json"][..], &["lab", "run", "--json"]] {
         let listed = folder.run(args).expect_code(0).json();
-        assert!(listed.as_array().is_some_and(|list| list.len() > 3), "{args:?}: {listed}");
+        assert!(listed["experiments"].as_array().is_some_and(|list| list.len() > 3), "{args:?}: {listed}");
     }
 }
