@@ -45,6 +45,10 @@ const FUZZ_MANIFEST: &str = "fuzz/Cargo.toml";
 /// plain `cargo test` draws new ones.
 const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
 
+/// Ends a test program that hangs, many times later than the slowest one takes: the others still run, and it is named.
+const TEST_RUNNER: &str =
+    r#"target.'cfg(all())'.runner = ["timeout", "--foreground", "--verbose", "--kill-after=10s", "15m"]"#;
+
 /// Runs all steps and stops at the first that fails.
 pub(crate) fn all() -> Result<(), String> {
     run(&STEPS.iter().collect::<Vec<_>>())
@@ -215,7 +219,7 @@ fn demo() -> Result<Skips, String> {
 
 /// Passes everything on and keeps the lines that say what was skipped.
 fn test() -> Result<Skips, String> {
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let mut command = cargo(&["test", "--config", TEST_RUNNER, "--workspace", "--no-fail-fast"]);
     if std::env::var_os(PROPERTY_SEED).is_none() {
         command.env(PROPERTY_SEED, "1");
     }

@@ -250,9 +250,10 @@ fn a_killed_proxy_has_recorded_all_but_the_end() {
             .spawn();
         let load = Running(load.expect("the program starts"));
         // Somewhere in the middle of the run, at another place of the second in each round.
-        while proxied(&folder) < 900 + 110 * u64::from(round) {
+        testkit::wait_until(Duration::from_secs(60), "the middle of the run", || {
             std::thread::sleep(Duration::from_millis(50));
-        }
+            proxied(&folder) >= 900 + 110 * u64::from(round)
+        });
         running.signal("KILL");
         drop(running);
         // Without its server the load ends as it may.

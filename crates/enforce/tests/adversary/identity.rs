@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use tailwright_enforce::deployment::FrontProtocol::{Nbd, Nfs};
 use tailwright_enforce::storage::UNKNOWN_WORKLOAD;
-use testkit::Rounds;
+use testkit::{Rounds, wait_until};
 
 const BY_EXPORT: &str = r#"
     [[client]]
@@ -26,6 +26,8 @@ const BY_EXPORT: &str = r#"
     host = "here"
     export = "/export/bulk""#;
 const COUNT: u64 = 50;
+/// How long anything here may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(clients: &str, policy: Option<model::Policy>) -> Ground {
     let setting = GroundSetting::SMALL;
@@ -60,18 +62,21 @@ fn read(ground: &Ground, from: Ipv4Addr, handle: &str) {
     (0..COUNT).for_each(|_| drop(caller.reply().expect("every READ is answered")));
 }
 
-/// Two clients that always have 32 requests waiting become their workloads' when a policy names them: only what was asked for
-/// before may still count as nobody's.
+/// Two clients that always have 32 requests waiting become their workloads' when a policy gives them the server: only what was
+/// asked for before may still count as nobody's.
 #[test]
 fn a_policy_reaches_busy_connections() {
     let _alone = alone_on_the_machine();
-    let ground = start(usual_clients(), None);
+    let mut elsewhere = usual_policy();
+    elsewhere.workloads.iter_mut().for_each(|workload| workload.server = Some("elsewhere".to_owned()));
+    let ground = start(usual_clients(), Some(elsewhere));
     let over = AtomicBool::new(false);
     let busy = |from| {
+        let begun = Instant::now();
         let mut caller = Caller::connect(&ground.fronts, Nbd, from, b'b').expect("a handshake");
         (0..32).for_each(|_| caller.read(BLOCK));
         caller.send().expect("the proxy reads");
-        while !over.load(SeqCst) {
+        while !over.load(SeqCst) && begun.elapsed() < 2 * PATIENCE {
             caller.reply().expect("an answer");
             caller.read(BLOCK);
             caller.send().expect("the proxy reads");
@@ -80,15 +85,11 @@ fn a_policy_reaches_busy_connections() {
     let late = std::thread::scope(|scope| {
         scope.spawn(|| busy(GOLD));
         scope.spawn(|| busy(SILVER));
-        while ground.requests_of(UNKNOWN_WORKLOAD) < 500 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(PATIENCE, "500 requests of nobody", || ground.requests_of(UNKNOWN_WORKLOAD) >= 500);
         ground.handle.configure(Some(usual_policy()), None).expect("it is a policy");
         let before = ground.requests_of(UNKNOWN_WORKLOAD);
         let served = ground.server.counts().served.len();
-        while ground.server.counts().served.len() < served + 3000 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(PATIENCE, "3,000 more requests", || ground.server.counts().served.len() >= served + 3000);
         let late = ground.requests_of(UNKNOWN_WORKLOAD) - before;
         over.store(true, SeqCst);
         late
@@ -140,7 +141,7 @@ fn a_restart_forgets_no_mounts() {
     read(&ground, GOLD, "/export/gold");
     ground.restart_proxy(BY_EXPORT, Some(export_policy()));
     // Clients keep their handles and mount nothing again. The proxy may have to ask the server first.
-    testkit::wait_until(Duration::from_secs(10), "gold is known again", || {
+    wait_until(PATIENCE, "gold is known again", || {
         read(&ground, GOLD, "/export/gold");
         ground.requests_of("gold") > 0
     });

@@ -12,6 +12,7 @@ use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// What all connections of a server share.
 #[derive(Default)]
@@ -84,9 +85,8 @@ impl Store {
 
     /// Waits until so many requests have come.
     pub fn await_seen(&self, count: u64) {
-        while self.seen.load(SeqCst) < count {
-            std::thread::yield_now();
-        }
+        let what = format!("{count} requests at the server");
+        testkit::wait_until(Duration::from_secs(60), &what, || self.seen.load(SeqCst) >= count);
     }
 }
 
