@@ -250,7 +250,7 @@ fn servers_die_with_whoever_started_them() {
     let (pid, started) = (pid.parse().unwrap(), started.parse().unwrap());
     assert!(!output.status.success());
     // The kernel tells it at once; until it is gone takes what it takes.
-    testkit::wait_until(Duration::from_secs(60), "the servers are gone", || {
+    testkit::wait_until(std::time::Duration::from_secs(60), "the servers are gone", || {
         !is_running(pid, started) && hosts.processes() == 0
     });
 }
