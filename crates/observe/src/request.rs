@@ -81,6 +81,13 @@ impl RequestQuality {
         Self(self.0 | other.0)
     }
 
+    /// These flags and those of `others` that hold.
+    #[must_use]
+    pub(crate) fn with_those_that_hold(self, others: &[(bool, Self)]) -> Self {
+        let holding = others.iter().filter(|(holds, _)| *holds);
+        holding.fold(self, |flags, (_, flag)| flags.with(*flag))
+    }
+
     /// Whether all flags of `other` are here.
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

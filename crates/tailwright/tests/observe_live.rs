@@ -131,6 +131,16 @@ fn has_page(screen: &vt100::Screen) -> bool {
         && ["whole run", "transmit", "lost events", "of var"].iter().all(|part| text.contains(part))
 }
 
+/// A server that is asked without pause, where pages on terminals can be tried.
+fn server_and_terminals() -> Option<BusyServer> {
+    if testkit::program("setsid").is_none() || !may_observe(&Folder::new()) {
+        return None;
+    }
+    let mut server = BusyServer::start();
+    server.ask();
+    Some(server)
+}
+
 fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([name, &child.id().to_string()]).status();
     assert!(status.is_ok_and(|status| status.success()), "kill {name}");
@@ -138,12 +148,7 @@ fn signal(child: &Child, name: &str) {
 
 #[test]
 fn a_terminal_shows_a_page_and_is_as_before_whatever_ends_it() {
-    let folder = Folder::new();
-    if testkit::program("setsid").is_none() || !may_observe(&folder) {
-        return;
-    }
-    let mut server = BusyServer::start();
-    server.ask();
+    let Some(mut server) = server_and_terminals() else { return };
     for (columns, rows, how) in [(80, 24, "Ctrl-C"), (40, 16, "-TERM"), (100, 40, "-HUP")] {
         let mut shown = ShownTerminal::open(columns, rows);
         let before = format!("{:?}", shown.terminal.settings());
@@ -166,12 +171,7 @@ fn a_terminal_shows_a_page_and_is_as_before_whatever_ends_it() {
 
 #[test]
 fn a_page_fits_a_terminal_that_changes() {
-    let folder = Folder::new();
-    if testkit::program("setsid").is_none() || !may_observe(&folder) {
-        return;
-    }
-    let mut server = BusyServer::start();
-    server.ask();
+    let Some(mut server) = server_and_terminals() else { return };
     let mut shown = ShownTerminal::open(120, 40);
     let child = shown.observe(server.address.port(), &["--for", "60s"]);
     shown.wait_for("the page", |screen| has_page(screen) && screen.contents().contains("run: mean"));
@@ -190,12 +190,7 @@ fn a_page_fits_a_terminal_that_changes() {
 
 #[test]
 fn ctrl_z_shows_the_shell_and_the_page_comes_back() {
-    let folder = Folder::new();
-    if testkit::program("setsid").is_none() || !may_observe(&folder) {
-        return;
-    }
-    let mut server = BusyServer::start();
-    server.ask();
+    let Some(mut server) = server_and_terminals() else { return };
     let mut shown = ShownTerminal::open(80, 24);
     let child = shown.observe(server.address.port(), &[]);
     shown.wait_for("the page", has_page);
@@ -212,12 +207,7 @@ fn ctrl_z_shows_the_shell_and_the_page_comes_back() {
 
 #[test]
 fn a_quit_leaves_the_first_screen() {
-    let folder = Folder::new();
-    if testkit::program("setsid").is_none() || !may_observe(&folder) {
-        return;
-    }
-    let mut server = BusyServer::start();
-    server.ask();
+    let Some(mut server) = server_and_terminals() else { return };
     let mut shown = ShownTerminal::open(80, 24);
     let child = shown.observe(server.address.port(), &[]);
     shown.wait_for("the page", has_page);
@@ -228,12 +218,8 @@ fn a_quit_leaves_the_first_screen() {
 
 #[test]
 fn an_error_is_said_on_the_first_screen() {
+    let Some(mut server) = server_and_terminals() else { return };
     let folder = Folder::new();
-    if testkit::program("setsid").is_none() || !may_observe(&folder) {
-        return;
-    }
-    let mut server = BusyServer::start();
-    server.ask();
     let gone = folder.join("gone");
     std::fs::create_dir(&gone).expect("it is ours");
     let file = gone.join("live.prom");

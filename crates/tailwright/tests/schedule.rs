@@ -4,23 +4,9 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::bench::{alone, has_two_cpus, number};
 use support::{Folder, Outcome};
 use testkit::Rounds;
-
-/// Benches of this file play one at a time, because they take the same CPUs.
-fn alone() -> MutexGuard<'static, ()> {
-    static PLAYING: Mutex<()> = Mutex::new(());
-    PLAYING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn has_two_cpus() -> bool {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if cpus < 2 {
-        testkit::skip("two services need two CPUs");
-    }
-    cpus >= 2
-}
 
 fn demo(folder: &Folder, options: &[&str]) -> Outcome {
     folder.run(&[&["schedule", "demo", "--json"], options].concat())
@@ -38,10 +24,6 @@ fn only_run(outcome: Outcome) -> Value {
 fn mode<'a>(run: &'a Value, name: &str) -> &'a Value {
     let modes = run["modes"].as_array().expect("modes");
     modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("no mode {name}: {run}"))
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("expected a number, found {value}"))
 }
 
 #[test]

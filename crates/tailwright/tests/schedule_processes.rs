@@ -6,31 +6,13 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::Folder;
+use support::bench::{alone, has_two_cpus, number};
 use testkit::wait_until;
 
 /// How long a process may take to go: far above what it takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Benches of this file play one at a time, because they take the same CPUs.
-fn alone() -> MutexGuard<'static, ()> {
-    static PLAYING: Mutex<()> = Mutex::new(());
-    PLAYING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn has_two_cpus() -> bool {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    if cpus < 2 {
-        testkit::skip("two services need two CPUs");
-    }
-    cpus >= 2
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("expected a number, found {value}"))
-}
 
 /// A bench that goes on for long, with the processes of its tiers.
 struct LongBench(Child);

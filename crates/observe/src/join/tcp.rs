@@ -178,14 +178,11 @@ impl TcpConnection {
     fn take_segment(&mut self, segment: &Segment, event: &KernelEvent, free_since: u64) {
         let (peer, port) = self.ends.expect("a segment has told the ends");
         let ready = if segment.ready == 0 { segment.stack } else { segment.ready };
-        let mut quality = RequestQuality::default();
-        for (is_unseen, flag) in [
+        let mut quality = RequestQuality::default().with_those_that_hold(&[
             (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
             (segment.ready == 0 || segment.is_doubtful, RequestQuality::READY_UNSEEN),
             (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
-        ] {
-            quality = if is_unseen { quality.with(flag) } else { quality };
-        }
+        ]);
         let beginning = self.unfinished.take();
         if beginning.is_some_and(|beginning| beginning.round != self.round) {
             quality = quality.with(RequestQuality::SEVERAL_READS);

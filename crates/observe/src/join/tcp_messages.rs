@@ -213,14 +213,12 @@ impl MessageJoin {
         }
         let (scheduled, read) = (scheduled?, previous?);
         let is_new_reader = scheduled.switched_in == 0 || scheduled.free_since == 0;
-        for (is_unseen, flag) in [
+        let quality = quality.with_those_that_hold(&[
             (last.wire == 0, RequestQuality::WIRE_UNSEEN),
             (last.ready == 0 || last.is_doubtful, RequestQuality::READY_UNSEEN),
             (is_new_reader, RequestQuality::SWITCH_UNSEEN),
             (!self.is_certain, RequestQuality::GUESSED),
-        ] {
-            quality = if is_unseen { quality.with(flag) } else { quality };
-        }
+        ]);
         Some(ReadRequest {
             first_wire: first.begins(),
             wire: last.begins(),

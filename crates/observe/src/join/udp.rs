@@ -236,19 +236,14 @@ fn observed(
     write: Option<DatagramWrite>,
     is_guess: bool,
 ) -> ObservedRequest {
-    let mut quality = RequestQuality::default();
-    for (is_so, flag) in [
+    let is_new_reader = read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0);
+    let quality = RequestQuality::default().with_those_that_hold(&[
         (write.is_none(), RequestQuality::WRITE_UNSEEN),
         (datagram.wire == 0, RequestQuality::WIRE_UNSEEN),
         (datagram.ready == 0, RequestQuality::READY_UNSEEN),
-        (
-            read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0),
-            RequestQuality::SWITCH_UNSEEN,
-        ),
+        (is_new_reader, RequestQuality::SWITCH_UNSEEN),
         (is_guess, RequestQuality::GUESSED),
-    ] {
-        quality = if is_so { quality.with(flag) } else { quality };
-    }
+    ]);
     let wire = if datagram.wire == 0 { datagram.stack } else { datagram.wire };
     let ready = if datagram.ready == 0 { datagram.stack } else { datagram.ready };
     // Another thread has read it: nothing is known of when.
