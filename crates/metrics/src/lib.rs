@@ -3,6 +3,7 @@
 //!
 //! - [`ExponentialCounts`] counts times in buckets whose ends grow by a constant factor, so that the error of a percentile
 //!   is known.
+//! - [`MetricFamily`] encodes values of one kind with their labels.
 //! - [`exposition`] writes what a [`prometheus_client::collector::Collector`] encodes.
 //! - [`MetricsEndpoint`] serves such a text by HTTP from a thread of its own, whatever clients do.
 //!
@@ -10,9 +11,11 @@
 
 mod buckets;
 mod endpoint;
+mod families;
 mod text;
 
 pub use buckets::{BucketScale, ExponentialCounts};
 pub use endpoint::{EndpointLimits, MetricsEndpoint};
+pub use families::{MetricFamily, encode_version};
 pub use prometheus_client;
 pub use text::{CONTENT_TYPE, exposition};

@@ -13,6 +13,7 @@ mod live_screen;
 mod manual;
 mod output;
 mod report;
+mod scrape;
 mod terminal;
 mod verb;
 

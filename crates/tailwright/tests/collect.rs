@@ -38,7 +38,11 @@ impl Running {
 
 /// A server that listens, with `ADDRESS` and `PORT` in its arguments replaced; none where it is not installed.
 fn server(program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
-    let (path, address) = (testkit::program(program)?, testkit::free_address());
+    server_at(testkit::free_address(), program, arguments)
+}
+
+fn server_at(address: SocketAddr, program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
+    let path = testkit::program(program)?;
     let arguments = arguments.replace("PORT", &address.port().to_string());
     let child =
         Command::new(path).args(arguments.split(' ')).stdin(Stdio::null()).spawn().expect("it starts");
@@ -47,8 +51,17 @@ fn server(program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
     Some((running, address))
 }
 
+const MEMCACHED: &str = "-u root -l 127.0.0.1 -U 0 -p PORT";
+
 fn memcached() -> Option<(Running, SocketAddr)> {
-    server("memcached", "-u root -l 127.0.0.1 -U 0 -p PORT")
+    server("memcached", MEMCACHED)
+}
+
+/// One whose port is below those that clients have, as the ports of services are.
+fn memcached_at_a_service_port() -> Option<(Running, SocketAddr)> {
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let port = (11_300..12_000).find(free).expect("one of them is free");
+    server_at(SocketAddr::from(([127, 0, 0, 1], port)), "memcached", MEMCACHED)
 }
 
 /// A hosts file with a client of each of these addresses, `web-N`.
@@ -386,9 +399,8 @@ fn nfs_of_ganesha_by_a_proxy_without_a_policy() {
 
 #[test]
 fn memcached_by_captured_packets() {
-    let (Some((_memcached, address)), Some(tcpdump)) = (memcached(), testkit::program("tcpdump")) else {
-        return;
-    };
+    let (server, tcpdump) = (memcached_at_a_service_port(), testkit::program("tcpdump"));
+    let (Some((_memcached, address)), Some(tcpdump)) = (server, tcpdump) else { return };
     let folder = Folder::new();
     let capture = std::fs::File::create(folder.join("capture.tcpdump")).expect("it is ours");
     let filter = format!("tcp port {}", address.port());

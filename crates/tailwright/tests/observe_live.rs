@@ -3,16 +3,17 @@
 mod support;
 
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use support::Folder;
+use support::scraped::{check_dashboard, example, parsed_by_python, samples, scrape};
 use testkit::Terminal;
 use workflow::observation::PublishedMetrics;
 
@@ -278,24 +279,6 @@ fn listening(port: u16, more: &[&str]) -> (Child, SocketAddr) {
     (child, address.expect("it said where"))
 }
 
-fn scrape(address: SocketAddr) -> String {
-    let mut stream = TcpStream::connect(address).expect("the endpoint listens");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("the endpoint reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the endpoint answers");
-    answer.split_once("\r\n\r\n").expect("a head").1.to_owned()
-}
-
-/// All samples by name and labels.
-fn samples(page: &str) -> BTreeMap<String, f64> {
-    let lines = page.lines().filter(|line| !line.starts_with('#'));
-    let sample = |line: &str| {
-        let (series, value) = line.rsplit_once(' ').expect("a value");
-        (series.to_owned(), value.parse().expect("a number"))
-    };
-    lines.map(sample).collect()
-}
-
 #[test]
 fn scrapers_read_what_is_seen_and_cannot_disturb() {
     let folder = Folder::new();
@@ -403,37 +386,6 @@ fn addresses_are_checked_before_anything_begins() {
     assert!(!own.stderr.contains("whoever reaches"), "{}", own.stderr);
 }
 
-/// The families of a page as Prometheus' own parser for Python reads it, a line each; `None` where that cannot be had.
-fn parsed_by_python(page: &str) -> Option<String> {
-    const READ: &str = "import sys\n\
-        from prometheus_client.openmetrics.parser import text_string_to_metric_families as read\n\
-        for family in read(sys.stdin.read()): print(family.name, family.type, family.unit, len(family.samples))\n";
-    let python = testkit::program("python3")?;
-    let modules = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prometheus_client");
-    let is_there = modules.exists()
-        || Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"])
-            .args([modules.as_os_str(), "prometheus_client==0.26.0".as_ref()])
-            .output()
-            .is_ok_and(|output| output.status.success());
-    if !is_there {
-        testkit::skip("prometheus_client cannot be installed by pip");
-        return None;
-    }
-    let mut reader = Command::new(python)
-        .args(["-c", READ])
-        .env("PYTHONPATH", modules)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("Python runs");
-    reader.stdin.take().expect("it is piped").write_all(page.as_bytes()).expect("Python reads");
-    let output = reader.wait_with_output().expect("Python ends");
-    assert!(output.status.success(), "{page}\n{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).expect("names are text"))
-}
-
 #[test]
 fn a_strict_parser_reads_the_page() {
     let page = PublishedMetrics::new([80, 443]).page();
@@ -449,46 +401,9 @@ fn a_strict_parser_reads_the_page() {
     }
 }
 
-fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
-}
-
-/// The names of all samples that a page can have.
-fn names(page: &str) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
-        let (name, kind) = line.split_once(' ').expect("a name and a type");
-        let endings: &[&str] = match kind {
-            "counter" => &["_total"],
-            "histogram" => &["_bucket", "_sum", "_count"],
-            "info" => &["_info"],
-            _ => &[""],
-        };
-        names.extend(endings.iter().map(|ending| format!("{name}{ending}")));
-    }
-    names
-}
-
 #[test]
 fn the_dashboard_asks_for_metrics_that_there_are() {
-    let text = std::fs::read_to_string(example("grafana/observe.json")).expect("the example is there");
-    let dashboard: Value = serde_json::from_str(&text).expect("it is JSON");
-    let known = names(&PublishedMetrics::new([80]).page());
-    let mut asked = BTreeSet::new();
-    let panels = dashboard["panels"].as_array().expect("panels are a list");
-    for expression in panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets are a list"))
-    {
-        let expression = expression["expr"].as_str().expect("an expression");
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let words = expression.split(|c| !is_part(c)).filter(|word| word.starts_with("tailwright_"));
-        asked.extend(words.map(str::to_owned));
-        assert_eq!(expression.matches('(').count(), expression.matches(')').count(), "{expression}");
-    }
-    assert!(asked.len() >= 10, "{asked:?}");
-    let unknown: Vec<&String> = asked.difference(&known).collect();
-    assert!(unknown.is_empty(), "{unknown:?} of {known:?}");
-    let titles: BTreeSet<&str> = panels.iter().filter_map(|panel| panel["title"].as_str()).collect();
-    assert_eq!(titles.len(), panels.len(), "a title each");
+    check_dashboard("grafana/observe.json", &PublishedMetrics::new([80]).page(), 10);
 }
 
 #[test]

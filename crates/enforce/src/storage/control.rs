@@ -1,7 +1,7 @@
 //! Control of a running proxy by other threads of its process: a channel of commands, and a descriptor that wakes the
 //! proxy up to handle them between two events.
 
-use super::statistics::ProxySnapshot;
+use super::statistics::{ProxyMetrics, ProxySnapshot};
 use crate::deployment::Deployment;
 use model::{OperationError, Policy};
 use rustix::event::{EventfdFlags, eventfd};
@@ -24,6 +24,8 @@ pub(super) enum ControlCommand {
     LearnExport(GrantedMount),
     /// Asks for the counters.
     Status(Sender<ProxySnapshot>),
+    /// Asks for the counters with distributions.
+    Metrics(Sender<ProxyMetrics>),
     /// Asks to answer what is in flight, to take nothing more, and to end.
     Drain,
     /// Asks to end at once.
@@ -119,6 +121,16 @@ impl ProxyHandle {
     pub fn status(&self) -> Result<ProxySnapshot, OperationError> {
         let (sender, reply) = mpsc::channel();
         self.send(ControlCommand::Status(sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
+    }
+
+    /// The counters of the proxy now, with distributions.
+    ///
+    /// # Errors
+    /// When the proxy has ended.
+    pub fn metrics(&self) -> Result<ProxyMetrics, OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::Metrics(sender))?;
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
     }
 

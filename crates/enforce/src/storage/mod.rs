@@ -63,7 +63,7 @@ pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::BaselineDiscipline;
 pub use recording::ProxiedRequest;
-pub use statistics::{ProxiedWorkload, ProxySnapshot};
+pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 pub use warnings::broken_assumptions;
 
@@ -186,6 +186,9 @@ impl Proxy {
                 }
                 ControlCommand::Status(reply) => {
                     let _ = reply.send(self.engine.snapshot());
+                }
+                ControlCommand::Metrics(reply) => {
+                    let _ = reply.send(self.engine.metrics());
                 }
                 ControlCommand::LearnExport(mount) => self.engine.learn_export(&mount.path, &mount.root),
                 ControlCommand::Drain => self.engine.drain(),

@@ -3,6 +3,7 @@
 use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames, data_flow};
 use super::recording::{ProxiedRequest, RequestSink};
 use super::request::ProxyRequest;
+use metrics::{BucketScale, ExponentialCounts};
 use model::{Observation, Observations, Op, RequestOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,10 +60,46 @@ pub struct ProxySnapshot {
     pub changes: u64,
 }
 
+/// How long the reads and writes of a workload took at a proxy.
+#[derive(Debug, Clone)]
+pub struct WorkloadTimes {
+    /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
+    pub workload: String,
+    /// From the arrival of a request to its answer.
+    pub answered: ExponentialCounts,
+    /// From the arrival of a request to its way to the server.
+    pub waited: ExponentialCounts,
+}
+
+/// The counters of a proxy at an instant, with distributions.
+#[derive(Debug, Clone)]
+pub struct ProxyMetrics {
+    /// The counters.
+    pub snapshot: ProxySnapshot,
+    /// The workloads that have had reads or writes, in the order of their flows.
+    pub times: Vec<WorkloadTimes>,
+}
+
+/// What is counted of a flow.
+#[derive(Debug)]
+struct FlowTraffic {
+    counted: ProxiedWorkload,
+    answered: ExponentialCounts,
+    waited: ExponentialCounts,
+}
+
+/// The traffic of all flows.
+#[derive(Debug)]
+struct TrafficCounts {
+    flows: BTreeMap<u32, FlowTraffic>,
+    answered: BucketScale,
+    waited: BucketScale,
+}
+
 /// The counters that sessions and engine advance, and the record of requests.
 #[derive(Debug)]
 pub(super) struct ProxyStatistics {
-    traffic: BTreeMap<u32, ProxiedWorkload>,
+    traffic: TrafficCounts,
     pub(super) cut: u64,
     pub(super) turned_away: u64,
     pub(super) released: u64,
@@ -83,7 +120,7 @@ impl ProxyStatistics {
     /// Counters of zero, a record of at most `record` requests, and who takes all of them.
     pub(super) fn new(record: usize, recording: Option<SyncSender<ProxiedRequest>>) -> Self {
         Self {
-            traffic: BTreeMap::new(),
+            traffic: TrafficCounts::new(),
             cut: 0,
             turned_away: 0,
             released: 0,
@@ -96,7 +133,7 @@ impl ProxyStatistics {
     /// Counts a request that was answered at `now`, or that has no reply and was forwarded.
     pub(super) fn observe(&mut self, request: &ProxyRequest, now: u64, names: &WorkloadNames) {
         let flow = data_flow(request.flow);
-        let traffic = self.traffic.entry(flow).or_default();
+        let FlowTraffic { counted: traffic, answered, waited } = self.traffic.of(flow);
         let op = match request.class {
             RequestClass::Control => {
                 traffic.control += 1;
@@ -112,6 +149,8 @@ impl ProxyStatistics {
         traffic.waited_s += waited_s;
         traffic.waited_max_s = traffic.waited_max_s.max(waited_s);
         traffic.served_s += (end - sent).as_secs();
+        answered.add((end - intended).0);
+        waited.add((sent - intended).0);
         // The position of the workload among those observed is known in the end.
         let outcome = RequestOutcome::Done(end);
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
@@ -126,16 +165,27 @@ impl ProxyStatistics {
 
     /// Counts a request of a flow that goes to the device although no bound counts it.
     pub(super) fn count_unexpected(&mut self, flow: u32) {
-        self.traffic.entry(data_flow(flow)).or_default().unexpected += 1;
+        self.traffic.of(data_flow(flow)).counted.unexpected += 1;
     }
 
     /// The traffic of all workloads, with their names.
     pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<ProxiedWorkload> {
-        let mut workloads = Vec::new();
-        for (flow, traffic) in &self.traffic {
-            workloads.push(ProxiedWorkload { workload: workload_name(names, *flow), ..traffic.clone() });
-        }
-        workloads
+        let named = |(flow, traffic): (&u32, &FlowTraffic)| ProxiedWorkload {
+            workload: workload_name(names, *flow),
+            ..traffic.counted.clone()
+        };
+        self.traffic.flows.iter().map(named).collect()
+    }
+
+    /// How long the reads and writes of all workloads took, with their names.
+    pub(super) fn times(&self, names: &WorkloadNames) -> Vec<WorkloadTimes> {
+        let read_or_wrote = self.traffic.flows.iter().filter(|(_, traffic)| traffic.counted.requests > 0);
+        let times = |(flow, traffic): (&u32, &FlowTraffic)| WorkloadTimes {
+            workload: workload_name(names, *flow),
+            answered: traffic.answered.clone(),
+            waited: traffic.waited.clone(),
+        };
+        read_or_wrote.map(times).collect()
     }
 
     /// Takes the recorded requests, with the stages `proxy` and `server`, and the number of those that were left out.
@@ -159,6 +209,22 @@ impl ProxyStatistics {
             observations.requests.push(Observation { workload, ..observation });
         }
         (observations, left_out)
+    }
+}
+
+impl TrafficCounts {
+    /// Nothing yet. Ends of buckets are 19 % apart where percentiles are judged, and a factor of 2 elsewhere.
+    fn new() -> Self {
+        Self { flows: BTreeMap::new(), answered: BucketScale::new(4), waited: BucketScale::new(1) }
+    }
+
+    fn of(&mut self, flow: u32) -> &mut FlowTraffic {
+        let Self { flows, answered, waited } = self;
+        flows.entry(flow).or_insert_with(|| FlowTraffic {
+            counted: ProxiedWorkload::default(),
+            answered: ExponentialCounts::new(answered),
+            waited: ExponentialCounts::new(waited),
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! `tailwright observe`: requests of a live server, stage by stage.
 
-use super::observe_live::{LiveArg, LiveTerminal, open_endpoint};
+use super::observe_live::{LiveArg, LiveTerminal};
 use crate::arguments::{at_least_one, share};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{observed, observed_block};
 use crate::report::observed as page;
+use crate::scrape::open_endpoint;
 use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::{Args, ValueEnum};
 use model::OperationError;
@@ -186,8 +187,10 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
     let ports = &question.settings.probes.ports;
     let metrics = args.listen.map(|_| PublishedMetrics::new(ports.iter().copied()));
-    let endpoint = args.listen.zip(metrics.as_ref());
-    let _endpoint = endpoint.map(|(address, metrics)| open_endpoint(address, metrics)).transpose()?;
+    let endpoint = args.listen.zip(metrics.clone());
+    let open =
+        |(address, metrics): (SocketAddr, PublishedMetrics)| open_endpoint(address, move || metrics.page());
+    let _endpoint = endpoint.map(open).transpose()?;
     let stop = args.live.stop();
     let mut live = LiveTerminal::new(args.live, args.subject(), args.beginning(), args.listen.is_none());
     let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;

@@ -5,13 +5,10 @@ use crate::live_screen::LiveScreen;
 use crate::output::observed_live::{LiveFrame, line, page};
 use crate::terminal::{Talk, talk};
 use clap::ValueEnum;
-use metrics::{EndpointLimits, MetricsEndpoint};
-use model::OperationError;
 use std::io::stderr;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use workflow::observation::{LiveView, PublishedMetrics, ServerWatcher};
+use workflow::observation::{LiveView, ServerWatcher};
 
 /// When a running observation is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,32 +97,4 @@ impl ServerWatcher for LiveTerminal {
     fn ends_with_server(&self) -> bool {
         self.ends_with_server
     }
-}
-
-/// An endpoint for the metrics of ports.
-///
-/// # Errors
-/// When the address cannot be had.
-pub(crate) fn open_endpoint(
-    address: SocketAddr,
-    metrics: &PublishedMetrics,
-) -> Result<MetricsEndpoint, OperationError> {
-    let page = metrics.clone();
-    let endpoint =
-        MetricsEndpoint::open(address, EndpointLimits::default(), move || page.page()).map_err(|error| {
-            OperationError::machine(format_args!("--listen {address}: {error}"))
-                .hint("choose another port, or end the program that has this one; `ss -ltnp` names it")
-        })?;
-    if !address.ip().is_loopback() {
-        talk(
-            Talk::Warning,
-            format_args!(
-                "whoever reaches {} reads the metrics: there is neither a password nor encryption; 127.0.0.1 is for \
-             this machine alone",
-                endpoint.address()
-            ),
-        );
-    }
-    talk(Talk::Plain, format_args!("metrics: http://{}/metrics", endpoint.address()));
-    Ok(endpoint)
 }

@@ -2,6 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
+use crate::scrape::open_endpoint;
 use crate::terminal::{self, Talk, TerminalObserver, TextTable, talk};
 use ::trace::recording::{RecordableRequest, is_recording_name};
 use clap::Args;
@@ -15,9 +16,12 @@ use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Nanos, Seconds};
-use workflow::enforcement::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
+use workflow::enforcement::{
+    ProxyFiles, ProxyMetricsPage, ProxySettings, ProxyStart, ReloadAnswer, proxy_start,
+};
 use workflow::files::check_writable;
 use workflow::recording::{
     RecordedMessage, RecorderThread, RecordingTally, recording_channel, recording_settings,
@@ -30,6 +34,7 @@ Examples:
   tailwright apply policy.json --hosts hosts.toml                    another policy, while traffic flows
   tailwright proxy --hosts hosts.toml --server ssd-1 --record rec    and what is asked, for the first plan
   tailwright proxy --status --server ssd-1                           what it has seen
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1 --listen 127.0.0.1:9465      for Prometheus
 
 In the hosts file:
   [[server]]
@@ -88,6 +93,9 @@ pub(crate) struct ProxyArgs {
     /// The most disk space of a recording: the oldest requests go for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: Bytes,
+    /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "status")]
+    listen: Option<SocketAddr>,
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
@@ -156,6 +164,9 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
     let _socket = storage::listen_for_control(control, configurator.clone())?;
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
+    let page = ProxyMetricsPage::new(configurator.clone(), &args.server);
+    let open = |address| open_endpoint(address, move || page.text());
+    let _endpoint = args.listen.map(open).transpose()?;
     for address in proxy.addresses() {
         talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }

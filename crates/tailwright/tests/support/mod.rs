@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod replay;
 pub(crate) mod schema;
+pub(crate) mod scraped;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -4,10 +4,12 @@ mod apply;
 mod hosts_file;
 mod proxy;
 mod proxy_change;
+mod proxy_metrics;
 mod template;
 
 pub use apply::{ApplySettings, HostAnswer, apply_policy};
 pub use hosts_file::HostsFile;
 pub use proxy::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 pub use proxy_change::ProxyAnswer;
+pub use proxy_metrics::ProxyMetricsPage;
 pub use template::hosts_template;

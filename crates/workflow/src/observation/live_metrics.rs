@@ -6,10 +6,9 @@
 //! (n·ΣXT − ΣX·ΣT) ÷ (n·ΣT² − (ΣT)²), where ΣT and ΣT² are the sums of ΣX and of ΣXT over all stages.
 
 use metrics::prometheus_client::collector::Collector;
-use metrics::prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use metrics::prometheus_client::metrics::MetricType;
+use metrics::prometheus_client::encoding::DescriptorEncoder;
 use metrics::prometheus_client::registry::Unit;
-use metrics::{BucketScale, ExponentialCounts};
+use metrics::{BucketScale, ExponentialCounts, MetricFamily, encode_version};
 use observe::{
     JoinCounts, MeasuredCost, ObservationProgress, ObservedRequest, RequestQuality, STAGE_NAMES, STAGES,
 };
@@ -147,59 +146,49 @@ impl Collector for CounterCollector {
 
 impl CounterCollector {
     fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Latency T6 - T1 of answered requests; ends of buckets are 19 % apart";
-        let mut family = encoder.encode_descriptor(
-            "tailwright_request_duration",
-            help,
-            Some(&Unit::Seconds),
-            MetricType::Histogram,
-        )?;
-        for (port, counters) in &self.0.ports {
-            let labels = [("port", port.to_string())];
-            encode_times(&mut family, &labels, &counters.latency)?;
-        }
-        Ok(())
+        let family = MetricFamily {
+            name: "tailwright_request_duration",
+            help: "Latency T6 - T1 of answered requests; ends of buckets are 19 % apart",
+            unit: Some(&Unit::Seconds),
+        };
+        let ports = self.0.ports.iter();
+        family.encode_times(encoder, ports.map(|(port, counted)| (port_label(port), &counted.latency)))
     }
 
     fn encode_stages(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Time of answered requests in each stage; ends of buckets are a factor of 2 apart";
-        let mut family = encoder.encode_descriptor(
-            "tailwright_stage_duration",
-            help,
-            Some(&Unit::Seconds),
-            MetricType::Histogram,
-        )?;
-        for (port, counters) in &self.0.ports {
-            for (stage, times) in STAGE_NAMES.iter().zip(&counters.stages) {
-                let labels = [("port", port.to_string()), ("stage", (*stage).to_owned())];
-                encode_times(&mut family, &labels, times)?;
+        let family = MetricFamily {
+            name: "tailwright_stage_duration",
+            help: "Time of answered requests in each stage; ends of buckets are a factor of 2 apart",
+            unit: Some(&Unit::Seconds),
+        };
+        let (mut times, mut products) = (Vec::new(), Vec::new());
+        for (port, counted) in &self.0.ports {
+            for ((name, stage), product) in STAGE_NAMES.iter().zip(&counted.stages).zip(counted.products) {
+                let labels = [("port", port.to_string()), ("stage", (*name).to_owned())];
+                times.push((labels.clone(), stage));
+                products.push((labels, product as f64 / 1e18));
             }
         }
-        let help =
-            "Sum of the time in a stage times the latency T6 - T0 of its request, for shares of the variance";
-        let unit = Unit::Other("square_seconds".to_owned());
-        let mut family =
-            encoder.encode_descriptor("tailwright_stage_product", help, Some(&unit), MetricType::Counter)?;
-        for (port, counters) in &self.0.ports {
-            for (stage, product) in STAGE_NAMES.iter().zip(counters.products) {
-                let labels = [("port", port.to_string()), ("stage", (*stage).to_owned())];
-                let value = product as f64 / 1e18;
-                family.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&value, None)?;
-            }
-        }
-        Ok(())
+        family.encode_times(encoder, times)?;
+        let family = MetricFamily {
+            name: "tailwright_stage_product",
+            help: "Sum of the time in a stage times the latency T6 - T0 of its request, for shares of the variance",
+            unit: Some(&Unit::Other("square_seconds".to_owned())),
+        };
+        family.encode_sums(encoder, products)
     }
 
     fn encode_bytes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let of_ports = |bytes: fn(&PortMetrics) -> u64| {
-            let one = |(port, counters): (&u16, &PortMetrics)| (port.to_string(), bytes(counters));
-            self.0.ports.iter().map(one).collect::<Vec<_>>()
-        };
-        let (requests, answers) = (of_ports(|port| port.request_bytes), of_ports(|port| port.answer_bytes));
-        let bytes = Some(&Unit::Bytes);
-        let help = "Bytes of answered requests";
-        encode_counts(encoder, ("tailwright_request", help, bytes), "port", requests)?;
-        encode_counts(encoder, ("tailwright_answer", "Bytes of answers", bytes), "port", answers)
+        let unit = Some(&Unit::Bytes);
+        let requests = MetricFamily { name: "tailwright_request", help: "Bytes of answered requests", unit };
+        let answers = MetricFamily { name: "tailwright_answer", help: "Bytes of answers", unit };
+        let ports = || self.0.ports.iter();
+        requests.encode_counts(
+            encoder,
+            "port",
+            ports().map(|(port, of)| (port.to_string(), of.request_bytes)),
+        )?;
+        answers.encode_counts(encoder, "port", ports().map(|(port, of)| (port.to_string(), of.answer_bytes)))
     }
 
     fn encode_doubts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -210,79 +199,41 @@ impl CounterCollector {
             ("arrival_not_seen", counts.unseen_arrivals),
             ("discarded_after_lost_events", counts.discarded),
         ];
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
         let help = "Requests, answers and reads that could not be joined and are in no other count";
-        encode_counts(
-            encoder,
-            ("tailwright_unjoined", help, None),
-            "reason",
-            unjoined.map(|(reason, count)| (reason.to_owned(), count)),
-        )?;
+        let family = MetricFamily { name: "tailwright_unjoined", help, unit: None };
+        family.encode_counts(encoder, "reason", unjoined.map(named))?;
         let help = "Answered requests of which something is known less well than usual";
-        let doubts = self.0.doubts.iter().map(|(doubt, count)| ((*doubt).to_owned(), *count));
-        encode_counts(encoder, ("tailwright_doubtful_requests", help, None), "doubt", doubts)?;
-        encode_count(encoder, "tailwright_events", "Events that the kernel reported", self.0.events)?;
+        let family = MetricFamily { name: "tailwright_doubtful_requests", help, unit: None };
+        family.encode_counts(encoder, "doubt", self.0.doubts.iter().copied().map(named))?;
+        let help = "Events that the kernel reported";
+        let family = MetricFamily { name: "tailwright_events", help, unit: None };
+        family.encode_count(encoder, self.0.events)?;
         let help = "Events that were lost because nobody took the earlier ones in time";
-        encode_count(encoder, "tailwright_lost_events", help, self.0.lost_events)
+        let family = MetricFamily { name: "tailwright_lost_events", help, unit: None };
+        family.encode_count(encoder, self.0.lost_events)
     }
 
     fn encode_overhead(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "CPU time of this process";
-        let mut cpu = encoder.encode_descriptor(
-            "tailwright_observer_cpu",
-            help,
-            Some(&Unit::Seconds),
-            MetricType::Counter,
-        )?;
-        let seconds = self.0.process_cpu_ns as f64 / 1e9;
-        cpu.encode_counter::<NoLabelSet, f64, f64>(&seconds, None)?;
-        let help =
-            "Share of one CPU that the programs in the kernel took while that was measured, at the beginning";
-        let unit = Unit::Other("ratio".to_owned());
-        let mut share =
-            encoder.encode_descriptor("tailwright_probe_cpu", help, Some(&unit), MetricType::Gauge)?;
-        if let Some(cost) = self.0.cost {
-            share.encode_gauge(&(cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64()))?;
-        }
-        let mut build =
-            encoder.encode_descriptor("tailwright_build", "Which version runs", None, MetricType::Info)?;
-        build.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+        let family = MetricFamily {
+            name: "tailwright_observer_cpu",
+            help: "CPU time of this process",
+            unit: Some(&Unit::Seconds),
+        };
+        family.encode_sums(encoder, [([], self.0.process_cpu_ns as f64 / 1e9)])?;
+        let family = MetricFamily {
+            name: "tailwright_probe_cpu",
+            help: "Share of one CPU that the programs in the kernel took while that was measured, at the beginning",
+            unit: Some(&Unit::Other("ratio".to_owned())),
+        };
+        let share = self.0.cost.map(|cost| cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64());
+        family.encode_gauges(encoder, share.map(|share| ([], share)))?;
+        encode_version(encoder, env!("CARGO_PKG_VERSION"))
     }
 }
 
-type FamilyEncoder<'a> = metrics::prometheus_client::encoding::MetricEncoder<'a>;
-
-fn encode_times<const N: usize>(
-    family: &mut FamilyEncoder<'_>,
-    labels: &[(&str, String); N],
-    times: &ExponentialCounts,
-) -> fmt::Result {
-    let buckets = times.buckets();
-    family.encode_family(labels)?.encode_histogram::<NoLabelSet>(
-        times.sum_seconds(),
-        times.count(),
-        &buckets,
-        None,
-    )
-}
-
-/// A family of counters with one label.
-fn encode_counts(
-    encoder: &mut DescriptorEncoder<'_>,
-    (name, help, unit): (&str, &str, Option<&Unit>),
-    label: &str,
-    values: impl IntoIterator<Item = (String, u64)>,
-) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
-    for (value, count) in values {
-        let labels = [(label, value)];
-        family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)?;
-    }
-    Ok(())
-}
-
-fn encode_count(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, count: u64) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    family.encode_counter::<NoLabelSet, u64, u64>(&count, None)
+fn port_label(port: &u16) -> [(&'static str, String); 1] {
+    [("port", port.to_string())]
 }
 
 #[cfg(test)]

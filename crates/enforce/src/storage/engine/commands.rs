@@ -3,7 +3,7 @@
 use super::super::rules::{ProxyRules, server_storage};
 use super::super::session::CloseReason;
 use super::super::shared::SharedState;
-use super::super::statistics::ProxySnapshot;
+use super::super::statistics::{ProxyMetrics, ProxySnapshot};
 use super::super::system::System;
 use super::super::warnings::open_exports;
 use super::ProxyEngine;
@@ -123,5 +123,11 @@ impl<S: System> ProxyEngine<S> {
             released: statistics.released,
             changes: statistics.changes,
         }
+    }
+
+    /// The counters with distributions.
+    pub(in crate::storage) fn metrics(&self) -> ProxyMetrics {
+        let SharedState { statistics, names, .. } = &self.shared;
+        ProxyMetrics { snapshot: self.snapshot(), times: statistics.times(names) }
     }
 }

@@ -1,0 +1,124 @@
+//! Families of metrics with labels, as collectors encode them.
+
+use crate::buckets::ExponentialCounts;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+use std::fmt;
+
+/// What is said of a family of metrics besides its values.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricFamily<'a> {
+    /// The name without its unit and the endings of its type.
+    pub name: &'a str,
+    /// What is measured, in a sentence without a full stop.
+    pub help: &'a str,
+    /// The unit of the values, which becomes part of the name.
+    pub unit: Option<&'a Unit>,
+}
+
+impl<'f> MetricFamily<'f> {
+    /// Histograms of times, each with its labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_times<'a, const N: usize>(
+        self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl IntoIterator<Item = ([(&'a str, String); N], &'a ExponentialCounts)>,
+    ) -> fmt::Result {
+        let mut family = self.begin(encoder, MetricType::Histogram)?;
+        for (labels, times) in series {
+            let (buckets, sum) = (times.buckets(), times.sum_seconds());
+            let mut one = family.encode_family(&labels)?;
+            one.encode_histogram::<NoLabelSet>(sum, times.count(), &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    /// Counters that one label tells apart, by its values.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_counts(
+        self,
+        encoder: &mut DescriptorEncoder<'_>,
+        label: &str,
+        counts: impl IntoIterator<Item = (String, u64)>,
+    ) -> fmt::Result {
+        let mut family = self.begin(encoder, MetricType::Counter)?;
+        for (value, count) in counts {
+            let labels = [(label, value)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)?;
+        }
+        Ok(())
+    }
+
+    /// A counter without labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_count(self, encoder: &mut DescriptorEncoder<'_>, count: u64) -> fmt::Result {
+        self.begin(encoder, MetricType::Counter)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)
+    }
+
+    /// Counters that are not whole numbers, each with its labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_sums<'a, const N: usize>(
+        self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl IntoIterator<Item = ([(&'a str, String); N], f64)>,
+    ) -> fmt::Result {
+        let mut family = self.begin(encoder, MetricType::Counter)?;
+        for (labels, sum) in series {
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&sum, None)?;
+        }
+        Ok(())
+    }
+
+    /// Gauges, each with its labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_gauges<'a, const N: usize>(
+        self,
+        encoder: &mut DescriptorEncoder<'_>,
+        series: impl IntoIterator<Item = ([(&'a str, String); N], f64)>,
+    ) -> fmt::Result {
+        let mut family = self.begin(encoder, MetricType::Gauge)?;
+        for (labels, value) in series {
+            family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    /// A gauge without labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_gauge(self, encoder: &mut DescriptorEncoder<'_>, value: f64) -> fmt::Result {
+        self.begin(encoder, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn begin<'e>(
+        self,
+        encoder: &'e mut DescriptorEncoder<'_>,
+        kind: MetricType,
+    ) -> Result<MetricEncoder<'e>, fmt::Error>
+    where
+        'f: 'e,
+    {
+        encoder.encode_descriptor(self.name, self.help, self.unit, kind)
+    }
+}
+
+/// The version of the program, as an information without a value.
+///
+/// # Errors
+/// When the encoder fails.
+pub fn encode_version(encoder: &mut DescriptorEncoder<'_>, version: &str) -> fmt::Result {
+    let family = MetricFamily { name: "tailwright_build", help: "Which version runs", unit: None };
+    family.begin(encoder, MetricType::Info)?.encode_info(&[("version", version)])
+}
