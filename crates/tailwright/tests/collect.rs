@@ -417,12 +417,12 @@ fn memcached_by_captured_packets() {
         return testkit::skip("tcpdump may not capture here");
     }
     std::thread::spawn(move || said.for_each(drop));
-    // One request at a time on a connection, so that the capture shows each.
+    // One connection on which requests seldom meet, so that the capture shows almost each.
     folder.write(
         "load.toml",
         &format!(
             "duration = \"2s\"\n[[workload]]\nname = \"web\"\ntarget = \"memcached://{address}?keys=20\"\nbind = \"127.0.0.3\"\n\
-             closed = {{ outstanding = 1, op = \"read\", size = \"4KiB\" }}\n"
+             connections = 1\narrivals = \"poisson(500/s)\"\nsize = \"4KiB\"\n"
         ),
     );
     folder.run(&["load", "load.toml", "-o", "run.parquet"]).expect_code(0);
