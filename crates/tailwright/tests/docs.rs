@@ -3,7 +3,7 @@
 //! Per document, in order and in one folder that is empty at first:
 //! - A block ```` ```toml cluster.toml ```` (any language, then a file name) becomes that file.
 //! - In a block ```` ```console ````, a line `$ tailwright …` or `$ cargo run --release -- …` is run. It exits with
-//!   0, or with what `# exit N` at its end says. The lines below it are what it writes to a terminal of 100 columns.
+//!   0, or with what `# exit N` at its end says; `\` at the end of a line continues it. The lines below it are what it writes to a terminal of 100 columns.
 //!   A line `...` stands for any lines, and `…` at the end of a line for the rest of it.
 //! - ```` ```console traces ```` is a block that needs the real traces, in a folder `traces`.
 //!
@@ -79,23 +79,36 @@ fn run_block(name: &str, block: &Block, folder: &Folder) -> Vec<Edit> {
     let mut at = 0;
     while at < block.lines.len() {
         let place = format!("{name}:{}", block.line + at + 1);
-        let command = block.lines[at].strip_prefix("$ ");
+        let (command, count) = command_at(&block.lines[at..]);
+        let command = command.strip_prefix("$ ");
         let command = command.unwrap_or_else(|| panic!("{place}: expected a command after '$ '"));
+        at += count;
         let shown: Vec<&str> =
-            block.lines[at + 1..].iter().copied().take_while(|line| !line.starts_with("$ ")).collect();
+            block.lines[at..].iter().copied().take_while(|line| !line.starts_with("$ ")).collect();
         let outcome = run_command(&place, command, folder);
         if std::env::var_os("TAILWRIGHT_RENEW_DOCS").is_some() {
             let lines = renewed(&shown, &outcome.shown);
-            edits.extend((lines != shown).then_some((block.line + at + 1, shown.len(), lines)));
+            edits.extend((lines != shown).then_some((block.line + at, shown.len(), lines)));
         } else if let Some(missing) = missing_lines(&shown, &outcome.shown) {
             panic!(
                 "{place}: not printed, or not there:\n{missing}\nprinted:\n{}\nCONTRIBUTING.md says how to renew it",
                 outcome.shown
             );
         }
-        at += 1 + shown.len();
+        at += shown.len();
     }
     edits
+}
+
+/// The command at the first of these lines, and how many lines it has: a `\` at the end of a line continues it.
+fn command_at(lines: &[&str]) -> (String, usize) {
+    let mut command = lines[0].to_owned();
+    let mut count = 1;
+    while let (Some(beginning), Some(next)) = (command.strip_suffix('\\'), lines.get(count)) {
+        command = format!("{beginning}{}", next.trim_start());
+        count += 1;
+    }
+    (command, count)
 }
 
 fn run_command(place: &str, command: &str, folder: &Folder) -> TerminalOutcome {
