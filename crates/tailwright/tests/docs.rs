@@ -2,9 +2,10 @@
 //!
 //! Per document, in order and in one folder that is empty at first:
 //! - A block ```` ```toml cluster.toml ```` (any language, then a file name) becomes that file.
-//! - In a block ```` ```console ````, a line `$ tailwright …` or `$ cargo run --release -- …` is run. It exits with
-//!   0, or with what `# exit N` at its end says; `\` at the end of a line continues it. The lines below it are what it writes to a terminal of 100 columns.
-//!   A line `...` stands for any lines, and `…` at the end of a line for the rest of it.
+//! - In a block ```` ```console ````, a line `$ tailwright …` or `$ cargo run --release -- …` is run; `\` at its end
+//!   continues it in the next line. It exits with 0, or with what `# exit N` at its end says. The lines below it are
+//!   what it writes to a terminal of 100 columns. A line `...` stands for any lines, and `…` at the end of a line for
+//!   the rest of it.
 //! - ```` ```console traces ```` is a block that needs the real traces, in a folder `traces`.
 //!
 //! A time at the end of a line is not compared: it is how long something took.
@@ -163,11 +164,11 @@ fn shown_lines_are_those_that_are_printed() {
 
 #[test]
 fn renewed_lines_are_those_that_changed() {
-    let printed = "5 of 6 fit.\n\nname  bound\nmail  3.2ms\nweb   4.5ms\nA sentence of\n  many words.\nnext\n";
+    let printed =
+        "5 of 6 fit.\n\nname  bound\nmail  3.2ms\nweb   4.5ms\nA sentence of\n  many words.\nnext\n";
     let shown = ["6 of 6 fit.", "name  other  bound", "web   7   4.5ms", "A sentence of many words."];
-    let expected = [
-        "5 of 6 fit.", "", "name  bound", "...", "web   4.5ms", "A sentence of", "  many words.", "...",
-    ];
+    let expected =
+        ["5 of 6 fit.", "", "name  bound", "...", "web   4.5ms", "A sentence of", "  many words.", "..."];
     assert_eq!(renewed(&shown, printed), expected);
     assert_eq!(renewed(&expected, printed), expected);
     assert_eq!(with_lines("a\nb\nc\n", &[(1, 1, vec!["x".into(), "y".into()])]), "a\nx\ny\nc\n");
