@@ -55,11 +55,16 @@ fn squeezed(line: &str) -> String {
     format!("{}{}", &line[..indent], words.join(" "))
 }
 
-/// A line without the time at its end, if there is one, and without spaces that columns are aligned by.
+/// A line without the time at its end and without spaces that columns are aligned by.
 fn comparable(line: &str) -> String {
-    let line = squeezed(line);
-    let (before, last) = line.rsplit_once(' ').unwrap_or(("", &line));
-    if is_time(last.trim_end_matches(['.', ';'])) { before.to_owned() } else { line }
+    squeezed(without_time(line))
+}
+
+/// A line without the time at its end, if there is one, and without spaces there.
+fn without_time(line: &str) -> &str {
+    let line = line.trim_end();
+    let (before, last) = line.rsplit_once(' ').unwrap_or(("", line));
+    if is_time(last.trim_end_matches(['.', ';'])) { before.trim_end() } else { line }
 }
 
 fn is_time(word: &str) -> bool {
@@ -88,7 +93,8 @@ pub(crate) fn renewed(shown: &[&str], printed: &str) -> Vec<String> {
         show_between(&mut lines, &printed[next..place]);
         lines.push(renewed_line(line, printed[place]));
         let limit = places[index + 1..].iter().flatten().next().copied().unwrap_or(printed.len());
-        let rest = printed[place + 1..limit].iter().take_while(|piece| is_rest_of(line, piece));
+        let is_new = !is_shown_as(printed[place], line);
+        let rest = printed[place + 1..limit].iter().take_while(|piece| is_new && is_rest_of(line, piece));
         next = place + 1 + rest.clone().count();
         lines.extend(rest.map(|piece| (*piece).to_owned()));
     }
@@ -110,13 +116,19 @@ fn show_between(lines: &mut Vec<String>, between: &[&str]) {
 }
 
 fn renewed_line(shown: &str, printed: &str) -> String {
-    let is_right = is_shown_as(printed, shown) && (shown.ends_with('…') || shown.len() == printed.len());
+    let is_right = match shown.strip_suffix('…') {
+        Some(_) => is_shown_as(printed, shown),
+        None => without_time(printed) == without_time(shown),
+    };
     match shown.strip_suffix('…') {
         _ if is_right => shown.to_owned(),
         Some(beginning) => {
             let count = beginning.split_whitespace().count();
-            let words: Vec<&str> = printed.split_whitespace().take(count).collect();
-            format!("{} …", words.join(" "))
+            let end = printed
+                .split_whitespace()
+                .nth(count)
+                .map(|next| next.as_ptr().addr() - printed.as_ptr().addr());
+            format!("{} …", printed[..end.unwrap_or(printed.len())].trim_end())
         }
         None => printed.to_owned(),
     }
