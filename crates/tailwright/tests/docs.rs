@@ -2,36 +2,45 @@
 //!
 //! Per document, in order and in one folder that is empty at first:
 //! - A block ```` ```toml cluster.toml ```` (any language, then a file name) becomes that file.
-//! - In a block ```` ```console ````, a line `$ tailwright …` or `$ cargo run --release -- …` is run. It exits with
-//!   0, or with what `# exit N` at its end says. The lines below it occur in this order in what it prints
-//!   (stderr, then stdout). A line `...` stands for any lines, and `…` at the end of a line for the rest of it.
+//! - In a block ```` ```console ````, a line `$ tailwright …` or `$ cargo run --release -- …` is run; `\` at its end
+//!   continues it in the next line. It exits with 0, or with what `# exit N` at its end says. The lines below it are
+//!   what it writes to a terminal of 100 columns. A line `...` stands for any lines, and `…` at the end of a line for
+//!   the rest of it.
 //! - ```` ```console traces ```` is a block that needs the real traces, in a folder `traces`.
 //!
-//! Output is as on a wide terminal, where nothing is left out and no line is broken.
-//!
 //! A time at the end of a line is not compared: it is how long something took.
+//!
+//! With the variable `TAILWRIGHT_RENEW_DOCS`, lines that are printed otherwise now are replaced in the documents.
 
 mod support;
 
 use std::path::{Path, PathBuf};
-use support::{Folder, Outcome};
+use support::transcript::{missing_lines, renewed, with_lines};
+use support::{Folder, TerminalOutcome};
+
+/// New lines of a document: index of the first line that they replace, how many they replace, the lines.
+type Edit = (usize, usize, Vec<String>);
 
 fn run_document(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
     let folder = Folder::new();
+    let mut edits = Vec::new();
     for block in blocks(&text) {
         match block.info[..] {
-            ["console"] => run_block(name, &block, &folder),
+            ["console"] => edits.extend(run_block(name, &block, &folder)),
             ["console", "traces"] => {
                 if let Some(traces) = testkit::shared("traces") {
                     link(&traces, &folder.join("traces"));
-                    run_block(name, &block, &folder);
+                    edits.extend(run_block(name, &block, &folder));
                 }
             }
             [_, file] => folder.write(file, &block.lines.join("\n")),
             _ => {}
         }
+    }
+    if !edits.is_empty() {
+        std::fs::write(&path, with_lines(&text, &edits)).expect("documents can be written");
     }
 }
 
@@ -65,20 +74,45 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-fn run_block(name: &str, block: &Block, folder: &Folder) {
+/// Runs the commands of a block, and gives the new lines where they are wanted and differ.
+fn run_block(name: &str, block: &Block, folder: &Folder) -> Vec<Edit> {
+    let mut edits = Vec::new();
     let mut at = 0;
     while at < block.lines.len() {
         let place = format!("{name}:{}", block.line + at + 1);
-        let command = block.lines[at].strip_prefix("$ ");
+        let (command, count) = command_at(&block.lines[at..]);
+        let command = command.strip_prefix("$ ");
         let command = command.unwrap_or_else(|| panic!("{place}: expected a command after '$ '"));
+        at += count;
         let shown: Vec<&str> =
-            block.lines[at + 1..].iter().copied().take_while(|line| !line.starts_with("$ ")).collect();
-        run_command(&place, command, &shown, folder);
-        at += 1 + shown.len();
+            block.lines[at..].iter().copied().take_while(|line| !line.starts_with("$ ")).collect();
+        let outcome = run_command(&place, command, folder);
+        if std::env::var_os("TAILWRIGHT_RENEW_DOCS").is_some() {
+            let lines = renewed(&shown, &outcome.shown);
+            edits.extend((lines != shown).then_some((block.line + at, shown.len(), lines)));
+        } else if let Some(missing) = missing_lines(&shown, &outcome.shown) {
+            panic!(
+                "{place}: not printed, or not there:\n{missing}\nprinted:\n{}\nCONTRIBUTING.md says how to renew it",
+                outcome.shown
+            );
+        }
+        at += shown.len();
     }
+    edits
 }
 
-fn run_command(place: &str, command: &str, shown: &[&str], folder: &Folder) {
+/// The command at the first of these lines, and how many lines it has: a `\` at the end of a line continues it.
+fn command_at(lines: &[&str]) -> (String, usize) {
+    let mut command = lines[0].to_owned();
+    let mut count = 1;
+    while let (Some(beginning), Some(next)) = (command.strip_suffix('\\'), lines.get(count)) {
+        command = format!("{beginning}{}", next.trim_start());
+        count += 1;
+    }
+    (command, count)
+}
+
+fn run_command(place: &str, command: &str, folder: &Folder) -> TerminalOutcome {
     let (command, code) = match command.split_once(" # exit ") {
         Some((command, code)) => (command, code.trim().parse().expect("an exit code")),
         None => (command, 0),
@@ -86,8 +120,9 @@ fn run_command(place: &str, command: &str, shown: &[&str], folder: &Folder) {
     let args =
         command.strip_prefix("tailwright ").or_else(|| command.strip_prefix("cargo run --release -- "));
     let args = args.unwrap_or_else(|| panic!("{place}: '{command}' is not a command of tailwright"));
-    let outcome = folder.run(&words(args)).expect_code(code);
-    check_lines(place, shown, &outcome);
+    let outcome = folder.run_on_terminal(&words(args));
+    assert_eq!(outcome.code, code, "{place}: exit code\n{}", outcome.shown);
+    outcome
 }
 
 /// Words of a command line; double quotes keep spaces.
@@ -102,40 +137,41 @@ fn words(line: &str) -> Vec<&str> {
         .collect()
 }
 
-fn check_lines(place: &str, shown: &[&str], outcome: &Outcome) {
-    let printed = format!("{}{}", outcome.stderr, outcome.stdout);
-    let mut rest = printed.lines();
-    for wanted in shown.iter().filter(|line| line.trim() != "..." && !line.trim().is_empty()) {
-        let found = rest.any(|line| match wanted.strip_suffix('…') {
-            Some(beginning) => line.starts_with(beginning),
-            None => comparable(line) == comparable(wanted),
-        });
-        assert!(found, "{place}: not printed, or not in this order:\n{wanted}\nprinted:\n{printed}");
+#[test]
+fn shown_lines_are_those_that_are_printed() {
+    let printed = "planned in 23ms.\n\n  a    b\nknee   6  917.3us\nlast line of all\n";
+    for (is_right, shown) in [
+        (true, &[][..]),
+        (true, &["planned in 1.2s.", "  a  b", "knee  6  2ms", "last line of all"]),
+        (true, &["...", "  a  b", "..."]),
+        (true, &["planned …", "...", "last line of all"]),
+        (true, &["...", "knee  6", "last …"]),
+        (false, &["planned in 1.2s."]),
+        (false, &["  a b", "..."]),
+        (false, &["...", "  a  b"]),
+        (false, &["...", "  a  b", "last line of all"]),
+        (false, &["...", "knee  7  1ms", "..."]),
+        (false, &["...", "last line of all", "  a  b", "..."]),
+        (false, &["...", "a  b", "..."]),
+        (false, &["1", "2", "3", "4", "5"]),
+    ] {
+        assert_eq!(missing_lines(shown, printed).is_none(), is_right, "{shown:?}");
+        let lines = renewed(shown, printed);
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(missing_lines(&lines, printed), None, "{shown:?} became {lines:?}");
     }
-}
-
-/// A line without the time at its end, if there is one, and without spaces there.
-fn comparable(line: &str) -> &str {
-    let line = line.trim_end();
-    let (before, last) = line.rsplit_once(' ').unwrap_or(("", line));
-    if is_time(last.trim_end_matches(['.', ';'])) { before.trim_end() } else { line }
-}
-
-fn is_time(word: &str) -> bool {
-    let number = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
-    number.parse::<f64>().is_ok() && ["ns", "us", "ms", "s"].contains(&&word[number.len()..])
 }
 
 #[test]
-fn times_at_the_end_are_not_compared() {
-    for (line, expected) in [
-        ("planned in 23ms.", "planned in"),
-        ("knee   6  30 of 30  917.3us", "knee   6  30 of 30"),
-        ("30 of 30  ", "30 of 30"),
-        ("ssd-1", "ssd-1"),
-    ] {
-        assert_eq!(comparable(line), expected);
-    }
+fn renewed_lines_are_those_that_changed() {
+    let printed =
+        "5 of 6 fit.\n\nname  bound\nmail  3.2ms\nweb   4.5ms\nA sentence of\n  many words.\nnext\n";
+    let shown = ["6 of 6 fit.", "name  other  bound", "web   7   4.5ms", "A sentence of many words."];
+    let expected =
+        ["5 of 6 fit.", "", "name  bound", "...", "web   4.5ms", "A sentence of", "  many words.", "..."];
+    assert_eq!(renewed(&shown, printed), expected);
+    assert_eq!(renewed(&expected, printed), expected);
+    assert_eq!(with_lines("a\nb\nc\n", &[(1, 1, vec!["x".into(), "y".into()])]), "a\nx\ny\nc\n");
 }
 
 #[test]

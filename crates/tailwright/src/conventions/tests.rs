@@ -80,6 +80,23 @@ fn table(heading: &str) -> Vec<Vec<String>> {
     rows.map(cells).collect()
 }
 
+/// The words of a meaning with which every description begins: those in bold, or all where none are.
+fn held_words(meaning: &str) -> &str {
+    meaning.strip_prefix("**").and_then(|rest| rest.split_once("**")).map_or(meaning, |(bold, _)| bold)
+}
+
+#[test]
+fn meanings_are_whole_phrases() {
+    let unfinished =
+        ["a", "an", "and", "be", "by", "for", "of", "or", "so", "such", "that", "the", "to", "which"];
+    for row in table("Options") {
+        let meaning = row[2].replace("**", "");
+        let last = meaning.split_whitespace().last().unwrap_or_default();
+        assert!(!unfinished.contains(&last), "{}: '{meaning}' is cut off", row[0]);
+        assert!(meaning.split_whitespace().count() > 1, "{}: '{meaning}' says too little", row[0]);
+    }
+}
+
 #[test]
 fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
     let rows: BTreeMap<String, (String, String)> = table("Options")
@@ -105,7 +122,7 @@ fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
             if found != *value && !is_file {
                 wrong.push(format!("{} --{name}: the value is {found}, not {value}", at.verb));
             }
-            if !at.help().starts_with(meaning.as_str()) {
+            if !at.help().starts_with(held_words(meaning)) {
                 wrong.push(format!("{} --{name}: '{}' does not begin with '{meaning}'", at.verb, at.help()));
             }
         }

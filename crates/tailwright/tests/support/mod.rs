@@ -7,11 +7,13 @@ pub(crate) mod judge;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod scraped;
+pub(crate) mod transcript;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use testkit::Terminal;
 
 /// A folder that is removed with the value.
 pub(crate) struct Folder(PathBuf);
@@ -63,6 +65,30 @@ impl Folder {
             stderr: text(output.stderr),
         }
     }
+}
+
+impl Folder {
+    /// Runs the program here on a terminal of 100 columns, without colours and without progress, with a cache of its own.
+    #[track_caller]
+    pub(crate) fn run_on_terminal(&self, args: &[&str]) -> TerminalOutcome {
+        let mut terminal = Terminal::open(100, 40);
+        let mut command = terminal.command(Path::new(env!("CARGO_BIN_EXE_tailwright")));
+        command.args(args).current_dir(&self.0).env("XDG_CACHE_HOME", self.join("cache"));
+        command.env_remove("COLUMNS").env("NO_COLOR", "1").env("TERM", "dumb");
+        let mut child = command.spawn().expect("the program starts");
+        drop(command);
+        let shown = terminal.read_all().replace('\r', "");
+        let status = child.wait().expect("the program ends");
+        TerminalOutcome { code: status.code().expect("the program is not killed"), shown }
+    }
+}
+
+/// How a run on a terminal ended.
+#[derive(Debug)]
+pub(crate) struct TerminalOutcome {
+    pub(crate) code: i32,
+    /// Standard output and standard error, as the terminal got them.
+    pub(crate) shown: String,
 }
 
 impl Drop for Folder {
