@@ -25,7 +25,11 @@ const WIDER_FACTOR: f64 = 1.1;
 /// The sample of a series in a legend; the number is the slot of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LegendKey {
-    Line { slot: usize, dashed: bool, marked: bool },
+    Line {
+        slot: usize,
+        dashed: bool,
+        marked: bool,
+    },
     PixelBox(usize),
     Mark(usize),
     Bar(usize),

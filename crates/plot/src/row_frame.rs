@@ -15,6 +15,9 @@ const AXIS_TWICE_PX: f64 = 700.0;
 const TITLES_PX: f64 = 20.0;
 const LABELS_PX: f64 = 18.0;
 
+/// The largest share of the width for the title of the numbers.
+const TITLE_SHARE: f64 = 0.4;
+
 /// How many of `rows` are visible at first.
 pub(crate) fn visible_rows(rows: usize) -> usize {
     if rows <= ALL_VISIBLE_MAX { rows } else { VISIBLE_ROWS }
@@ -63,12 +66,13 @@ impl RowFrame {
         Self {
             left: (widest.min(needs.width * 0.3) + 12.0).max(first_tick),
             right: needs.width
-                - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * 0.25)) + 14.0)
+                - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * TITLE_SHARE))
+                    + 14.0)
                     .max(last_tick),
             width: needs.width,
             height: bottom + if axis.title.is_empty() { 24.0 } else { 42.0 },
             row_px: needs.row_px,
-            number_title: text_width::fit(needs.number_title, needs.width * 0.25),
+            number_title: text_width::fit(needs.number_title, needs.width * TITLE_SHARE),
             top,
             bottom,
             axis,

@@ -5,7 +5,7 @@ use crate::unit::Unit;
 use crate::xml::Xml;
 
 /// Names of more characters are broken into lines: they would push all other columns off a narrow screen.
-const LONG_NAME: usize = 24;
+const LONG_NAME: usize = 16;
 
 /// A column of a table: its heading and alignment.
 #[derive(Debug, Clone)]

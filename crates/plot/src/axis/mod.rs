@@ -113,8 +113,13 @@ impl Axis {
             _ if wide => (lo, hi),
             AxisScale::Linear if lo == 0.0 => (0.0, 1.0),
             AxisScale::Linear => (lo - 0.5 * lo.abs(), lo + 0.5 * lo.abs()),
-            AxisScale::Log => (lo / 3.0, lo * 3.0),
+            AxisScale::Log => (lo / 3.0, self.within_whole(lo, lo * 3.0)),
         }
+    }
+
+    /// The upper end of an axis beyond data of at most `largest`: shares of a whole end at 100 %.
+    fn within_whole(&self, largest: f64, end: f64) -> f64 {
+        if self.unit == Unit::Percent && largest <= 1.0 { end.min(1.0) } else { end }
     }
 
     fn resolve_linear(&self, lo: f64, hi: f64, ends: AxisEnds, count: usize) -> ResolvedAxis {
@@ -157,7 +162,7 @@ impl Axis {
             AxisEnds::Tight => (lo, hi),
             AxisEnds::Nice => (
                 self.min.unwrap_or_else(|| nice_log(lo, hi).0),
-                self.max.unwrap_or_else(|| nice_log(lo, hi).1),
+                self.max.unwrap_or_else(|| self.within_whole(hi, nice_log(lo, hi).1)),
             ),
         };
         let mut values = match self.unit {
@@ -240,7 +245,8 @@ impl ResolvedAxis {
         let mut labelled = Vec::new();
         for tick in main.into_iter().chain(other) {
             let (from, until) = extent(tick);
-            if taken.iter().all(|(start, end)| until + LABEL_GAP_PX <= *start || *end + LABEL_GAP_PX <= from) {
+            if taken.iter().all(|(start, end)| until + LABEL_GAP_PX <= *start || *end + LABEL_GAP_PX <= from)
+            {
                 taken.push((from, until));
                 labelled.push(tick);
             }
@@ -351,10 +357,12 @@ mod tests {
         assert_eq!(ticks.join(" "), "1% 10% 100%");
         let (ticks, _) = labels(&Axis::log("burst", Unit::Seconds), &[2.3e-3, 30e-3]);
         assert_eq!(ticks.join(" "), "2ms 5ms 10ms 20ms 50ms");
+        let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1.0]);
+        assert_eq!(ticks.join(" "), "20% 50% 100%");
         let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[1e-3, 9e5]);
         assert_eq!(ticks.join(" "), "10ms 1s 1min 1h 1d");
         let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[70.0, 4000.0]);
-        assert_eq!(ticks.join(" "), "1min 10min 1h");
+        assert_eq!(ticks.join(" "), "10s 1min 10min 1h");
         let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[100.0, 300.0]);
         assert_eq!(ticks.join(" "), "2min 5min");
         let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[1.0, 90_000.0]);

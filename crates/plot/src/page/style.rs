@@ -58,6 +58,7 @@ details{margin:14px 0}
 summary{cursor:pointer;color:var(--soft);padding:4px 0}
 summary:hover{color:var(--ink)}
 .table{overflow-x:auto;margin:14px 0}
+@media screen and (min-width:1040px){.table{margin-right:calc((1040px - 100vw)/2)}.grid-of .table{margin-right:0}}
 .table,pre{--shade:rgba(90,105,125,.38);background:
 linear-gradient(to right,var(--under,var(--paper)) 40%,transparent) left/44px 100% no-repeat local,
 linear-gradient(to left,var(--under,var(--paper)) 40%,transparent) right/44px 100% no-repeat local,
@@ -76,7 +77,7 @@ th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space
 td.word{max-width:34em;overflow-wrap:anywhere}
 .long{display:inline-block;width:max-content;max-width:min(22em,36vw);white-space:normal;overflow-wrap:anywhere}
 code{font:.92em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--panel);padding:1px 4px;border-radius:4px}
-@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;overflow-wrap:break-word;padding-right:10px}
+@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);padding-right:10px}td.word:first-child{max-width:36vw}
 th,td{padding-right:14px}}
 .name{text-align:left;white-space:nowrap}
 .num{text-align:right;white-space:nowrap}

@@ -1,6 +1,7 @@
 //! What tests of the program share: running it, small clusters, slow judges.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod replay;
