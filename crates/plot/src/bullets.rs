@@ -3,11 +3,12 @@
 
 use crate::axis::{Axis, AxisEnds, AxisScale, ResolvedAxis};
 use crate::figure;
-use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows, write_target};
+use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
 use crate::text_width;
 use crate::xml::Xml;
 
 const ROW_PX: f64 = 22.0;
+const TARGET_PX: f64 = 14.0;
 
 /// The order of the rows of [`Bullets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl Bullets {
                 });
             }
             xml.element("li", &[], |xml| {
-                write_sample(xml, |xml| write_target(xml, 13.0, 6.0, ""));
+                write_sample(xml, |xml| figure::target(xml, (13.0, 6.0), TARGET_PX, ""));
                 xml.text(&self.target_name);
             });
         });
@@ -185,7 +186,7 @@ impl Bullets {
                 self.write_value(xml, class, (start.min(end), start.max(end)), middle);
             }
             if self.axis.accepts(row.target) {
-                write_target(xml, frame.x_px(row.target), middle, "");
+                figure::target(xml, (frame.x_px(row.target), middle), TARGET_PX, "");
             }
         });
     }

@@ -2,11 +2,12 @@
 
 use crate::axis::{Axis, AxisEnds, ResolvedAxis};
 use crate::figure::{self, LegendKey};
-use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows, write_target};
+use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
 use crate::text_width;
 use crate::xml::Xml;
 
 const ROW_PX: f64 = 22.0;
+const TARGET_PX: f64 = 14.0;
 
 /// A chart with one mark for each row and series on a shared axis, and a tick for the row's target, such as latencies by
 /// model and the SLO. A value that is missing, or that the axis cannot show, has no mark. Of more than 64 rows the first
@@ -90,6 +91,7 @@ impl Dots {
             .iter()
             .enumerate()
             .map(|(slot, name)| (name.as_str(), LegendKey::Mark(slot)))
+            .chain([(self.target_name.as_str(), LegendKey::Target)])
             .collect();
         figure::legend(xml, &keys);
         let visible = visible_rows(self.rows.len());
@@ -125,7 +127,7 @@ impl Dots {
     fn write_row(&self, xml: &mut Xml, frame: &RowFrame, middle: f64, row: &DotRow) {
         if self.axis.accepts(row.target) {
             let tooltip = format!("{}: {} {}", row.name, self.target_name, self.target_text(row));
-            write_target(xml, frame.x_px(row.target), middle, &tooltip);
+            figure::target(xml, (frame.x_px(row.target), middle), TARGET_PX, &tooltip);
         }
         for (slot, value) in row.values.iter().enumerate() {
             let Some(value) = value.filter(|value| self.axis.accepts(*value)) else { continue };

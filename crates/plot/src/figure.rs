@@ -14,19 +14,36 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 const MARKS: usize = 5;
 
-/// The width in pixels beyond which a drawing has another one for narrow screens, on which it would be unreadable.
-const NARROW_MAX_PX: f64 = 480.0;
-
-/// The width in pixels of drawings for narrow screens.
+/// The widths in pixels of drawings for narrow screens, and for screens between them and wide ones. A drawing that had
+/// to shrink more than a little would have unreadable text.
 const NARROW_PX: f64 = 352.0;
+const MIDDLE_PX: f64 = 700.0;
+
+/// How much wider than a layout a drawing has to be to have that layout too.
+const WIDER_FACTOR: f64 = 1.1;
 
 /// The sample of a series in a legend; the number is the slot of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LegendKey {
-    Line { slot: usize, dashed: bool, marked: bool },
+    Line {
+        slot: usize,
+        dashed: bool,
+        marked: bool,
+    },
     PixelBox(usize),
     Mark(usize),
     Bar(usize),
+    /// The tick that stands for a target, which has no slot.
+    Target,
+}
+
+impl LegendKey {
+    fn slot(self) -> usize {
+        match self {
+            Self::Line { slot, .. } | Self::PixelBox(slot) | Self::Mark(slot) | Self::Bar(slot) => slot,
+            Self::Target => 0,
+        }
+    }
 }
 
 /// Writes a figure with its title, content and notes; an empty title or note is left out.
@@ -42,14 +59,22 @@ pub(crate) fn write(xml: &mut Xml, title: &str, notes: &[String], content: impl 
     });
 }
 
-/// Writes a drawing in this width and, where that is too wide for a narrow screen, another one for such screens. The
-/// page's styles show one of the two.
+/// Writes a drawing in this width and, where that is too wide for narrower screens, others for them. The page's styles
+/// show one of them.
 pub(crate) fn for_screens(xml: &mut Xml, width: f64, draw: impl Fn(&mut Xml, f64)) {
-    if width <= NARROW_MAX_PX {
+    if width <= NARROW_PX * WIDER_FACTOR {
         return draw(xml, width);
     }
-    xml.element("div", &[("class", "wide".into())], |xml| draw(xml, width));
-    xml.element("div", &[("class", "narrow".into())], |xml| draw(xml, NARROW_PX));
+    let mut layout = |class: &str, width| {
+        xml.element("div", &[("class", class.into())], |xml| draw(xml, width));
+    };
+    layout("wide", width);
+    if width > MIDDLE_PX * WIDER_FACTOR {
+        layout("middle", MIDDLE_PX);
+        layout("narrow", NARROW_PX);
+    } else {
+        layout("middle narrow", NARROW_PX);
+    }
 }
 
 /// Writes a drawing. Its name is an `aria-label` and not a `title` child, which would be a tooltip over the whole
@@ -93,10 +118,7 @@ pub(crate) fn legend(xml: &mut Xml, keys: &[(&str, LegendKey)]) {
 }
 
 fn write_sample(xml: &mut Xml, key: LegendKey) {
-    let (LegendKey::Line { slot, .. }
-    | LegendKey::PixelBox(slot)
-    | LegendKey::Mark(slot)
-    | LegendKey::Bar(slot)) = key;
+    let slot = key.slot();
     let attributes = [
         ("class", slot_class(slot).into()),
         ("viewBox", "0 0 26 12".into()),
@@ -119,7 +141,20 @@ fn write_sample(xml: &mut Xml, key: LegendKey) {
         }
         LegendKey::Mark(_) => mark(xml, slot, (13.0, 6.0), ""),
         LegendKey::Bar(_) => bar(xml, slot, (6.0, 0.0, 14.0, 12.0), ""),
+        LegendKey::Target => target(xml, (13.0, 6.0), 12.0, ""),
     });
+}
+
+/// Writes the tick that stands for a target, around its centre.
+pub(crate) fn target(xml: &mut Xml, (x, y): PixelPosition, height: f64, tooltip: &str) {
+    let attributes = [
+        ("class", "bar-target".into()),
+        ("x", (x - 1.25).into()),
+        ("y", (y - height / 2.0).into()),
+        ("width", 2.5.into()),
+        ("height", height.into()),
+    ];
+    xml.shape("rect", &attributes, tooltip);
 }
 
 /// Writes a bar (left, top, width, height) with the slot's texture.
@@ -184,14 +219,22 @@ pub(crate) fn line(xml: &mut Xml, class: &str, from: PixelPosition, to: PixelPos
     xml.shape("line", &[("class", class.into()), a, b, c, d], "");
 }
 
-/// Writes text that is shortened to `room` pixels; then the tooltip contains all of it.
-pub(crate) fn shortened_text(xml: &mut Xml, class: &str, (x, y): PixelPosition, text: &str, room: f64) {
-    let short = text_width::fit(text, room);
+/// Writes text whose end is left out beyond `room` pixels; then the tooltip contains all of it.
+pub(crate) fn shortened_text(xml: &mut Xml, class: &str, at: PixelPosition, text: &str, room: f64) {
+    write_short(xml, class, at, text, &text_width::fit(text, room));
+}
+
+/// Writes a name whose middle is left out beyond `room` pixels; then the tooltip contains all of it.
+pub(crate) fn shortened_name(xml: &mut Xml, class: &str, at: PixelPosition, name: &str, room: f64) {
+    write_short(xml, class, at, name, &text_width::fit_name(name, room));
+}
+
+fn write_short(xml: &mut Xml, class: &str, (x, y): PixelPosition, text: &str, short: &str) {
     let attributes = [("class", class.into()), ("x", x.into()), ("y", y.into())];
     xml.element("text", &attributes, |xml| {
         if short != text {
             xml.text_element("title", &[], text);
         }
-        xml.text(&short);
+        xml.text(short);
     });
 }

@@ -1,6 +1,6 @@
 //! The frame of charts with one row for each name: names on the left, a value axis, numbers on the right.
 
-use crate::axis::ResolvedAxis;
+use crate::axis::{ResolvedAxis, Tick};
 use crate::figure;
 use crate::text_width;
 use crate::xml::Xml;
@@ -11,7 +11,12 @@ const ALL_VISIBLE_MAX: usize = 64;
 const VISIBLE_ROWS: usize = 40;
 /// The height in pixels beyond which a drawing repeats the axis labels above.
 const AXIS_TWICE_PX: f64 = 700.0;
-const TOP_PX: f64 = 20.0;
+/// The room above the rows for the titles of numbers and limits, and for axis labels if they are repeated.
+const TITLES_PX: f64 = 20.0;
+const LABELS_PX: f64 = 18.0;
+
+/// The largest share of the width for the title of the numbers.
+const TITLE_SHARE: f64 = 0.4;
 
 /// How many of `rows` are visible at first.
 pub(crate) fn visible_rows(rows: usize) -> usize {
@@ -45,6 +50,7 @@ pub(crate) struct RowFrame {
     pub(crate) left: f64,
     pub(crate) right: f64,
     row_px: f64,
+    top: f64,
     bottom: f64,
     number_title: String,
 }
@@ -52,17 +58,22 @@ pub(crate) struct RowFrame {
 impl RowFrame {
     pub(crate) fn new(axis: ResolvedAxis, needs: &RowFrameNeeds<'_>) -> Self {
         let widest = needs.names.iter().map(|n| text_width::width(n)).fold(0.0, f64::max);
-        let bottom = TOP_PX + needs.row_px * needs.names.len() as f64 + 2.0;
-        let last_tick = axis.ticks.last().map_or(0.0, |t| text_width::width(&t.label) / 2.0);
+        let rows_px = needs.row_px * needs.names.len() as f64 + 2.0;
+        let top = TITLES_PX + if rows_px > AXIS_TWICE_PX { LABELS_PX } else { 0.0 };
+        let bottom = top + rows_px;
+        let half = |tick: Option<&Tick>| tick.map_or(0.0, |t| text_width::width(&t.label) / 2.0);
+        let (first_tick, last_tick) = (half(axis.ticks.first()), half(axis.ticks.last()));
         Self {
-            left: widest.min(needs.width * 0.3) + 12.0,
+            left: (widest.min(needs.width * 0.3) + 12.0).max(first_tick),
             right: needs.width
-                - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * 0.25)) + 14.0)
+                - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * TITLE_SHARE))
+                    + 14.0)
                     .max(last_tick),
             width: needs.width,
             height: bottom + if axis.title.is_empty() { 24.0 } else { 42.0 },
             row_px: needs.row_px,
-            number_title: text_width::fit(needs.number_title, needs.width * 0.25),
+            number_title: text_width::fit(needs.number_title, needs.width * TITLE_SHARE),
+            top,
             bottom,
             axis,
         }
@@ -75,7 +86,7 @@ impl RowFrame {
 
     /// The vertical position of the upper end of a row.
     pub(crate) fn top_of(&self, row: usize) -> f64 {
-        TOP_PX + row as f64 * self.row_px
+        self.top + row as f64 * self.row_px
     }
 
     pub(crate) fn write_grid(&self, xml: &mut Xml) {
@@ -90,7 +101,7 @@ impl RowFrame {
     /// Writes the name of a row, shortened if there is too little room.
     pub(crate) fn write_name(&self, xml: &mut Xml, row: usize, name: &str) {
         let y = self.top_of(row) + self.row_px / 2.0 + 4.0;
-        figure::shortened_text(xml, "name end", (self.left - 8.0, y), name, self.left - 12.0);
+        figure::shortened_name(xml, "name end", (self.left - 8.0, y), name, self.left - 12.0);
     }
 
     /// Writes the number of a row, right of the plot.
@@ -108,8 +119,8 @@ impl RowFrame {
         xml.text_element("text", &at, &self.number_title);
         self.write_vertical(xml, "axis", self.x_px(self.axis.baseline()));
         self.write_labels(xml, self.bottom + 16.0);
-        if self.bottom > AXIS_TWICE_PX {
-            self.write_labels(xml, TOP_PX - 8.0);
+        if self.top > TITLES_PX {
+            self.write_labels(xml, self.top - 8.0);
         }
         if !self.axis.title.is_empty() {
             let middle = (self.left + self.right) / 2.0;
@@ -122,9 +133,6 @@ impl RowFrame {
     pub(crate) fn write_limit(&self, xml: &mut Xml, value: f64, name: &str) {
         let x = self.x_px(value);
         self.write_vertical(xml, "limit", x);
-        if self.bottom > AXIS_TWICE_PX {
-            return;
-        }
         let short = text_width::fit(name, self.width / 2.0);
         let free_to = self.width - text_width::width(&self.number_title) - 10.0;
         let start = (x - text_width::width(&short) / 2.0).min(free_to - text_width::width(&short)).max(0.0);
@@ -136,33 +144,17 @@ impl RowFrame {
     }
 
     fn write_labels(&self, xml: &mut Xml, y: f64) {
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in &self.axis.ticks {
+        let extent = |tick: &Tick| {
             let (x, half) = (self.x_px(tick.value), text_width::width(&tick.label) / 2.0);
-            if x - half >= free_from {
-                free_from = x + half + 6.0;
-                xml.text_element(
-                    "text",
-                    &[("class", "mid".into()), ("x", x.into()), ("y", y.into())],
-                    &tick.label,
-                );
-            }
+            (x - half, x + half)
+        };
+        for tick in self.axis.labelled(extent) {
+            let at = [("class", "mid".into()), ("x", self.x_px(tick.value).into()), ("y", y.into())];
+            xml.text_element("text", &at, &tick.label);
         }
     }
 
     fn write_vertical(&self, xml: &mut Xml, class: &str, x: f64) {
-        figure::line(xml, class, (x, TOP_PX - 4.0), (x, self.bottom));
+        figure::line(xml, class, (x, self.top - 4.0), (x, self.bottom));
     }
-}
-
-/// Writes the tick that stands for a target.
-pub(crate) fn write_target(xml: &mut Xml, x: f64, y: f64, tooltip: &str) {
-    let attributes = [
-        ("class", "bar-target".into()),
-        ("x", (x - 1.25).into()),
-        ("y", (y - 7.0).into()),
-        ("width", 2.5.into()),
-        ("height", 14.0.into()),
-    ];
-    xml.shape("rect", &attributes, tooltip);
 }

@@ -4,6 +4,9 @@ use crate::status::Status;
 use crate::unit::Unit;
 use crate::xml::Xml;
 
+/// Names of more characters are broken into lines: they would push all other columns off a narrow screen.
+const LONG_NAME: usize = 16;
+
 /// A column of a table: its heading and alignment.
 #[derive(Debug, Clone)]
 pub struct Column {
@@ -25,7 +28,7 @@ impl Column {
         Self { heading: heading.into(), alignment: ColumnAlignment::Words }
     }
 
-    /// Creates a column of short names, aligned left and never broken into several lines.
+    /// Creates a column of names, aligned left and broken into several lines only if they are long.
     pub fn name(heading: impl Into<String>) -> Self {
         Self { heading: heading.into(), alignment: ColumnAlignment::Name }
     }
@@ -78,7 +81,12 @@ impl Cell {
             if let Some(status) = self.status {
                 xml.text_element("span", &[("class", "mark-of".into())], status.mark());
             }
-            xml.text(&self.text);
+            match alignment {
+                ColumnAlignment::Name if self.text.chars().count() > LONG_NAME => {
+                    xml.text_element("span", &[("class", "long".into())], &self.text);
+                }
+                _ => xml.text(&self.text),
+            }
         });
     }
 }

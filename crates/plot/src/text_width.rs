@@ -33,6 +33,28 @@ pub(crate) fn fit(text: &str, room: f64) -> String {
     short
 }
 
+/// Shortens a name to at most `room` pixels by replacing its middle by an ellipsis: the names of a list often differ only
+/// at their ends. At least one character remains at each end.
+pub(crate) fn fit_name(name: &str, room: f64) -> String {
+    if width(name) <= room {
+        return name.to_owned();
+    }
+    let (characters, room) = (name.chars().collect::<Vec<char>>(), room - em('…') * FONT_PX);
+    let (mut head, mut tail, mut used) = (0, 0, 0.0);
+    while head + tail < characters.len() {
+        // The end says more than the beginning where names have one of both in common.
+        let from_end = tail <= head;
+        let next = if from_end { characters[characters.len() - 1 - tail] } else { characters[head] };
+        used += em(next) * FONT_PX;
+        if used > room && head > 0 {
+            break;
+        }
+        if from_end { tail += 1 } else { head += 1 }
+    }
+    let text = |part: &[char]| part.iter().collect::<String>();
+    format!("{}…{}", text(&characters[..head]), text(&characters[characters.len() - tail..]))
+}
+
 /// The estimated width of a character as a share of the font size.
 fn em(c: char) -> f64 {
     match c {
@@ -60,5 +82,16 @@ mod tests {
         assert!(short.ends_with('…') && width(&short) <= 100.0 && short.chars().count() > 8, "{short}");
         assert_eq!(fit("日本語", 1.0), "日…");
         assert_eq!(fit("", 0.0), "");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(fit_name("server 1", 100.0), "server 1");
+        let long = "team-europe-nightly-aggregation-job-07";
+        let short = fit_name(long, 100.0);
+        assert!(short.starts_with("team-") && short.ends_with("job-07"), "{short}");
+        assert!(width(&short) <= 100.0, "{short}");
+        assert_eq!(fit_name("abc", 0.0), "a…c");
+        assert_eq!(fit_name("日本語", 1.0), "日…語");
     }
 }

@@ -5,6 +5,8 @@
 pub enum Unit {
     /// A number without a unit; large numbers have the suffixes k, M, G and T.
     Plain,
+    /// A number of things that are counted; ticks are whole.
+    Count,
     /// Seconds, written in units from ns to days.
     Seconds,
     /// Bytes, written with decimal prefixes.
@@ -73,12 +75,12 @@ impl Unit {
 
     /// Whether every tick of a linear axis has the suffix, instead of the axis title.
     pub(crate) fn suffix_on_ticks(self) -> bool {
-        matches!(self, Self::Percent | Self::Plain)
+        matches!(self, Self::Percent | Self::Plain | Self::Count)
     }
 
     fn suffixes(self) -> Suffixes {
         match self {
-            Self::Plain => PLAIN,
+            Self::Plain | Self::Count => PLAIN,
             Self::Seconds => SECONDS,
             Self::Bytes => BYTES,
             Self::BytesPerSec => BYTES_PER_SEC,

@@ -156,4 +156,5 @@ fn an_experiment_writes_a_page() {
         assert!(page.contains(said), "{said}");
     }
     assert!(!page.contains("c2-40: the analysis"), "only what was played");
+    support::browser::judge(&folder, "page.html", "lab run");
 }

@@ -169,6 +169,7 @@ fn logs_and_pages_have_every_request() {
     assert!((first / max - 1.0).abs() < 0.002, "{first} {max}");
     let page = folder.read("l.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("one queue, constant service"), "{page}");
+    support::browser::judge(&folder, "l.html", "observe");
     let log = folder.read("l.hlog");
     assert!(log.lines().any(|line| line.contains(",HIST")), "{log}");
 }

@@ -6,10 +6,16 @@
 pub(crate) mod ticks;
 
 use crate::unit::{Unit, significant};
-use ticks::{LinearTicks, ceil_log10, floor_log10, log_minor, log_ticks};
+use ticks::{LinearTicks, ceil_log10, duration_ticks, floor_log10, log_minor, log_ticks};
 
 /// The absolute values that an axis accepts; beyond them, arithmetic on ranges would overflow or underflow.
 const ACCEPTED: std::ops::RangeInclusive<f64> = 1e-250..=1e250;
+
+/// The least distance between two labels in pixels.
+const LABEL_GAP_PX: f64 = 4.0;
+
+/// The seconds from which on minutes, hours and days are ticks of a log axis.
+const LONG_S: f64 = 100.0;
 
 /// How values become positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,22 +113,27 @@ impl Axis {
             _ if wide => (lo, hi),
             AxisScale::Linear if lo == 0.0 => (0.0, 1.0),
             AxisScale::Linear => (lo - 0.5 * lo.abs(), lo + 0.5 * lo.abs()),
-            AxisScale::Log => (lo / 3.0, lo * 3.0),
+            AxisScale::Log => (lo / 3.0, self.within_whole(lo, lo * 3.0)),
         }
+    }
+
+    /// The upper end of an axis beyond data of at most `largest`: shares of a whole end at 100 %.
+    fn within_whole(&self, largest: f64, end: f64) -> f64 {
+        if self.unit == Unit::Percent && largest <= 1.0 { end.min(1.0) } else { end }
     }
 
     fn resolve_linear(&self, lo: f64, hi: f64, ends: AxisEnds, count: usize) -> ResolvedAxis {
         let mut prefix = self.unit.prefix(lo.abs().max(hi.abs()));
         let power = power_beyond_digits(lo.abs().max(hi.abs()) / prefix.size);
         prefix.size *= 10f64.powi(power);
-        let nice = LinearTicks::new(lo / prefix.size, hi / prefix.size, count);
+        let nice = LinearTicks::new(lo / prefix.size, hi / prefix.size, self.steps_at_most(count, hi - lo));
         let extend = ends == AxisEnds::Nice;
         let lo = if extend && self.min.is_none() { nice.below * prefix.size } else { lo };
         let hi = if extend && self.max.is_none() { nice.above * prefix.size } else { hi };
         let on_ticks = self.unit.suffix_on_ticks() || self.label.is_empty();
         let suffix = if on_ticks { prefix.suffix.as_str() } else { "" };
         let label = |tick: f64| match tick {
-            0.0 if self.unit == Unit::Plain => "0".to_owned(),
+            0.0 if matches!(self.unit, Unit::Plain | Unit::Count) => "0".to_owned(),
             tick => format!("{tick:.*}{suffix}", nice.decimals),
         };
         let ticks = nice.within(lo / prefix.size, hi / prefix.size);
@@ -139,15 +150,25 @@ impl Axis {
         }
     }
 
+    /// The number of steps to aim for on a linear axis of this length: of what is counted, no step is less than one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not larger than the count")]
+    fn steps_at_most(&self, count: usize, length: f64) -> usize {
+        let whole = if self.unit == Unit::Count { length.ceil().max(1.0) } else { f64::INFINITY };
+        if whole < count as f64 { whole as usize } else { count }
+    }
+
     fn resolve_log(&self, lo: f64, hi: f64, ends: AxisEnds, count: usize) -> ResolvedAxis {
         let (lo, hi) = match ends {
             AxisEnds::Tight => (lo, hi),
             AxisEnds::Nice => (
                 self.min.unwrap_or_else(|| nice_log(lo, hi).0),
-                self.max.unwrap_or_else(|| nice_log(lo, hi).1),
+                self.max.unwrap_or_else(|| self.within_whole(hi, nice_log(lo, hi).1)),
             ),
         };
-        let mut values = log_ticks(lo, hi, count);
+        let mut values = match self.unit {
+            Unit::Seconds if hi > LONG_S => duration_ticks(lo, hi, count),
+            _ => log_ticks(lo, hi, count),
+        };
         if values.len() < 2 {
             values = LinearTicks::new(lo, hi, count).within(lo, hi);
             values.retain(|&t| t > 0.0);
@@ -171,6 +192,7 @@ impl Axis {
             Unit::Plain if is_power && !(-3..15).contains(&exponent) => {
                 format!("10{}", superscript(exponent))
             }
+            Unit::Seconds if value >= 60.0 => duration_label(value),
             // Below 0.01 %, zeros would have to be counted.
             Unit::Percent if is_power && exponent < -4 => format!("1 in {}", count_of(-exponent)),
             unit => unit.format(value),
@@ -214,6 +236,24 @@ impl ResolvedAxis {
         }
     }
 
+    /// The ticks whose labels fit beside each other, main ones before others: `extent` is where the label of a tick begins
+    /// and ends in pixels.
+    pub(crate) fn labelled(&self, extent: impl Fn(&Tick) -> (f64, f64)) -> Vec<&Tick> {
+        let (main, other): (Vec<&Tick>, Vec<&Tick>) =
+            self.ticks.iter().partition(|tick| self.scale == AxisScale::Linear || is_main(tick.value));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        let mut labelled = Vec::new();
+        for tick in main.into_iter().chain(other) {
+            let (from, until) = extent(tick);
+            if taken.iter().all(|(start, end)| until + LABEL_GAP_PX <= *start || *end + LABEL_GAP_PX <= from)
+            {
+                taken.push((from, until));
+                labelled.push(tick);
+            }
+        }
+        labelled
+    }
+
     /// Where bars and areas start: zero, or the nearest end.
     pub(crate) fn baseline(&self) -> f64 {
         match self.scale {
@@ -221,6 +261,12 @@ impl ResolvedAxis {
             AxisScale::Log => self.lo,
         }
     }
+}
+
+/// Whether the tick of a log axis is a power of ten or a duration that people say.
+fn is_main(value: f64) -> bool {
+    let digits = value / 10f64.powi(floor_log10(value));
+    (digits - 1.0).abs() < 1e-6 || ticks::is_duration(value)
 }
 
 /// The label of an axis with its unit.
@@ -255,6 +301,13 @@ fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
 /// Rounds values to zero that are too small for an axis.
 fn flush_to_zero(value: f64) -> f64 {
     if value.abs() < *ACCEPTED.start() { 0.0 } else { value }
+}
+
+/// The label of a duration of at least a minute: in the largest unit of which it is a whole multiple.
+fn duration_label(seconds: f64) -> String {
+    let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
+    let whole = units.into_iter().find(|(size, _)| seconds >= *size && (seconds / size).fract() < 1e-9);
+    whole.map_or_else(|| Unit::Seconds.format(seconds), |(size, name)| format!("{}{name}", seconds / size))
 }
 
 /// A power of ten as people say it: `100k`, `1M`.
@@ -300,6 +353,24 @@ mod tests {
         assert_eq!(ticks.join(" "), "100us 10ms 1s");
         let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1e-4, 1.0]);
         assert_eq!(ticks.join(" "), "0.01% 0.1% 1% 10% 100%");
+        let (ticks, _) = labels(&Axis::log("rate", Unit::Percent), &[0.03, 1.0]);
+        assert_eq!(ticks.join(" "), "1% 10% 100%");
+        let (ticks, _) = labels(&Axis::log("burst", Unit::Seconds), &[2.3e-3, 30e-3]);
+        assert_eq!(ticks.join(" "), "2ms 5ms 10ms 20ms 50ms");
+        let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1.0]);
+        assert_eq!(ticks.join(" "), "20% 50% 100%");
+        let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[1e-3, 9e5]);
+        assert_eq!(ticks.join(" "), "10ms 1s 1min 1h 1d");
+        let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[70.0, 4000.0]);
+        assert_eq!(ticks.join(" "), "10s 1min 10min 1h");
+        let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[100.0, 300.0]);
+        assert_eq!(ticks.join(" "), "2min 5min");
+        let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[1.0, 90_000.0]);
+        assert_eq!(ticks.join(" "), "1s 10s 1min 10min 1h 10h 1d");
+        let (ticks, _) = labels(&Axis::linear("servers", Unit::Count).zero(), &[1.0, 2.0]);
+        assert_eq!(ticks.join(" "), "0 1 2");
+        let (ticks, _) = labels(&Axis::linear("servers", Unit::Count).zero(), &[41.0]);
+        assert_eq!(ticks.join(" "), "0 10 20 30 40 50");
         let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1e-7, 1e-3]);
         assert_eq!(ticks.join(" "), "1 in 10M 1 in 1M 1 in 100k 0.01% 0.1%");
     }

@@ -1,13 +1,15 @@
 //! The frame of a chart: where the plot lies inside the drawing, its grid and its axes.
 
 use super::definition::{Chart, ReferenceAxis};
-use crate::axis::{Axis, ResolvedAxis};
+use crate::axis::{Axis, ResolvedAxis, Tick};
 use crate::figure::{self, PixelPosition};
 use crate::text_width;
 use crate::xml::Xml;
 
 /// The largest room for tick labels on the left, in pixels.
 const LEFT_MAX: f64 = 90.0;
+/// The height of a label in pixels.
+const LABEL_PX: f64 = 12.0;
 /// The largest room for the names of reference lines on the right, in pixels.
 const RIGHT_MAX: f64 = 130.0;
 
@@ -105,7 +107,11 @@ impl PlotFrame {
 
     pub(crate) fn write_axes(&self, xml: &mut Xml) {
         self.write_horizontal(xml, "axis", self.bottom);
-        for tick in &self.y.ticks {
+        let extent = |tick: &Tick| {
+            let y = self.y_px(tick.value);
+            (y - LABEL_PX / 2.0, y + LABEL_PX / 2.0)
+        };
+        for tick in self.y.labelled(extent) {
             let label = text_width::fit(&tick.label, LEFT_MAX);
             let attributes = [
                 ("class", "end".into()),
@@ -130,16 +136,15 @@ impl PlotFrame {
         }
     }
 
-    /// Writes the labels of the x axis. Labels that would touch the previous one are left out; their grid lines remain.
+    /// Writes the labels of the x axis. Labels that would touch another are left out; their grid lines remain.
     fn write_x_labels(&self, xml: &mut Xml) {
-        let mut free_from = f64::NEG_INFINITY;
-        for tick in &self.x.ticks {
+        let extent = |tick: &Tick| {
             let (x, half) = (self.x_px(tick.value), text_width::width(&tick.label) / 2.0);
-            if x - half < free_from || x + half > self.width + 4.0 {
-                continue;
-            }
-            free_from = x + half + 6.0;
-            let attributes = [("class", "mid".into()), ("x", x.into()), ("y", (self.bottom + 17.0).into())];
+            (x - half, x + half)
+        };
+        for tick in self.x.labelled(extent) {
+            let (x, y) = (self.x_px(tick.value), self.bottom + 17.0);
+            let attributes = [("class", "mid".into()), ("x", x.into()), ("y", y.into())];
             xml.text_element("text", &attributes, &tick.label);
         }
     }

@@ -136,7 +136,7 @@ fn non_empty_or<'a>(text: &'a str, default: &'a str) -> &'a str {
 /// The number of ticks to aim for on the x axis.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
 fn x_ticks(width: f64) -> usize {
-    ((width / 75.0) as usize).clamp(4, 12)
+    ((width / 70.0) as usize).clamp(4, 12)
 }
 
 /// The number of ticks to aim for on the y axis.

@@ -42,7 +42,7 @@ impl KeyFigure {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Block {
-    /// A paragraph of text.
+    /// A paragraph of text; what stands between two backticks is in a fixed-width font.
     Paragraph(String),
     /// Text in a fixed-width font with its line breaks, such as a derivation or a configuration.
     Preformatted(String),
@@ -93,7 +93,7 @@ impl Block {
     /// Writes the block as an HTML fragment, `width` pixels wide if there is room. It needs the page's styles.
     fn write(&self, xml: &mut Xml, width: f64) {
         match self {
-            Self::Paragraph(text) => xml.text_element("p", &[], text),
+            Self::Paragraph(text) => write_paragraph(xml, text),
             Self::Preformatted(text) => xml.text_element("pre", &[], text),
             Self::KeyFigures(key_figures) => write_key_figures(xml, key_figures),
             Self::Table(table) => table.write(xml),
@@ -125,6 +125,20 @@ impl From<Vec<KeyFigure>> for Block {
     fn from(key_figures: Vec<KeyFigure>) -> Self {
         Self::KeyFigures(key_figures)
     }
+}
+
+fn write_paragraph(xml: &mut Xml, text: &str) {
+    xml.element("p", &[], |xml| {
+        let mut rest = text;
+        while let Some((before, (code, after))) =
+            rest.split_once('`').and_then(|(before, after)| Some((before, after.split_once('`')?)))
+        {
+            xml.text(before);
+            xml.text_element("code", &[], code);
+            rest = after;
+        }
+        xml.text(rest);
+    });
 }
 
 fn write_key_figures(xml: &mut Xml, key_figures: &[KeyFigure]) {

@@ -31,8 +31,12 @@ p{margin:10px 0;max-width:46em;overflow-wrap:anywhere}
 footer{margin-top:56px;padding-top:12px;border-top:1px solid var(--grid);color:var(--soft);font-size:13px;overflow-wrap:anywhere}
 pre{background:var(--panel);padding:12px 16px;border-radius:6px;overflow-x:auto;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure{margin:18px 0 22px}
-.narrow{display:none}
-@media screen and (max-width:700px){.wide{display:none}.narrow{display:block}.narrow .chart{width:100%;max-width:520px}}
+.middle,.narrow{display:none}
+@media print{.wide{display:none}.middle{display:block}.table,pre{overflow:visible;background:none}pre{white-space:pre-wrap;overflow-wrap:anywhere}table{font-size:8pt}
+th,td{padding-right:8px}th{white-space:normal}.cut-note.on{display:none}}
+@media screen and (max-width:960px){.wide{display:none}.middle{display:block}.middle>.chart{width:100%;max-width:760px}}
+@media screen and (max-width:600px){.middle{display:none}.narrow{display:block}}
+@media screen{.narrow>.chart{width:100%;max-width:440px}}
 figcaption{font-weight:600;margin-bottom:6px;overflow-wrap:anywhere}
 .note,.empty{color:var(--soft);font-size:13px;margin:4px 0}
 .empty{padding:28px;text-align:center;background:var(--panel);border-radius:6px;max-width:none}
@@ -48,11 +52,13 @@ figcaption{font-weight:600;margin-bottom:6px;overflow-wrap:anywhere}
 .grid-2{grid-template-columns:repeat(2,minmax(0,1fr))}
 .grid-3{grid-template-columns:repeat(3,minmax(0,1fr))}
 .grid-4{grid-template-columns:repeat(4,minmax(0,1fr))}
+@media screen and (max-width:960px){.grid-3,.grid-4{grid-template-columns:repeat(2,minmax(0,1fr))}}
 @media screen and (max-width:760px){.grid-of{grid-template-columns:minmax(0,1fr)}main{padding:20px 16px 40px}}
 details{margin:14px 0}
 summary{cursor:pointer;color:var(--soft);padding:4px 0}
 summary:hover{color:var(--ink)}
 .table{overflow-x:auto;margin:14px 0}
+@media screen and (min-width:1040px){.table{margin-right:calc((1040px - 100vw)/2)}.grid-of .table{margin-right:0}}
 .table,pre{--shade:rgba(90,105,125,.38);background:
 linear-gradient(to right,var(--under,var(--paper)) 40%,transparent) left/44px 100% no-repeat local,
 linear-gradient(to left,var(--under,var(--paper)) 40%,transparent) right/44px 100% no-repeat local,
@@ -65,11 +71,13 @@ pre{--under:var(--panel)}
 .near{stroke:var(--ink);stroke-width:2;fill:var(--c)}
 table{border-collapse:collapse;font-size:14px}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
-th,td{padding:5px 22px 5px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--grid)}
+th,td{padding:5px 18px 5px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--grid)}
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
-td.word{max-width:26em;overflow-wrap:anywhere}
-@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);white-space:normal;overflow-wrap:break-word;padding-right:10px}
+td.word{max-width:34em;overflow-wrap:anywhere}
+.long{display:inline-block;width:max-content;max-width:min(22em,36vw);white-space:normal;overflow-wrap:anywhere}
+code{font:.92em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--panel);padding:1px 4px;border-radius:4px}
+@media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);padding-right:10px}td.word:first-child{max-width:36vw}
 th,td{padding-right:14px}}
 .name{text-align:left;white-space:nowrap}
 .num{text-align:right;white-space:nowrap}
@@ -105,7 +113,7 @@ th[aria-sort=descending]::after{content:" ↓"}
 "#;
 
 /// A script that sorts a table by the column whose heading is clicked, says of what is wider than the screen that it
-/// scrolls, and shows the value that is nearest to the pointer or the finger. It contains neither `<` nor `&`, so that the
+/// scrolls, opens folds for the printer, and shows the value that is nearest to the pointer or the finger. It contains neither `<` nor `&`, so that the
 /// page is also XML.
 pub(crate) const SCRIPT: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
@@ -141,6 +149,14 @@ function measure(){
   });
 }
 addEventListener("resize", measure);
+var folded = [];
+addEventListener("beforeprint", function(){
+  folded = Array.from(document.querySelectorAll("details:not([open])"));
+  folded.forEach(function(fold){ fold.open = true; });
+});
+addEventListener("afterprint", function(){
+  folded.forEach(function(fold){ fold.open = false; });
+});
 document.querySelectorAll("details").forEach(function(fold){ fold.addEventListener("toggle", measure); });
 measure();
 var tip = document.createElement("div");

@@ -5,7 +5,7 @@ use crate::output::inspected::{byte_rate, number, percent, quantities, request_r
 use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::TraceStatistics;
-use units::Seconds;
+use workflow::text::plural;
 use workflow::trace_files::InspectedTrace;
 
 /// The page about one trace.
@@ -19,10 +19,10 @@ fn page(trace: &InspectedTrace) -> Page {
         Path::new(&trace.file).file_name().map_or(trace.file.as_str().into(), |name| name.to_string_lossy());
     Page::new(format!("Trace {name}"))
         .lead(format!(
-            "{} requests in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
+            "{} in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
              parameter 0.5; larger is burstier.",
-            stats.count,
-            Seconds((stats.last - stats.first).as_secs())
+            plural(usize::try_from(stats.count).unwrap_or(usize::MAX), "request"),
+            Unit::Seconds.format((stats.last - stats.first).as_secs())
         ))
         .section("", [facts(stats)])
         .section("Arrivals over time", [requests_over_time(stats).into(), bytes_over_time(stats).into()])
@@ -45,8 +45,12 @@ fn facts(stats: &TraceStatistics) -> Block {
     .into()
 }
 
-/// Values per bin of the timeline as a rate over time; the last bin may be incomplete and is left out.
+/// Values per bin of the timeline as a rate over time; the last bin may be incomplete and is left out. Requests at one
+/// instant have no rate.
 fn rate_steps(stats: &TraceStatistics, values: &[u64]) -> Vec<(f64, f64)> {
+    if stats.first == stats.last {
+        return Vec::new();
+    }
     let bin_s = stats.timeline.bin_length.as_secs();
     let complete = values.len().saturating_sub(1).max(1);
     let rates = values.iter().take(complete).enumerate();
@@ -56,6 +60,10 @@ fn rate_steps(stats: &TraceStatistics, values: &[u64]) -> Vec<(f64, f64)> {
     points
 }
 
+fn bin_length(stats: &TraceStatistics) -> String {
+    Unit::Seconds.format(stats.timeline.bin_length.as_secs())
+}
+
 fn requests_over_time(stats: &TraceStatistics) -> Chart {
     let points = rate_steps(stats, &stats.timeline.requests);
     let axis = Axis::linear("requests", Unit::PerSec).zero();
@@ -63,7 +71,7 @@ fn requests_over_time(stats: &TraceStatistics) -> Chart {
         .series(Series::steps("requests", points))
         .note(format!(
             "Requests per second, each step the mean of {}: bursts stand out above the line of the mean.",
-            stats.timeline.bin_length
+            bin_length(stats)
         ))
         .height(220);
     match stats.requests_per_sec {
@@ -79,7 +87,7 @@ fn bytes_over_time(stats: &TraceStatistics) -> Chart {
         .series(Series::steps("data", points))
         .note(format!(
             "Bytes per second, each step the mean of {}: large where many or large requests come.",
-            stats.timeline.bin_length
+            bin_length(stats)
         ))
         .height(220);
     match stats.bytes_per_sec {
@@ -98,7 +106,10 @@ fn dispersion(stats: &TraceStatistics) -> Chart {
         Ok(h) => chart.note(format!(
             "How much counts in bins vary: flat at 1 is Poisson, rising means bursts at that scale and above. Rises with \
              slope 2H − 1. Hurst parameter {:.3} ± {:.3}, from scales of {} to {}.",
-            h.h, h.standard_error, h.from, h.to
+            h.h,
+            h.standard_error,
+            Unit::Seconds.format(h.from.as_secs()),
+            Unit::Seconds.format(h.to.as_secs())
         )),
         Err(fault) => chart.note(format!(
             "How much counts in bins vary: flat at 1 is Poisson, rising means bursts at that scale and above. No Hurst \
@@ -149,7 +160,7 @@ fn sizes(stats: &TraceStatistics) -> Chart {
         })
         .collect();
     Chart::new(
-        "Sizes",
+        "Requests by size",
         Axis::log("size", Unit::Bytes),
         Axis::linear("share of requests at most as large", Unit::Percent).zero().max(1.0),
     )

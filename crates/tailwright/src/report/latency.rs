@@ -59,10 +59,11 @@ pub(super) fn over_time(
     let line = |of: fn(&TimelineInterval) -> Option<f64>| {
         timeline.iter().filter_map(|at| Some((at.at_s, of(at)?))).collect::<Vec<_>>()
     };
+    let lines =
+        [("p50", line(|at| at.p50_s)), ("p99", line(|at| at.p99_s)), ("longest", line(|at| at.max_s))];
+    let lines = shares::without_duplicates(lines.map(|(name, points)| (name.to_owned(), points)));
     let mut chart = Chart::new(title, Axis::linear("intended time", Unit::Seconds), latency)
-        .series(Series::line("p50", line(|at| at.p50_s)))
-        .series(Series::line("p99", line(|at| at.p99_s)))
-        .series(Series::line("longest", line(|at| at.max_s)))
+        .all(lines.into_iter().map(|(name, points)| Series::line(name, points)))
         .reference(Reference::y(found.slo_s, format!("SLO p{}", found.percentile)));
     if let Some(bound) = found.bound {
         chart = chart.reference(Reference::y(bound.bound_s, "bound").quiet());

@@ -65,7 +65,7 @@ fn facts(view: &PlanView) -> Block {
 
 fn comparison(compared: &[MethodComparison], planned: &PlannedCluster) -> Vec<Block> {
     let orders = ["first fit in order of arrival", "best order"];
-    let mut bars = Bars::grouped("Servers used", ("servers", Unit::Plain), orders)
+    let mut bars = Bars::grouped("Servers used", ("servers", Unit::Count), orders)
         .note("A method that refuses workloads needs more servers than its bars show.");
     let all = planned.instance.workloads.len();
     for row in compared {

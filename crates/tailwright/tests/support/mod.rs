@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 pub(crate) mod bench;
+pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod replay;
