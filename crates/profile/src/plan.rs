@@ -79,7 +79,7 @@ impl MeasurementPlan {
         let per_repeat = per_cell / u32::try_from(settings.repeats).unwrap_or(u32::MAX);
         if per_repeat.is_zero() {
             let message =
-                format!("{} per cell leaves no time for {} repeats", settings.per_cell, settings.repeats);
+                format!("{} per cell leaves no time for {}", settings.per_cell, units::plural(settings.repeats, "repeat"));
             return Err(OperationError::input(message).hint("try 1s per cell"));
         }
         let mut cells = Vec::new();

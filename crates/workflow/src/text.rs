@@ -4,6 +4,8 @@ use model::Stage;
 use std::collections::BTreeSet;
 use units::Seconds;
 
+pub use units::plural;
+
 /// The most bytes of a file name that is made of another name; file systems take 255 with what is appended.
 const FILE_NAME_MAX: usize = 200;
 
@@ -14,6 +16,12 @@ pub fn time(seconds: f64) -> String {
 
 /// Writes a fraction as a percentage with three digits that mean something.
 pub fn percent(fraction: f64) -> String {
+    if fraction.is_nan() {
+        return "–".to_owned();
+    }
+    if fraction.is_infinite() {
+        return if fraction > 0.0 { "∞" } else { "-∞" }.to_owned();
+    }
     let value = fraction * 100.0;
     let decimals = match value.abs() {
         v if v >= 9.995 => 1,
@@ -21,11 +29,6 @@ pub fn percent(fraction: f64) -> String {
         _ => 3,
     };
     format!("{value:.decimals$}%")
-}
-
-/// Writes a number with its noun: `1 server`, `2 servers`.
-pub fn plural(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Says that there is no workload of this name, and which there are.
@@ -73,11 +76,6 @@ pub(crate) fn toml_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_noun_agrees_with_its_number() {
-        assert_eq!((plural(1, "server"), plural(0, "server")), ("1 server".into(), "0 servers".into()));
-    }
 
     #[test]
     fn names_become_toml_and_file_names_whatever_they_are() {

@@ -100,7 +100,7 @@ pub(crate) fn text(report: &BlockReport) -> String {
         text += &format!("and {} more, which --json has\n", all.len() - ROWS_MAX);
     }
     if report.lost > 0 {
-        text += &format!("{} requests could not be reported\n", report.lost);
+        text += &format!("{} could not be reported\n", plural(report.lost, "request"));
     }
     text
 }

@@ -52,7 +52,7 @@ fn how(view: &ExperimentView) -> String {
 }
 
 fn footer(view: &ExperimentView) -> String {
-    let requests = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
+    let requests: usize = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
     format!(
         "{} · seed {} · {}",
         view.planned.experiment.name,

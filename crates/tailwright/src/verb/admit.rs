@@ -1,6 +1,6 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
-use crate::arguments::{PredictionArgs, ProcedureChoice};
+use crate::arguments::{PredictionArgs, ProcedureChoice, results};
 use crate::exit::VerbAnswer;
 use crate::output::{admission, json};
 use crate::terminal::{self, TerminalObserver};
@@ -59,8 +59,10 @@ pub(crate) struct AdmitArgs {
 
 pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
+    let mut source = args.prediction.source(&[args.model.into()])?;
+    source.cluster.results = results([&args.output]);
     let question = AdmissionQuestion {
-        source: args.prediction.source(&[args.model.into()])?,
+        source,
         procedure: args.model.into(),
         events: args.events.clone(),
     };

@@ -6,6 +6,7 @@ use crate::observer::{Notice, ProgressObserver};
 use model::OperationError;
 use std::fs;
 use std::path::Path;
+use crate::text::plural;
 
 /// The presence of this file says that a demo was written to a folder; it lists what may be replaced.
 const MARKER: &str = ".tailwright-demo";
@@ -27,7 +28,10 @@ pub fn write_demo(
     write_result(&folder.join(MARKER), &cluster.files().join("\n"), "demo")?;
     cluster.write(folder, observer)?;
     let place = folder.display();
-    observer.notice(Notice::Done(format!("wrote {place} with {count} generated traces (seed {seed})")));
+    observer.notice(Notice::Done(format!(
+        "wrote {place} with {} (seed {seed})",
+        plural(count, "generated trace")
+    )));
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use units::Nanos;
+use crate::text::plural;
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.
 #[derive(Debug)]
@@ -244,8 +245,8 @@ fn queueing_limit(slo: f64, base: f64) -> f64 {
 fn phase_name(phase: PackingPhase) -> String {
     match phase {
         PackingPhase::Alone => "each one alone".to_owned(),
-        PackingPhase::Spread(servers) => format!("trying {servers} servers"),
-        PackingPhase::Confirm(servers) => format!("judging {servers} servers"),
+        PackingPhase::Spread(servers) => format!("trying {}", plural(servers, "server")),
+        PackingPhase::Confirm(servers) => format!("judging {}", plural(servers, "server")),
         PackingPhase::FirstFit(_) => "filling servers".to_owned(),
         PackingPhase::Offer => "offering to other servers".to_owned(),
         PackingPhase::Explain => "reasons of refusals".to_owned(),

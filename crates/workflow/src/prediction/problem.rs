@@ -15,6 +15,7 @@ use std::time::Instant;
 use trace::OpenOptions;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
+use crate::text::plural;
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone)]
@@ -243,12 +244,15 @@ fn read_traces(
     let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
-    observer.notice(Notice::Done(format!("traces: {count} read, {requests} requests in {elapsed}")));
+    observer.notice(Notice::Done(format!(
+        "traces: {count} read, {} in {elapsed}",
+        plural(requests, "request")
+    )));
     let mut shared = Vec::with_capacity(count);
     for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {
             let trace = file.display();
-            observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
         }
         shared.push((Arc::new(traffic), recorded_from));
     }

@@ -5,6 +5,7 @@ use crate::observer::{Notice, ProgressObserver};
 use model::{OperationError, Request};
 use std::path::PathBuf;
 use trace::{TraceError, TraceFormat, TraceWriter};
+use crate::text::plural;
 
 /// A trace file that is to be written.
 #[derive(Debug, Clone)]
@@ -35,7 +36,11 @@ impl TraceOutput {
             writer.write(&request?)?;
         }
         let count = writer.finish()?;
-        observer.notice(Notice::Done(format!("wrote {count} requests to {}", self.path.display())));
+        observer.notice(Notice::Done(format!(
+            "wrote {} to {}",
+            plural(count, "request"),
+            self.path.display()
+        )));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `tailwright lab cluster`: a cluster that is planned from half of each trace and played with the other half.
 
-use crate::arguments::{ClusterArgs, MayLack};
+use crate::arguments::{ClusterArgs, MayLack, results};
 use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{cluster_run, verified};
@@ -125,6 +125,7 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
         ClusterSource::new(ClusterDescription::File(write_default_cluster(&made)?))
     };
     source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
+    source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
     ClusterHalves::new(problem.cluster, &problem.profiles, &problem.options)
 }
