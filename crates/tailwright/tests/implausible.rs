@@ -112,7 +112,6 @@ fn what_does_not_belong_together_is_refused_or_said() {
             (&["verify", "policy.json", "observed.parquet", "./observed.parquet"], "given twice"),
             (&["simulate", "scenario.toml", "--cluster", "cluster.toml"], "for a policy"),
             (&["load", "load.toml"], "a time above zero"),
-            (&["load", "load.toml", "-o", "load.toml"], "take the place of the load file"),
             (&["ideal", "--service", "1ms"], "--arrivals"),
         ],
     );
@@ -172,4 +171,10 @@ fn lists_are_json_where_that_is_asked_for() {
         let listed = folder.run(args).expect_code(0).json();
         assert!(listed["experiments"].as_array().is_some_and(|list| list.len() > 3), "{args:?}: {listed}");
     }
+    let planned = folder.run(&["lab", "run", "fig-3.5", "--dry-run", "--json"]).expect_code(0).json();
+    assert_eq!(planned["format"], "tailwright.lab-plan");
+    let cases = planned["cases"].as_array().expect("cases");
+    assert!(cases.iter().all(|case| case["workloads"][0]["slo"].is_string()), "{planned}");
+    let planned = folder.run(&["lab", "cluster", "--dry-run", "--json"]).expect_code(0).json();
+    assert!(planned["format"] == "tailwright.policy" && planned["workloads"].is_array(), "{planned}");
 }

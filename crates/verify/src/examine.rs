@@ -134,7 +134,8 @@ impl<'o> WorkloadObservations<'o, '_> {
     ) {
         let intended = self.requests().map(|observed| request(observed, observed.intended));
         let intended = check_limits(intended, &agreement.limits, work(agreement));
-        finding.bound = agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, agreement, &intended));
+        finding.bound =
+            agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, agreement, &intended));
         finding.kept_limits = kept_limits(&intended, agreement);
         finding.limits = intended.limits;
         if agreement.limits.is_empty() {

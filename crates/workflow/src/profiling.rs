@@ -4,6 +4,7 @@
 //! its origin. Measuring itself is the `profile` crate's.
 
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use machine::whole_file;
 use model::OperationError;
 use profile::{
@@ -15,7 +16,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::{Bytes, Seconds};
 use workload::device::{DeviceModel, Disk, StorageProfile};
-use crate::text::plural;
 
 /// What is measured, and what becomes of it.
 #[derive(Debug, Clone)]

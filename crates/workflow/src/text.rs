@@ -78,6 +78,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shares_have_three_digits_or_are_no_numbers() {
+        let shown = [0.5, 0.099, 0.001, f64::INFINITY, f64::NAN].map(percent);
+        assert_eq!(shown, ["50.0%", "9.90%", "0.100%", "∞", "–"]);
+    }
+
+    #[test]
     fn names_become_toml_and_file_names_whatever_they_are() {
         for (name, file) in [
             ("mail", "mail"),

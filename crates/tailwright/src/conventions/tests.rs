@@ -331,6 +331,21 @@ fn outputs_take_no_dash_but_for_traces() {
     }
 }
 
+/// Whatever a verb writes is in the list by which results are kept apart from what is read.
+#[test]
+fn every_result_is_known_as_one() {
+    let folders_of_files = ["folder", "dir"];
+    for (verb, command) in verbs() {
+        for argument in command.get_arguments().filter(|argument| names_file(argument)) {
+            let (id, help) = (argument.get_id().as_str(), argument.get_help().map(ToString::to_string));
+            let writes =
+                help.is_some_and(|help| ["Write ", "Record "].iter().any(|word| help.starts_with(word)));
+            let is_known = super::RESULTS.contains(&id) || folders_of_files.contains(&id);
+            assert!(!writes || is_known, "{verb}: {id} is written, and not in RESULTS");
+        }
+    }
+}
+
 #[test]
 fn every_verb_has_a_page_and_every_option_is_in_it() {
     let pages = crate::manual::pages(Cli::command());

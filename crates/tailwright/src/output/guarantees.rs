@@ -39,7 +39,9 @@ impl LimitConduct {
     fn clause(self) -> &'static str {
         match self {
             Self::Kept => "whose traffic kept to their limits",
-            Self::KeptUntilSent => "whose traffic was meant to keep to their limits, and did not as it was sent",
+            Self::KeptUntilSent => {
+                "whose traffic was meant to keep to their limits, and did not as it was sent"
+            }
             Self::NotKept => "whose traffic did not keep to their limits",
             Self::NotKnown => "whose traffic could not be judged at all limits",
         }
@@ -52,11 +54,17 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
     for conduct in LimitConduct::ALL {
         let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);
         let bounds: Vec<BoundFinding> = found.filter_map(|found| found.bound).collect();
+        let beyond: u64 = bounds.iter().map(|bound| bound.beyond).sum();
+        let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
+        let of_them = match conduct {
+            LimitConduct::NotKept if beyond > 0 => format!(" ({within} of them while within)"),
+            _ => String::new(),
+        };
+        let why = if conduct == LimitConduct::Kept { why_beyond(&bounds) } else { String::new() };
         if !bounds.is_empty() {
             lines.push(format!(
-                "{}{} beyond the bounds of {} {}",
-                plural(bounds.iter().map(|bound| bound.beyond).sum::<u64>(), "request"),
-                why_beyond(conduct, &bounds),
+                "{}{of_them} beyond the bounds of {} {}{why}",
+                plural(beyond, "request"),
                 plural(bounds.len(), "workload"),
                 conduct.clause(),
             ));
@@ -65,30 +73,25 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// In brackets, what became of the guarantee where requests are beyond these bounds.
-fn why_beyond(conduct: LimitConduct, bounds: &[BoundFinding]) -> String {
-    let sum = |count: fn(&BoundFinding) -> u64| bounds.iter().map(count).sum::<u64>();
-    let all = sum(|bound| bound.beyond);
-    if all == 0 || conduct == LimitConduct::NotKnown {
-        return String::new();
+/// What became of the guarantee of those who kept to their limits, where requests are beyond these bounds.
+fn why_beyond(bounds: &[BoundFinding]) -> String {
+    let (mut broken, mut uncovered, mut other) = (0, 0, 0);
+    for bound in bounds {
+        broken += bound.broken;
+        let unbroken = bound.beyond.saturating_sub(bound.broken);
+        *(if bound.covers_every_request { &mut other } else { &mut uncovered }) += unbroken;
     }
-    if conduct != LimitConduct::Kept {
-        return format!(" ({} of them while within)", sum(|bound| bound.beyond_within_limits));
-    }
-    let broken = sum(|bound| bound.broken);
-    let uncovered = sum(|bound| if bound.covers_every_request { 0 } else { bound.beyond });
-    let other = all.saturating_sub(broken + uncovered);
     let mut parts = Vec::new();
     for (count, what) in [
         (broken, "break a bound"),
-        (uncovered, "beyond bounds that are not about every request"),
+        (uncovered, "of bounds that are not about every request"),
         (other, "sent late, failed or lost"),
     ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }
     }
-    format!(" ({})", parts.join(", "))
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
 }
 
 pub(super) fn guarantees(findings: &Findings) -> String {

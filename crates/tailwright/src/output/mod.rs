@@ -14,6 +14,7 @@ mod guarantees;
 pub(crate) mod ideal;
 pub(crate) mod inspected;
 pub(crate) mod json;
+pub(crate) mod kernel_scheduler;
 pub(crate) mod knobs;
 pub(crate) mod loaded;
 pub(crate) mod measured;

@@ -227,8 +227,10 @@ fn windows(report: &CauseReport) -> String {
 
 /// What the replays of the last requests say.
 fn replays(report: &CauseReport) -> String {
-    let mut text =
-        format!("  w/o: a replay of the last {} without the time of the cause", plural(report.replayed, "request"));
+    let mut text = format!(
+        "  w/o: a replay of the last {} without the time of the cause",
+        plural(report.replayed, "request")
+    );
     if let Some(one) = report.without(TakenOut::QueuesOfWorkers) {
         let [p50, p99, p999] = one.percentiles.map(nanoseconds);
         text += &format!("\n  one queue for all workers: p50 {p50}, p99 {p99}, p99.9 {p999}");

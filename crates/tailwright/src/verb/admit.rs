@@ -61,11 +61,7 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
     let mut source = args.prediction.source(&[args.model.into()])?;
     source.cluster.results = results([&args.output]);
-    let question = AdmissionQuestion {
-        source,
-        procedure: args.model.into(),
-        events: args.events.clone(),
-    };
+    let question = AdmissionQuestion { source, procedure: args.model.into(), events: args.events.clone() };
     let (problem, outcome) = admit(&question, &TerminalObserver)?;
     let written = write_wanted(args.output.as_deref(), "policy", || {
         json::pretty(&admission_policy(&problem, &outcome))

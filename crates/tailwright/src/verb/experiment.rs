@@ -209,8 +209,11 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
     match journal.changes().len() {
         0 => Ok(()),
         count => {
-            let message =
-                format_args!("{}: not undone: {} of an earlier experiment", path.display(), plural(count, "change"));
+            let message = format_args!(
+                "{}: not undone: {} of an earlier experiment",
+                path.display(),
+                plural(count, "change")
+            );
             Err(OperationError::machine(message).hint("run `tailwright experiment --undo` first"))
         }
     }

@@ -304,7 +304,10 @@ impl ObserveArgs {
         let Some(path) = &self.record else { return };
         match observation.recorded {
             Some(recorded) => {
-                talk(Talk::Plain, format_args!("wrote {} to {}", plural(recorded.requests, "request"), path.display()));
+                talk(
+                    Talk::Plain,
+                    format_args!("wrote {} to {}", plural(recorded.requests, "request"), path.display()),
+                );
                 if recorded.late > 0 {
                     talk(
                         Talk::Warning,

@@ -1,6 +1,8 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
-use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source, results};
+use crate::arguments::{
+    CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source, results,
+};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};

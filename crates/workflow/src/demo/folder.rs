@@ -3,10 +3,10 @@
 use super::cluster::{DemoCluster, TRACE_FOLDER, is_demo_file};
 use crate::files::write_result;
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use model::OperationError;
 use std::fs;
 use std::path::Path;
-use crate::text::plural;
 
 /// The presence of this file says that a demo was written to a folder; it lists what may be replaced.
 const MARKER: &str = ".tailwright-demo";

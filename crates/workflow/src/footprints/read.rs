@@ -4,6 +4,7 @@ use super::cache::{CachedFootprint, FootprintCache, key};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
+use crate::text::plural;
 use model::{OperationError, Stage};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +12,6 @@ use std::time::{Duration, Instant};
 use units::Seconds;
 use workload::device::{NetworkModel, StorageProfile};
 use workload::{Footprint, FootprintBuilder};
-use crate::text::plural;
 
 /// What every workload asks of every class of server.
 #[derive(Debug)]

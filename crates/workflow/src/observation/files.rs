@@ -48,10 +48,7 @@ impl ObservationFiles {
             check_apart(*path, all[..at].iter().copied())?;
         }
         check_observations(self.observations.as_deref())?;
-        let at_the_end = [
-            (slowest, "trace of the slowest requests"),
-            (self.report.as_ref(), "report"),
-        ];
+        let at_the_end = [(slowest, "trace of the slowest requests"), (self.report.as_ref(), "report")];
         at_the_end
             .into_iter()
             .filter_map(|(path, what)| Some((path?, what)))

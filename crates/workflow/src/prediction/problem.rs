@@ -6,6 +6,7 @@ use crate::cluster::{
 };
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
+use crate::text::plural;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use predict::{Calibrated, CalibrationGoal, EnforcedPath};
 use std::collections::BTreeMap;
@@ -15,7 +16,6 @@ use std::time::Instant;
 use trace::OpenOptions;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
-use crate::text::plural;
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone)]
@@ -244,10 +244,8 @@ fn read_traces(
     let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
-    observer.notice(Notice::Done(format!(
-        "traces: {count} read, {} in {elapsed}",
-        plural(requests, "request")
-    )));
+    observer
+        .notice(Notice::Done(format!("traces: {count} read, {} in {elapsed}", plural(requests, "request"))));
     let mut shared = Vec::with_capacity(count);
     for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {

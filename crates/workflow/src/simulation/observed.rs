@@ -96,7 +96,11 @@ struct ReplayedWorkload {
 
 impl ReplayedWorkload {
     /// Reads the trace of a workload of the case, and gives it a number.
-    fn read(name: &str, problem: &ClusterProblem, workloads: &mut Vec<String>) -> Result<Self, OperationError> {
+    fn read(
+        name: &str,
+        problem: &ClusterProblem,
+        workloads: &mut Vec<String>,
+    ) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // As the case reads them.

@@ -2,10 +2,10 @@
 
 use super::error::TraceFileError;
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use model::{OperationError, Request};
 use std::path::PathBuf;
 use trace::{TraceError, TraceFormat, TraceWriter};
-use crate::text::plural;
 
 /// A trace file that is to be written.
 #[derive(Debug, Clone)]

@@ -2,10 +2,10 @@
 
 use super::error::TraceFileError;
 use crate::observer::{Notice, ProgressObserver, TaskProgress};
+use crate::text::plural;
 use model::Request;
 use std::path::Path;
 use trace::{OpenOptions, TraceError, TracePlace, TraceReader};
-use crate::text::plural;
 
 /// Requests between two updates of the progress.
 const UPDATE_EVERY: u32 = 1 << 15;
@@ -54,8 +54,7 @@ impl Drop for ObservedReader<'_> {
         }
         if reader.ignored() > 0 {
             let ignored = plural(reader.ignored(), "record");
-            self.observer
-                .notice(Notice::Done(format!("{file}: ignored {ignored}, neither read nor write")));
+            self.observer.notice(Notice::Done(format!("{file}: ignored {ignored}, neither read nor write")));
         }
     }
 }

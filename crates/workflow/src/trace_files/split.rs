@@ -3,6 +3,7 @@
 use super::error::TraceFileError;
 use super::output::TraceOutput;
 use super::reader::ObservedReader;
+use crate::files::check_apart;
 use crate::observer::ProgressObserver;
 use crate::text::{free_file_name, plural, toml_string};
 use model::{Op, OperationError};
@@ -54,6 +55,7 @@ pub fn split_trace(
     let mut parts = Vec::new();
     for owner in owners.into_keys() {
         let part = folder.join(format!("{}.parquet", free_file_name(&owner, &mut taken)));
+        check_apart(Some(&part), [Some(path)])?;
         let selection = TraceSelection::Named(key, owner.clone());
         let source = TracePlace { path: path.to_owned(), selection };
         parts.push(split_off(&owner, &source, part, options, observer)?);
