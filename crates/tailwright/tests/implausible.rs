@@ -155,6 +155,42 @@ fn who_arrives_twice_is_refused_in_the_headline_too() {
 }
 
 #[test]
+fn what_is_empty_or_something_else_is_named_as_it_is() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.write("empty", "");
+    fs::write(folder.join("binary"), [0xff, 0xfe, 0x00, 0x80]).expect("it is ours");
+    fs::create_dir(folder.join("folder")).expect("it is ours");
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "seen.parquet"]);
+    check_refused(
+        folder,
+        &[
+            (&["simulate", "empty"], "the scenario is empty"),
+            (&["simulate", "binary"], "not UTF-8"),
+            (&["simulate", "folder"], "found a folder"),
+            (&["schedule", "bench", "folder"], "found a folder"),
+            (&["admit", "cluster.toml", "--events", "empty"], "there are no events"),
+            (&["verify", "w0.csv", "--slo", "w=99% < 1s"], "in Parquet"),
+            (&["trace", "callgraph", "folder"], "name a file"),
+            (&["trace", "callgraph", "binary"], "--span-format"),
+            (&["trace", "split", "seen.parquet", "--by", "client", "-o", "parts"], "which clients"),
+            (
+                &["trace", "generate", "poisson", "--rate", "1e300/s", "--duration", "1s", "-o", "x.csv"],
+                "1e9 requests",
+            ),
+            (&["trace", "convert", "w0.csv", "-o", "x.csv", "--scale-time", "0"], "found 0.0"),
+            (&["ideal", "--arrivals", "poisson(1e300/s)", "--service", "1ms"], "more than 10000 times"),
+            (&["reproduce", "--data", "missing"], "no such folder"),
+            (&["apply", "policy.json", "--hosts", "x", "--state", "a", "--state", "b"], "multiple times"),
+        ],
+    );
+    assert!(!folder.join("parts").exists() && !folder.join("x.csv").exists());
+    let outcome = folder.run(&["trace", "convert", "w0.csv", "-o", "no/where.csv"]).expect_code(3);
+    assert!(outcome.stderr.contains("cannot write the trace"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_pipe_that_nobody_reads_is_refused() {
     let cluster = Cluster::new(2, 2);
     let pipe = cluster.folder.join("pipe");

@@ -31,6 +31,15 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$}%")
 }
 
+/// Writes how much of what can be done is asked for: a percentage, without digits where it is beyond all measure.
+pub(crate) fn overload(utilisation: f64) -> String {
+    const MEASURED_MAX: f64 = 1e4;
+    if utilisation < MEASURED_MAX {
+        return format!("{:.1} %", 100.0 * utilisation);
+    }
+    format!("more than {:.0} times", MEASURED_MAX)
+}
+
 /// Says that there is no workload of this name, and which there are.
 pub(crate) fn unknown_workload(name: &str, known: &[&str]) -> String {
     const SHOWN: usize = 5;

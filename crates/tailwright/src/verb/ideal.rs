@@ -75,7 +75,7 @@ pub(crate) struct IdealArgs {
 
 /// A process of arrivals; of what is the name of a file it is said where that belongs.
 fn arrivals(text: &str) -> Result<ArrivalPattern, String> {
-    text.parse().map_err(|error| {
+    text.parse::<ArrivalPattern>().map_err(|error| {
         let path = Path::new(text);
         let is_file = path.exists() || path.extension().is_some() || text.contains('/');
         let hint = if is_file { "; requests of a file are --trace FILE" } else { "" };

@@ -38,8 +38,11 @@ pub fn write_demo(
 /// Makes the folder, or empties that of an earlier demo of what the demo wrote.
 fn prepare(folder: &Path) -> Result<(), OperationError> {
     let failed = |error: std::io::Error| {
-        OperationError::machine(format_args!("{}: {error}", folder.display()))
-            .hint("choose another folder with --dir")
+        OperationError::machine(format_args!(
+            "{}: cannot be the folder of the demo: {error}",
+            folder.display()
+        ))
+        .hint("choose another folder with --dir")
     };
     let is_occupied = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),

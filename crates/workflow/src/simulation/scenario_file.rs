@@ -1,6 +1,6 @@
 //! A scenario file with values that the caller replaces.
 
-use crate::files::place_taken;
+use crate::files::{place_taken, read_text};
 use model::OperationError;
 use scenario::ScenarioDocument;
 use std::path::PathBuf;
@@ -24,7 +24,15 @@ pub struct ScenarioSettings {
 ///
 /// When the file cannot be read, a setting does not fit it, or the report would take the place of a file that it names.
 pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, OperationError> {
-    let mut document = ScenarioDocument::read(&settings.file)?;
+    let text = read_text(&settings.file, "scenario")?;
+    if text.trim().is_empty() {
+        return Err(OperationError::input(format_args!(
+            "{}: the scenario is empty",
+            settings.file.display()
+        ))
+        .hint("docs/simulate.md describes one; `tailwright simulate --help` shows one"));
+    }
+    let mut document = ScenarioDocument::parse(&settings.file, &text)?;
     for setting in &settings.set {
         let (path, value) = setting.split_once('=').ok_or_else(|| {
             OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))

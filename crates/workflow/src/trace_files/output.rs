@@ -1,10 +1,11 @@
 //! Where a trace goes.
 
 use super::error::TraceFileError;
+use crate::files::check_writable;
 use crate::observer::{Notice, ProgressObserver};
 use crate::text::plural;
 use model::{OperationError, Request};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::{TraceError, TraceFormat, TraceWriter};
 
 /// A trace file that is to be written.
@@ -31,7 +32,9 @@ impl TraceOutput {
         requests: impl Iterator<Item = Result<Request, TraceError>>,
         observer: &dyn ProgressObserver,
     ) -> Result<(), TraceFileError> {
-        let mut writer = TraceWriter::create(&self.path, self.resolve_format()?)?;
+        let format = self.resolve_format()?;
+        check_writable(Some(&self.path).filter(|path| *path != Path::new("-")), "trace")?;
+        let mut writer = TraceWriter::create(&self.path, format)?;
         for request in requests {
             writer.write(&request?)?;
         }

@@ -47,6 +47,14 @@ pub fn split_trace(
         OperationError::input(format_args!("{}: it does not say whose its requests are", path.display()))
             .hint("expected a recording (`proxy --record FOLDER`), observations (`load -o`) or a capture of tcpdump")
     })?;
+    if key == SplitKey::Client && owners.keys().all(String::is_empty) {
+        return Err(OperationError::input(format_args!(
+            "{}: it does not say which clients have sent its requests",
+            path.display()
+        ))
+        .hint("leave out --by client, or give a recording or a capture of tcpdump")
+        .into());
+    }
     std::fs::create_dir_all(folder).map_err(|error| {
         OperationError::machine(format_args!("{}: cannot make the folder: {error}", folder.display()))
             .hint("check the path and its permissions")
