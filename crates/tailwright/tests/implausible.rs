@@ -128,6 +128,35 @@ fn what_does_not_belong_together_is_refused_or_said() {
 }
 
 #[test]
+fn policies_that_contradict_themselves_are_refused() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let policy: serde_json::Value = serde_json::from_str(&folder.read("policy.json")).expect("JSON");
+    let mut elsewhere = policy.clone();
+    elsewhere["workloads"][0]["server"] = "nowhere".into();
+    let mut nothing = policy.clone();
+    nothing["servers"] = serde_json::json!([]);
+    for (name, changed) in [("elsewhere.json", elsewhere), ("nothing.json", nothing)] {
+        folder.write(name, &changed.to_string());
+        for args in [
+            &["simulate", name, "--cluster", "cluster.toml"][..],
+            &["explain", "w0", "cluster.toml", "--plan", name],
+            &["plan", "cluster.toml", "--keep", name],
+        ] {
+            let outcome = folder.run(args).expect_code(2);
+            assert!(outcome.stderr.contains("server"), "{args:?}: {}", outcome.stderr);
+        }
+    }
+    // Of a workload that the policy lacks there is nothing to explain.
+    cluster.describe(&[0], 2);
+    folder.run(&["plan", "cluster.toml", "-o", "few.json"]).expect_code(0);
+    cluster.describe(&[0, 1], 2);
+    let outcome = folder.run(&["explain", "w1", "cluster.toml", "--plan", "few.json"]);
+    assert!(outcome.code > 0, "{}", outcome.stdout);
+}
+
+#[test]
 fn a_trace_of_one_request_is_warned_about_and_a_missing_one_says_whose_it_is() {
     let cluster = Cluster::new(2, 2);
     let folder = &cluster.folder;

@@ -157,3 +157,33 @@ fn an_experiment_writes_a_page() {
     }
     assert!(!page.contains("c2-40: the analysis"), "only what was played");
 }
+
+/// Namespaces and what runs in them are gone after a signal, whatever signal it is.
+#[test]
+fn a_signal_leaves_no_namespace() {
+    if !may_configure_networks() {
+        return testkit::skip("namespaces need root");
+    }
+    let before = namespaces();
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+        let args = ["lab", "run", "fig-3.5", "--cases", "c2-20", "--duration", "10min", "--no-realtime"];
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let is_over = |child: &mut std::process::Child| child.try_wait().expect("it is ours").is_some();
+        testkit::wait_until(std::time::Duration::from_secs(120), "namespaces are there", || {
+            namespaces() != before || is_over(&mut child)
+        });
+        if is_over(&mut child) {
+            return testkit::skip("an experiment is being played");
+        }
+        let killed = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(killed.expect("there is kill").success());
+        let output = child.wait_with_output().expect("it is ours");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{signal}: {said}");
+        assert_eq!(namespaces(), before, "{signal}: {said}");
+    }
+}

@@ -59,6 +59,11 @@ fn places_are_checked_before_anything_is_done() {
         &["load", "load.toml", "-o", "no/where.parquet"],
         &["profile", "file", "-o", "no/where.json"],
         &["simulate", "scenario.toml", "--report", "no/where.html"],
+        &["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "no/where.parquet"],
+        &["verify", "--load-file", "load.toml", "--slo", "w=99% < 1s", "--report", "no/where.html"],
+        &["trace", "convert", "w0.csv", "-o", "no/where.csv"],
+        &["lab", "cluster", "-o", "no/where.json"],
+        &["reproduce", "--report", "no/where.html"],
         &["ideal", "--service", "1ms", "--arrivals", "poisson(1/s)", "--report", "no/where.html"],
     ] {
         let outcome = folder.run(args).expect_code(3);

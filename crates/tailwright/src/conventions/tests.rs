@@ -272,6 +272,23 @@ fn options_in_examples_exist() {
     }
 }
 
+/// Where a terminal is narrow, a remark may be broken, and a command not.
+#[test]
+fn commands_of_examples_fit_a_terminal() {
+    let mut wide = Vec::new();
+    for (verb, command) in verbs() {
+        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        for line in help.lines().filter(|line| line.trim_start().starts_with("tailwright ")) {
+            let indent = line.len() - line.trim_start().len();
+            let words = line.trim_start().split("  ").next().unwrap_or_default();
+            if indent + words.chars().count() > 80 {
+                wide.push(format!("{verb}: {words}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
 #[test]
 fn every_document_is_in_the_table_and_no_other() {
     let mut listed = BTreeSet::new();
