@@ -33,7 +33,7 @@ impl TraceOutput {
         observer: &dyn ProgressObserver,
     ) -> Result<(), TraceFileError> {
         let format = self.resolve_format()?;
-        check_writable(Some(&self.path).filter(|path| *path != Path::new("-")), "trace")?;
+        check_writable(Some(self.path.as_path()).filter(|path| *path != Path::new("-")), "trace")?;
         let mut writer = TraceWriter::create(&self.path, format)?;
         for request in requests {
             writer.write(&request?)?;
