@@ -168,7 +168,8 @@ fn finished(
             let name = &workload.tiers[tier].name;
             let (found, expected) = (numbers.len(), workload.visits(tier));
             return Err(OperationError::machine(format_args!(
-                "tier '{name}' served {found} visits, expected {expected}, each once"
+                "tier '{name}' served {}, expected {expected}, each once",
+                units::plural(found, "visit")
             )));
         }
         for visit in &report.visits {

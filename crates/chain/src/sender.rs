@@ -208,7 +208,8 @@ impl<'a> RequestSender<'a> {
         }
         let silence = Duration::from_nanos(clock::now().saturating_sub(self.heard_ns));
         if self.in_flight > 0 && silence > SILENCE_MAX && self.next > 0 {
-            let message = format!("{} requests got no answer for {SILENCE_MAX:?}", self.in_flight);
+            let message =
+                format!("{} got no answer for {SILENCE_MAX:?}", units::plural(self.in_flight, "request"));
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         Ok(())

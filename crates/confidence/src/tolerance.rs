@@ -17,7 +17,7 @@ pub struct TooFew {
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} values are too few: at least {} are needed", self.given, self.needed)
+        write!(f, "there are too few values: {}, expected at least {}", self.given, self.needed)
     }
 }
 

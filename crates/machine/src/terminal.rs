@@ -18,12 +18,13 @@ impl TerminalSize {
     pub const USUAL: Self = Self { columns: 80, rows: 24 };
 }
 
-/// The size of the terminal behind a file; `None` when it is not a terminal. One that says zero has the usual size.
+/// The size of the terminal behind a file; `None` when it is not a terminal. What it gives as zero is as in
+/// [`TerminalSize::USUAL`].
 pub fn size(file: impl AsFd) -> Option<TerminalSize> {
-    let size = tcgetwinsize(file).ok()?;
-    let known = size.ws_col > 0 && size.ws_row > 0;
-    let told = TerminalSize { columns: size.ws_col.into(), rows: size.ws_row.into() };
-    Some(if known { told } else { TerminalSize::USUAL })
+    let said = tcgetwinsize(file).ok()?;
+    let or_usual = |said: u16, usual| if said > 0 { said.into() } else { usual };
+    let TerminalSize { columns, rows } = TerminalSize::USUAL;
+    Some(TerminalSize { columns: or_usual(said.ws_col, columns), rows: or_usual(said.ws_row, rows) })
 }
 
 /// Whether this process is in the foreground of the terminal behind a file, as it is unless a shell has started or put it

@@ -182,6 +182,12 @@ pub enum UndefinedLatency {
 impl fmt::Display for UndefinedLatency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Overload { stage, utilisation } if utilisation.is_infinite() => {
+                write!(
+                    f,
+                    "{stage} is overloaded by the same and higher priorities: all their work comes at once"
+                )
+            }
             Self::Overload { stage, utilisation } => {
                 write!(
                     f,

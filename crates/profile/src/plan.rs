@@ -78,8 +78,11 @@ impl MeasurementPlan {
         let per_cell = Duration::try_from_secs_f64(settings.per_cell.0).unwrap_or_default();
         let per_repeat = per_cell / u32::try_from(settings.repeats).unwrap_or(u32::MAX);
         if per_repeat.is_zero() {
-            let message =
-                format!("{} per cell leaves no time for {} repeats", settings.per_cell, settings.repeats);
+            let message = format!(
+                "{} per cell leaves no time for {}",
+                settings.per_cell,
+                units::plural(settings.repeats, "repeat")
+            );
             return Err(OperationError::input(message).hint("try 1s per cell"));
         }
         let mut cells = Vec::new();

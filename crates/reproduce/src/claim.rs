@@ -107,11 +107,14 @@ impl Expected {
 impl Claim {
     /// Compares an estimate with the rule. `format` writes a value.
     pub fn new(statement: &str, expected: Expected, found: Estimate, format: impl Fn(f64) -> String) -> Self {
-        let half_width = found.half_width.is_finite().then_some(found.half_width);
+        let half_width = found.has_interval().then_some(found.half_width);
         let agreement = expected.judge(found.value, half_width.unwrap_or(0.0));
         let found_text = match half_width {
-            Some(half) => format!("{} ± {}", format(found.value), format(half).trim_start_matches('+')),
-            None => format(found.value),
+            Some(half) if format(half).contains(|digit| ('1'..='9').contains(&digit)) => {
+                format!("{} ± {}", format(found.value), format(half).trim_start_matches('+'))
+            }
+            // Where the interval is narrower than the last digit, the value as it is written is sure.
+            _ => format(found.value),
         };
         Self {
             source: ClaimSource::Paper,

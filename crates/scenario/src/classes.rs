@@ -17,7 +17,8 @@ pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32, String
             let known = (0u32..).zip(&scenario.classes).find(|(_, class)| class.name == *name);
             known.map(|(number, _)| number).ok_or_else(|| {
                 let names: Vec<&str> = scenario.classes.iter().map(|class| class.name.as_str()).collect();
-                format!("class: no [[class]] has the name '{name}'; there are: {}", names.join(", "))
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                format!("class: no [[class]] has the name '{name}'; there are: {known}")
             })
         }
     }

@@ -100,6 +100,13 @@ impl ScenarioDocument {
         self.table.get("name").and_then(Value::as_str).unwrap_or(&self.stem)
     }
 
+    /// Whether text of the document is the path of this file, as the paths of traces, policies and profiles are.
+    pub fn names_file(&self, file: &Path) -> bool {
+        let Ok(wanted) = file.canonicalize() else { return false };
+        let is_it = |text: &str| self.folder.join(text).canonicalize().is_ok_and(|found| found == wanted);
+        self.table.values().any(|value| has_text(value, &is_it))
+    }
+
     /// The case that this document describes; what it varies stays as it is in the file.
     ///
     /// # Errors
@@ -126,6 +133,16 @@ impl ScenarioDocument {
     fn scenario(&self) -> Result<Scenario, OperationError> {
         let value = Value::Table(self.table.clone());
         value.try_into().map_err(|error: toml::de::Error| self.error(&error.to_string()))
+    }
+}
+
+/// Whether some text in a value is as asked for.
+fn has_text(value: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_it(text),
+        Value::Array(values) => values.iter().any(|value| has_text(value, is_it)),
+        Value::Table(table) => table.values().any(|value| has_text(value, is_it)),
+        _ => false,
     }
 }
 

@@ -75,6 +75,9 @@ fn set_in_list(list: &mut [Value], keys: &[&str], value: &Value, places: &mut us
         None => {
             let known = list.iter().enumerate();
             let known = known.map(|(index, element)| name(element).map_or(index.to_string(), str::to_owned));
+            if list.is_empty() {
+                return Err(format!("no element '{key}' here: the list is empty"));
+            }
             Err(format!("no element '{key}' here; there are {} and * for all", joined(known)))
         }
     }

@@ -1,4 +1,5 @@
-//! What holds for every verb: where `-` is standard input, and, in tests, that an option's name has one meaning.
+//! What holds for every verb: where `-` is standard input, that results take the place of nothing that is read, and, in
+//! tests, that an option's name has one meaning.
 //!
 //! docs/conventions.md says the rules; the tests in `conventions/tests.rs` read it and hold the definitions of all verbs to it.
 
@@ -9,7 +10,9 @@ use clap::{Arg, ArgMatches, Command};
 use model::OperationError;
 use std::any::TypeId;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use trace::TracePlace;
+use workflow::files::check_apart;
 
 /// Verbs whose files are read once, from the beginning to the end.
 const STREAMING_VERBS: [&str; 5] = ["info", "convert", "slice", "merge", "load"];
@@ -65,6 +68,41 @@ pub(crate) fn check_dashes(program: &Command, matches: &ArgMatches) -> Result<()
     if inputs > 1 {
         return Err(OperationError::input("standard input can be read once, and - is given twice")
             .hint("write one of them to a file"));
+    }
+    Ok(())
+}
+
+/// Arguments that name what a verb writes. Whatever other files and folders are named is read, or belongs to the program.
+const RESULTS: [&str; 7] = ["output", "report", "record", "hdr", "prometheus_file", "slowest", "profile"];
+
+/// The verb, the result and the input whose place it may take: a plan that of the one that it keeps to.
+const REPLACEMENTS: [(&str, &str, &str); 1] = [("plan", "output", "keep")];
+
+/// Refuses a command of which a result would take the place of another file that it names.
+///
+/// # Errors
+///
+/// When a result is also read, or two results are one.
+pub(crate) fn check_results(program: &Command, matches: &ArgMatches) -> Result<(), OperationError> {
+    let (mut command, mut matches, mut verb) = (program, matches, "");
+    let mut named: Vec<(String, PathBuf)> = Vec::new();
+    while let Some((name, of_verb)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else { break };
+        (command, matches, verb) = (found, of_verb, name);
+        for argument in command.get_arguments().filter(|argument| names_file(argument)) {
+            let id = argument.get_id().as_str();
+            let values = matches.try_get_raw(id).ok().flatten().into_iter().flatten();
+            named.extend(values.map(|value| (id.to_owned(), TracePlace::of(Path::new(value)).path)));
+        }
+    }
+    for (at, (result, path)) in named.iter().enumerate() {
+        if !RESULTS.contains(&result.as_str()) {
+            continue;
+        }
+        let others = named.iter().enumerate().filter(|(other, (input, _))| {
+            *other != at && !REPLACEMENTS.contains(&(verb, result.as_str(), input.as_str()))
+        });
+        check_apart(Some(path), others.map(|(_, (_, path))| Some(path.as_path())))?;
     }
     Ok(())
 }

@@ -5,9 +5,9 @@
 
 use crate::output::json::{JsonDocument, PlanDocument};
 use crate::output::{
-    admission, assumptions, bounds, call_graph, experiments, ideal, inspected, knobs, loaded, observed,
-    observed_block, placement, profiled, profiled_disk, reproduced, scheduled, simulated, tried, varied,
-    verified,
+    admission, assumptions, bounds, call_graph, experiment, experiments, ideal, inspected, kernel_scheduler,
+    knobs, loaded, observed, observed_block, placement, profiled, profiled_disk, reproduced, scheduled,
+    simulated, tried, varied, verified,
 };
 use crate::verb::{apply, explain, lab, proxy, simulate_policy};
 use model::Policy;
@@ -56,6 +56,8 @@ documents! {
     GuaranteeDerivation: "guarantee-derivation", 1;
     ideal::IdealDocument<'_>: "ideal", 1;
     inspected::TraceDocument: "trace", 1;
+    kernel_scheduler::KernelSchedulerDocument: "schedule-kernel", 1;
+    experiment::LabPlanDocument<'_>: "lab-plan", 1;
     knobs::KnobsDocument: "knobs", 1;
     knobs::UndoneKnobsDocument: "undone", 1;
     lab::LabDocument<'_>: "lab", 1;

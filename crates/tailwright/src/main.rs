@@ -106,7 +106,9 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
     let matches = Cli::command().get_matches();
-    let checked = conventions::check_dashes(&Cli::command(), &matches);
+    let program = Cli::command();
+    let checked = conventions::check_dashes(&program, &matches)
+        .and_then(|()| conventions::check_results(&program, &matches));
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if cli.wide {
         terminal::be_wide();

@@ -60,7 +60,7 @@ impl LoadedServer {
 
     /// An experiment with real-time priority on this server, in periods that a test has time to look into.
     fn begin(&self, folder: &Folder) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
         command.args(["experiment", "fifo=7", "--period", "3s", "--guard", "100ms", "--state"]);
         command.arg(state(folder)).args(["--pid", &self.server.id().to_string()]);
         command.args(["--port", &self.address.port().to_string()]);

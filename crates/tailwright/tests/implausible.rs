@@ -112,7 +112,6 @@ fn what_does_not_belong_together_is_refused_or_said() {
             (&["verify", "policy.json", "observed.parquet", "./observed.parquet"], "given twice"),
             (&["simulate", "scenario.toml", "--cluster", "cluster.toml"], "for a policy"),
             (&["load", "load.toml"], "a time above zero"),
-            (&["load", "load.toml", "-o", "load.toml"], "take the place of the load file"),
             (&["ideal", "--service", "1ms"], "--arrivals"),
         ],
     );
@@ -126,6 +125,35 @@ fn what_does_not_belong_together_is_refused_or_said() {
         "{}",
         outcome.stderr
     );
+}
+
+#[test]
+fn policies_that_contradict_themselves_are_refused() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let policy: serde_json::Value = serde_json::from_str(&folder.read("policy.json")).expect("JSON");
+    let mut elsewhere = policy.clone();
+    elsewhere["workloads"][0]["server"] = "nowhere".into();
+    let mut nothing = policy.clone();
+    nothing["servers"] = serde_json::json!([]);
+    for (name, changed) in [("elsewhere.json", elsewhere), ("nothing.json", nothing)] {
+        folder.write(name, &changed.to_string());
+        for args in [
+            &["simulate", name, "--cluster", "cluster.toml"][..],
+            &["explain", "w0", "cluster.toml", "--plan", name],
+            &["plan", "cluster.toml", "--keep", name],
+        ] {
+            let outcome = folder.run(args).expect_code(2);
+            assert!(outcome.stderr.contains("server"), "{args:?}: {}", outcome.stderr);
+        }
+    }
+    // Of a workload that the policy lacks there is nothing to explain.
+    cluster.describe(&[0], 2);
+    folder.run(&["plan", "cluster.toml", "-o", "few.json"]).expect_code(0);
+    cluster.describe(&[0, 1], 2);
+    let outcome = folder.run(&["explain", "w1", "cluster.toml", "--plan", "few.json"]);
+    assert!(outcome.code > 0, "{}", outcome.stdout);
 }
 
 #[test]
@@ -156,6 +184,42 @@ fn who_arrives_twice_is_refused_in_the_headline_too() {
 }
 
 #[test]
+fn what_is_empty_or_something_else_is_named_as_it_is() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.write("empty", "");
+    fs::write(folder.join("binary"), [0xff, 0xfe, 0x00, 0x80]).expect("it is ours");
+    fs::create_dir(folder.join("folder")).expect("it is ours");
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "seen.parquet"]);
+    check_refused(
+        folder,
+        &[
+            (&["simulate", "empty"], "the scenario is empty"),
+            (&["simulate", "binary"], "not UTF-8"),
+            (&["simulate", "folder"], "found a folder"),
+            (&["schedule", "bench", "folder"], "found a folder"),
+            (&["admit", "cluster.toml", "--events", "empty"], "there are no events"),
+            (&["verify", "w0.csv", "--slo", "w=99% < 1s"], "in Parquet"),
+            (&["trace", "callgraph", "folder"], "name a file"),
+            (&["trace", "callgraph", "binary"], "--span-format"),
+            (&["trace", "split", "seen.parquet", "--by", "client", "-o", "parts"], "which clients"),
+            (
+                &["trace", "generate", "poisson", "--rate", "1e300/s", "--duration", "1s", "-o", "x.csv"],
+                "1e9 requests",
+            ),
+            (&["trace", "convert", "w0.csv", "-o", "x.csv", "--scale-time", "0"], "found 0.0"),
+            (&["ideal", "--arrivals", "poisson(1e300/s)", "--service", "1ms"], "more than 10000 times"),
+            (&["reproduce", "--data", "missing"], "no such folder"),
+            (&["apply", "policy.json", "--hosts", "x", "--state", "a", "--state", "b"], "multiple times"),
+        ],
+    );
+    assert!(!folder.join("parts").exists() && !folder.join("x.csv").exists());
+    let outcome = folder.run(&["trace", "convert", "w0.csv", "-o", "no/where.csv"]).expect_code(3);
+    assert!(outcome.stderr.contains("cannot write the trace"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_pipe_that_nobody_reads_is_refused() {
     let cluster = Cluster::new(2, 2);
     let pipe = cluster.folder.join("pipe");
@@ -172,4 +236,10 @@ fn lists_are_json_where_that_is_asked_for() {
         let listed = folder.run(args).expect_code(0).json();
         assert!(listed["experiments"].as_array().is_some_and(|list| list.len() > 3), "{args:?}: {listed}");
     }
+    let planned = folder.run(&["lab", "run", "fig-3.5", "--dry-run", "--json"]).expect_code(0).json();
+    assert_eq!(planned["format"], "tailwright.lab-plan");
+    let cases = planned["cases"].as_array().expect("cases");
+    assert!(cases.iter().all(|case| case["workloads"][0]["slo"].is_string()), "{planned}");
+    let planned = folder.run(&["lab", "cluster", "--dry-run", "--json"]).expect_code(0).json();
+    assert!(planned["format"] == "tailwright.policy" && planned["workloads"].is_array(), "{planned}");
 }

@@ -27,8 +27,22 @@ const SCENARIO: &str = "[run]\nrequests = 20000\nreplications = 9000\n[[station]
     discipline = \"fifo\"\n[[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
 
 /// Verbs with work for much longer than a test lasts.
-const ROWS: [InterruptedRun; 6] = [
+const ROWS: [InterruptedRun; 7] = [
     InterruptedRun { args: &["simulate", "scenario.toml", "--report", "out"], ending: Ending::WithResults },
+    // One replication that takes an hour ends at the first signal as well.
+    InterruptedRun {
+        args: &[
+            "simulate",
+            "scenario.toml",
+            "--set",
+            "run.replications=1",
+            "--set",
+            "run.requests=4000000000",
+            "--report",
+            "out",
+        ],
+        ending: Ending::WithResults,
+    },
     InterruptedRun {
         args: &[
             "ideal",
@@ -59,8 +73,8 @@ const ROWS: [InterruptedRun; 6] = [
 
 /// Starts a verb so that its signals do what they do by default.
 fn start(folder: &Folder, args: &[&str]) -> Child {
-    let mut command = Command::new("env");
-    command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_tailwright")]).args(args);
+    let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(args);
     command.current_dir(folder.path()).env("XDG_CACHE_HOME", folder.join("cache"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the program starts")

@@ -5,6 +5,7 @@ mod support;
 use enforce::command::{CommandRunner, Programs, SystemCommand, may_configure_networks};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
 use support::{Folder, Outcome};
 
 #[test]
@@ -119,12 +120,16 @@ fn up_and_down() {
     assert_eq!(nothing["namespaces"], serde_json::json!([]));
 }
 
+/// Held while a test plays an experiment, of which there is one at a time.
+static EXPERIMENT: Mutex<()> = Mutex::new(());
+
 /// Too short for verdicts, but not for a page.
 #[test]
 fn an_experiment_writes_a_page() {
     if !may_configure_networks() {
         return testkit::skip("namespaces need root");
     }
+    let _alone = EXPERIMENT.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new();
     let args = [
         "lab",
@@ -157,4 +162,34 @@ fn an_experiment_writes_a_page() {
     }
     assert!(!page.contains("c2-40: the analysis"), "only what was played");
     support::browser::judge(&folder, "page.html", "lab run");
+}
+
+/// Namespaces are gone after a signal, whatever signal it is.
+#[test]
+fn a_signal_leaves_no_namespace() {
+    if !may_configure_networks() {
+        return testkit::skip("namespaces need root");
+    }
+    let _alone = EXPERIMENT.lock().unwrap_or_else(PoisonError::into_inner);
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+        let args = ["lab", "run", "fig-3.5", "--cases", "c2-20", "--duration", "10min", "--no-realtime"];
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        // It says so when no other experiment is played.
+        if !lines.by_ref().map_while(Result::ok).any(|line| line.contains("Ctrl-C stops")) {
+            child.wait().expect("it is ours");
+            return testkit::skip("an experiment is being played");
+        }
+        let limit = std::time::Duration::from_secs(120);
+        testkit::wait_until(limit, "namespaces are there", || namespaces().contains("twrun-"));
+        let mut kill = std::process::Command::new("kill");
+        let killed = kill.args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(killed.expect("there is kill").success());
+        let said: Vec<String> = lines.map_while(Result::ok).collect();
+        let status = child.wait().expect("it is ours");
+        assert_eq!(status.code(), Some(3), "{signal}: {said:?}");
+        assert!(!namespaces().contains("twrun-"), "{signal}: {said:?}");
+    }
 }

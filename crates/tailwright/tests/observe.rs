@@ -61,7 +61,7 @@ fn observing(mut command: Command, port: u16, more: &[&str]) -> Child {
 }
 
 fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tailwright"))
+    testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"))
 }
 
 fn signal(child: &Child, name: &str) {

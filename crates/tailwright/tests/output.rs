@@ -59,6 +59,11 @@ fn places_are_checked_before_anything_is_done() {
         &["load", "load.toml", "-o", "no/where.parquet"],
         &["profile", "file", "-o", "no/where.json"],
         &["simulate", "scenario.toml", "--report", "no/where.html"],
+        &["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "no/where.parquet"],
+        &["verify", "--load-file", "load.toml", "--slo", "w=99% < 1s", "--report", "no/where.html"],
+        &["trace", "convert", "w0.csv", "-o", "no/where.csv"],
+        &["lab", "cluster", "-o", "no/where.json"],
+        &["reproduce", "--report", "no/where.html"],
         &["ideal", "--service", "1ms", "--arrivals", "poisson(1/s)", "--report", "no/where.html"],
     ] {
         let outcome = folder.run(args).expect_code(3);
@@ -106,4 +111,87 @@ fn a_closed_pipe_is_quiet() {
     assert!(
         folder.read("policy.json").contains("\"servers\"") && folder.read("page.html").ends_with("</html>\n")
     );
+}
+
+/// Results of every verb over what the same command reads, or another result: refused, and nothing is written.
+#[test]
+fn no_result_takes_the_place_of_what_is_read() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "seen.parquet"]);
+    folder.write("groups.csv", "workload,group\nw0,a\nw1,b\n");
+    folder.write("events.txt", "arrive w0\n");
+    folder.write(
+        "load.toml",
+        "duration = \"1s\"\n[[workload]]\nname = \"w\"\ntarget = \"nbd://127.0.0.1:1/x\"\ntrace = \"w0.csv\"\n",
+    );
+    folder.write(
+        "scenario.toml",
+        "[run]\nrequests = 100\n[[station]]\nname = \"queue\"\nworkers = 1\ndiscipline = \"fifo\"\n[[entry]]\n\
+         arrivals = { trace = \"w0.csv\" }\nservice = { queue = \"exp(1ms)\" }\n",
+    );
+    symlink("w0.csv", folder.join("link.csv")).expect("it is ours");
+    fs::create_dir(folder.join("parts")).expect("it is ours");
+    fs::copy(folder.join("seen.parquet"), folder.join("parts/w0.parquet")).expect("it is ours");
+    let names =
+        ["cluster.toml", "policy.json", "seen.parquet", "w0.csv", "ssd.json", "slos.csv", "load.toml"];
+    let contents = || {
+        let all = names.iter().chain(&["groups.csv", "events.txt", "scenario.toml", "parts/w0.parquet"]);
+        all.map(|name| fs::read(folder.join(name)).expect("it is there")).collect::<Vec<_>>()
+    };
+    let before = contents();
+    let flags = ["--storage", "ssd.json", "--network", "1Gbps", "--max-servers", "2"];
+    let with_flags = |first: &[&'static str]| [first, &flags].concat();
+    let rows: [Vec<&str>; 27] = [
+        vec!["plan", "cluster.toml", "-o", "cluster.toml"],
+        vec!["plan", "cluster.toml", "-o", "./w0.csv"],
+        vec!["plan", "cluster.toml", "-o", "link.csv"],
+        vec!["plan", "cluster.toml", "-o", "ssd.json"],
+        vec!["plan", "cluster.toml", "--report", "w0.csv"],
+        vec!["plan", "cluster.toml", "-o", "new", "--report", "new"],
+        vec!["plan", "cluster.toml", "--model", "replayed", "-o", "w0.csv"],
+        vec!["plan", "cluster.toml", "--keep", "policy.json", "--report", "policy.json"],
+        with_flags(&["plan", "-o", "slos.csv", "--slos", "slos.csv"]),
+        with_flags(&["plan", "-o", "w0.csv", "--slos", "slos.csv"]),
+        vec!["bound", "cluster.toml", "--report", "cluster.toml"],
+        vec!["bound", "cluster.toml", "--report", "w0.csv"],
+        vec!["bound", "cluster.toml", "--groups", "groups.csv", "--report", "groups.csv"],
+        vec!["admit", "cluster.toml", "-o", "w0.csv"],
+        vec!["admit", "cluster.toml", "--events", "events.txt", "-o", "events.txt"],
+        vec!["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "policy.json"],
+        vec!["simulate", "policy.json", "--cluster", "cluster.toml", "-o", "cluster.toml"],
+        vec!["simulate", "scenario.toml", "--report", "scenario.toml"],
+        vec!["simulate", "scenario.toml", "--report", "w0.csv"],
+        vec!["verify", "policy.json", "seen.parquet", "--report", "seen.parquet"],
+        vec!["load", "load.toml", "-o", "load.toml"],
+        vec!["verify", "policy.json", "--load-file", "load.toml", "--report", "w0.csv"],
+        vec!["trace", "convert", "w0.csv", "-o", "w0.csv"],
+        vec!["trace", "merge", "w1.csv", "w0.csv", "-o", "link.csv"],
+        vec!["trace", "slice", "w0.csv", "--first-half", "-o", "./w0.csv"],
+        vec!["trace", "info", "w0.csv", "--report", "w0.csv"],
+        vec!["trace", "split", "parts/w0.parquet", "-o", "parts"],
+    ];
+    for args in &rows {
+        let outcome = folder.run(args).expect_code(2);
+        assert!(outcome.stderr.contains("expected another file"), "{args:?}: {}", outcome.stderr);
+        assert!(outcome.stdout.is_empty() && contents() == before, "{args:?}: {}", outcome.stdout);
+    }
+    assert!(!folder.join("new").exists());
+    // A plan may replace the one that it keeps to, and two results may go nowhere.
+    folder.run(&["plan", "cluster.toml", "--keep", "policy.json", "-o", "policy.json"]).expect_code(0);
+    folder.run(&["plan", "cluster.toml", "-o", "/dev/null", "--report", "/dev/null"]).expect_code(0);
+}
+
+#[test]
+fn observations_have_a_name_of_parquet() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    for name in ["live.csv", "live.csv.gz", "live.json", "live.parquet.gz"] {
+        let args = ["simulate", "policy.json", "--cluster", "cluster.toml", "-o", name];
+        let outcome = folder.run(&args).expect_code(2);
+        assert!(outcome.stderr.contains("ends in .parquet"), "{name}: {}", outcome.stderr);
+        assert!(!folder.join(name).exists(), "{name}");
+    }
 }

@@ -129,6 +129,25 @@ fn colours_can_be_forced_and_refused() {
     }
 }
 
+/// Tables of a terminal that says 0 for its rows, its columns or both: what it does not say is taken to be 24 and 80.
+#[test]
+fn a_terminal_without_a_size_has_the_usual_one() {
+    if testkit::program("setsid").is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    for (columns, rows, usual) in [(0, 0, 80), (0, 24, 80), (60, 0, 60), (132, 0, 132)] {
+        let mut terminal = testkit::Terminal::open(columns, rows);
+        let mut command = terminal.command(std::path::Path::new(env!("CARGO_BIN_EXE_tailwright")));
+        command.args(["lab", "run"]).current_dir(folder.path()).env_remove("COLUMNS").env("NO_COLOR", "1");
+        let mut child = command.spawn().expect("the program starts");
+        let shown = terminal.read_all();
+        assert!(child.wait().expect("it ends").success(), "{shown}");
+        let widest = shown.lines().map(|line| line.trim_end().width()).max().expect("there are lines");
+        assert!(widest <= usual && widest > usual - 15, "{columns}x{rows}: {widest}\n{shown}");
+    }
+}
+
 /// What follows `next:` is run as it is printed.
 #[test]
 fn next_steps_are_commands_that_work() {

@@ -142,6 +142,43 @@ fn limits_and_the_bound_within_them() {
     );
 }
 
+/// Two requests of 4705.6 bytes on the link fill the burst when they are sent together, a millisecond late.
+#[test]
+fn who_kept_to_limits_until_sending_is_not_said_to_have_kept_to_them() {
+    let folder = Folder::new();
+    // The second is sent at once: the bucket has had no time to drain, and is over by less than four digits show.
+    let policy = POLICY.replace("\"burst_work\": 10000 }", "\"burst_work\": 9411 }");
+    folder.write("policy.json", &policy);
+    folder.write("ssd.json", PROFILE);
+    let mut requests = stream(0, 20_000, |n| Some(if n == 5000 { 15_000 } else { 2000 }));
+    requests[5000].sent = requests[5001].sent;
+    write(&folder, "o.parquet", &["web"], requests);
+    let args = ["verify", "policy.json", "o.parquet", "--storage", "ssd.json"];
+    let shown = folder.run(&args).expect_code(0).stdout;
+    assert!(shown.contains("not as sent"), "{shown}");
+    assert!(shown.contains("did not as it was sent"), "{shown}");
+    assert!(!shown.contains("whose traffic kept to their limits"), "{shown}");
+    let over = shown.lines().find(|line| line.contains("sent  ") && line.contains("network-out"));
+    assert!(over.is_some_and(|line| line.contains("9.411kB + ")), "{shown}");
+    let found = folder.run(&[&args[..], &["--json"]].concat()).expect_code(0).json();
+    let web = &found["workloads"][0];
+    assert!(web["kept_limits"] == true && web["kept_limits_sent"] == false, "{web}");
+    assert!(web["bound"]["beyond"] == 1 && web["bound"]["broken"] == 0, "{web}");
+}
+
+/// A request beyond a bound says why it does not break it.
+#[test]
+fn a_request_beyond_a_bound_of_who_kept_to_limits_is_explained() {
+    let folder = Folder::new();
+    folder.write("policy.json", POLICY);
+    folder.write("ssd.json", PROFILE);
+    write(&folder, "o.parquet", &["web"], stream(0, 20_000, |n| Some(if n == 100 { 15_000 } else { 2000 })));
+    let shown = folder.run(&["verify", "policy.json", "o.parquet", "--storage", "ssd.json"]).expect_code(0);
+    let expected = "1 request beyond the bounds of 1 workload whose traffic kept to their limits: 1 of bounds that are not \
+                    about every request.";
+    assert!(shown.stdout.contains(expected), "{}", shown.stdout);
+}
+
 #[test]
 fn who_is_promised_and_who_is_observed() {
     let folder = Folder::new();

@@ -13,8 +13,10 @@ pub use real_time::{Rounds, wait_until};
 pub use servers::{connect_when_ready, free_address};
 pub use terminal::Terminal;
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// `relative` inside the `shared` folder beside the project, where that exists. Otherwise `None`, and a
 /// line on stderr that test capture does not swallow says what was skipped.
@@ -37,6 +39,17 @@ pub fn program(name: &str) -> Option<PathBuf> {
     }
     found
 }
+
+/// A command for a program in which signals do what they do by default, also under `nohup`, which ignores SIGHUP for
+/// whatever it starts. The process is that of the program.
+pub fn command_with_signals(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg(DEFAULT_SIGNALS).arg(program);
+    command
+}
+
+/// How `env` undoes that signals are ignored.
+const DEFAULT_SIGNALS: &str = "--default-signal=INT,TERM,HUP";
 
 /// Says on stderr, past test capture, that the current test does not run and why.
 pub fn skip(reason: &str) {

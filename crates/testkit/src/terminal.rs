@@ -1,5 +1,6 @@
 //! A terminal for programs under test: a pseudo-terminal whose other side the test reads and types on.
 
+use crate::DEFAULT_SIGNALS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -54,7 +55,12 @@ impl Terminal {
     pub fn command(&self, program: &Path) -> Command {
         let side = || Stdio::from(self.programs_side().try_clone().expect("a file descriptor"));
         let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait"]).arg(program).stdin(side()).stdout(side()).stderr(side());
+        command
+            .args(["--ctty", "--wait", "env", DEFAULT_SIGNALS])
+            .arg(program)
+            .stdin(side())
+            .stdout(side())
+            .stderr(side());
         command
     }
 

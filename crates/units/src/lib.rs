@@ -6,6 +6,7 @@
 //! for human-facing files, while machine output states its unit in the field name (`bound_s`).
 
 mod bytes;
+mod count;
 mod error;
 mod percentile;
 mod quantity;
@@ -13,6 +14,7 @@ mod time;
 mod work;
 
 pub use bytes::{ByteRate, Bytes};
+pub use count::plural;
 pub use error::ParseError;
 pub use percentile::Percentile;
 pub use time::{Nanos, Seconds};

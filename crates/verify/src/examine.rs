@@ -134,7 +134,8 @@ impl<'o> WorkloadObservations<'o, '_> {
     ) {
         let intended = self.requests().map(|observed| request(observed, observed.intended));
         let intended = check_limits(intended, &agreement.limits, work(agreement));
-        finding.bound = agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, &intended));
+        finding.bound =
+            agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, agreement, &intended));
         finding.kept_limits = kept_limits(&intended, agreement);
         finding.limits = intended.limits;
         if agreement.limits.is_empty() {
@@ -144,7 +145,8 @@ impl<'o> WorkloadObservations<'o, '_> {
         by_sending.sort_by_key(|observed| observed.sent);
         let sent = by_sending.into_iter().map(|observed| request(observed, observed.sent));
         let sent = check_limits(sent, &agreement.limits, work(agreement));
-        let has_kept = finding.kept_limits == Some(true) && kept_limits(&sent, agreement) == Some(true);
+        finding.kept_limits_sent = kept_limits(&sent, agreement);
+        let has_kept = [finding.kept_limits, finding.kept_limits_sent] == [Some(true); 2];
         if let Some(bound) = finding.bound.as_mut().filter(|_| has_kept && agreement.covers_every_request) {
             let taken = self.requests().filter_map(|observed| match observed.outcome {
                 RequestOutcome::Done(done) => Some(done.saturating_sub(observed.sent).as_secs()),
@@ -156,10 +158,18 @@ impl<'o> WorkloadObservations<'o, '_> {
         finding.sent_limits = sent.limits;
     }
 
-    fn compare_with_bound(&self, bound_s: f64, intended: &LimitCheck) -> BoundFinding {
-        let mut finding = BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0, broken: 0 };
+    fn compare_with_bound(
+        &self,
+        bound_s: f64,
+        agreement: &ServiceAgreement,
+        intended: &LimitCheck,
+    ) -> BoundFinding {
+        let covers_every_request = agreement.covers_every_request;
+        let mut finding =
+            BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0, broken: 0, covers_every_request };
+        let is_beyond = |latency: Nanos| BoundFinding::is_beyond(bound_s, latency.as_secs());
         for (observed, is_over_limits) in self.requests().zip(&intended.over) {
-            if observed.latency().is_none_or(|latency| latency.as_secs() > bound_s) {
+            if observed.latency().is_none_or(is_beyond) {
                 finding.beyond += 1;
                 finding.beyond_within_limits += u64::from(!is_over_limits);
             }

@@ -71,7 +71,10 @@ pub struct Finding {
     /// judged and the others were kept.
     #[serde(default)]
     pub kept_limits: Option<bool>,
-    /// The traffic as it was intended, compared with each limit that could be judgement.
+    /// The same of the traffic as it was sent.
+    #[serde(default)]
+    pub kept_limits_sent: Option<bool>,
+    /// The traffic as it was intended, compared with each limit that could be judged.
     #[serde(default)]
     pub limits: Vec<LimitFinding>,
     /// The traffic as it was sent, compared with the same limits.
@@ -108,13 +111,16 @@ pub struct BoundFinding {
     pub bound_s: f64,
     /// The number of requests that took longer, failed or were lost.
     pub beyond: u64,
-    /// The number of those requests that arrived while the workload was within all limits that could be judgement. The
+    /// The number of those requests that arrived while the workload was within all limits that could be judged. The
     /// guarantee covers only these.
     pub beyond_within_limits: u64,
     /// The number of answered requests that took longer from when they were sent, where the bound is about every request
     /// and the workload kept all its limits, as intended and as sent. Each of them breaks the bound.
     #[serde(default)]
     pub broken: u64,
+    /// Whether the bound is about every request, and not about a percentile or a server that interrupts everything.
+    #[serde(default)]
+    pub covers_every_request: bool,
 }
 
 impl BoundFinding {
@@ -214,6 +220,7 @@ impl Finding {
             lag: None,
             bound: None,
             kept_limits: None,
+            kept_limits_sent: None,
             limits: Vec::new(),
             sent_limits: Vec::new(),
             stages: Vec::new(),

@@ -102,7 +102,7 @@ proptest! {
         prop_assert!(agree(&b.sent_limits, &all_levels(&own, |at| at.sent)));
         // Beyond the bound: counted by hand; within limits: where no level is above its burst.
         let beyond: Vec<usize> = (0..own.len())
-            .filter(|at| own[*at].latency().is_none_or(|at| at > Nanos(50_000_000)))
+            .filter(|at| own[*at].latency().is_none_or(|at| at > Nanos(50_000_050)))
             .collect();
         let clear = |at: usize| meant.iter().zip(LIMITS).all(|(levels, limit)| (levels[at] - limit.2).abs() > 1e-6);
         let within = |at: &&usize| meant.iter().zip(LIMITS).all(|(levels, limit)| levels[**at] <= limit.2);

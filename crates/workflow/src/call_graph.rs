@@ -18,8 +18,11 @@ pub fn read_call_graph(
     let mut builder = CallGraphBuilder::new(outliving);
     let unreadable =
         callgraph::traces(path, format, errors, |spans| drop(builder.push(spans))).map_err(|error| {
-            OperationError::input(error)
-                .hint("name the format with --format, or leave bad records out with --lenient")
+            let hint = match path.is_file() || path == Path::new("-") {
+                true => "name the format with --span-format, or leave bad records out with --lenient",
+                false => "name a file with the spans of requests",
+            };
+            OperationError::input(error).hint(hint)
         })?;
     let graph = builder.finish(unreadable);
     if graph.entry.latency.count == 0 {

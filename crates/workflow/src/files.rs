@@ -2,8 +2,10 @@
 
 use machine::whole_file::{self, WholeFile};
 use model::OperationError;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
+use trace::TraceFormat;
 
 /// Reads a text file that the user named; `what` says what it should be, and `-` is standard input.
 ///
@@ -55,29 +57,92 @@ pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationEr
     path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
 }
 
-/// Checks that a result does not take the place of a file that is read, or of another result; `-` is no file.
+/// Checks that a result does not take the place of what is read, or of another result; `-` is no file, and what goes to a
+/// terminal, a pipe or another character device takes no place.
 ///
 /// # Errors
 ///
-/// When two of the paths are one file, also by links, of which `result` is to be written.
-pub fn check_apart(result: Option<&Path>, others: &[Option<&Path>]) -> Result<(), OperationError> {
-    let is_device = |path: &Path| path.metadata().is_ok_and(|found| !found.is_file());
-    let Some(result) = result.filter(|path| *path != Path::new("-") && !is_device(path)) else {
+/// When `result`, which is to be written, and another path are one file or folder, also by links.
+pub fn check_apart<'a>(
+    result: Option<&Path>,
+    others: impl IntoIterator<Item = Option<&'a Path>>,
+) -> Result<(), OperationError> {
+    let Some(result) = result.filter(|path| *path != Path::new("-") && takes_a_place(path)) else {
         return Ok(());
     };
-    if others.iter().flatten().all(|other| place(other) != place(result)) {
+    if others.into_iter().flatten().all(|other| !is_same_place(other, result)) {
         return Ok(());
     }
-    Err(OperationError::input(format_args!(
+    Err(place_taken(result))
+}
+
+/// The error of a result that would take the place of another file of the command.
+pub(crate) fn place_taken(result: &Path) -> OperationError {
+    OperationError::input(format_args!(
         "{}: expected another file for the result, this one has another use in the same command",
         result.display()
     ))
-    .hint("give the result a name of its own"))
+    .hint("give the result a name of its own")
 }
 
-/// Where a path leads, without links as far as it exists.
+/// Whether what is written at a path stays there: in a file, a folder or on a disk.
+fn takes_a_place(path: &Path) -> bool {
+    path.metadata().map_or(true, |found| {
+        let kind = found.file_type();
+        kind.is_file() || kind.is_dir() || kind.is_block_device()
+    })
+}
+
+/// Whether two paths lead to one file or folder, whether or not it is there already.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    match (identity(one), identity(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => place(one) == place(other),
+        _ => false,
+    }
+}
+
+/// The most symbolic links that are followed, as on Linux.
+const LINKS_MAX: usize = 40;
+
+/// Where a file comes to be: the same for all paths that lead there. A path that leads nowhere stays as it is.
 fn place(path: &Path) -> PathBuf {
-    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+    let mut end = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = fs::read_link(&end) else { break };
+        end = end.parent().unwrap_or(Path::new("")).join(next);
+    }
+    let folder = match end.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    match (folder.canonicalize(), end.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => end,
+    }
+}
+
+/// Checks that observations can be written, where they are asked for, and that the name does not promise another format
+/// than Parquet.
+///
+/// # Errors
+///
+/// When the file could not be written now, or has a name as files of another format have.
+pub fn check_observations(path: Option<&Path>) -> Result<(), OperationError> {
+    const OTHERS: [&str; 4] = [".json", ".html", ".txt", ".toml"];
+    let Some(path) = path else { return Ok(()) };
+    let name = path.to_string_lossy();
+    let is_other = TraceFormat::from_file_name(&name).is_some_and(|format| format != TraceFormat::Parquet)
+        || name.ends_with(".parquet.gz")
+        || OTHERS.iter().any(|ending| name.ends_with(ending));
+    if is_other {
+        return Err(OperationError::input(format_args!(
+            "{name}: observations are Parquet, and the name says another format"
+        ))
+        .hint("give a name that ends in .parquet; `tailwright trace convert` writes their requests in other formats"));
+    }
+    check_writable(Some(path), "observations")
 }
 
 /// Writes a result file where one is asked for; its text is made for that only. An error is for the caller to pass on

@@ -4,6 +4,7 @@
 //! its origin. Measuring itself is the `profile` crate's.
 
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use machine::whole_file;
 use model::OperationError;
 use profile::{
@@ -119,10 +120,9 @@ fn measure_table(
 ) -> Result<DeviceMeasurement, OperationError> {
     let plan = MeasurementPlan::new(&settings.measurement, settings.access.ops(), target.block())?;
     let time = Seconds(plan.duration().as_secs_f64());
-    let (path, cells) = (target.path().display(), plan.cells().len());
-    let (repeats, seed) = (plan.repeats(), plan.seed());
-    observer
-        .notice(Notice::Done(format!("{path}: {cells} cells, {repeats} repeats, about {time}, seed {seed}")));
+    let (path, cells) = (target.path().display(), plural(plan.cells().len(), "cell"));
+    let (repeats, seed) = (plural(plan.repeats(), "repeat"), plan.seed());
+    observer.notice(Notice::Done(format!("{path}: {cells}, {repeats}, about {time}, seed {seed}")));
     let measurement = measure(target, &plan, progress, stop)?;
     Ok(DeviceMeasurement::Table { plan, measurement })
 }
@@ -188,8 +188,8 @@ fn device_profile(
         DeviceMeasurement::Table { plan, measurement } => {
             let writes = if settings.writes_like_reads { WritesFrom::Reads } else { WritesFrom::Measured };
             let source = format!(
-                "direct I/O at random offsets on {target}, {} repeats of {} per cell, seed {}{note}",
-                plan.repeats(),
+                "direct I/O at random offsets on {target}, {} of {} per cell, seed {}{note}",
+                plural(plan.repeats(), "repeat"),
                 Seconds(plan.per_repeat().as_secs_f64()),
                 plan.seed()
             );

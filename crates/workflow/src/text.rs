@@ -4,6 +4,8 @@ use model::Stage;
 use std::collections::BTreeSet;
 use units::Seconds;
 
+pub use units::plural;
+
 /// The most bytes of a file name that is made of another name; file systems take 255 with what is appended.
 const FILE_NAME_MAX: usize = 200;
 
@@ -14,6 +16,12 @@ pub fn time(seconds: f64) -> String {
 
 /// Writes a fraction as a percentage with three digits that mean something.
 pub fn percent(fraction: f64) -> String {
+    if fraction.is_nan() {
+        return "–".to_owned();
+    }
+    if fraction.is_infinite() {
+        return if fraction > 0.0 { "∞" } else { "-∞" }.to_owned();
+    }
     let value = fraction * 100.0;
     let decimals = match value.abs() {
         v if v >= 9.995 => 1,
@@ -23,9 +31,13 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$}%")
 }
 
-/// Writes a number with its noun: `1 server`, `2 servers`.
-pub fn plural(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+/// Writes how much of what can be done is asked for: a percentage, without digits where it is beyond all measure.
+pub(crate) fn overload(utilisation: f64) -> String {
+    const MEASURED_MAX: f64 = 1e4;
+    if utilisation < MEASURED_MAX {
+        return format!("{:.1} %", 100.0 * utilisation);
+    }
+    format!("more than {:.0} times", MEASURED_MAX)
 }
 
 /// Says that there is no workload of this name, and which there are.
@@ -75,8 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_noun_agrees_with_its_number() {
-        assert_eq!((plural(1, "server"), plural(0, "server")), ("1 server".into(), "0 servers".into()));
+    fn shares_have_three_digits_or_are_no_numbers() {
+        let shown = [0.5, 0.099, 0.001, f64::INFINITY, f64::NAN].map(percent);
+        assert_eq!(shown, ["50.0%", "9.90%", "0.100%", "∞", "–"]);
     }
 
     #[test]

@@ -42,7 +42,10 @@ fn drain(
             return Ok(None);
         }
         if start.elapsed() > DRAIN_MAX {
-            return Ok(Some(format!("{device}: {bytes} bytes still waited in classes that were removed")));
+            return Ok(Some(format!(
+                "{device}: {} still waited in classes that were removed",
+                units::plural(bytes, "byte")
+            )));
         }
         std::thread::sleep(DRAIN_POLL);
     }

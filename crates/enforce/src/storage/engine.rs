@@ -348,7 +348,9 @@ impl<S: System> ProxyEngine<S> {
             let is_late = self.shared.now > since + self.drain_ns;
             let left = self.sessions.len();
             if is_late && left > 0 {
-                self.log.write(self.shared.now, || format!("{left} connections did not end in time"));
+                self.log.write(self.shared.now, || {
+                    format!("{} did not end in time", units::plural(left, "connection"))
+                });
             }
             self.is_stopped |= is_late || left == 0;
         }

@@ -18,7 +18,7 @@ impl RateLimitedLog {
         let second = now_ns / 1_000_000_000;
         if second != self.second {
             if self.left_out > 0 {
-                eprintln!("proxy: {} more lines", self.left_out);
+                eprintln!("proxy: {}", units::plural(self.left_out, "more line"));
             }
             *self = Self { second, ..Self::default() };
         }

@@ -85,7 +85,7 @@ impl SsdModel {
 
 impl std::fmt::Display for SsdModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} channels, reads {}, writes {}", self.channels, self.read, self.write)?;
+        write!(f, "{}, reads {}, writes {}", units::plural(self.channels, "channel"), self.read, self.write)?;
         self.bandwidth.map_or(Ok(()), |rate| write!(f, ", at most {rate}"))
     }
 }

@@ -56,9 +56,9 @@ impl ExperimentPlan {
         match self.experiment.bottleneck {
             Bottleneck::Device => {
                 format!(
-                    "emulated SSD: {}; at most {} requests at it",
+                    "emulated SSD: {}; at most {} at it",
                     LabExperiment::DEVICE,
-                    self.outstanding
+                    units::plural(self.outstanding, "request")
                 )
             }
             Bottleneck::Link => format!(

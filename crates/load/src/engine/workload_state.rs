@@ -201,12 +201,13 @@ impl WorkloadState {
             ));
         }
         if let Some(why) = &self.first_failure {
-            let failures = self.failures;
-            warnings.push(format!("workload {name}: {failures} requests failed; the first: {why}"));
+            let failures = units::plural(self.failures, "request");
+            warnings.push(format!("workload {name}: {failures} failed; the first: {why}"));
         }
         if misses > 0 {
             warnings.push(format!(
-                "workload {name}: {misses} keys were no longer there; give memcached more memory, or use fewer keys"
+                "workload {name}: no longer there: {}; give memcached more memory, or use fewer keys",
+                units::plural(misses, "key")
             ));
         }
         warnings

@@ -106,6 +106,7 @@ impl fmt::Display for AdmissionRefusal {
         match (self, self.closest()) {
             (Self::NameInUse(name), _) => write!(f, "'{name}' is in use; names must be unique"),
             (Self::Nobody, _) => f.write_str("there is nobody to admit"),
+            (Self::Full(1), _) => f.write_str("the server has no room"),
             (Self::Full(servers), _) => write!(f, "none of {servers} servers has room"),
             (Self::Alone(breach), _) => write!(f, "alone on a server {breach}"),
             (Self::Interrupted, _) => {

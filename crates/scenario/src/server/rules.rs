@@ -203,9 +203,9 @@ fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), 
         let name = &workload.name;
         let Some(placed) = policy_workload(policy, workload) else {
             let known: Vec<&str> = policy.workloads.iter().map(|placed| placed.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(format!(
-                "the policy does not know workload '{name}'; it has {}; best_effort = true needs no place",
-                known.join(", ")
+                "the policy does not know workload '{name}'; it has {known}; best_effort = true needs no place"
             ));
         };
         let own = placed.server.as_deref().filter(|_| placed.admitted).ok_or_else(|| {

@@ -26,6 +26,8 @@ pub enum SimulationError {
         /// How many requests had arrived by then.
         arrived: u64,
     },
+    /// Whoever wanted the run has ended it.
+    Interrupted,
 }
 
 impl From<InvalidSimulationError> for SimulationError {
@@ -41,6 +43,7 @@ impl fmt::Display for SimulationError {
             Self::Unbounded { inside, arrived } => {
                 write!(f, "unstable: grows without bound ({inside} of {arrived} requests are still inside)")
             }
+            Self::Interrupted => f.write_str("interrupted before it was complete"),
         }
     }
 }

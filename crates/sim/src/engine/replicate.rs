@@ -16,7 +16,7 @@ pub trait ReplicationWatch: Sync {
     /// So many replications are done, of those that are wanted by now.
     fn replications_done(&self, done: usize, wanted: usize);
 
-    /// Whether no further replication should begin.
+    /// Whether no further replication should begin, and those that have begun should end without a result.
     fn is_interrupted(&self) -> bool;
 }
 
@@ -65,6 +65,7 @@ pub fn replicate_watched(
     let verdict = ReplicationVerdict::Done;
     let mut report = SimulationReport { runs: Vec::new(), verdict, confidence: plan.confidence };
     let mut wanted = plan.replications.max(1);
+    let is_interrupted = || watch.is_interrupted();
     loop {
         let done = report.runs.len();
         let ended = AtomicUsize::new(done);
@@ -74,7 +75,11 @@ pub fn replicate_watched(
             }
             let seed = plan.seed.wrapping_add((done + index) as u64);
             let engine = SimulationEngine::new(network, load(seed), seed);
-            let result = engine.map_err(SimulationError::from).and_then(|engine| engine.run(plan.window));
+            let engine = engine.map_err(SimulationError::from);
+            let result = engine.and_then(|engine| engine.ended_by(&is_interrupted).run(plan.window));
+            if result == Err(SimulationError::Interrupted) {
+                return None;
+            }
             watch.replications_done(ended.fetch_add(1, Ordering::Relaxed) + 1, wanted);
             Some(result)
         };
@@ -82,6 +87,7 @@ pub fn replicate_watched(
             match result {
                 Ok(measures) => report.runs.push(measures),
                 Err(SimulationError::Invalid(error)) => return Err(error),
+                Err(SimulationError::Interrupted) => {}
                 Err(SimulationError::Unbounded { .. }) => {
                     report.verdict = ReplicationVerdict::Unbounded { per_arrival: None };
                     return Ok(report);

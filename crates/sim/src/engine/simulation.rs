@@ -37,7 +37,12 @@ pub struct SimulationEngine<'a> {
     /// The time of the simulation, nanoseconds.
     now: u64,
     collector: MeasureCollector,
+    /// Whether the run is to end before it is complete.
+    interrupted: &'a dyn Fn() -> bool,
 }
+
+/// Events between two looks at whether the run is to end.
+const EVENTS_PER_LOOK: u64 = 1 << 16;
 
 impl<'a> SimulationEngine<'a> {
     /// A network at rest with requests on their way. The seed is for disciplines that choose at random and for
@@ -69,13 +74,21 @@ impl<'a> SimulationEngine<'a> {
             now: 0,
             collector: MeasureCollector::new(MeasurementWindow::of_requests(0), network),
             network,
+            interrupted: &|| false,
         })
+    }
+
+    /// The same, which ends with [`SimulationError::Interrupted`] soon after `interrupted` says so.
+    #[must_use]
+    pub fn ended_by(mut self, interrupted: &'a dyn Fn() -> bool) -> Self {
+        self.interrupted = interrupted;
+        self
     }
 
     /// Plays until all requests of the window are complete and the next has arrived, or nothing more can happen.
     ///
     /// # Errors
-    /// When a request cannot be simulated, or more are inside than the window allows.
+    /// When a request cannot be simulated, more are inside than the window allows, or the run was interrupted.
     pub fn run(mut self, window: MeasurementWindow) -> Result<Measures, SimulationError> {
         self.collector = MeasureCollector::new(window, self.network);
         self.play(&window)?;
@@ -114,6 +127,9 @@ impl<'a> SimulationEngine<'a> {
                 TimerOwner::DelayLine { station } => self.on_delivery(station as usize),
                 TimerOwner::EntryDelay { entry } => self.on_entry_delay_end(entry as usize),
                 TimerOwner::Arrival { entry } => self.on_arrival(entry as usize)?,
+            }
+            if self.collector.measures.events.is_multiple_of(EVENTS_PER_LOOK) && (self.interrupted)() {
+                return Err(SimulationError::Interrupted);
             }
             if self.requests.inside() > window.inside_max {
                 let (inside, arrived) = (self.requests.inside(), self.collector.arrived);

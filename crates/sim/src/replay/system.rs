@@ -25,6 +25,9 @@ impl fmt::Display for UnsteadyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("there are no streams: expected at least one"),
+            Self::Overload { stage, utilisation } if utilisation.is_infinite() => {
+                write!(f, "{stage} is overloaded: all its work comes at once")
+            }
             Self::Overload { stage, utilisation } => {
                 write!(f, "{stage} is overloaded: {:.1}% of its capacity", utilisation * 100.0)
             }

@@ -274,6 +274,18 @@ fn interrupted_replications_are_some_of_those_that_would_have_been() {
     }
 }
 
+/// A replication of an hour of this computer ends as soon as it is interrupted.
+#[test]
+fn a_long_replication_ends_before_it_is_complete() {
+    let network = single(1, DisciplineSpec::Fifo);
+    let window = MeasurementWindow::of_requests(u64::MAX / 2);
+    let looks = std::cell::Cell::new(0);
+    let interrupted = || looks.replace(looks.get() + 1) == 3;
+    let engine = SimulationEngine::new(&network, vec![entry(1, 0.5, memoryless)], 1).unwrap();
+    let result = engine.ended_by(&interrupted).run(window);
+    assert_eq!((result.err(), looks.get()), (Some(SimulationError::Interrupted), 4));
+}
+
 #[test]
 fn a_transient_overload_is_measured() {
     let load = |seed| vec![entry(seed, 2.0, memoryless)];

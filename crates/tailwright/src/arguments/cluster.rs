@@ -79,11 +79,6 @@ impl ClusterArgs {
         self.cluster.as_deref()
     }
 
-    /// The files that flags name: the cluster, the table of SLOs, the device profile.
-    pub(crate) fn named_files(&self) -> [Option<&Path>; 3] {
-        [self.cluster.as_deref(), self.slos.as_deref(), self.storage.as_deref()]
-    }
-
     /// The flags that name the cluster, as words of a command to paste.
     pub(crate) fn as_words(&self) -> String {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -128,6 +123,7 @@ impl ClusterArgs {
             safety_margin: self.safety_margin,
             options: self.options(),
             cached: !self.no_cache,
+            results: Vec::new(),
         })
     }
 

@@ -17,3 +17,10 @@ pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;
 pub(crate) use prediction::{PredictionArgs, prediction_source};
 pub(crate) use quantities::{request_rate, share};
+
+use std::path::PathBuf;
+
+/// The results that were asked for.
+pub(crate) fn results<const N: usize>(asked: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
+    asked.into_iter().flatten().cloned().collect()
+}

@@ -289,6 +289,23 @@ fn options_in_examples_exist() {
     }
 }
 
+/// Where a terminal is narrow, a remark may be broken, and a command not.
+#[test]
+fn commands_of_examples_fit_a_terminal() {
+    let mut wide = Vec::new();
+    for (verb, command) in verbs() {
+        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        for line in help.lines().filter(|line| line.trim_start().starts_with("tailwright ")) {
+            let indent = line.len() - line.trim_start().len();
+            let words = line.trim_start().split("  ").next().unwrap_or_default();
+            if indent + words.chars().count() > 80 {
+                wide.push(format!("{verb}: {words}"));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
 #[test]
 fn every_document_is_in_the_table_and_no_other() {
     let mut listed = BTreeSet::new();
@@ -344,6 +361,21 @@ fn outputs_take_no_dash_but_for_traces() {
                 _ => continue,
             };
             assert_eq!(dash_use(&name, argument), expected, "{verb} {id}");
+        }
+    }
+}
+
+/// Whatever a verb writes is in the list by which results are kept apart from what is read.
+#[test]
+fn every_result_is_known_as_one() {
+    let folders_of_files = ["folder", "dir"];
+    for (verb, command) in verbs() {
+        for argument in command.get_arguments().filter(|argument| names_file(argument)) {
+            let (id, help) = (argument.get_id().as_str(), argument.get_help().map(ToString::to_string));
+            let writes =
+                help.is_some_and(|help| ["Write ", "Record "].iter().any(|word| help.starts_with(word)));
+            let is_known = super::RESULTS.contains(&id) || folders_of_files.contains(&id);
+            assert!(!writes || is_known, "{verb}: {id} is written, and not in RESULTS");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::terminal::{Align, TextTable};
 use callgraph::{CallGraph, MeasuredTimes, RuleCounts, ServiceOperation};
 use schemars::JsonSchema;
 use serde::Serialize;
-use workflow::text::time;
+use workflow::text::{plural, time};
 
 /// Percentiles of measured times, seconds.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -119,8 +119,8 @@ pub(crate) fn text(graph: &CallGraph) -> String {
     let found = &document(graph);
     let latency = &found.latency;
     format!(
-        "{} requests, {:.1}/s; latency mean {}, p50 {}, p90 {}, p99 {}; in progress {:.2}, at most {}.\n\n{}\n{}",
-        found.requests,
+        "{}, {:.1}/s; latency mean {}, p50 {}, p90 {}, p99 {}; in progress {:.2}, at most {}.\n\n{}\n{}",
+        plural(found.requests, "request"),
         found.rate_per_s,
         time(latency.mean_s),
         time(latency.p50_s),

@@ -24,8 +24,9 @@ pub(crate) fn plan_text(
         let Some(class) = halves.class(&server.class) else { continue };
         let used = server.enforcement.map_or_else(String::new, |used| {
             format!(
-                "; at most {} requests at it, {} kept free of best effort",
-                used.outstanding, used.reserve
+                "; at most {} at it, {} kept free of best effort",
+                plural(used.outstanding, "request"),
+                used.reserve
             )
         });
         text += &format!("{}: emulated SSD, {}{used}\n", server.name, class.model);

@@ -1,11 +1,13 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
 use super::verified::{table, verdict, verdict_row};
-use crate::output::json::pretty;
+use crate::output::json::document;
 use lab::experiment::{
     CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult, forecast,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
+use units::Nanos;
 use verify::Verdict;
 use workflow::text::{plural, time};
 
@@ -53,7 +55,7 @@ impl SlosMet {
         self.all - self.met - self.not_met
     }
 
-    fn words(&self) -> String {
+    fn words(self) -> String {
         let open = if self.open() == 0 { String::new() } else { format!(" ({} open)", self.open()) };
         format!("{} {} of {}{open}", self.policy.name(), self.met, self.all)
     }
@@ -87,27 +89,50 @@ impl ExperimentView<'_> {
 
     /// Who meets which SLOs, as sentences.
     pub(crate) fn lead(&self) -> String {
-        let mut kept = self.kept();
-        kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
-        let (all, rest): (Vec<SlosMet>, Vec<SlosMet>) = kept.iter().partition(|kept| kept.is_all_met());
-        let slos = kept.first().map_or(0, |kept| kept.all);
-        let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
-        let who = match names.as_slice() {
-            [] => "No policy meets".to_owned(),
-            [one] => format!("{one} meets"),
-            [some @ .., last] => format!("{} and {last} meet", some.join(", ")),
-        };
-        let whose = if self.counts_all() { "" } else { " that count" };
-        let what = match slos {
-            1 => format!("the SLO{whose}"),
-            _ => format!("all {}{whose}", plural(slos, "SLO")),
-        };
-        let counts: Vec<String> = rest.iter().map(SlosMet::words).collect();
-        match (counts.is_empty(), names.is_empty()) {
-            (true, _) => format!("{who} {what}."),
-            (false, true) => format!("{who} {what}: {}.", counts.join(", ")),
-            (false, false) => format!("{who} {what}. Others: {}.", counts.join(", ")),
-        }
+        lead(self.kept(), if self.counts_all() { "" } else { " that count" })
+    }
+
+    /// How long requests were observed: under each policy, or from the shortest to the longest where a run was cut short.
+    pub(crate) fn observed(&self) -> String {
+        let observed = || self.done.iter().map(|done| done.played.report.observed_duration);
+        observed_words(observed().min(), observed().max())
+    }
+}
+
+fn observed_words(shortest: Option<Nanos>, longest: Option<Nanos>) -> String {
+    let in_words = |time_ns: Option<Nanos>| time(time_ns.unwrap_or(Nanos::ZERO).as_secs());
+    // Ends of runs differ by less than a tenth of a second.
+    let tenth = |time_ns: Option<Nanos>| time_ns.map(|time_ns| time_ns.0.div_ceil(100_000_000));
+    match tenth(shortest) == tenth(longest) {
+        true => format!("{} observed for each policy", in_words(shortest)),
+        false => format!("{} to {} observed, by policy", in_words(shortest), in_words(longest)),
+    }
+}
+
+/// Who meets which SLOs, as sentences; `whose` says which SLOs count.
+fn lead(mut kept: Vec<SlosMet>, whose: &str) -> String {
+    kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
+    let (all, rest): (Vec<SlosMet>, Vec<SlosMet>) = kept.iter().partition(|kept| kept.is_all_met());
+    let slos = kept.first().map_or(0, |kept| kept.all);
+    if kept.iter().any(|other| other.all != slos) {
+        let counts: Vec<String> = kept.iter().copied().map(SlosMet::words).collect();
+        return format!("Not every policy was played in every case. SLOs met: {}.", counts.join(", "));
+    }
+    let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
+    let who = match names.as_slice() {
+        [] => "No policy meets".to_owned(),
+        [one] => format!("{one} meets"),
+        [some @ .., last] => format!("{} and {last} meet", some.join(", ")),
+    };
+    let what = match slos {
+        1 => format!("the SLO{whose}"),
+        _ => format!("all {}{whose}", plural(slos, "SLO")),
+    };
+    let counts: Vec<String> = rest.iter().copied().map(SlosMet::words).collect();
+    match (counts.is_empty(), names.is_empty()) {
+        (true, _) => format!("{who} {what}."),
+        (false, true) => format!("{who} {what}: {}.", counts.join(", ")),
+        (false, false) => format!("{who} {what}. Others: {}.", counts.join(", ")),
     }
 }
 
@@ -148,7 +173,7 @@ pub(crate) fn plan_rows(case: &CasePlan) -> Vec<Vec<String>> {
 }
 
 /// What was decided for a tenant, as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PlannedTenantDocument<'a> {
     name: &'a str,
     load: f64,
@@ -159,11 +184,20 @@ struct PlannedTenantDocument<'a> {
 }
 
 /// What was decided for a case, as JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PlannedCaseDocument<'a> {
     case: &'a str,
     admits_all: bool,
     workloads: Vec<PlannedTenantDocument<'a>>,
+}
+
+/// What was decided for an experiment, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LabPlanDocument<'a> {
+    /// The experiment that would be run.
+    experiment: &'a str,
+    /// What was decided for each of its cases.
+    cases: Vec<PlannedCaseDocument<'a>>,
 }
 
 /// What was decided before anything is played, as JSON.
@@ -181,7 +215,7 @@ pub(crate) fn plan_json(planned: &ExperimentPlan) -> String {
         let (case, admits_all) = (case_name(planned, case), case.admits_all);
         cases.push(PlannedCaseDocument { case, admits_all, workloads: workloads.collect() });
     }
-    pretty(&cases)
+    document(&LabPlanDocument { experiment: planned.experiment.name, cases })
 }
 
 /// What was decided before anything is played.
@@ -262,4 +296,25 @@ pub(crate) fn line(planned: &ExperimentPlan, done: &PlayedCase) -> String {
         done.beside.map_or_else(String::new, |copy| format!("; the copy {:.0} requests/s", copy.per_s));
     let case = case_name(planned, &planned.cases[done.case]);
     format!("{case} {}: {}{copy}", done.policy.name(), each.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(policy: PolicyName, met: usize, all: usize) -> SlosMet {
+        SlosMet { policy, met, not_met: all - met, all }
+    }
+
+    #[test]
+    fn an_interrupted_run_does_not_speak_for_policies_that_it_did_not_play() {
+        let whole = vec![kept(PolicyName::None, 1, 2), kept(PolicyName::Tailwright, 2, 2)];
+        assert_eq!(lead(whole, ""), "tailwright meets all 2 SLOs. Others: none 1 of 2.");
+        let part = vec![kept(PolicyName::None, 2, 2), kept(PolicyName::Tailwright, 1, 1)];
+        let said = lead(part, "");
+        assert!(said.contains("none 2 of 2, tailwright 1 of 1") && !said.contains("meet all"), "{said}");
+        let seconds = |s: u64| Some(Nanos(s * 1_000_000_000));
+        assert_eq!(observed_words(seconds(60), seconds(60)), "60s observed for each policy");
+        assert_eq!(observed_words(seconds(3), seconds(60)), "3s to 60s observed, by policy");
+    }
 }

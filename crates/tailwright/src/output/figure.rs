@@ -8,15 +8,49 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}{unit}"))
 }
 
+/// A relative change as a percentage with its interval, in digits that show how wide that is.
+pub(crate) fn change(figure: SimulatedFigure) -> String {
+    const DECIMALS_MAX: usize = 6;
+    let Some(estimate) = figure else { return "-".to_owned() };
+    let (value, half) = (100.0 * estimate.value, 100.0 * estimate.half_width);
+    if !estimate.has_interval() {
+        return format!("{value:+.1} %");
+    }
+    let shows = |decimals: &usize| half * 10f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 0.5;
+    let decimals = (1..DECIMALS_MAX).find(shows).unwrap_or(DECIMALS_MAX);
+    format!("{value:+.decimals$} ± {half:.decimals$} %")
+}
+
 /// A time with its interval; without one where nothing varies, which says nothing about how sure it is.
 pub(crate) fn interval(figure: SimulatedFigure) -> String {
     match figure {
         None => "-".to_owned(),
-        // Equal values differ by the rounding of their mean.
-        Some(estimate) if estimate.half_width <= 1e-12 * estimate.value.abs() => time(estimate.value),
-        Some(estimate) if estimate.half_width.is_finite() => {
+        Some(estimate) if estimate.has_interval() => {
             format!("{} ± {}", time(estimate.value), time(estimate.half_width))
         }
         Some(estimate) => time(estimate.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::engine::Estimate;
+
+    #[test]
+    fn no_interval_has_zero_width() {
+        let figure = |value, half_width| Some(Estimate { value, half_width });
+        for (shown, expected) in [
+            (interval(figure(0.002, 0.0001)), "2ms ± 100us"),
+            (interval(figure(0.002, 0.0)), "2ms"),
+            (interval(figure(0.002, 1e-19)), "2ms"),
+            (interval(figure(0.002, f64::INFINITY)), "2ms"),
+            (change(figure(-0.25, 0.031)), "-25.0 ± 3.1 %"),
+            (change(figure(-0.25, 0.0001)), "-25.00 ± 0.01 %"),
+            (change(figure(-0.25, 0.0)), "-25.0 %"),
+            (change(None), "-"),
+        ] {
+            assert_eq!(shown, expected);
+        }
     }
 }

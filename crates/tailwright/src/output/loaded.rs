@@ -6,7 +6,7 @@ use load::{DataComparison, LoadReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 use workflow::load::{WorkloadLoadSummary, summarise_load};
-use workflow::text::{percent, time};
+use workflow::text::{percent, plural, time};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LoadDocument<'a> {
@@ -76,7 +76,8 @@ fn compared(compared: &DataComparison) -> String {
     }
     let DataComparison { bytes, unknown, mismatches, first } = compared;
     let mut text = format!(
-        "{bytes} read were compared with what was written, {unknown} could not be: {mismatches} blocks differ\n"
+        "{bytes} read were compared with what was written, {unknown} could not be; different: {}\n",
+        plural(*mismatches, "block")
     );
     if let Some(first) = first {
         text.push_str(&format!("the first: {first}\n"));

@@ -23,10 +23,12 @@ pub(crate) struct ObservedDocument<'a> {
     requests: u64,
     per_second: f64,
     reader_threads: usize,
-    latency_from_t1: LatencyFields,
-    latency_from_t0: LatencyFields,
+    /// Null without requests, as all of their times.
+    latency_from_t1: Option<LatencyFields>,
+    latency_from_t0: Option<LatencyFields>,
     /// Of T6 − T0, in square seconds.
-    variance_s2: f64,
+    variance_s2: Option<f64>,
+    /// Empty without requests.
     stages: Vec<StageFields>,
     causes: CauseFields,
     #[serde(flatten)]
@@ -35,7 +37,7 @@ pub(crate) struct ObservedDocument<'a> {
     not_joined: Vec<CountFields>,
     /// How many, and the times from their first to their last byte.
     sent_in_several_packets: u64,
-    sending: LatencyFields,
+    sending: Option<LatencyFields>,
     /// Where that was asked for.
     accept_queue: Option<AcceptQueueFields>,
     lost_events: u64,
@@ -46,7 +48,7 @@ pub(crate) struct ObservedDocument<'a> {
 #[derive(Serialize, JsonSchema)]
 struct AcceptQueueFields {
     connections: u64,
-    waits: LatencyFields,
+    waits: Option<LatencyFields>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -90,6 +92,9 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     let report = &observation.report;
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
+    // Nothing was measured of nobody.
+    let has_any = statistics.count() > 0;
+    let (several, sending) = statistics.sending();
     let counts = |counts: Vec<(&'static str, u64)>| {
         counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
     };
@@ -100,16 +105,16 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         requests: statistics.count(),
         per_second: statistics.count() as f64 / observed_s,
         reader_threads: report.readers.len(),
-        latency_from_t1: latency(statistics.from_stack()),
-        latency_from_t0: latency(statistics.from_wire()),
-        variance_s2: statistics.variance() / 1e18,
-        stages: statistics.stages().iter().map(stage).collect(),
+        latency_from_t1: has_any.then(|| latency(statistics.from_stack())),
+        latency_from_t0: has_any.then(|| latency(statistics.from_wire())),
+        variance_s2: has_any.then(|| statistics.variance() / 1e18),
+        stages: statistics.stages().iter().filter(|_| has_any).map(stage).collect(),
         causes: observed_causes::fields(&report.causes),
         derived: observed_fields::fields(observation),
         guessed_or_unseen: counts(statistics.flagged().collect()),
         not_joined: counts(not_joined(report).to_vec()),
-        sent_in_several_packets: report.statistics.sending().0,
-        sending: latency(report.statistics.sending().1),
+        sent_in_several_packets: several,
+        sending: (several > 0).then(|| latency(sending)),
         accept_queue: report.accept_queue.as_ref().map(accept_queue),
         lost_events: report.lost_events,
         events: report.events,
@@ -130,7 +135,10 @@ fn latency(profile: LatencyProfile) -> LatencyFields {
 }
 
 fn accept_queue(queue: &AcceptQueue) -> AcceptQueueFields {
-    AcceptQueueFields { connections: queue.connections, waits: latency(queue.waits) }
+    AcceptQueueFields {
+        connections: queue.connections,
+        waits: (queue.connections > 0).then(|| latency(queue.waits)),
+    }
 }
 
 fn stage(profile: &StageProfile) -> StageFields {

@@ -27,7 +27,9 @@ pub(crate) struct BlockDocument {
 struct RequesterFields {
     device: String,
     operation: String,
+    /// The number of the process.
     process: u32,
+    /// The name of the thread that handed the requests in, which is not always that of its process.
     name: String,
     cgroup: Option<String>,
     cgroup_id: u64,
@@ -100,7 +102,7 @@ pub(crate) fn text(report: &BlockReport) -> String {
         text += &format!("and {} more, which --json has\n", all.len() - ROWS_MAX);
     }
     if report.lost > 0 {
-        text += &format!("{} requests could not be reported\n", report.lost);
+        text += &format!("{} could not be reported\n", plural(report.lost, "request"));
     }
     text
 }
@@ -117,7 +119,8 @@ fn table(all: &[(&BlockRequester, &BlockTimes)]) -> String {
         cells.extend([0.5, 0.99, 1.0].map(|quantile| nanoseconds(times.device_at(quantile))));
         cells
     };
-    let headings = ["device", "op", "process", "requests", "queue p50", "p99", "device p50", "p99", "max"];
+    let headings =
+        ["device", "op", "thread (process)", "requests", "queue p50", "p99", "device p50", "p99", "max"];
     TextTable::of_rows(&headings, 3, all.iter().take(ROWS_MAX).map(row)).render()
 }
 

@@ -9,7 +9,7 @@ use observe::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use workflow::text::{percent, time};
+use workflow::text::{percent, plural, time};
 
 /// A cause with less than this share near every percentile is not in the table for people.
 const SHOWN_SHARE: f64 = 0.0005;
@@ -213,9 +213,9 @@ fn explained(near: &PercentileCauses) -> String {
 fn windows(report: &CauseReport) -> String {
     let window = |(near, (_, rank, half)): (&PercentileCauses, (&str, f64, f64))| {
         format!(
-            "  near {}: {} requests from {} to {}, with all ranks from {:.2}% to {:.2}%\n",
+            "  near {}: {} from {} to {}, with all ranks from {:.2}% to {:.2}%\n",
             near.name,
-            near.requests,
+            plural(near.requests, "request"),
             nanoseconds(near.latency_min),
             nanoseconds(near.latency_max),
             (rank - half) * 100.0,
@@ -227,8 +227,10 @@ fn windows(report: &CauseReport) -> String {
 
 /// What the replays of the last requests say.
 fn replays(report: &CauseReport) -> String {
-    let mut text =
-        format!("  w/o: a replay of the last {} requests without the time of the cause", report.replayed);
+    let mut text = format!(
+        "  w/o: a replay of the last {} without the time of the cause",
+        plural(report.replayed, "request")
+    );
     if let Some(one) = report.without(TakenOut::QueuesOfWorkers) {
         let [p50, p99, p999] = one.percentiles.map(nanoseconds);
         text += &format!("\n  one queue for all workers: p50 {p50}, p99 {p99}, p99.9 {p999}");

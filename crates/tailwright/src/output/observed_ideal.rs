@@ -90,8 +90,8 @@ pub(crate) fn notes(ideal: &IdealComparison) -> Vec<String> {
     }
     if (ideal.measured.count() as u64) < ideal.requests_seen {
         notes.push(format!(
-            "Of {} requests {} are in this table: those of whole seconds, evenly spread, without the first tenth of each.",
-            ideal.requests_seen,
+            "Of {}, {} are in this table: those of whole seconds, evenly spread, without the first tenth of each.",
+            plural(ideal.requests_seen, "request"),
             ideal.measured.count()
         ));
     }

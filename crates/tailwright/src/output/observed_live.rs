@@ -6,7 +6,7 @@ use observe::{JoinCounts, LatencyProfile, RequestStatistics, STAGE_NAMES, STAGES
 use std::time::Duration;
 use units::Seconds;
 use workflow::observation::LiveView;
-use workflow::text::percent;
+use workflow::text::{percent, plural};
 
 /// What the page says besides the numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +72,9 @@ pub(crate) fn line(view: &LiveView<'_>) -> String {
 }
 
 fn head(frame: &LiveFrame, view: &LiveView<'_>) -> String {
-    let requests = view.progress.statistics.count();
+    let requests = plural(view.progress.statistics.count(), "request");
     let elapsed = clock(view.progress.elapsed);
-    format!("{}  {elapsed}  {requests} requests  Ctrl-C ends it with the whole page", frame.subject)
+    format!("{}  {elapsed}  {requests}  Ctrl-C ends it with the whole page", frame.subject)
 }
 
 /// Hours, minutes and seconds.

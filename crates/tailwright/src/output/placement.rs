@@ -40,8 +40,9 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
 pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let (all, refused) = (problem.workloads.len(), placed.packing.refused.len());
     format!(
-        "{} of {all} workloads fit on {} (the loads alone need {})",
+        "{} of {} fit on {} (the loads alone need {})",
         all - refused,
+        plural(all, "workload"),
         plural(placed.packing.servers.len(), "server"),
         placed.packing.lower_bound
     )

@@ -19,7 +19,8 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
         text.push_str("(--all lists every workload)\n");
     }
     if !planned.placement.refused.is_empty() {
-        text.push('\n');
+        let has_table = !planned.placement.servers.is_empty();
+        text.push_str(if has_table { "\n" } else { "" });
         text.push_str(&table::refused(planned, detailed));
     }
     if let Some(changed) = &planned.changed {

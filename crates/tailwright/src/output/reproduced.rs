@@ -6,6 +6,7 @@ use reproduce::{Agreement, Claim, ClaimSource, Paper, PaperExperiment, Reproduce
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
+use workflow::text::plural;
 
 /// The width of remarks below a claim, in characters.
 const REMARK_WIDTH: usize = 90;
@@ -58,7 +59,8 @@ impl VerdictCounts {
     fn sentence(&self) -> String {
         let Self { claims, agree, differ, undecided, underspecified } = self;
         format!(
-            "{claims} claims: {agree} agree, {differ} differ, {undecided} are undecided, {underspecified} underspecified"
+            "{}: {agree} agree, {differ} differ, {undecided} undecided, {underspecified} underspecified",
+            plural(*claims, "claim")
         )
     }
 }

@@ -224,7 +224,7 @@ fn lead(run: &ScheduledRun) -> String {
     let choices: String =
         run.choices.iter().map(|choice| format!(", {} {}", choice.axis, choice.value)).collect();
     let repetitions = if report.is_stopped {
-        format!("{} of {} repetitions", report.repetitions, settings.repetitions)
+        format!("{} of {}", report.repetitions, plural(settings.repetitions, "repetition"))
     } else {
         plural(report.repetitions, "repetition")
     };

@@ -12,6 +12,7 @@ use workflow::simulation::{
     ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
     VariantFigures, intervals,
 };
+use workflow::text::plural;
 
 /// Everything about one experiment.
 #[derive(Serialize, JsonSchema)]
@@ -72,7 +73,7 @@ pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
 pub(crate) fn window(plan: &SimulationPlan) -> String {
     match plan.window.span {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
-        None => format!("{} requests after {}", plan.window.measured, plan.window.warm_up),
+        None => format!("{} after {}", plural(plan.window.measured, "request"), plan.window.warm_up),
     }
 }
 
@@ -86,9 +87,9 @@ fn tier<'a>(view: &VariantFigures<'a>, station: usize) -> StationDocument<'a> {
 pub(crate) fn lead(view: &VariantFigures) -> String {
     let plan = &view.case.plan;
     format!(
-        "{}: {} replications of {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        "{}: {} of {} of warm-up, seed {}; ± are {} % confidence intervals.",
         view.case.name,
-        view.report.runs.len(),
+        plural(view.report.runs.len(), "replication"),
         window(plan),
         view.seed,
         100.0 * view.report.confidence

@@ -302,7 +302,8 @@ impl TriedKnob<'_> {
         let beyond = fewest as f64 * (1.0 - self.settings.percent / 100.0);
         (beyond < BEYOND_MIN).then(|| {
             format!(
-                "a period has {fewest} requests, {beyond:.1} beyond {}: a longer --period helps",
+                "a period has {}, {beyond:.1} beyond {}: a longer --period helps",
+                plural(fewest, "request"),
                 self.percentile()
             )
         })

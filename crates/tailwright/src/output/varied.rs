@@ -1,6 +1,6 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
-use crate::output::figure::{interval, plain};
+use crate::output::figure::{self, interval, plain};
 use crate::output::json;
 use crate::output::simulated::{VariantDocument, document, window};
 use crate::output::workloads;
@@ -8,7 +8,8 @@ use crate::terminal::{Align, TextTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use workflow::simulation::{SimulatedFigure, SimulatedVariant, change};
+use workflow::simulation::{SimulatedVariant, change};
+use workflow::text::plural;
 
 /// All variants of a scenario.
 pub(crate) struct VariedView<'a> {
@@ -60,9 +61,9 @@ pub(crate) fn lead(view: &VariedView) -> String {
     let Some(first) = view.variants.first() else { return String::new() };
     let plan = &first.run.case.plan;
     format!(
-        "{}: {} variants, each {} or more replications of {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        "{}: {}, each {} or more replications of {} of warm-up, seed {}; ± are {} % confidence intervals.",
         first.run.case.name,
-        view.variants.len(),
+        plural(view.variants.len(), "variant"),
         plan.replications,
         window(plan),
         view.seed,
@@ -105,7 +106,7 @@ fn row(view: &VariedView, played: &SimulatedVariant) -> Vec<String> {
     let mut cells: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
     cells.push(format!("{:.1} %", 100.0 * played.run.case.busiest().1));
     cells.extend([figures.mean_s, figures.p50_s, figures.p99_s, figures.p99_9_s].map(interval));
-    cells.push(percent(change(view.variants, played, 99.0)));
+    cells.push(figure::change(change(view.variants, played, 99.0)));
     cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
     cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
     cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
@@ -115,17 +116,6 @@ fn row(view: &VariedView, played: &SimulatedVariant) -> Vec<String> {
         _ => one.message(),
     });
     cells
-}
-
-/// A relative change with its interval.
-fn percent(figure: SimulatedFigure) -> String {
-    match figure {
-        None => "-".to_owned(),
-        Some(e) if e.half_width.is_finite() => {
-            format!("{:+.1} ± {:.1} %", 100.0 * e.value, 100.0 * e.half_width)
-        }
-        Some(e) => format!("{:+.1} %", 100.0 * e.value),
-    }
 }
 
 /// The table for people.

@@ -1,5 +1,7 @@
 //! Findings about observations as tables for people and as JSON.
 
+pub(crate) use super::guarantees::guarantee_words;
+use super::guarantees::guarantees;
 use super::json::document;
 use crate::terminal::TextTable;
 use model::Stage;
@@ -151,62 +153,6 @@ fn about(value: f64) -> f64 {
     (value / scale).ceil() * scale
 }
 
-/// How latencies compare with what is guaranteed; nothing where nothing is.
-pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (kept, who) in [
-        (Some(true), "whose traffic kept to their limits"),
-        (Some(false), "whose traffic did not keep to their limits"),
-        (None, "whose traffic could not be judged at all limits"),
-    ] {
-        let found = findings.workloads.iter().filter(|found| found.kept_limits == kept);
-        let bounds: Vec<_> = found.filter_map(|found| found.bound).collect();
-        if bounds.is_empty() {
-            continue;
-        }
-        let beyond: u64 = bounds.iter().map(|bound| bound.beyond).sum();
-        let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
-        let of_them = if kept == Some(false) && beyond > 0 {
-            format!(" ({within} of them while within)")
-        } else {
-            String::new()
-        };
-        lines.push(format!(
-            "{}{of_them} beyond the bounds of {} {who}",
-            plural(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
-            plural(bounds.len(), "workload"),
-        ));
-    }
-    lines
-}
-
-fn guarantees(findings: &Findings) -> String {
-    let lines = guarantee_words(findings);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let headings =
-        ["workload", "kept limits", "bound", "longest", "bound ÷ longest", "beyond", "within limits"];
-    let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
-    let table = if rows.is_empty() { String::new() } else { table(&headings, 2, rows) };
-    format!("{}.\n{table}", lines.join(".\n"))
-}
-
-/// A workload with a bound as a row: what was guaranteed beside what was seen.
-fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
-    let bound = found.bound?;
-    let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
-    Some(vec![
-        found.name.clone(),
-        kept.to_owned(),
-        time(bound.bound_s),
-        time_or_dash(found.max_s),
-        found.max_s.map_or_else(|| "–".to_owned(), |longest| format!("{:.2}", bound.bound_s / longest)),
-        bound.beyond.to_string(),
-        bound.beyond_within_limits.to_string(),
-    ])
-}
-
 /// Names of the columns of [`window_row`], the first of words.
 pub(crate) const WINDOWS: [&str; 8] =
     ["workload", "windows", "met", "not met", "too few", "over in these", "worst", "at"];
@@ -260,6 +206,15 @@ pub(crate) fn work(stage: Stage, amount: f64) -> String {
     }
 }
 
+/// The burst that the traffic needed: where it reads like the allowed one and is not, what it is more.
+fn needed_work(limit: &LimitFinding) -> String {
+    let (allowed, needed) = (work(limit.stage, limit.burst), work(limit.stage, limit.needed_burst));
+    if limit.kept || allowed != needed {
+        return needed;
+    }
+    format!("{allowed} + {}", work(limit.stage, limit.needed_burst - limit.burst))
+}
+
 /// Limits that were not kept, with the traffic that did not: as it was meant to be sent, or only as it was sent.
 pub(crate) fn violations(
     findings: &Findings,
@@ -297,7 +252,7 @@ pub(crate) fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)
         traffic.to_owned(),
         rate,
         work(limit.stage, limit.burst),
-        work(limit.stage, limit.needed_burst),
+        needed_work(limit),
         limit.first_over_s.map_or_else(|| "–".to_owned(), |at| Unit::Seconds.format(at)),
         limit.periods.len().to_string(),
         percent(limit.share_over),

@@ -41,18 +41,16 @@ pub(crate) fn html(view: &ExperimentView) -> String {
 }
 
 fn how(view: &ExperimentView) -> String {
-    let shortest =
-        view.done.iter().map(|done| done.played.report.observed_duration).min().unwrap_or(Nanos::ZERO);
     format!(
-        "Real requests on one machine, {} observed for each policy after {} of warm-up; {}.",
-        time(shortest.as_secs()),
+        "Real requests on one machine, {} after {} of warm-up; {}.",
+        view.observed(),
         time(view.settings.warm_up.as_secs()),
         view.planned.setting()
     )
 }
 
 fn footer(view: &ExperimentView) -> String {
-    let requests = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
+    let requests: usize = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
     format!(
         "{} · seed {} · {}",
         view.planned.experiment.name,

@@ -5,6 +5,7 @@ use model::Observations;
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
 use units::Nanos;
 use verify::{Finding, TimelineInterval, Verdict};
+use workflow::text::plural;
 
 /// Points in time of a chart: as many as can be told apart.
 const INTERVALS_MAX: u64 = 120;
@@ -76,7 +77,7 @@ pub(super) fn over_time(
     let unanswered: u64 = timeline.iter().map(|at| at.unanswered).sum();
     match unanswered {
         0 => chart.note(reading),
-        _ => chart.note(format!("{reading} {unanswered} requests without an answer are not drawn.")),
+        _ => chart.note(format!("{reading} Not drawn: {} without an answer.", plural(unanswered, "request"))),
     }
 }
 

@@ -1,14 +1,14 @@
 //! How wide the output is and whether it has colours, decided once.
 //!
-//! - Width: `COLUMNS` where it is set to a number; otherwise that of the terminal; without a terminal 100 columns, so that
-//!   a file looks the same wherever it was made. `--wide` lifts the limit.
+//! - Width: `COLUMNS` where it is set to a number; otherwise that of the terminal, 80 columns where it does not
+//!   say (0 rows or columns); without a terminal 100 columns, so that a file looks the same wherever it was made. `--wide`
+//!   lifts the limit.
 //! - Colours: where there is a terminal, unless `NO_COLOR` is set and not empty; `CLICOLOR_FORCE` (not empty, not 0) has
 //!   them everywhere.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
-use terminal_size::{Width, terminal_size_of};
 
 /// Columns of what is no terminal.
 const COLUMNS_WITHOUT_TERMINAL: usize = 100;
@@ -44,9 +44,9 @@ fn columns_set() -> Option<usize> {
     columns.filter(|columns| *columns > 0)
 }
 
-/// The width of a terminal; none where there is none, or it does not say.
+/// The width of a terminal; none where there is none.
 fn columns_of(stream: impl AsFd) -> Option<usize> {
-    terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
+    machine::terminal::size(stream).map(|size| size.columns)
 }
 
 /// Whether a stream has colours.

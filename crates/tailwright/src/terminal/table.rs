@@ -79,7 +79,7 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// The table as text: two spaces between columns, none at line ends.
+    /// The table as text: two spaces between columns, none at line ends. Without rows there is no text.
     pub(crate) fn render(&self) -> String {
         self.render_within(layout::width()).into_text()
     }
@@ -108,6 +108,9 @@ impl TextTable {
             let last = shown.pop().expect("there are several");
             left_out.push(self.rows[0][last].trim());
             widths = self.fitting_widths(&shown, &natural, limit);
+        }
+        if self.rows.len() == 1 {
+            return RenderedTable { rows: Vec::new(), note: String::new() };
         }
         let rows = self.rows.iter().map(|row| self.render_row(row, &shown, &widths)).collect();
         let note = match left_out.as_slice() {
@@ -189,6 +192,12 @@ mod tests {
             table.render_within(None).into_text(),
             "name       value\na              1\nlonger  12345678\n"
         );
+    }
+
+    #[test]
+    fn headings_of_nothing_are_not_shown() {
+        let empty = TextTable::new(&[("name", Align::Left), ("value", Align::Right)]);
+        assert_eq!(empty.render_within(Some(3)).into_text(), "");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
-use crate::arguments::{PredictionArgs, ProcedureChoice};
+use crate::arguments::{PredictionArgs, ProcedureChoice, results};
 use crate::exit::VerbAnswer;
 use crate::output::{admission, json};
 use crate::terminal::{self, TerminalObserver};
@@ -59,11 +59,9 @@ pub(crate) struct AdmitArgs {
 
 pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
-    let question = AdmissionQuestion {
-        source: args.prediction.source(&[args.model.into()])?,
-        procedure: args.model.into(),
-        events: args.events.clone(),
-    };
+    let mut source = args.prediction.source(&[args.model.into()])?;
+    source.cluster.results = results([&args.output]);
+    let question = AdmissionQuestion { source, procedure: args.model.into(), events: args.events.clone() };
     let (problem, outcome) = admit(&question, &TerminalObserver)?;
     let written = write_wanted(args.output.as_deref(), "policy", || {
         json::pretty(&admission_policy(&problem, &outcome))

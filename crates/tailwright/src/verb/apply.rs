@@ -15,6 +15,7 @@ use workflow::enforcement::{
     ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template,
 };
 use workflow::planning::read_policy;
+use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -121,7 +122,7 @@ fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
         (_, true) => format!("# {host}\n{}\n", commands.join("\n")),
         (count, false) => {
             let done = if args.remove { "given back" } else { "brought to the policy" };
-            format!("# {host}: {done}, {count} commands\n")
+            format!("# {host}: {done}, {}\n", plural(count, "command"))
         }
     };
     for proxy in &answer.proxies {

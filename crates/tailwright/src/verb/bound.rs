@@ -1,6 +1,6 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
-use crate::arguments::{ModelChoice, PredictionArgs};
+use crate::arguments::{ModelChoice, PredictionArgs, results};
 use crate::exit::VerbAnswer;
 use crate::output::bounds;
 use crate::report;
@@ -61,7 +61,9 @@ pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
         models = ModelName::SIDE_BY_SIDE.to_vec();
     }
     let procedures: Vec<_> = models.iter().map(|model| model.as_procedure()).collect();
-    let problem = PredictionProblem::read(&args.prediction.source(&procedures)?, &TerminalObserver)?;
+    let mut source = args.prediction.source(&procedures)?;
+    source.cluster.results = results([&args.report]);
+    let problem = PredictionProblem::read(&source, &TerminalObserver)?;
     let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
     let bounds = predict_bounds(&problem, &everybody, &models, args.percentile, &TerminalObserver);
     let calibration = models

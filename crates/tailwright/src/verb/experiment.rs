@@ -15,6 +15,7 @@ use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{Percentile, Seconds};
+use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -208,8 +209,11 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
     match journal.changes().len() {
         0 => Ok(()),
         count => {
-            let message =
-                format_args!("{}: {count} changes of an earlier experiment are not undone", path.display());
+            let message = format_args!(
+                "{}: not undone: {} of an earlier experiment",
+                path.display(),
+                plural(count, "change")
+            );
             Err(OperationError::machine(message).hint("run `tailwright experiment --undo` first"))
         }
     }
@@ -276,8 +280,8 @@ impl ExperimentArgs {
         }
         let failed = undone.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
         if failed > 0 {
-            let message =
-                format_args!("{}: {failed} changes are not undone, and stay recorded", path.display());
+            let failed = plural(failed, "change");
+            let message = format_args!("{}: not undone, and still recorded: {failed}", path.display());
             return Err(OperationError::machine(message)
                 .hint("run it as the user who ran the experiment, or as root"));
         }

@@ -11,7 +11,7 @@ use clap::Args;
 use model::OperationError;
 use sim::ideal::ServiceOrder;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use workflow::files::{check_writable, write_wanted};
 use workflow::ideal::{IdealOutcome, IdealSettings, IdealStream, ideal_latency};
 
@@ -45,7 +45,7 @@ pub(crate) struct IdealArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "arrivals")]
     trace: Option<PathBuf>,
     /// Requests arrive as in this process, such as "poisson(500/s)".
-    #[arg(long, value_name = "PROCESS")]
+    #[arg(long, value_name = "PROCESS", value_parser = arrivals)]
     arrivals: Option<ArrivalPattern>,
     /// How many requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
@@ -71,6 +71,16 @@ pub(crate) struct IdealArgs {
     /// Print JSON: the figures.
     #[arg(long)]
     json: bool,
+}
+
+/// A process of arrivals; of what is the name of a file it is said where that belongs.
+fn arrivals(text: &str) -> Result<ArrivalPattern, String> {
+    text.parse::<ArrivalPattern>().map_err(|error| {
+        let path = Path::new(text);
+        let is_file = path.exists() || path.extension().is_some() || text.contains('/');
+        let hint = if is_file { "; requests of a file are --trace FILE" } else { "" };
+        format!("{error}{hint}")
+    })
 }
 
 pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {

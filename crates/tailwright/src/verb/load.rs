@@ -11,7 +11,7 @@ use model::{OperationError, RequestOutcome};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::Nanos;
-use workflow::files::check_writable;
+use workflow::files::check_observations;
 use workflow::load::{LoadFile, play_load, write_interval_logs};
 
 const HELP: &str = "\
@@ -76,11 +76,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
                 .hint("choose another place")
         })?;
     }
-    check_writable(args.output.as_deref(), "observations")?;
+    check_observations(args.output.as_deref())?;
     let file = LoadFile::read(&args.file, &args.set)?;
-    if let Some(output) = &args.output {
-        file.refuse_output(output)?;
-    }
+    file.refuse_result(args.output.as_deref())?;
     let (ran, seed) = generate_from(&file)?;
     let written = args.write(&ran, SystemTime::now());
     if args.json {
@@ -109,9 +107,11 @@ impl LoadArgs {
     }
 }
 
-/// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.
-pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
-    generate_from(&LoadFile::read(path, set)?)
+/// Runs what a load file says, with progress and warnings on stderr; `report` is what will be written about it.
+pub(crate) fn generate(path: &Path, report: Option<&Path>) -> Result<LoadReport, OperationError> {
+    let file = LoadFile::read(path, &[])?;
+    file.refuse_result(report)?;
+    Ok(generate_from(&file)?.0)
 }
 
 fn generate_from(file: &LoadFile) -> Result<(LoadReport, u64), OperationError> {

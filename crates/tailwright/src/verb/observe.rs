@@ -25,6 +25,7 @@ use workflow::observation::{
     IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,
 };
 use workflow::recording::recording_settings;
+use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -306,7 +307,10 @@ impl ObserveArgs {
         let Some(path) = &self.record else { return };
         match observation.recorded {
             Some(recorded) => {
-                talk(Talk::Plain, format_args!("wrote {} requests to {}", recorded.requests, path.display()));
+                talk(
+                    Talk::Plain,
+                    format_args!("wrote {} to {}", plural(recorded.requests, "request"), path.display()),
+                );
                 if recorded.late > 0 {
                     talk(
                         Talk::Warning,

@@ -1,6 +1,8 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
-use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{
+    CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source, results,
+};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};
@@ -10,9 +12,10 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use workflow::files::{check_apart, check_writable, write_wanted};
+use workflow::files::{check_writable, write_wanted};
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
 use workflow::prediction::{ModelName, PredictionProblem, learn_calibration, place};
+use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -91,13 +94,13 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
     check_writable(args.report.as_deref(), "report")?;
-    args.check_results_apart()?;
     if let Some(model) = args.model {
         return args.place_by_model(model);
     }
     let keep = args.keep.as_deref().map(read_policy).transpose()?;
     let recipe = args.method.recipe()?;
-    let source = args.cluster.source(MayLack::default())?;
+    let mut source = args.cluster.source(MayLack::default())?;
+    source.results = results([&args.output, &args.report]);
     let question =
         PlanningQuestion { source: &source, recipe: &recipe, keep: keep.as_ref(), compare: args.compare };
     let run = plan_cluster(&question, &TerminalObserver)?;
@@ -129,17 +132,10 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 }
 
 impl PlanArgs {
-    /// The policy may take the place of the one that is kept, and no result that of anything else that is named.
-    fn check_results_apart(&self) -> Result<(), OperationError> {
-        let [cluster, slos, storage] = self.cluster.named_files();
-        let (output, report) = (self.output.as_deref(), self.report.as_deref());
-        check_apart(output, &[cluster, slos, storage, self.groups.as_deref(), report])?;
-        check_apart(report, &[cluster, slos, storage, self.groups.as_deref(), self.keep.as_deref(), output])
-    }
-
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();
+        source.cluster.results = results([&self.output, &self.report]);
         source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
         let stop = stop_on_termination();
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
@@ -164,9 +160,9 @@ impl PlanArgs {
         written.and(drawn)?;
         if placed.interrupted {
             let placed = problem.workloads.len() - placed.packing.refused.len();
-            let all = problem.workloads.len();
+            let all = plural(problem.workloads.len(), "workload");
             return Err(OperationError::machine(format_args!(
-                "interrupted: the placement holds, but the search was not over; it has a place for {placed} of {all} workloads"
+                "interrupted: the placement holds, but the search was not over; it has a place for {placed} of {all}"
             )));
         }
         let is_kept = placed.packing.refused.is_empty() && placed.is_kept(&problem);

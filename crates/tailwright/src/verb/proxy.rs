@@ -26,6 +26,7 @@ use workflow::files::check_writable;
 use workflow::recording::{
     RecordedMessage, RecorderThread, RecordingTally, recording_channel, recording_settings,
 };
+use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -273,13 +274,14 @@ impl RecordedMessage<ProxiedRequest> for ProxyTimes {
 
 fn say_what_was_recorded(args: &ProxyArgs, tally: RecordingTally, report: &ProxyReport) {
     let place = args.record.as_deref().unwrap_or(Path::new("")).display();
-    talk(Talk::Plain, format_args!("proxy: wrote {} requests to {place}", tally.written));
+    talk(Talk::Plain, format_args!("proxy: wrote {} to {place}", plural(tally.written, "request")));
     let lost = tally.lost + report.unrecorded;
     if lost > 0 {
         talk(
             Talk::Warning,
             format_args!(
-                "{place}: {lost} requests are not in it: the disk was full, or slower than they came"
+                "{place}: not in it: {}; the disk was full, or slower than they came",
+                plural(lost, "request")
             ),
         );
     }
@@ -291,7 +293,7 @@ fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationE
     if report.left_out > 0 {
         talk(
             Talk::Warning,
-            format_args!("{}: the last {} requests are left out", path.display(), report.left_out),
+            format_args!("{}: left out at its end: {}", path.display(), plural(report.left_out, "request")),
         );
     }
     Ok(())
@@ -315,8 +317,9 @@ fn text(snapshot: &ProxySnapshot) -> String {
     }
     let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
     format!(
-        "{}\n{connections} connections ({cut} were cut off), {waiting} requests wait, {outstanding} are at the server; the policy was changed {changes} times\n",
-        table.render()
+        "{}\n{} ({cut} cut off); requests that wait: {waiting}, at the server: {outstanding}; changes of the policy: {changes}\n",
+        table.render(),
+        plural(*connections, "connection")
     )
 }
 

@@ -101,6 +101,10 @@ fn chosen(names: &[String]) -> Result<Vec<PaperExperiment>, OperationError> {
 }
 
 fn absolute(data: &Path) -> Result<PathBuf, OperationError> {
+    if !data.is_dir() {
+        return Err(OperationError::input(format_args!("{}: there is no such folder", data.display()))
+            .hint("--data FOLDER names the one with the traces; without it, what needs them is left out"));
+    }
     std::path::absolute(data)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", data.display())))
 }

@@ -104,7 +104,12 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
     check_writable(args.report.as_deref(), "report")?;
-    let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
+    let settings = ScenarioSettings {
+        file: args.scenario.clone(),
+        set: args.set.clone(),
+        load: args.load,
+        report: args.report.clone(),
+    };
     let variants = read_scenario(&settings)?.variants()?;
     let _ = stop_on_termination();
     let simulated = simulate_variants(&variants, args.seed, &is_stopped, &TerminalObserver)?;

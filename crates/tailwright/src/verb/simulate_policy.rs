@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 use workflow::cluster::ClusterProblem;
-use workflow::files::check_writable;
+use workflow::files::check_observations;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
 use workflow::text::plural;
@@ -52,13 +52,15 @@ pub(super) fn run(
     seed: u64,
     as_json: bool,
 ) -> Result<VerbAnswer, OperationError> {
-    check_writable(output, "observations")?;
+    check_observations(output)?;
     let policy = read_policy(policy)?;
-    let problem = ClusterProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
+    let mut source = inputs.source(&policy)?;
+    source.results = output.into_iter().map(Path::to_owned).collect();
+    let problem = ClusterProblem::read(&source, &TerminalObserver)?;
     let _ = stop_on_termination();
     let simulation = simulate_policy(&policy, &problem, seed, &is_stopped, &TerminalObserver)?;
     let written = output.filter(|_| !simulation.interrupted).map_or(Ok(()), |path| {
-        let observations = observe_policy(&policy, &problem, seed)?;
+        let observations = observe_policy(&policy, &problem, seed, &is_stopped)?;
         ::trace::observations::write(path, &observations).map_err(|error| {
             OperationError::machine(&error)
                 .hint("check that the folder exists, its permissions and the space left")

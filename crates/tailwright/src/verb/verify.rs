@@ -65,7 +65,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
             return Err(OperationError::input("what happened is either in files or yet to happen")
                 .hint("leave out --load-file, or the observations"));
         }
-        Some(path) => crate::verb::load::generate(path, &[])?.0.observations,
+        Some(path) => crate::verb::load::generate(path, args.report.as_deref())?.observations,
         None => read_observations(&paths)?,
     };
     let findings = judge(policy.as_ref(), &observations, &args.judgement.settings(), &TerminalObserver)?;

@@ -63,14 +63,14 @@ impl TraceSource for RecordingSource {
         let mut remarks = Vec::new();
         if self.order.late() > 0 {
             remarks.push(format!(
-                "{} requests took more than 10s and stand at a later arrival than they had",
-                self.order.late()
+                "{} took more than 10s and stand at a later arrival than they had",
+                units::plural(self.order.late(), "request")
             ));
         }
         if self.rows.cut() > 0 {
             remarks.push(format!(
-                "{} segments end early, as their writer did; what was answered in its last second is not in them",
-                self.rows.cut()
+                "end early, as their writer did: {}; what was answered in its last second is not there",
+                units::plural(self.rows.cut(), "segment")
             ));
         }
         remarks

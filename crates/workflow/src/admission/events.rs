@@ -30,9 +30,17 @@ pub(super) fn everybody_arrives(order: &[usize], groups: &[usize]) -> Vec<Admiss
 /// Reads lines `arrive NAME …` (a group, if several) and `depart NAME`; commas or spaces, # for remarks.
 pub(super) fn read_events(path: &Path, names: &[&str]) -> Result<Vec<AdmissionEvent>, OperationError> {
     let text = read_text(path, "list of events")?;
-    parse(&text, names).map_err(|(line, message)| {
+    let events = parse(&text, names).map_err(|(line, message)| {
         OperationError::input(format_args!("{}:{line}: {message}", path.display()))
-    })
+    })?;
+    if events.is_empty() {
+        return Err(OperationError::input(format_args!(
+            "{}: there are no events: expected lines such as 'arrive NAME' or 'depart NAME'",
+            path.display()
+        ))
+        .hint("without --events everybody arrives in the order of the input"));
+    }
+    Ok(events)
 }
 
 fn parse(text: &str, names: &[&str]) -> Result<Vec<AdmissionEvent>, (usize, String)> {

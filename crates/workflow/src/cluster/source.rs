@@ -2,10 +2,11 @@
 //! [`Cluster`] and go the same way from there.
 
 use super::{file, slo_table};
+use crate::files::check_apart;
 use model::{CHANNELS_MAX, Cluster, OperationError, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use trace::OpenOptions;
+use trace::{OpenOptions, TracePlace};
 use units::{ByteRate, Bytes};
 
 /// The bytes of the smallest packet of an Ethernet.
@@ -24,6 +25,8 @@ pub struct ClusterSource {
     pub options: OpenOptions,
     /// Whether results of reading traces may be reused and stored.
     pub cached: bool,
+    /// Where results go, which is none of the files that are read.
+    pub results: Vec<PathBuf>,
 }
 
 /// How servers and workloads are described.
@@ -57,7 +60,13 @@ pub struct SloTableSource {
 impl ClusterSource {
     /// A cluster that is read as it is described, with footprints reused.
     pub fn new(description: ClusterDescription) -> Self {
-        Self { description, safety_margin: None, options: OpenOptions::default(), cached: true }
+        Self {
+            description,
+            safety_margin: None,
+            options: OpenOptions::default(),
+            cached: true,
+            results: Vec::new(),
+        }
     }
 
     /// The cluster file or the table of SLOs.
@@ -72,7 +81,8 @@ impl ClusterSource {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or does not describe a cluster with servers and workloads of unique names.
+    /// When a file cannot be read or does not describe a cluster with servers and workloads of unique names, or a result
+    /// would take the place of the description, a trace or a device profile.
     pub fn read(&self) -> Result<Cluster, OperationError> {
         let mut cluster = match &self.description {
             ClusterDescription::File(path) => file::read(path)?,
@@ -82,7 +92,16 @@ impl ClusterSource {
             cluster.safety_margin = margin;
         }
         check(&cluster, self.origin())?;
+        self.check_results(&cluster)?;
         Ok(cluster)
+    }
+
+    fn check_results(&self, cluster: &Cluster) -> Result<(), OperationError> {
+        let mut inputs = vec![self.origin().to_owned()];
+        inputs.extend(cluster.workloads.iter().map(|workload| TracePlace::of(&workload.trace).path));
+        inputs.extend(cluster.servers.iter().map(|class| class.storage.clone()));
+        let inputs = || inputs.iter().map(|input| Some(input.as_path()));
+        self.results.iter().try_for_each(|result| check_apart(Some(result), inputs()))
     }
 }
 

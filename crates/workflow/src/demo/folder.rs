@@ -3,6 +3,7 @@
 use super::cluster::{DemoCluster, TRACE_FOLDER, is_demo_file};
 use crate::files::write_result;
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use model::OperationError;
 use std::fs;
 use std::path::Path;
@@ -27,15 +28,21 @@ pub fn write_demo(
     write_result(&folder.join(MARKER), &cluster.files().join("\n"), "demo")?;
     cluster.write(folder, observer)?;
     let place = folder.display();
-    observer.notice(Notice::Done(format!("wrote {place} with {count} generated traces (seed {seed})")));
+    observer.notice(Notice::Done(format!(
+        "wrote {place} with {} (seed {seed})",
+        plural(count, "generated trace")
+    )));
     Ok(())
 }
 
 /// Makes the folder, or empties that of an earlier demo of what the demo wrote.
 fn prepare(folder: &Path) -> Result<(), OperationError> {
     let failed = |error: std::io::Error| {
-        OperationError::machine(format_args!("{}: {error}", folder.display()))
-            .hint("choose another folder with --dir")
+        OperationError::machine(format_args!(
+            "{}: cannot be the folder of the demo: {error}",
+            folder.display()
+        ))
+        .hint("choose another folder with --dir")
     };
     let is_occupied = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),

@@ -116,6 +116,10 @@ pub fn proxy_start(
 fn no_storage(deployment: &Deployment, hosts: &Path, server: &str) -> OperationError {
     let with_storage = deployment.servers.iter().filter(|server| server.storage.is_some());
     let names: Vec<&str> = with_storage.map(|server| server.name.as_str()).collect();
+    let hint = match names.as_slice() {
+        [] => "no server of the file has [server.storage]: docs/proxy.md shows one that has".to_owned(),
+        names => format!("servers with [server.storage]: {}", names.join(", ")),
+    };
     OperationError::input(format_args!("{}: there is no server '{server}' with storage", hosts.display()))
-        .hint(format_args!("servers with [server.storage]: {}", names.join(", ")))
+        .hint(hint)
 }

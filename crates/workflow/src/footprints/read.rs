@@ -4,6 +4,7 @@ use super::cache::{CachedFootprint, FootprintCache, key};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
+use crate::text::plural;
 use model::{OperationError, Stage};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -132,14 +133,15 @@ fn report(
     let reused = outcomes.iter().filter(|outcome| outcome.reused).count();
     let requests: u64 = outcomes.iter().map(|outcome| outcome.entry.footprint.requests()).sum();
     observer.notice(Notice::Done(format!(
-        "traces: {} read, {reused} reused, {requests} requests in {}",
+        "traces: {} read, {reused} reused, {} in {}",
         outcomes.len() - reused,
+        plural(requests, "request"),
         Seconds(elapsed.as_secs_f64())
     )));
     for (job, outcome) in jobs.iter().zip(outcomes) {
         if outcome.entry.skipped > 0 {
             let (trace, skipped) = (job.trace.display(), outcome.entry.skipped);
-            observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
         }
         let curve = outcome.entry.footprint.curve(Stage::NetworkIn);
         if curve.first() == curve.last() {

@@ -1,7 +1,7 @@
 //! The utilisation at which no queue grows without bound.
 
 use super::settings::IdealSettings;
-use crate::text::plural;
+use crate::text::{overload, plural};
 use model::OperationError;
 
 /// Refuses work that is more than the workers can do.
@@ -11,8 +11,8 @@ pub(super) fn check_stable(utilisation: f64, settings: &IdealSettings) -> Result
     }
     let workers = plural(settings.workers.get(), "worker");
     let message = format!(
-        "unstable: grows without bound; the requests bring {:.1} % of the work that {workers} can do",
-        100.0 * utilisation
+        "unstable: grows without bound; the requests bring {} of the work that {workers} can do",
+        overload(utilisation)
     );
     Err(OperationError::input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
 }

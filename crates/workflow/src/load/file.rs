@@ -3,7 +3,7 @@
 //! Requests come from a trace, from a random process of arrivals, or from a number of outstanding requests that
 //! is kept up.
 
-use crate::files::read_text;
+use crate::files::{check_apart, read_text};
 use crate::observer::{Notice, ProgressObserver};
 use ::load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use arrivals::ArrivalPattern;
@@ -13,7 +13,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::fmt::Display;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
@@ -130,24 +129,14 @@ impl LoadFile {
     ///
     /// # Errors
     ///
-    /// When `output` is one of them, by whatever path.
-    pub fn refuse_output(&self, output: &Path) -> Result<(), OperationError> {
+    /// When `result` is one of them, by whatever path.
+    pub fn refuse_result(&self, result: Option<&Path>) -> Result<(), OperationError> {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let traces = self.spec.workload.iter().filter_map(|workload| workload.trace.as_ref());
-        let traces = traces.map(|trace| trace::TracePlace::of(&folder.join(trace)).path);
-        for (input, what) in
-            std::iter::once((self.path.clone(), "load file")).chain(traces.map(|path| (path, "trace")))
-        {
-            if is_same_file(&input, output) {
-                return Err(OperationError::input(format_args!(
-                    "{}: the observations would take the place of the {what} {}",
-                    output.display(),
-                    input.display()
-                ))
-                .hint("give -o another name"));
-            }
-        }
-        Ok(())
+        let mut inputs: Vec<PathBuf> =
+            traces.map(|trace| trace::TracePlace::of(&folder.join(trace)).path).collect();
+        inputs.push(self.path.clone());
+        check_apart(result, inputs.iter().map(|input| Some(input.as_path())))
     }
 
     /// What holds for all workloads of the run.
@@ -280,12 +269,6 @@ impl LoadFile {
         let (path, name) = (self.path.display(), &spec.name);
         OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
     }
-}
-
-/// Whether two paths lead to one file that is there.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn wrong_file(path: &Path, error: &dyn Display) -> OperationError {

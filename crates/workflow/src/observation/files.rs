@@ -5,16 +5,13 @@ use super::metrics::MetricsFile;
 use super::record::{RecordedTrace, TraceRecorder};
 use super::server_recording::ServerRecording;
 use super::slowest::SlowestRequests;
-use crate::files::check_writable;
+use crate::files::{check_apart, check_observations, check_writable};
 use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{ObservedRequest, observations};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use trace::recording::{RecordingSettings, is_recording_name};
-
-/// The most symbolic links that are followed, as on Linux.
-const LINKS_MAX: usize = 40;
 
 /// Files that an observation writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,50 +36,23 @@ impl ObservationFiles {
     /// Refuses two files at one place, and places where nothing can be written.
     fn check(&self) -> Result<(), OperationError> {
         let slowest = self.slowest.as_ref().map(|(path, _)| path);
-        let mut places = BTreeSet::new();
         let all = [
-            self.observations.as_ref(),
-            self.record.as_ref(),
-            self.latency_log.as_ref(),
-            self.metrics.as_ref(),
-            slowest,
-            self.report.as_ref(),
+            self.observations.as_deref(),
+            self.record.as_deref(),
+            self.latency_log.as_deref(),
+            self.metrics.as_deref(),
+            slowest.map(PathBuf::as_path),
+            self.report.as_deref(),
         ];
-        for path in all.into_iter().flatten() {
-            if !places.insert(place(path)) {
-                return Err(OperationError::input(format_args!(
-                    "{}: two files at one place",
-                    path.display()
-                ))
-                .hint("give each a name of its own"));
-            }
+        for (at, path) in all.iter().enumerate() {
+            check_apart(*path, all[..at].iter().copied())?;
         }
-        let at_the_end = [
-            (self.observations.as_ref(), "observations"),
-            (slowest, "trace of the slowest requests"),
-            (self.report.as_ref(), "report"),
-        ];
+        check_observations(self.observations.as_deref())?;
+        let at_the_end = [(slowest, "trace of the slowest requests"), (self.report.as_ref(), "report")];
         at_the_end
             .into_iter()
             .filter_map(|(path, what)| Some((path?, what)))
             .try_for_each(|(path, what)| check_writable(Some(path), what))
-    }
-}
-
-/// Where a file comes to be: the same for all paths that lead there. A path that leads nowhere stays as it is.
-fn place(path: &Path) -> PathBuf {
-    let mut end = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(next) = std::fs::read_link(&end) else { break };
-        end = end.parent().unwrap_or(Path::new("")).join(next);
-    }
-    let folder = match end.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    match (folder.canonicalize(), end.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => end,
     }
 }
 
@@ -226,7 +196,7 @@ mod tests {
             let with_report = ObservationFiles { metrics: None, report: named(other), ..pair.clone() };
             for files in [pair, with_report] {
                 let error = files.check().expect_err("two results would be one file");
-                assert!(error.message.contains("two files at one place"), "{error}");
+                assert!(error.message.contains("expected another file"), "{error}");
             }
         }
         let files = ObservationFiles {

@@ -15,11 +15,12 @@ pub fn summarise(planned: &PlannedCluster) -> String {
         1 => " (at least 1 is needed)".to_owned(),
         n => format!(" (at least {n} are needed)"),
     };
+    let of_all = plural(all, "workload");
     if admitted == all {
-        format!("{admitted} of {all} workloads fit on {servers}{needed}")
+        format!("{admitted} of {of_all} fit on {servers}{needed}")
     } else {
         let without = if admitted + 1 == all { "1 has" } else { &format!("{} have", all - admitted) };
-        format!("{admitted} of {all} workloads fit on {servers}; {without} no guarantee")
+        format!("{admitted} of {of_all} fit on {servers}; {without} no guarantee")
     }
 }
 

@@ -372,10 +372,12 @@ impl CalibrationReport {
                 String::new()
             };
             sentences.push(format!(
-                "next window of {}, coverage {coverage} of each {}: {load}margins of {least:.2} to {most:.2} for {} of {all} workloads, from {blocks} blocks or more",
+                "next window of {}, coverage {coverage} of each {}: {load}margins of {least:.2} to {most:.2} for {} of {}, from {} or more",
                 time(shortest),
                 self.coverage_of,
-                with.len()
+                with.len(),
+                plural(all, "workload"),
+                plural(blocks, "block")
             ));
             sentences.push(self.kept_shares());
         }

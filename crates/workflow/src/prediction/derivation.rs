@@ -6,7 +6,7 @@ use super::enforced_models;
 use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
-use crate::text::{percent, time};
+use crate::text::{percent, plural, time};
 use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
 use predict::{
     EnforcedModel, EnforcedSketch, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase,
@@ -371,7 +371,7 @@ fn replayed(
             reason = "a share of a small number"
         )]
         let rank = (share * (values.len() - 1) as f64).round() as usize;
-        let how = format!("of {} alignments", values.len());
+        let how = format!("of {}", plural(values.len(), "alignment"));
         steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));
     }
     if let Ok(correlated) = model.correlated(members).swap_remove(workload) {

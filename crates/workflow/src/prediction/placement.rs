@@ -9,6 +9,7 @@ use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
+use crate::text::plural;
 use ::plan::SearchEffort;
 use ::plan::admission::{AdmissionProcedure, Applicant, ByModel};
 use ::plan::packing::{
@@ -244,8 +245,8 @@ fn queueing_limit(slo: f64, base: f64) -> f64 {
 fn phase_name(phase: PackingPhase) -> String {
     match phase {
         PackingPhase::Alone => "each one alone".to_owned(),
-        PackingPhase::Spread(servers) => format!("trying {servers} servers"),
-        PackingPhase::Confirm(servers) => format!("judging {servers} servers"),
+        PackingPhase::Spread(servers) => format!("trying {}", plural(servers, "server")),
+        PackingPhase::Confirm(servers) => format!("judging {}", plural(servers, "server")),
         PackingPhase::FirstFit(_) => "filling servers".to_owned(),
         PackingPhase::Offer => "offering to other servers".to_owned(),
         PackingPhase::Explain => "reasons of refusals".to_owned(),

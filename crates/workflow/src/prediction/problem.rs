@@ -6,6 +6,7 @@ use crate::cluster::{
 };
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
+use crate::text::plural;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use predict::{Calibrated, CalibrationGoal, EnforcedPath};
 use std::collections::BTreeMap;
@@ -243,12 +244,13 @@ fn read_traces(
     let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
-    observer.notice(Notice::Done(format!("traces: {count} read, {requests} requests in {elapsed}")));
+    observer
+        .notice(Notice::Done(format!("traces: {count} read, {} in {elapsed}", plural(requests, "request"))));
     let mut shared = Vec::with_capacity(count);
     for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {
             let trace = file.display();
-            observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
         }
         shared.push((Arc::new(traffic), recorded_from));
     }

@@ -82,9 +82,8 @@ impl LatencyFigures {
 pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static str, [f64; 2]> {
     let mut intervals = BTreeMap::new();
     for (name, figure) in named {
-        if let Some(Estimate { value, half_width }) = figure
-            && half_width.is_finite()
-        {
+        if let Some(estimate) = figure.filter(Estimate::has_interval) {
+            let Estimate { value, half_width } = estimate;
             intervals.insert(*name, [value - half_width, value + half_width]);
         }
     }

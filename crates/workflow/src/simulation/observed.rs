@@ -2,10 +2,10 @@
 
 use super::policy::server_case;
 use crate::cluster::ClusterProblem;
-use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
+use model::{Observation, Observations, Op, OperationError, Policy, RequestOutcome, Stage};
 use scenario::SimulationCase;
 use scenario::server::WorkloadRequests;
-use sim::engine::{LoggedRequest, SimulationEngine};
+use sim::engine::{LoggedRequest, SimulationEngine, SimulationError};
 use units::{Bytes, Nanos};
 
 /// Runs every server of a policy once, from the beginning of each trace until the end of the longest on the
@@ -13,11 +13,12 @@ use units::{Bytes, Nanos};
 ///
 /// # Errors
 ///
-/// When the cluster is not the one of the policy, or a trace cannot be simulated.
+/// When the cluster is not the one of the policy, a trace cannot be simulated, or `interrupted` says so before the end.
 pub fn observe_policy(
     policy: &Policy,
     problem: &ClusterProblem,
     seed: u64,
+    interrupted: &dyn Fn() -> bool,
 ) -> Result<Observations, OperationError> {
     let mut all = Observations {
         stages: Stage::ALL.map(|stage| stage.name().to_owned()).into(),
@@ -25,7 +26,11 @@ pub fn observe_policy(
     };
     let mut times: Vec<[Nanos; 3]> = Vec::new();
     for server in &policy.servers {
-        observe_server(policy, server, problem, seed, &mut all, &mut times)?;
+        let case = server_case(policy, server, problem)?;
+        for (request, stages) in observe_server(case, problem, (seed, interrupted), &mut all.workloads)? {
+            all.requests.push(request);
+            times.push(stages);
+        }
     }
     // Servers are simulated one after the other.
     let mut order: Vec<usize> = (0..all.requests.len()).collect();
@@ -35,28 +40,36 @@ pub fn observe_policy(
     Ok(all)
 }
 
+/// A request with its time at each stage.
+type StagedObservation = (Observation, [Nanos; 3]);
+
+/// Runs one server; its workloads become those after `workloads`.
 fn observe_server(
-    policy: &Policy,
-    server: &PolicyServer,
+    mut case: SimulationCase,
     problem: &ClusterProblem,
-    seed: u64,
-    all: &mut Observations,
-    times: &mut Vec<[Nanos; 3]>,
-) -> Result<(), OperationError> {
-    let mut case = server_case(policy, server, problem)?;
+    (seed, interrupted): (u64, &dyn Fn() -> bool),
+    workloads: &mut Vec<String>,
+) -> Result<Vec<StagedObservation>, OperationError> {
     start_together(&mut case);
     let mut members = Vec::new();
     for workload in &case.workloads {
-        members.push(ReplayedWorkload::read(&workload.name, problem, all)?);
+        members.push(ReplayedWorkload::read(&workload.name, problem, workloads)?);
     }
     let engine =
         SimulationEngine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
-    let (_, logged) = engine.run_logged(case.plan.window).map_err(OperationError::input)?;
+    let (_, logged) =
+        engine.ended_by(interrupted).run_logged(case.plan.window).map_err(|error| match error {
+            SimulationError::Interrupted => {
+                OperationError::machine("interrupted: what is shown is complete; no observations are written")
+            }
+            other => OperationError::input(other),
+        })?;
+    let mut observed = Vec::new();
     for request in logged {
-        all.requests.push(members[request.class as usize].observe(&request));
-        times.push([request.stations[0], request.stations[1], request.stations[2]]);
+        let stages = [request.stations[0], request.stations[1], request.stations[2]];
+        observed.push((members[request.class as usize].observe(&request), stages));
     }
-    Ok(())
+    Ok(observed)
 }
 
 /// Lets everybody's trace start at once, and everything be measured.
@@ -83,7 +96,11 @@ struct ReplayedWorkload {
 
 impl ReplayedWorkload {
     /// Reads the trace of a workload of the case, and gives it a number.
-    fn read(name: &str, problem: &ClusterProblem, all: &mut Observations) -> Result<Self, OperationError> {
+    fn read(
+        name: &str,
+        problem: &ClusterProblem,
+        workloads: &mut Vec<String>,
+    ) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // As the case reads them.
@@ -91,8 +108,8 @@ impl ReplayedWorkload {
             trace::open(&spec.trace, &trace::OpenOptions::default()).map_err(OperationError::input)?;
         let requests = reader.map(|request| request.map(|request| (request.op, request.size)));
         let requests = requests.collect::<Result<Vec<_>, _>>().map_err(OperationError::input)?;
-        let number = u32::try_from(all.workloads.len()).map_err(OperationError::input)?;
-        all.workloads.push(name.to_owned());
+        let number = u32::try_from(workloads.len()).map_err(OperationError::input)?;
+        workloads.push(name.to_owned());
         Ok(Self { number, requests, observed: 0 })
     }
 

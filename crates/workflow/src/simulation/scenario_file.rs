@@ -1,5 +1,6 @@
 //! A scenario file with values that the caller replaces.
 
+use crate::files::{place_taken, read_text};
 use model::OperationError;
 use scenario::ScenarioDocument;
 use std::path::PathBuf;
@@ -13,15 +14,25 @@ pub struct ScenarioSettings {
     pub set: Vec<String>,
     /// Scales all arrivals so that the busiest station is utilised to this degree.
     pub load: Option<f64>,
+    /// Where the report goes, which is none of the files that are read.
+    pub report: Option<PathBuf>,
 }
 
 /// Reads a scenario with the values that replace its own.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or a setting does not fit it.
+/// When the file cannot be read, a setting does not fit it, or the report would take the place of a file that it names.
 pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, OperationError> {
-    let mut document = ScenarioDocument::read(&settings.file)?;
+    let text = read_text(&settings.file, "scenario")?;
+    if text.trim().is_empty() {
+        return Err(OperationError::input(format_args!(
+            "{}: the scenario is empty",
+            settings.file.display()
+        ))
+        .hint("docs/simulate.md describes one; `tailwright simulate --help` shows one"));
+    }
+    let mut document = ScenarioDocument::parse(&settings.file, &text)?;
     for setting in &settings.set {
         let (path, value) = setting.split_once('=').ok_or_else(|| {
             OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
@@ -31,6 +42,9 @@ pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, Op
     }
     if let Some(load) = settings.load {
         document.set("run.load", &format!("{load:?}"))?;
+    }
+    if let Some(report) = settings.report.as_deref().filter(|report| document.names_file(report)) {
+        return Err(place_taken(report));
     }
     Ok(document)
 }

@@ -4,6 +4,7 @@ use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, percentile, s
 use super::policy::are_slos_met;
 use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::observer::ProgressObserver;
+use crate::text::overload;
 use model::OperationError;
 use scenario::server::WorkloadOutcome;
 use scenario::{ScenarioRun, SimulationCase, Variant};
@@ -200,8 +201,8 @@ impl<'a> VariantFigures<'a> {
     pub fn message(&self) -> String {
         match self.overloaded {
             Some((name, load)) => format!(
-                "unstable: grows without bound; station '{name}' gets {:.1} % of the work that it can do",
-                100.0 * load
+                "unstable: grows without bound; station '{name}' gets {} of the work that it can do",
+                overload(load)
             ),
             None => self.report.verdict.to_string(),
         }

@@ -7,6 +7,9 @@ use model::OperationError;
 use trace::generate::{GenerateError, RateProcess, Synthetic};
 use units::Nanos;
 
+/// Beyond a request for each nanosecond, time does not go on.
+const RATE_MAX: f64 = 1e9;
+
 /// On-off sources that together have a mean rate of requests per second.
 pub fn on_off_process(rate: f64, sources: u32, on: Nanos, off: Nanos, shape: f64) -> RateProcess {
     let (on_s, off_s) = (on.as_secs(), off.as_secs());
@@ -25,7 +28,14 @@ pub fn generate_trace(
     observer: &dyn ProgressObserver,
 ) -> Result<(), TraceFileError> {
     let requests = synthetic.requests().map_err(|error| wrong_parameter(&error))?;
-    let expected = synthetic.process.mean_rate() * synthetic.duration.as_secs();
+    let rate = synthetic.process.mean_rate();
+    if rate > RATE_MAX {
+        let message = format!("expected at most {RATE_MAX:e} requests per second, found {rate:e}");
+        return Err(OperationError::input(message)
+            .hint("instants of traces are whole nanoseconds: more requests would arrive at the same ones")
+            .into());
+    }
+    let expected = rate * synthetic.duration.as_secs();
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

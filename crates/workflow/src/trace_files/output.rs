@@ -1,9 +1,11 @@
 //! Where a trace goes.
 
 use super::error::TraceFileError;
+use crate::files::check_writable;
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::plural;
 use model::{OperationError, Request};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::{TraceError, TraceFormat, TraceWriter};
 
 /// A trace file that is to be written.
@@ -30,12 +32,18 @@ impl TraceOutput {
         requests: impl Iterator<Item = Result<Request, TraceError>>,
         observer: &dyn ProgressObserver,
     ) -> Result<(), TraceFileError> {
-        let mut writer = TraceWriter::create(&self.path, self.resolve_format()?)?;
+        let format = self.resolve_format()?;
+        check_writable(Some(self.path.as_path()).filter(|path| *path != Path::new("-")), "trace")?;
+        let mut writer = TraceWriter::create(&self.path, format)?;
         for request in requests {
             writer.write(&request?)?;
         }
         let count = writer.finish()?;
-        observer.notice(Notice::Done(format!("wrote {count} requests to {}", self.path.display())));
+        observer.notice(Notice::Done(format!(
+            "wrote {} to {}",
+            plural(count, "request"),
+            self.path.display()
+        )));
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::TraceFileError;
 use crate::observer::{Notice, ProgressObserver, TaskProgress};
+use crate::text::plural;
 use model::Request;
 use std::path::Path;
 use trace::{OpenOptions, TraceError, TracePlace, TraceReader};
@@ -45,19 +46,15 @@ impl Drop for ObservedReader<'_> {
         self.task = None;
         let (file, reader) = (self.reader.file().display(), &self.reader);
         if reader.skipped() > 0 {
-            let skipped = reader.skipped();
-            self.observer.notice(Notice::Done(format!(
-                "{file}: skipped {skipped} malformed or out-of-order requests"
-            )));
+            let skipped = plural(reader.skipped(), "malformed or out-of-order request");
+            self.observer.notice(Notice::Done(format!("{file}: skipped {skipped}")));
         }
         for remark in reader.remarks() {
             self.observer.notice(Notice::Warning(format!("{file}: {remark}")));
         }
         if reader.ignored() > 0 {
-            let ignored = reader.ignored();
-            self.observer.notice(Notice::Done(format!(
-                "{file}: ignored {ignored} records that are neither reads nor writes"
-            )));
+            let ignored = plural(reader.ignored(), "record");
+            self.observer.notice(Notice::Done(format!("{file}: ignored {ignored}, neither read nor write")));
         }
     }
 }

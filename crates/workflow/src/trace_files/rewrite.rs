@@ -27,7 +27,7 @@ pub fn convert_trace(
 ) -> Result<(), TraceFileError> {
     if let Some(factor) = time_factor.filter(|factor| !TIME_FACTORS.contains(factor)) {
         let (least, most) = (TIME_FACTORS.start(), TIME_FACTORS.end());
-        let message = format!("--scale-time: expected a factor from {least:e} to {most:e}, found {factor:e}");
+        let message = format!("--scale-time: expected a factor from {least:e} to {most:e}, found {factor:?}");
         return Err(OperationError::input(message).into());
     }
     let reader = ObservedReader::open(path, options, "converting", observer)?;

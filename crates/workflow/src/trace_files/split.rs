@@ -3,6 +3,7 @@
 use super::error::TraceFileError;
 use super::output::TraceOutput;
 use super::reader::ObservedReader;
+use crate::files::check_apart;
 use crate::observer::ProgressObserver;
 use crate::text::{free_file_name, plural, toml_string};
 use model::{Op, OperationError};
@@ -46,6 +47,14 @@ pub fn split_trace(
         OperationError::input(format_args!("{}: it does not say whose its requests are", path.display()))
             .hint("expected a recording (`proxy --record FOLDER`), observations (`load -o`) or a capture of tcpdump")
     })?;
+    if key == SplitKey::Client && owners.keys().all(String::is_empty) {
+        return Err(OperationError::input(format_args!(
+            "{}: it does not say which clients have sent its requests",
+            path.display()
+        ))
+        .hint("leave out --by client, or give a recording or a capture of tcpdump")
+        .into());
+    }
     std::fs::create_dir_all(folder).map_err(|error| {
         OperationError::machine(format_args!("{}: cannot make the folder: {error}", folder.display()))
             .hint("check the path and its permissions")
@@ -54,6 +63,7 @@ pub fn split_trace(
     let mut parts = Vec::new();
     for owner in owners.into_keys() {
         let part = folder.join(format!("{}.parquet", free_file_name(&owner, &mut taken)));
+        check_apart(Some(&part), [Some(path)])?;
         let selection = TraceSelection::Named(key, owner.clone());
         let source = TracePlace { path: path.to_owned(), selection };
         parts.push(split_off(&owner, &source, part, options, observer)?);

@@ -1,6 +1,8 @@
 //! Files of observations of one run, whichever of its clients wrote them.
 
 use model::{Observations, OperationError};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// Reads the observations of one run from all its files.
@@ -11,7 +13,7 @@ use std::path::Path;
 pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError> {
     if paths.is_empty() {
         return Err(OperationError::input(
-            "there are no observations: expected OBSERVATIONS.parquet, or --load",
+            "there are no observations: expected OBSERVATIONS.parquet, or --load-file",
         )
         .hint("`tailwright simulate POLICY.json -o FILE.parquet` and `tailwright load -o` write some"));
     }
@@ -21,6 +23,7 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
             let message = format_args!("{}: the same observations are given twice", path.display());
             return Err(OperationError::input(message).hint("each request counts once: leave one out"));
         }
+        check_parquet(path)?;
         let found = trace::observations::read(path)
             .map_err(|error| OperationError::input(&error).hint("docs/verify.md describes the columns"))?;
         all = Some(match all {
@@ -38,6 +41,26 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
         return Err(OperationError::input("more than 4 billion requests").hint("verify parts of the run"));
     }
     Ok(all)
+}
+
+/// The bytes that a Parquet file begins with.
+const PARQUET: [u8; 4] = *b"PAR1";
+
+/// Refuses what is a file of something else. What cannot be read is left to the reader to say.
+fn check_parquet(path: &Path) -> Result<(), OperationError> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PARQUET.len() as u64).read_to_end(&mut begin));
+    if read.is_err() || begin == PARQUET {
+        return Ok(());
+    }
+    Err(OperationError::input(format_args!(
+        "{}: expected observations in Parquet, found something else",
+        path.display()
+    ))
+    .hint("`tailwright simulate POLICY.json -o FILE.parquet`, `load -o` and `observe -o` write such files; a policy ends in .json"))
 }
 
 /// Whether two paths lead to one file.

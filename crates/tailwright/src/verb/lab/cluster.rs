@@ -1,9 +1,9 @@
 //! `tailwright lab cluster`: a cluster that is planned from half of each trace and played with the other half.
 
-use crate::arguments::{ClusterArgs, MayLack};
+use crate::arguments::{ClusterArgs, MayLack, results};
 use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, undo_on_termination};
-use crate::output::{cluster_run, verified};
+use crate::output::{cluster_run, json, verified};
 use crate::report;
 use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::Args;
@@ -57,7 +57,7 @@ pub(crate) struct ClusterRunArgs {
     #[arg(long)]
     no_realtime: bool,
     /// Print what would be done, and do nothing: the plan, and what the run will decide.
-    #[arg(long = "dry-run", alias = "plan", conflicts_with = "json")]
+    #[arg(long = "dry-run", alias = "plan")]
     plan: bool,
     /// Write the plan that is played, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
@@ -65,12 +65,14 @@ pub(crate) struct ClusterRunArgs {
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print JSON: the findings, as `tailwright verify` does.
+    /// Print JSON: the findings, as `tailwright verify` does, or with --dry-run the plan, a policy.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
+    check_writable(args.output.as_deref(), "policy")?;
+    check_writable(args.report.as_deref(), "report")?;
     let folder = tempfile::Builder::new().prefix("tailwright").tempdir().map_err(|error| {
         OperationError::machine(format_args!("no temporary folder: {error}")).hint("see the variable TMPDIR")
     })?;
@@ -88,11 +90,14 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     let forecast = forecast_cluster(&policy, &halves, &settings)?;
     let said = cluster_run::plan_text(&policy, &halves, &settings, &forecast);
     if args.plan {
-        terminal::print_text(&said);
+        if args.json {
+            terminal::print(&json::pretty(&policy));
+        } else {
+            terminal::print_text(&said);
+        }
         return Ok(VerbAnswer::Yes);
     }
     talk(Talk::Plain, said.trim_end());
-    check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
     let report = play(&policy, &halves, &settings)?;
     drop(alone);
@@ -125,6 +130,7 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
         ClusterSource::new(ClusterDescription::File(write_default_cluster(&made)?))
     };
     source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
+    source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
     ClusterHalves::new(problem.cluster, &problem.profiles, &problem.options)
 }
@@ -139,7 +145,7 @@ fn planned(args: &ClusterRunArgs, halves: &ClusterHalves, folder: &Path) -> Resu
     let run = plan_cluster(&question, &TerminalObserver)?;
     let policy = policy_of(&run.problem, &run.planned);
     if let Some(path) = &args.output {
-        write_result(path, &crate::output::json::plan(&run), "policy")?;
+        write_result(path, &json::plan(&run), "policy")?;
     }
     Ok(policy)
 }

@@ -66,12 +66,15 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     no_realtime: bool,
     /// Print what would be done, and do nothing: SLOs, bounds and limits.
-    #[arg(long = "dry-run", alias = "plan", conflicts_with = "json")]
+    #[arg(long = "dry-run", alias = "plan")]
     plan: bool,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    #[arg(long, help = "Print JSON: a result per workload and policy, or the experiments that there are")]
+    #[arg(
+        long,
+        help = "Print JSON: a result per workload and policy, or with --dry-run the plan, or the experiments that there are"
+    )]
     json: bool,
 }
 

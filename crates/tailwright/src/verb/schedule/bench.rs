@@ -50,7 +50,8 @@ pub(crate) struct ScheduleBenchArgs {
 pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError> {
     distinct(&args.modes)?;
     let modes = if args.modes.is_empty() { ScheduleMode::ALL.to_vec() } else { args.modes.clone() };
-    let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: None };
+    let settings =
+        ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: None, report: None };
     let document = read_scenario(&settings)?;
     let loads: Vec<Option<f64>> = match args.load.as_slice() {
         [] => vec![None],

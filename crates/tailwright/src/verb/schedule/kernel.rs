@@ -3,12 +3,11 @@
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use crate::interrupt::undo_on_termination;
+use crate::output::kernel_scheduler;
 use crate::terminal::{self, Talk, talk};
 use clap::{Args, Subcommand};
 use model::OperationError;
-use sched_ext::{
-    AttachRequest, CpuStatistics, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl,
-};
+use sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -142,9 +141,9 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
             let control = SchedulerControl::open(&args.place.folder)?;
             let (settings, statistics) = (control.settings(), control.statistics());
             terminal::print(&if args.json {
-                json(&settings, &statistics)
+                kernel_scheduler::json(&settings, &statistics)
             } else {
-                text(&settings, &statistics)
+                kernel_scheduler::text(&settings, &statistics)
             });
             Ok(VerbAnswer::Yes)
         }
@@ -171,7 +170,10 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
         std::thread::sleep(LOOK);
     }
-    terminal::print_text(&text(&scheduler.control().settings(), &scheduler.control().statistics()));
+    terminal::print_text(&kernel_scheduler::text(
+        &scheduler.control().settings(),
+        &scheduler.control().statistics(),
+    ));
     let end = scheduler.detach()?;
     if end.is_error() {
         let message = format!("the kernel has ended the scheduler: {}", end.text);
@@ -180,43 +182,4 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         );
     }
     Ok(VerbAnswer::Yes)
-}
-
-fn text(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
-    let OldestFirstSettings { oldest, untagged_permille, slice, patience, .. } = settings;
-    let seconds = |nanos: u64| Nanos(nanos).to_string();
-    format!(
-        "the {oldest} oldest; untagged {} % of each CPU first; slice {slice:?}; patience {patience:?}\n\
-         CPU time: requests {}, untagged {}, kernel threads {}\n\
-         choices {}, of another thread {}; interrupted by arrivals {}; out of turn {}; taken from other CPUs {}\n",
-        f64::from(*untagged_permille) / 10.0,
-        seconds(statistics.tagged_ns),
-        seconds(statistics.untagged_ns),
-        seconds(statistics.kernel_thread_ns),
-        statistics.choices,
-        statistics.turns,
-        statistics.kicks,
-        statistics.rescues,
-        statistics.steals,
-    )
-}
-
-fn json(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
-    let printed = serde_json::json!({
-        "format": "tailwright.schedule-kernel",
-        "version": 1,
-        "oldest": settings.oldest,
-        "untagged_share": f64::from(settings.untagged_permille) / 1000.0,
-        "slice_s": settings.slice.as_secs_f64(),
-        "patience_s": settings.patience.as_secs_f64(),
-        "tagged_s": Nanos(statistics.tagged_ns).as_secs(),
-        "untagged_s": Nanos(statistics.untagged_ns).as_secs(),
-        "kernel_thread_s": Nanos(statistics.kernel_thread_ns).as_secs(),
-        "choices": statistics.choices,
-        "turns": statistics.turns,
-        "kicks": statistics.kicks,
-        "rescues": statistics.rescues,
-        "steals": statistics.steals,
-    });
-    format!("{printed:#}\n")
 }

@@ -1,6 +1,6 @@
 //! `tailwright trace assumptions`: whether workloads are independent and go on as they are, and what that is worth.
 
-use crate::arguments::{ClusterArgs, ModelChoice, prediction_source, share};
+use crate::arguments::{ClusterArgs, ModelChoice, prediction_source, results, share};
 use crate::exit::VerbAnswer;
 use crate::output::assumptions::{AssumptionsView, groups_table, json, text};
 use crate::terminal::{TerminalObserver, print, print_text};
@@ -103,7 +103,8 @@ impl AssumptionsArgs {
     }
 
     fn source(&self) -> Result<PredictionSource, OperationError> {
-        let source = prediction_source(&self.cluster, None, self.link_only)?;
+        let mut source = prediction_source(&self.cluster, None, self.link_only)?;
+        source.cluster.results = results([&self.output]);
         Ok(PredictionSource { class: self.class.clone(), ..source })
     }
 

@@ -1,0 +1,121 @@
+//! What is guaranteed beside what was measured: who kept to their limits, and what requests beyond a bound mean.
+
+use crate::terminal::TextTable;
+use verify::{BoundFinding, Finding, Findings};
+use workflow::text::{plural, time};
+
+/// How the traffic of a workload kept to its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LimitConduct {
+    Kept,
+    /// As it was meant to be sent, and not as it was sent.
+    KeptUntilSent,
+    NotKept,
+    NotKnown,
+}
+
+impl LimitConduct {
+    const ALL: [Self; 4] = [Self::Kept, Self::KeptUntilSent, Self::NotKept, Self::NotKnown];
+
+    fn of(found: &Finding) -> Self {
+        match (found.kept_limits, found.kept_limits_sent) {
+            (Some(true), Some(false)) => Self::KeptUntilSent,
+            (Some(true), _) => Self::Kept,
+            (Some(false), _) | (None, Some(false)) => Self::NotKept,
+            (None, _) => Self::NotKnown,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "yes",
+            Self::KeptUntilSent => "not as sent",
+            Self::NotKept => "no",
+            Self::NotKnown => "not known",
+        }
+    }
+
+    /// Which workloads these are.
+    fn clause(self) -> &'static str {
+        match self {
+            Self::Kept => "whose traffic kept to their limits",
+            Self::KeptUntilSent => {
+                "whose traffic was meant to keep to their limits, and did not as it was sent"
+            }
+            Self::NotKept => "whose traffic did not keep to their limits",
+            Self::NotKnown => "whose traffic could not be judged at all limits",
+        }
+    }
+}
+
+/// How latencies compare with what is guaranteed; nothing where nothing is.
+pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for conduct in LimitConduct::ALL {
+        let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);
+        let bounds: Vec<BoundFinding> = found.filter_map(|found| found.bound).collect();
+        let beyond: u64 = bounds.iter().map(|bound| bound.beyond).sum();
+        let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
+        let of_them = match conduct {
+            LimitConduct::NotKept if beyond > 0 => format!(" ({within} of them while within)"),
+            _ => String::new(),
+        };
+        let why = if conduct == LimitConduct::Kept { why_beyond(&bounds) } else { String::new() };
+        if !bounds.is_empty() {
+            lines.push(format!(
+                "{}{of_them} beyond the bounds of {} {}{why}",
+                plural(beyond, "request"),
+                plural(bounds.len(), "workload"),
+                conduct.clause(),
+            ));
+        }
+    }
+    lines
+}
+
+/// What became of the guarantee of those who kept to their limits, where requests are beyond these bounds.
+fn why_beyond(bounds: &[BoundFinding]) -> String {
+    let (mut broken, mut uncovered, mut other) = (0, 0, 0);
+    for bound in bounds {
+        broken += bound.broken;
+        let unbroken = bound.beyond.saturating_sub(bound.broken);
+        *(if bound.covers_every_request { &mut other } else { &mut uncovered }) += unbroken;
+    }
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (broken, "break a bound"),
+        (uncovered, "of bounds that are not about every request"),
+        (other, "sent late, failed or lost"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+pub(super) fn guarantees(findings: &Findings) -> String {
+    let lines = guarantee_words(findings);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let headings =
+        ["workload", "kept limits", "bound", "longest", "bound ÷ longest", "beyond", "within limits"];
+    let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
+    let table = if rows.is_empty() { String::new() } else { TextTable::of_rows(&headings, 2, rows).render() };
+    format!("{}.\n{table}", lines.join(".\n"))
+}
+
+/// A workload with a bound as a row: what was guaranteed beside what was seen.
+fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
+    let bound = found.bound?;
+    Some(vec![
+        found.name.clone(),
+        LimitConduct::of(found).word().to_owned(),
+        time(bound.bound_s),
+        found.max_s.map_or_else(|| "–".to_owned(), time),
+        found.max_s.map_or_else(|| "–".to_owned(), |longest| format!("{:.2}", bound.bound_s / longest)),
+        bound.beyond.to_string(),
+        bound.beyond_within_limits.to_string(),
+    ])
+}
