@@ -87,8 +87,7 @@ fn held_words(meaning: &str) -> &str {
 
 #[test]
 fn meanings_are_whole_phrases() {
-    let unfinished =
-        ["a", "an", "and", "be", "by", "for", "of", "or", "so", "such", "that", "the", "to", "which"];
+    let unfinished = ["a", "an", "and", "by", "for", "of", "or", "so", "such", "that", "the", "to", "which"];
     for row in table("Options") {
         let meaning = row[2].replace("**", "");
         let last = meaning.split_whitespace().last().unwrap_or_default();
