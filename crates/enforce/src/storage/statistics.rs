@@ -74,7 +74,7 @@ pub struct WorkloadTimes {
 /// The counters of a proxy at an instant, with distributions.
 #[derive(Debug, Clone)]
 pub struct ProxyMetrics {
-    /// The counters.
+    /// What people are told who ask.
     pub snapshot: ProxySnapshot,
     /// The workloads that have had reads or writes, in the order of their flows.
     pub times: Vec<WorkloadTimes>,
