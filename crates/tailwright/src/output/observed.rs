@@ -28,7 +28,7 @@ pub(crate) struct ObservedDocument<'a> {
     latency_from_t0: Option<LatencyFields>,
     /// Of T6 − T0, in square seconds.
     variance_s2: Option<f64>,
-    /// Empty without requests.
+    /// Of all requests; none where nobody was seen.
     stages: Vec<StageFields>,
     causes: CauseFields,
     #[serde(flatten)]

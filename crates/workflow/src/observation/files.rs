@@ -10,7 +10,7 @@ use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{ObservedRequest, observations};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use trace::recording::{RecordingSettings, is_recording_name};
 
 /// Files that an observation writes.
