@@ -29,6 +29,7 @@ h2{font-size:19px;line-height:1.3;margin:44px 0 12px;overflow-wrap:anywhere}
 p{margin:10px 0;max-width:46em;overflow-wrap:anywhere}
 .lead{font-size:17px;color:var(--soft);margin:8px 0 0}
 footer{margin-top:56px;padding-top:12px;border-top:1px solid var(--grid);color:var(--soft);font-size:13px;overflow-wrap:anywhere}
+.whole{display:inline-block;max-width:100%;overflow-wrap:anywhere}
 pre{background:var(--panel);padding:12px 16px;border-radius:6px;overflow-x:auto;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure{margin:18px 0 22px}
 .middle,.narrow{display:none}
@@ -113,8 +114,8 @@ th[aria-sort=descending]::after{content:" ↓"}
 "#;
 
 /// A script that sorts a table by the column whose heading is clicked, says of what is wider than the screen that it
-/// scrolls, opens folds for the printer, and shows the value that is nearest to the pointer or the finger. It contains neither `<` nor `&`, so that the
-/// page is also XML.
+/// scrolls, opens folds for the printer, keeps options of commands whole, and shows the value that is nearest to the
+/// pointer or the finger. It contains neither `<` nor `&`, so that the page is also XML.
 pub(crate) const SCRIPT: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
   var body = table.tBodies[0];
@@ -149,6 +150,16 @@ function measure(){
   });
 }
 addEventListener("resize", measure);
+document.querySelectorAll("footer p").forEach(function(line){
+  var words = line.textContent.split(/(?= )/).map(function(word){
+    if (word.slice(0, 2) !== " -") return [word];
+    var whole = document.createElement("span");
+    whole.className = "whole";
+    whole.textContent = word.slice(1);
+    return [" ", whole];
+  });
+  line.replaceChildren.apply(line, words.flat());
+});
 var folded = [];
 addEventListener("beforeprint", function(){
   folded = Array.from(document.querySelectorAll("details:not([open])"));
