@@ -75,8 +75,9 @@ caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:5px 18px 5px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--grid)}
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
-td.word{max-width:34em;overflow-wrap:break-word}
+td.word{min-width:8em;max-width:34em;overflow-wrap:break-word}
 .long{display:inline-block;width:max-content;max-width:min(22em,36vw);white-space:normal;overflow-wrap:anywhere}
+td>.long:first-child{display:block}
 code{font:.92em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--panel);padding:1px 4px;border-radius:4px}
 @media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);padding-right:10px}td.word:first-child{max-width:36vw}
 th,td{padding-right:14px}}
