@@ -29,6 +29,7 @@ h2{font-size:19px;line-height:1.3;margin:44px 0 12px;overflow-wrap:anywhere}
 p{margin:10px 0;max-width:46em;overflow-wrap:anywhere}
 .lead{font-size:17px;color:var(--soft);margin:8px 0 0}
 footer{margin-top:56px;padding-top:12px;border-top:1px solid var(--grid);color:var(--soft);font-size:13px;overflow-wrap:anywhere}
+.whole{display:inline-block;max-width:100%;overflow-wrap:anywhere}
 pre{background:var(--panel);padding:12px 16px;border-radius:6px;overflow-x:auto;font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 figure{margin:18px 0 22px}
 .middle,.narrow{display:none}
@@ -74,8 +75,9 @@ caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:5px 18px 5px 0;text-align:left;vertical-align:baseline;border-bottom:1px solid var(--grid)}
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
-td.word{max-width:34em;overflow-wrap:anywhere}
+td.word{min-width:8em;max-width:34em;overflow-wrap:break-word}
 .long{display:inline-block;width:max-content;max-width:min(22em,36vw);white-space:normal;overflow-wrap:anywhere}
+td>.long:first-child{display:block}
 code{font:.92em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--panel);padding:1px 4px;border-radius:4px}
 @media screen and (max-width:700px){th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);padding-right:10px}td.word:first-child{max-width:36vw}
 th,td{padding-right:14px}}
@@ -113,8 +115,8 @@ th[aria-sort=descending]::after{content:" ↓"}
 "#;
 
 /// A script that sorts a table by the column whose heading is clicked, says of what is wider than the screen that it
-/// scrolls, opens folds for the printer, and shows the value that is nearest to the pointer or the finger. It contains neither `<` nor `&`, so that the
-/// page is also XML.
+/// scrolls, opens folds for the printer, keeps options of commands whole, and shows the value that is nearest to the
+/// pointer or the finger. It contains neither `<` nor `&`, so that the page is also XML.
 pub(crate) const SCRIPT: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
   var body = table.tBodies[0];
@@ -149,6 +151,16 @@ function measure(){
   });
 }
 addEventListener("resize", measure);
+document.querySelectorAll("footer p").forEach(function(line){
+  var words = line.textContent.split(/(?= )/).map(function(word){
+    if (word.slice(0, 2) !== " -") return [word];
+    var whole = document.createElement("span");
+    whole.className = "whole";
+    whole.textContent = word.slice(1);
+    return [" ", whole];
+  });
+  line.replaceChildren.apply(line, words.flat());
+});
 var folded = [];
 addEventListener("beforeprint", function(){
   folded = Array.from(document.querySelectorAll("details:not([open])"));

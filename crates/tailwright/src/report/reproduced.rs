@@ -52,7 +52,8 @@ fn axis(axis: &reproduce::FigureAxis) -> Axis {
 }
 
 fn claims(figure: &ReproducedFigure) -> Table {
-    let columns = ["verdict", "claim", "here", "remark"].map(Column::text);
+    let columns =
+        [Column::name("verdict"), Column::text("claim"), Column::name("here"), Column::text("remark")];
     let mut table = Table::new(columns);
     for claim in &figure.claims {
         table.push([
