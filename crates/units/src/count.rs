@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Writes a number with its noun, to which an s is added unless there is one of them: `1 server`, `2 servers`.
-pub fn plural<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+pub fn plural<N: Display + PartialEq + From<u8> + Copy>(number: N, noun: &str) -> String {
     if number == N::from(1) { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct ObservedDocument<'a> {
     latency_from_t0: Option<LatencyFields>,
     /// Of T6 − T0, in square seconds.
     variance_s2: Option<f64>,
-    /// Of all requests; none where nobody was seen.
+    /// Of all requests; empty if there were none.
     stages: Vec<StageFields>,
     causes: CauseFields,
     #[serde(flatten)]
