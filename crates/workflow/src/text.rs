@@ -37,7 +37,7 @@ pub(crate) fn overload(utilisation: f64) -> String {
     if utilisation < MEASURED_MAX {
         return format!("{:.1} %", 100.0 * utilisation);
     }
-    format!("more than {:.0} times", MEASURED_MAX)
+    format!("more than {MEASURED_MAX:.0} times")
 }
 
 /// Says that there is no workload of this name, and which there are.
