@@ -121,7 +121,7 @@ fn no_interval_has_zero_width() {
     let scenario = SCENARIO
         .replace("requests = 1\n", "requests = 500\n")
         .replace("replications = 1\n", "replications = 3\n")
-        .replace("poisson(500/s)", "periodic(500/s)")
+        .replace("poisson(500/s)", "constant(500/s)")
         .replace("exp(1ms)", "1ms");
     folder.write("steady.toml", &scenario);
     let vary = "[[vary]]\nname = \"workers\"\nset = \"station.queue.workers\"\nvalues = [1, 2]\n";
