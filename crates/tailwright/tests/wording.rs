@@ -28,7 +28,7 @@ fn wrong_plural(text: &str) -> Option<String> {
     None
 }
 
-const SCENARIO: &str = "[run]\nrequests = 1\nwarm_up = \"0s\"\nreplications = 1\n[[station]]\nname = \"queue\"\nworkers = 1\n\
+const SCENARIO: &str = "[run]\nrequests = 1\nwarm_up = 0\nreplications = 1\n[[station]]\nname = \"queue\"\nworkers = 1\n\
     discipline = \"fifo\"\n[[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
 
 #[test]
