@@ -139,21 +139,15 @@ fn policies_that_contradict_themselves_are_refused() {
     nothing["servers"] = serde_json::json!([]);
     for (name, changed) in [("elsewhere.json", elsewhere), ("nothing.json", nothing)] {
         folder.write(name, &changed.to_string());
-        for args in [
-            &["simulate", name, "--cluster", "cluster.toml"][..],
-            &["explain", "w0", "cluster.toml", "--plan", name],
-            &["plan", "cluster.toml", "--keep", name],
-        ] {
-            let outcome = folder.run(args).expect_code(2);
-            assert!(outcome.stderr.contains("server"), "{args:?}: {}", outcome.stderr);
-        }
+        let outcome = folder.run(&["simulate", name, "--cluster", "cluster.toml"]).expect_code(2);
+        assert!(outcome.stderr.contains("server"), "{name}: {}", outcome.stderr);
     }
-    // Of a workload that the policy lacks there is nothing to explain.
+    // What is explained of a workload that the policy lacks is another plan, and said to be.
     cluster.describe(&[0], 2);
     folder.run(&["plan", "cluster.toml", "-o", "few.json"]).expect_code(0);
     cluster.describe(&[0, 1], 2);
     let outcome = folder.run(&["explain", "w1", "cluster.toml", "--plan", "few.json"]);
-    assert!(outcome.code > 0, "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("does not fit these inputs"), "{}", outcome.stderr);
 }
 
 #[test]

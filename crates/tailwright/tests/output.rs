@@ -129,7 +129,7 @@ fn no_result_takes_the_place_of_what_is_read() {
     folder.write(
         "scenario.toml",
         "[run]\nrequests = 100\n[[station]]\nname = \"queue\"\nworkers = 1\ndiscipline = \"fifo\"\n[[entry]]\n\
-         arrivals = { trace = \"w0.csv\" }\nservice = { queue = \"exp(1ms)\" }\n",
+         trace = \"w0.csv\"\nservice = { queue = \"exp(1ms)\" }\n",
     );
     symlink("w0.csv", folder.join("link.csv")).expect("it is ours");
     fs::create_dir(folder.join("parts")).expect("it is ours");

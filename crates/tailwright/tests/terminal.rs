@@ -141,6 +141,8 @@ fn a_terminal_without_a_size_has_the_usual_one() {
         let mut command = terminal.command(std::path::Path::new(env!("CARGO_BIN_EXE_tailwright")));
         command.args(["lab", "run"]).current_dir(folder.path()).env_remove("COLUMNS").env("NO_COLOR", "1");
         let mut child = command.spawn().expect("the program starts");
+        // It has the program's side of the terminal as well.
+        drop(command);
         let shown = terminal.read_all();
         assert!(child.wait().expect("it ends").success(), "{shown}");
         let widest = shown.lines().map(|line| line.trim_end().width()).max().expect("there are lines");

@@ -147,7 +147,8 @@ fn limits_and_the_bound_within_them() {
 fn who_kept_to_limits_until_sending_is_not_said_to_have_kept_to_them() {
     let folder = Folder::new();
     // The second is sent at once: the bucket has had no time to drain, and is over by less than four digits show.
-    let policy = POLICY.replace("\"burst_work\": 10000 }", "\"burst_work\": 9411 }");
+    let policy = POLICY.replace("\"burst\": 0.0001,", "\"burst\": 0.00009411,");
+    let policy = policy.replace("\"burst_work\": 10000 }", "\"burst_work\": 9411 }");
     folder.write("policy.json", &policy);
     folder.write("ssd.json", PROFILE);
     let mut requests = stream(0, 20_000, |n| Some(if n == 5000 { 15_000 } else { 2000 }));

@@ -28,7 +28,7 @@ fn wrong_plural(text: &str) -> Option<String> {
     None
 }
 
-const SCENARIO: &str = "[run]\nrequests = 1\nwarm_up = \"0s\"\nreplications = 1\n[[station]]\nname = \"queue\"\nworkers = 1\n\
+const SCENARIO: &str = "[run]\nrequests = 1\nwarm_up = 0\nreplications = 1\n[[station]]\nname = \"queue\"\nworkers = 1\n\
     discipline = \"fifo\"\n[[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";
 
 #[test]
@@ -121,7 +121,7 @@ fn no_interval_has_zero_width() {
     let scenario = SCENARIO
         .replace("requests = 1\n", "requests = 500\n")
         .replace("replications = 1\n", "replications = 3\n")
-        .replace("poisson(500/s)", "periodic(500/s)")
+        .replace("poisson(500/s)", "constant(500/s)")
         .replace("exp(1ms)", "1ms");
     folder.write("steady.toml", &scenario);
     let vary = "[[vary]]\nname = \"workers\"\nset = \"station.queue.workers\"\nvalues = [1, 2]\n";

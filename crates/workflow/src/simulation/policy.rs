@@ -132,6 +132,16 @@ fn check_described(
         )
         .hint("`tailwright plan` says why workloads are not admitted"));
     }
+    let has_server = |name: &str| policy.servers.iter().any(|server| server.name == name);
+    let mut placed =
+        policy.workloads.iter().filter_map(|workload| Some((workload, workload.server.as_deref()?)));
+    if let Some((workload, server)) = placed.find(|(_, server)| !has_server(server)) {
+        return Err(OperationError::input(format_args!(
+            "the policy has workload '{}' on server '{server}', which it does not have",
+            workload.name
+        ))
+        .hint("`tailwright plan -o policy.json` writes policies that fit together"));
+    }
     let is_known = |name: &str| policy.workloads.iter().any(|workload| workload.name == name);
     let specs = problem.cluster.workloads.iter().map(|spec| spec.name.as_str());
     let unknown: Vec<&str> = specs.filter(|name| !is_known(name)).collect();
