@@ -140,7 +140,7 @@ fn traces() {
     let skewed = (0..400u32).map(|k| {
         let share = f64::from(k) / 400.0;
         let at = 1e9 * 10f64.powf(6.0 * share);
-        format!("{at:.0},0x{:08x},DiskRead\n", 512u64 << (share * 20.0).floor() as u32)
+        format!("{at:.0},0x{:08x},DiskRead\n", 512u64 << (k / 20))
     });
     folder.write("skewed.csv", &skewed.collect::<String>());
     folder.write("one.csv", "1000000,0x00001000,DiskRead\n");
