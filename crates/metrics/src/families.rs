@@ -78,6 +78,14 @@ impl<'f> MetricFamily<'f> {
         Ok(())
     }
 
+    /// A counter that is not a whole number, without labels.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn encode_sum(self, encoder: &mut DescriptorEncoder<'_>, sum: f64) -> fmt::Result {
+        self.begin(encoder, MetricType::Counter)?.encode_counter::<NoLabelSet, f64, f64>(&sum, None)
+    }
+
     /// Gauges, each with its labels.
     ///
     /// # Errors
@@ -94,12 +102,13 @@ impl<'f> MetricFamily<'f> {
         Ok(())
     }
 
-    /// A gauge without labels.
+    /// A gauge without labels, which has no value as long as that is not known.
     ///
     /// # Errors
     /// When the encoder fails.
-    pub fn encode_gauge(self, encoder: &mut DescriptorEncoder<'_>, value: f64) -> fmt::Result {
-        self.begin(encoder, MetricType::Gauge)?.encode_gauge(&value)
+    pub fn encode_gauge(self, encoder: &mut DescriptorEncoder<'_>, value: Option<f64>) -> fmt::Result {
+        let mut gauge = self.begin(encoder, MetricType::Gauge)?;
+        value.map_or(Ok(()), |value| gauge.encode_gauge(&value))
     }
 
     fn begin<'e>(

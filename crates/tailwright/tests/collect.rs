@@ -559,12 +559,9 @@ fn load_does_not_write_over_what_it_reads() {
     folder.write("load.toml", load);
     std::os::unix::fs::symlink("t.parquet", folder.join("link")).expect("it is ours");
     let before = std::fs::read(folder.join("t.parquet")).expect("it is there");
-    for (output, what) in [("t.parquet", "trace"), ("link", "trace"), ("./load.toml", "load file")] {
+    for output in ["t.parquet", "link", "./load.toml"] {
         let refused = folder.run(&["load", "load.toml", "-o", output]).expect_code(2).stderr;
-        assert!(
-            refused.contains(&format!("the place of the {what}")) && refused.contains("hint"),
-            "{refused}"
-        );
+        assert!(refused.contains("another file for the result") && refused.contains("hint"), "{refused}");
     }
     assert_eq!(std::fs::read(folder.join("t.parquet")).expect("it is there"), before);
     assert_eq!(folder.read("load.toml"), load);

@@ -12,7 +12,7 @@ use support::cluster::Cluster;
 use support::{Folder, Outcome, schema};
 
 /// Formats whose documents need rights, servers or devices, with the tests that make them.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("observation", "observe.rs"),
     ("block-observation", "observe.rs"),
     ("observation-selftest", "observe.rs"),
@@ -22,9 +22,11 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("proxy-counters", "proxy.rs"),
     ("proxy-status", "proxy.rs"),
     ("load", "load.rs"),
+    ("lab-plan", "implausible.rs"),
     ("lab-removed", "lab.rs"),
     ("lab-run", "lab.rs"),
     ("schedule", "schedule.rs"),
+    ("schedule-kernel", "the unit tests of the program"),
     ("disk-measurement", "profile.rs"),
 ];
 

@@ -147,11 +147,11 @@ impl ProxyCollector {
             ("tailwright_proxy_waiting_requests", "Requests that wait in the proxy", waiting),
             ("tailwright_proxy_outstanding_requests", "Requests at the device of the server", outstanding),
         ] {
-            MetricFamily { name, help, unit: None }.encode_gauge(encoder, *value as f64)?;
+            MetricFamily { name, help, unit: None }.encode_gauge(encoder, Some(*value as f64))?;
         }
         let (name, help) = ("tailwright_proxy_held", "Bytes of requests and answers that the proxy holds");
         MetricFamily { name, help, unit: Some(&Unit::Bytes) }
-            .encode_gauge(encoder, *buffered_bytes as f64)?;
+            .encode_gauge(encoder, Some(*buffered_bytes as f64))?;
         for (name, help, value) in [
             ("tailwright_proxy_cut_connections", "Connections that were cut off", cut),
             ("tailwright_proxy_refused_connections", "Connections beyond the greatest number", turned_away),

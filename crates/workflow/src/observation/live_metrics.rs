@@ -220,14 +220,14 @@ impl CounterCollector {
             help: "CPU time of this process",
             unit: Some(&Unit::Seconds),
         };
-        family.encode_sums(encoder, [([], self.0.process_cpu_ns as f64 / 1e9)])?;
+        family.encode_sum(encoder, self.0.process_cpu_ns as f64 / 1e9)?;
         let family = MetricFamily {
             name: "tailwright_probe_cpu",
             help: "Share of one CPU that the programs in the kernel took while that was measured, at the beginning",
             unit: Some(&Unit::Other("ratio".to_owned())),
         };
         let share = self.0.cost.map(|cost| cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64());
-        family.encode_gauges(encoder, share.map(|share| ([], share)))?;
+        family.encode_gauge(encoder, share)?;
         encode_version(encoder, env!("CARGO_PKG_VERSION"))
     }
 }
