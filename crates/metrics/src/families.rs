@@ -29,7 +29,7 @@ impl<'f> MetricFamily<'f> {
     ) -> fmt::Result {
         let mut family = self.begin(encoder, MetricType::Histogram)?;
         for (labels, times) in series {
-            let (buckets, sum) = (times.buckets(), times.sum_seconds());
+            let (labels, buckets, sum) = (labels.map(escaped), times.buckets(), times.sum_seconds());
             let mut one = family.encode_family(&labels)?;
             one.encode_histogram::<NoLabelSet>(sum, times.count(), &buckets, None)?;
         }
@@ -48,7 +48,7 @@ impl<'f> MetricFamily<'f> {
     ) -> fmt::Result {
         let mut family = self.begin(encoder, MetricType::Counter)?;
         for (value, count) in counts {
-            let labels = [(label, value)];
+            let labels = [(label, value)].map(escaped);
             family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)?;
         }
         Ok(())
@@ -73,7 +73,7 @@ impl<'f> MetricFamily<'f> {
     ) -> fmt::Result {
         let mut family = self.begin(encoder, MetricType::Counter)?;
         for (labels, sum) in series {
-            family.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, f64>(&sum, None)?;
+            family.encode_family(&labels.map(escaped))?.encode_counter::<NoLabelSet, f64, f64>(&sum, None)?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<'f> MetricFamily<'f> {
     ) -> fmt::Result {
         let mut family = self.begin(encoder, MetricType::Gauge)?;
         for (labels, value) in series {
-            family.encode_family(&labels)?.encode_gauge(&value)?;
+            family.encode_family(&labels.map(escaped))?.encode_gauge(&value)?;
         }
         Ok(())
     }
@@ -123,6 +123,12 @@ impl<'f> MetricFamily<'f> {
     }
 }
 
+/// A label whose value may be anything. The encoder writes values as they are, and the format has escapes for three
+/// characters (OpenMetrics 1.0, ABNF of `escaped-string`).
+fn escaped((name, value): (&str, String)) -> (&str, String) {
+    (name, value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
 /// The version of the program, as an information without a value.
 ///
 /// # Errors
@@ -130,4 +136,29 @@ impl<'f> MetricFamily<'f> {
 pub fn encode_version(encoder: &mut DescriptorEncoder<'_>, version: &str) -> fmt::Result {
     let family = MetricFamily { name: "tailwright_build", help: "Which version runs", unit: None };
     family.begin(encoder, MetricType::Info)?.encode_info(&[("version", version)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::collector::Collector;
+
+    #[derive(Debug)]
+    struct OneCount(&'static str);
+
+    impl Collector for OneCount {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            let family = MetricFamily { name: "seen", help: "How often", unit: None };
+            family.encode_counts(&mut encoder, "by", [(self.0.to_owned(), 3)])
+        }
+    }
+
+    #[test]
+    fn values_of_labels_are_escaped() {
+        for (value, written) in [("a", "a"), ("a\"}\\\nb", "a\\\"}\\\\\\nb"), ("é {x=\"", "é {x=\\\"")] {
+            let page = crate::exposition(OneCount(value));
+            let line = format!("seen_total{{by=\"{written}\"}} 3");
+            assert!(page.lines().any(|found| found == line), "{line}: {page}");
+        }
+    }
 }

@@ -115,7 +115,7 @@ fn traces_with_mistakes() {
     cluster.folder.write("w1.csv", &format!("{good}banana,0x1000,DiskRead\n"));
     refuses(&cluster, &["plan", "cluster.toml"], &["w1.csv", "line 301", "--lenient"]);
     let lenient = cluster.folder.run(&["plan", "cluster.toml", "--lenient"]).expect_code(0);
-    assert!(lenient.stderr.contains("w1.csv: 1 requests skipped"), "{}", lenient.stderr);
+    assert!(lenient.stderr.contains("w1.csv: 1 request skipped"), "{}", lenient.stderr);
     refuses(&cluster, &["plan", "cluster.toml"], &["line 301"]);
 }
 

@@ -14,9 +14,11 @@ const HELP: &str = "\
 Examples:
   tailwright admit cluster.toml --model probabilistic
   tailwright admit cluster.toml --model replayed --events day.txt --json
-  tailwright admit --slos slos.csv --traces traces/ --storage ssd-profile.json --network 125MB/s \\
+  tailwright admit --slos slos.csv --traces traces/ --storage ssd-profile.json \\
+      --network 125MB/s \\
       --max-servers 2 --groups teams.csv
-  tailwright admit --slos slos.csv --traces traces/ --link-only --network 1Gbps --model silo++
+  tailwright admit --slos slos.csv --traces traces/ --link-only \\
+      --network 1Gbps --model silo++
 
 Workloads arrive in the order of the input and go to the first server where everybody, they
 included, keeps their SLO. A group arrives as a whole and is accepted or refused as a whole.

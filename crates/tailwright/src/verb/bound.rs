@@ -16,8 +16,10 @@ const HELP: &str = "\
 Examples:
   tailwright bound cluster.toml
   tailwright bound cluster.toml --percentile 99 --report bound.html
-  tailwright bound --slos slos.csv --traces traces/ --storage ssd-profile.json --network 125MB/s
-  tailwright bound --slos slos.csv --traces traces/ --link-only --network 125MB/s \\
+  tailwright bound --slos slos.csv --traces traces/ --storage ssd-profile.json \\
+      --network 125MB/s
+  tailwright bound --slos slos.csv --traces traces/ --link-only \\
+      --network 125MB/s \\
       --model probabilistic --json
 
 All workloads share one server and have priorities by SLO: the tighter the latency, the higher.

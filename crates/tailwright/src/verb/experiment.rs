@@ -25,7 +25,8 @@ Examples:
   tailwright experiment nice=-10,-5 --pid 4711 --port 11211 --percentile 99.9
   tailwright experiment interrupt-core=0 --device eth0 --pid 4711 --port 80
   tailwright experiment nothing --pid 4711 --port 80         what chance does
-  tailwright experiment command=2,4,8 --apply 'set-workers {}' --revert 'set-workers 1' --port 80
+  tailwright experiment command=2,4,8 --apply 'set-workers {}' \\
+      --revert 'set-workers 1' --port 80
   tailwright experiment --undo                      after it was killed
 
 The load is yours, all the time, or that of --load-command. Periods with the knob on and off

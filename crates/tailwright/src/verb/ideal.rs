@@ -17,9 +17,12 @@ use workflow::ideal::{IdealOutcome, IdealSettings, IdealStream, ideal_latency};
 
 const HELP: &str = "\
 Examples:
-  tailwright ideal --trace web.csv.gz --service 50us --workers 4 --discipline fifo --json
-  tailwright ideal --trace web.csv.gz --service \"exp(2ms)\" --load 0.8 --discipline fifo,lifo
-  tailwright ideal --arrivals \"poisson(800/s)\" --service \"lognormal(mean=1ms, c2=4)\"
+  tailwright ideal --trace web.csv.gz --service 50us --workers 4 \\
+      --discipline fifo --json
+  tailwright ideal --trace web.csv.gz --service \"exp(2ms)\" --load 0.8 \\
+      --discipline fifo,lifo
+  tailwright ideal --arrivals \"poisson(800/s)\" \\
+      --service \"lognormal(mean=1ms, c2=4)\"
 
 Nothing but arrivals, service and the order of service: whatever a real server takes beyond these
 latencies is due to something else. Disciplines: fifo, lifo, random-request (any of those that

@@ -22,7 +22,7 @@ use workflow::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, 
     tailwright profile /srv/data --create 4GiB -o storage.json    measure the storage below /srv/data\n  \
     tailwright profile /dev/nvme0n1                               reads only; nothing is written\n  \
     tailwright profile /dev/sdb --spindle-rpm 7200                a magnetic disk: seeks and transfer\n  \
-    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 --time-per-cell 5s --json\n\n\
+    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 \\\n        --time-per-cell 5s --json\n\n\
     A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\
     Ctrl-C ends the measurement and prints what was measured until then (exit code 3).")]
 pub(crate) struct ProfileArgs {

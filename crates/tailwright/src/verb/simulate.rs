@@ -18,7 +18,8 @@ Examples:
   tailwright simulate examples/scenarios/mm1.toml
   tailwright simulate examples/scenarios/three-tier-orf.toml --seed 7 --json
   tailwright simulate examples/scenarios/mm1.toml --load 0.9 --report mm1.html
-  tailwright simulate examples/scenarios/mm1.toml --set station.queue.workers=2 \\
+  tailwright simulate examples/scenarios/mm1.toml \\
+      --set station.queue.workers=2 \\
     --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
 
   tailwright simulate policy.json --cluster cluster.toml

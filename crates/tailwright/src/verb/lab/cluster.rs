@@ -24,7 +24,8 @@ Examples:
   tailwright lab cluster                              a made-up cluster of six workloads
   tailwright lab cluster --dry-run                    what is planned, and what the run will decide
   tailwright lab cluster cluster.toml --duration 5min --report page.html
-  tailwright lab cluster --slos slos.csv --storage ssd-profile.json --network 40MB/s --max-servers 2
+  tailwright lab cluster --slos slos.csv --storage ssd-profile.json \\
+      --network 40MB/s --max-servers 2
 
 Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the
 policy at links and proxies of this machine, sends the other half to emulated SSDs beside a copy of

@@ -14,7 +14,8 @@ use workflow::files::write_result;
 const HELP: &str = "\
 Examples:
   tailwright lab device
-  tailwright lab device --channels 4 --read-time 400us+2ns/B --write-time 700us+5ns/B --export tank=1GiB
+  tailwright lab device --channels 4 --read-time 400us+2ns/B \\
+      --write-time 700us+5ns/B --export tank=1GiB
   tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json    what `tailwright plan` needs to know of it
   chrt -f 20 tailwright lab device --spin 20us                           with real-time priority
 

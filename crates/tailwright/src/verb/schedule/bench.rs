@@ -12,10 +12,13 @@ use workflow::simulation::{ScenarioSettings, read_scenario};
 
 const HELP: &str = "\
 Examples:
-  tailwright schedule bench examples/scenarios/schedule-chain.toml --duration 20s
-  tailwright schedule bench examples/scenarios/schedule-fan-in.toml --load 0.5,0.7,0.85,0.95 --json
+  tailwright schedule bench examples/scenarios/schedule-chain.toml \\
+      --duration 20s
+  tailwright schedule bench examples/scenarios/schedule-fan-in.toml \\
+      --load 0.5,0.7,0.85,0.95 --json
   tailwright schedule bench examples/scenarios/replay.toml --cpus 2 --load 0.8
-  tailwright schedule bench my.toml --modes fair,limited,orf --set 'entry.0.service.back=exp(2ms)'
+  tailwright schedule bench my.toml --modes fair,limited,orf \\
+      --set 'entry.0.service.back=exp(2ms)'
 
 The file is one that `tailwright simulate` takes: stations become services with as many CPUs as
 workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else;

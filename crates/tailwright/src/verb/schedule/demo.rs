@@ -12,8 +12,10 @@ const HELP: &str = "\
 Examples:
   tailwright schedule demo
   tailwright schedule demo --topology chain --load 0.7
-  tailwright schedule demo --work 'trimodal(90% 2500us, 9% 25ms, 1% 50ms)' --duration 20s
-  tailwright schedule demo --modes fair,limited,orf-admission,orf,orf-auto -c 2 --json
+  tailwright schedule demo --work 'trimodal(90% 2500us, 9% 25ms, 1% 50ms)' \\
+      --duration 20s
+  tailwright schedule demo \\
+      --modes fair,limited,orf-admission,orf,orf-auto -c 2 --json
 
 Two services on two CPUs, as processes that spend CPU time. All modes play the same requests, in
 turn, and the simulator plays them too. Modes: fair (a thread per request), rr (the same under

@@ -26,7 +26,7 @@ pub(super) struct ConvertArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Times count from the first request of the trace. The window includes its beginning and \
-    not its end.\n\nExamples:\n  tailwright trace slice web.csv.gz --from 1min --to 2min --rebase -o minute.parquet\n  \
+    not its end.\n\nExamples:\n  tailwright trace slice web.csv.gz --from 1min --to 2min --rebase \\\n      -o minute.parquet\n  \
     tailwright trace slice web.csv.gz --first-half -o train.parquet\n  \
     tailwright trace slice web.csv.gz --fraction 0.25..0.75 -o middle.parquet"
 )]
