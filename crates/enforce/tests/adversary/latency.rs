@@ -4,6 +4,9 @@ use crate::alone_on_the_machine;
 use crate::priority::{LatencySample, PriorityLane};
 use crate::scripts::named;
 use crate::trial::{HostileTrial, OracleVerdicts};
+use machine::cpu_time;
+use std::collections::BTreeSet;
+use std::time::Instant;
 use tailwright_enforce::deployment::FrontProtocol;
 use testkit::Rounds;
 
@@ -14,8 +17,12 @@ const MAX_RATIO: f64 = 200.0;
 /// Of what a client gets whose every request waits for one that is at the device. Beside a plain flood it is above 1.
 const THROUGHPUT_RATIO: f64 = 0.2;
 
-/// On its way a request wakes the proxy, the server, the proxy again and its client.
+/// On its way a request is handed to the proxy, the server, the proxy again and its client, each of which wakes for it.
 const WAKES: f64 = 4.0;
+
+/// The share of all CPUs that other programs may have where latencies are judged. Beside hang-ups and programs that want all
+/// CPUs, single requests were seen to take 10 to 50 ms longer, real-time priority or not.
+const OTHERS_MAX: f64 = 0.3;
 
 /// A request waits at most for what is at the device, a few deep, and for threads that the machine wakes late.
 fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts) -> Result<(), String> {
@@ -35,6 +42,16 @@ fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts)
     if fine { Ok(()) } else { Err(format!("alone {}; beside {}; {seen:?}", told(alone), told(beside))) }
 }
 
+/// Runs something, and says which share of all CPUs other programs had meanwhile.
+fn beside_others<T>(run: impl FnOnce() -> T) -> (T, f64) {
+    let cpus: BTreeSet<usize> = (0..std::thread::available_parallelism().map_or(1, usize::from)).collect();
+    let others = || cpu_time::busy(&cpus).map_or(0.0, |busy| busy as f64 - cpu_time::of_process() as f64);
+    let (begun, before) = (Instant::now(), others());
+    let result = run();
+    let time = begun.elapsed().as_nanos() as f64 * cpus.len() as f64;
+    (result, (others() - before) / time)
+}
+
 /// What does not depend on how fast the machine is.
 fn assert_right(trial: &HostileTrial<'_>, seen: &OracleVerdicts) {
     let outstanding = u64::from(trial.setting.outstanding);
@@ -46,9 +63,16 @@ fn check(trial: &HostileTrial<'_>) {
     let _alone = alone_on_the_machine();
     Rounds { count: 3, must_hold: 2 }.check(|| {
         let alone = trial.alone();
-        let (beside, seen) = trial.beside_script();
+        let ((beside, seen), others) = beside_others(|| trial.beside_script());
         assert_right(trial, &seen);
-        is_kept(&alone, &beside, &seen)
+        match is_kept(&alone, &beside, &seen) {
+            Err(kept) if others > OTHERS_MAX => {
+                let share = 100.0 * others;
+                testkit::skip(&format!("other programs had {share:.0} % of the CPUs: {kept}"));
+                Ok(())
+            }
+            kept => kept,
+        }
     });
 }
 
