@@ -62,6 +62,12 @@ pub(crate) fn pasted(word: impl AsRef<str>) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// A command of this program, from its arguments and its own name before them, as it can be pasted into a shell.
+pub(crate) fn pasted_command(args: impl Iterator<Item = String>) -> String {
+    let words = args.skip(1).map(pasted);
+    ["tailwright".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";

@@ -156,8 +156,9 @@ fn next_steps_are_commands_that_work() {
     let cluster = Cluster::new(3, 3);
     let planned = cluster.folder.run(&["plan", "cluster.toml", "-o", "a plan.json"]).expect_code(0);
     let demo = cluster.folder.run(&["demo", "--workloads", "3", "--dir", "a demo"]).expect_code(0);
+    let bare = cluster.folder.run(&["plan", "cluster.toml", "--safety-margin", "1.05"]).expect_code(0);
     let mut run = 0;
-    for text in [planned.stdout, demo.stdout] {
+    for text in [planned.stdout, demo.stdout, bare.stdout] {
         let (_, next) = text.split_once("next:").expect("there is a next step");
         for line in next.replace("\\\n", " ").lines().filter(|line| line.trim().starts_with("tailwright ")) {
             let line = line.trim().replacen("tailwright", env!("CARGO_BIN_EXE_tailwright"), 1);
@@ -169,5 +170,8 @@ fn next_steps_are_commands_that_work() {
             run += 1;
         }
     }
-    assert_eq!(run, 3);
+    assert_eq!(run, 6);
+    for file in ["policy.json", "plan.html"] {
+        assert!(cluster.folder.join(file).exists(), "{file}");
+    }
 }

@@ -1,12 +1,12 @@
 //! The small print of every page: when it was made, by which version, and from which command.
 
-use crate::terminal::pasted;
+use crate::terminal::pasted_command;
 use plot::Page;
 use std::time::{Duration, SystemTime};
 
 /// The page as a document, with its small print.
 pub(super) fn document(page: Page) -> String {
-    page.footer(small_print(&command(std::env::args()), time())).to_html()
+    page.footer(small_print(&pasted_command(std::env::args()), time())).to_html()
 }
 
 /// Now, or the instant that SOURCE_DATE_EPOCH says in seconds: whoever wants the same page again sets it.
@@ -21,12 +21,6 @@ fn small_print(command: &str, time: SystemTime) -> String {
     format!("Made {} by tailwright {version}: {command}", httpdate::fmt_http_date(time))
 }
 
-/// The command as it can be pasted into a shell.
-fn command(args: impl Iterator<Item = String>) -> String {
-    let words = args.skip(1).map(pasted);
-    ["tailwright".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,7 +28,7 @@ mod tests {
     #[test]
     fn it_says_when_by_what_and_from_which_command() {
         let args = ["/usr/bin/tailwright", "ideal", "--service", "exp(50us)", "--name", "it's", ""];
-        let command = command(args.into_iter().map(str::to_owned));
+        let command = pasted_command(args.into_iter().map(str::to_owned));
         assert_eq!(command, r"tailwright ideal --service 'exp(50us)' --name 'it'\''s' ''");
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let expected =
@@ -46,7 +40,7 @@ mod tests {
     fn a_shell_reads_the_command_as_it_was() {
         let words = ["a b", "it's", "$HOME", "`id`", "x\ny", "*", "~", "ü"];
         let args = std::iter::once("printf").chain(["%s|"]).chain(words).map(str::to_owned);
-        let script = command(args).replacen("tailwright", "printf", 1);
+        let script = pasted_command(args).replacen("tailwright", "printf", 1);
         let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
         assert_eq!(String::from_utf8(output.stdout).expect("text"), words.join("|") + "|");
     }

@@ -7,7 +7,7 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};
 use crate::report;
-use crate::terminal::{self, Talk, TerminalObserver, pasted, talk};
+use crate::terminal::{self, Talk, TerminalObserver, pasted, pasted_command, talk};
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
@@ -179,13 +179,14 @@ impl PlanArgs {
             let words = ["tailwright", "explain", name].map(pasted).join(" ");
             text.push_str(&format!("  {words} {cluster} --plan {}\n", pasted(policy.display().to_string())));
         }
-        if self.output.is_none() {
-            text.push_str(
-                "  -o policy.json keeps the plan, which `tailwright explain` and `verify` then take\n",
-            );
-        }
-        if self.report.is_none() {
-            text.push_str("  --report plan.html draws it\n");
+        // What was read from standard input is not there again.
+        if !std::env::args().any(|word| word == "-") {
+            let this = pasted_command(std::env::args());
+            let options =
+                [(self.output.is_none(), "-o policy.json"), (self.report.is_none(), "--report plan.html")];
+            for (_, option) in options.into_iter().filter(|(is_open, _)| *is_open) {
+                text.push_str(&format!("  {this} {option}\n"));
+            }
         }
         if text.is_empty() { text } else { format!("\nnext:\n{text}") }
     }
