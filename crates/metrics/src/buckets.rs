@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The least upper end of a bucket, in nanoseconds.
 const FIRST_NS: f64 = 1_000.0;
 
-/// The number of doublings from the first end to the last one: from 1 µs to 17.2 s.
+/// The number of doublings from the first end to the last one: from 1 µs to 16.8 s.
 const DOUBLINGS: u32 = 24;
 
 /// The upper ends of buckets, shared by all counts that have them.

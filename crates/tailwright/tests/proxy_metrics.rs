@@ -101,6 +101,12 @@ fn scrapers_read_what_was_served() {
     let folder = Folder::new();
     write_files(&folder, address);
     let (_proxy, metrics, front) = start(&folder);
+    let first = samples(&scrape(metrics));
+    assert_eq!(
+        first[r#"tailwright_proxy_request_duration_seconds_count{workload="w\"e\\b"}"#], 0.0,
+        "{first:?}"
+    );
+    std::thread::sleep(std::time::Duration::from_millis(600));
     folder.write(
         "load.toml",
         &format!(

@@ -80,6 +80,29 @@ pub struct ProxyMetrics {
     pub times: Vec<WorkloadTimes>,
 }
 
+impl ProxyMetrics {
+    /// The same with zeros for those of these workloads that have had no requests.
+    #[must_use]
+    pub fn with_workloads<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let zeros = TrafficCounts::new();
+        for name in names {
+            let workload = || name.to_owned();
+            if self.snapshot.workloads.iter().all(|seen| seen.workload != name) {
+                let seen = ProxiedWorkload { workload: workload(), ..ProxiedWorkload::default() };
+                self.snapshot.workloads.push(seen);
+            }
+            if self.times.iter().all(|times| times.workload != name) {
+                self.times.push(WorkloadTimes {
+                    workload: workload(),
+                    answered: ExponentialCounts::new(&zeros.answered),
+                    waited: ExponentialCounts::new(&zeros.waited),
+                });
+            }
+        }
+        self
+    }
+}
+
 /// What is counted of a flow.
 #[derive(Debug)]
 struct FlowTraffic {

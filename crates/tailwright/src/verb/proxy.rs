@@ -168,7 +168,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
     let page = ProxyMetricsPage::new(configurator.clone(), &args.server);
     let open = |address| open_endpoint(address, move || page.text());
-    let _endpoint = args.listen.map(open).transpose()?;
+    let endpoint = args.listen.map(open).transpose()?;
     for address in proxy.addresses() {
         talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }
@@ -182,6 +182,8 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let recorder = folder.map(begin).transpose()?;
     configurator.remember()?;
     let report = proxy.run()?;
+    // Nothing changes any more.
+    drop(endpoint);
     drop(options);
     let written = match recorder {
         Some(recorder) => recorder.finish().map(|tally| say_what_was_recorded(args, tally, &report)),

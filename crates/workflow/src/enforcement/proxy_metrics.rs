@@ -30,7 +30,7 @@ impl ProxyMetricsPage {
         Self { proxy, server: server.to_owned(), last: Mutex::new(None) }
     }
 
-    /// The text for a scraper; the last one when the proxy has ended, or nothing.
+    /// The text for a scraper; the last one when the proxy has ended, or one without metrics.
     pub fn text(&self) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_none_or(|(made, _)| made.elapsed() > PAGE_AGE_MAX)
@@ -38,10 +38,11 @@ impl ProxyMetricsPage {
         {
             let policy = self.proxy.current().policy;
             let promises = policy.map_or_else(Vec::new, |policy| promises_at(&policy, &self.server));
+            let counted = counted.with_workloads(promises.iter().map(|promise| promise.workload.as_str()));
             let text = metrics::exposition(ProxyCollector { counted, promises });
             *last = Some((Instant::now(), text));
         }
-        last.as_ref().map(|(_, text)| text.clone()).unwrap_or_default()
+        last.as_ref().map_or_else(|| "# EOF\n".to_owned(), |(_, text)| text.clone())
     }
 }
 
@@ -111,7 +112,7 @@ impl ProxyCollector {
         let (name, help) = ("tailwright_proxy_control_requests", "Requests that neither read nor write");
         let family = MetricFamily { name, help, unit: None };
         family.encode_counts(encoder, "workload", counts(|seen| seen.control))?;
-        let help = "Requests of best effort that took longer at the device than any bound counts";
+        let help = "Best-effort requests that are larger than bounds count";
         let family = MetricFamily { name: "tailwright_proxy_uncounted_requests", help, unit: None };
         family.encode_counts(encoder, "workload", counts(|seen| seen.unexpected))
     }
