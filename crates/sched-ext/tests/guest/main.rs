@@ -24,7 +24,16 @@ fn the_oldest_first_in_a_guest() {
     let files = folder.path().join("files.cpio");
     let guest = std::path::Path::new(env!("CARGO_BIN_EXE_sched-ext-guest"));
     std::fs::write(&files, archive::with_first_program(guest)).expect("the folder is ours");
-    let console = match machine::run(&emulator, &kernel, &files) {
+    let mut played = machine::run(&emulator, &kernel, &files);
+    if let Err(late) = &played
+        && late.stands_still()
+    {
+        // Seen in few of many runs, with no cause found; each one is told.
+        println!("the guest stood still; it printed:\n{}", late.text);
+        testkit::skip("the guest stood still once, and was begun again");
+        played = machine::run(&emulator, &kernel, &files);
+    }
+    let console = match played {
         Ok(console) => console,
         Err(late) => {
             println!("the guest was not done in time; it printed:\n{}", late.text);
