@@ -52,11 +52,7 @@ pub fn run_bench(
     stop: &AtomicBool,
     host: &mut dyn BenchHost,
 ) -> Result<BenchReport, OperationError> {
-    let grouping = match settings.cpus {
-        Some(cpus) => TierGrouping::on_cpus(case, cpus),
-        None => TierGrouping::one_by_one(case),
-    };
-    check(case, &grouping)?;
+    let grouping = tiers_of(case, settings)?;
     let cpus = tier_cpus(grouping.tiers())?;
     let slices = KernelSlices::read();
     let load_scheduling = LoadTurn::begin().scheduling.clone();
@@ -66,15 +62,7 @@ pub fn run_bench(
         leave_out(ScheduleMode::RoundRobin, &why, &mut plays, &mut left_out, host);
     }
     for repetition in 0..settings.repetitions {
-        let seed = StdRng::seed_from_u64(settings.seed.wrapping_add(repetition as u64)).random();
-        let workload = grouping.apply(draw_workload(case, seed, settings.duration)?);
-        if workload.requests.is_empty() {
-            return Err(OperationError::input(format_args!(
-                "no request arrives within {}",
-                settings.duration
-            ))
-            .hint("give a longer --duration"));
-        }
+        let (workload, seed) = draw_repetition(case, &grouping, settings, repetition)?;
         let done =
             RepetitionPlan { settings, workload: &workload, cpus: &cpus, slices: &slices, repetition, seed }
                 .play_all(&mut plays, &mut left_out, stop, host)?;
@@ -99,6 +87,41 @@ pub fn run_bench(
     report.load_scheduling = load_scheduling;
     report.left_out = left_out;
     Ok(report)
+}
+
+/// Whether a scenario can be played here: its tiers on the CPUs of this process, and the requests of the first repetition.
+///
+/// # Errors
+/// When it has what services cannot play, would not come to an end, needs more CPUs than there are, or has no request.
+pub fn check_playable(case: &SimulationCase, settings: &BenchSettings) -> Result<(), OperationError> {
+    let grouping = tiers_of(case, settings)?;
+    tier_cpus(grouping.tiers())?;
+    draw_repetition(case, &grouping, settings, 0).map(drop)
+}
+
+fn tiers_of(case: &SimulationCase, settings: &BenchSettings) -> Result<TierGrouping, OperationError> {
+    let grouping = match settings.cpus {
+        Some(cpus) => TierGrouping::on_cpus(case, cpus),
+        None => TierGrouping::one_by_one(case),
+    };
+    check(case, &grouping)?;
+    Ok(grouping)
+}
+
+/// The requests of a repetition, and the seed of everything else in it.
+fn draw_repetition(
+    case: &SimulationCase,
+    grouping: &TierGrouping,
+    settings: &BenchSettings,
+    repetition: usize,
+) -> Result<(ChainWorkload, u64), OperationError> {
+    let seed = StdRng::seed_from_u64(settings.seed.wrapping_add(repetition as u64)).random();
+    let workload = grouping.apply(draw_workload(case, seed, settings.duration)?);
+    if workload.requests.is_empty() {
+        return Err(OperationError::input(format_args!("no request arrives within {}", settings.duration))
+            .hint("give a longer --duration"));
+    }
+    Ok((workload, seed))
 }
 
 /// Refuses what would not come to an end.

@@ -36,7 +36,7 @@ mod topology;
 mod workload;
 
 pub use age_order::{TierVisit, younger_share};
-pub use bench::{BenchHost, run_bench, scenario_limit};
+pub use bench::{BenchHost, check_playable, run_bench, scenario_limit};
 pub use gains::{GainSplit, GainVerdict, RatioEstimate};
 pub use grouping::TierGrouping;
 pub use kernel_slice::KernelSlices;

@@ -190,12 +190,16 @@ impl Deployment {
         }
         for client in &self.clients {
             let checked = self.check_client(client);
-            checks.push(checked.map_err(|error| format!("client of {}: {error}", client.workload)));
+            let who = client.workload.escape_debug();
+            checks.push(checked.map_err(|error| format!("client of {who}: {error}")));
         }
         checks.into_iter().filter_map(Result::err).collect()
     }
 
     fn check_client(&self, client: &DeploymentClient) -> Result<(), String> {
+        if client.workload.trim().is_empty() || client.workload.chars().any(char::is_control) {
+            return Err("workload: expected a name in one line that is not empty".into());
+        }
         self.device(&client.host, client.device.as_deref())?;
         if client.dscp.is_some_and(|dscp| dscp > 63) {
             return Err("dscp: 0 to 63".into());

@@ -10,10 +10,12 @@
 //! - A file that may not be written is not replaced either.
 //! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not. A named pipe that
 //!   nobody reads is refused after some seconds, because writing would wait for ever.
+//! - What this process has open already (`/dev/stdout`, `/dev/fd/3`) is written directly, behind what is there.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +43,9 @@ impl WholeFile {
     pub fn create(path: &Path) -> io::Result<Self> {
         let found = writable(path)?;
         let target = follow_links(path)?;
+        if let Some(descriptor) = own_descriptor(path) {
+            return Ok(Self { file: opened(path, descriptor)?, target, temporary: None });
+        }
         if found.as_ref().is_some_and(|found| !is_replaceable(found, &target)) {
             let is_pipe = found.as_ref().is_some_and(|found| found.file_type().is_fifo());
             let file = match is_pipe {
@@ -126,7 +131,49 @@ impl Drop for WholeFile {
     }
 }
 
-/// The temporary files of this process.
+/// A folder beside which files come to be that belong together: they are written to it, and moved to their places when all
+/// are complete. Dropping it removes it with all that is in it still.
+#[derive(Debug)]
+pub struct UnfinishedFolder(PathBuf);
+
+impl UnfinishedFolder {
+    /// Makes a folder in `parent`, for files of this name together.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
+        let target = parent.join(name);
+        remove_leftovers(&target, name);
+        let temporary = temporary_path(&target, &OsString::from(name));
+        remove(&temporary);
+        fs::create_dir(&temporary)?;
+        unfinished().push(temporary.clone());
+        Ok(Self(temporary))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for UnfinishedFolder {
+    fn drop(&mut self) {
+        remove(&self.0);
+        forget(&self.0);
+    }
+}
+
+/// Removes a file, or a folder with all that is in it. Nothing more can be done about what cannot be removed.
+fn remove(path: &Path) {
+    if path.is_dir() {
+        let _ = fs::remove_dir_all(path);
+    } else {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The temporary files and folders of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -139,9 +186,10 @@ fn forget(temporary: &Path) {
 
 /// Removes all files that this process has begun and not completed, before it ends without dropping its values.
 pub fn remove_unfinished() {
-    for temporary in unfinished().drain(..) {
-        // Nothing more can be done about a file that cannot be removed.
-        let _ = fs::remove_file(temporary);
+    let begun: Vec<PathBuf> = unfinished().drain(..).collect();
+    // A thread may write to a folder while it is removed: the second attempt removes what came meanwhile.
+    for temporary in begun.iter().chain(&begun) {
+        remove(temporary);
     }
 }
 
@@ -192,6 +240,7 @@ pub fn write_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
 /// When it could not; the error says why.
 pub fn check(path: &Path) -> io::Result<()> {
     match writable(path)? {
+        _ if own_descriptor(path).is_some() => Ok(()),
         Some(found) if !is_replaceable(&found, &follow_links(path)?) => Ok(()),
         _ => WholeFile::create(path).map(drop),
     }
@@ -239,6 +288,29 @@ fn follow_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
+/// The number of the open file of this process that a path leads to.
+fn own_descriptor(path: &Path) -> Option<u32> {
+    let descriptors = Path::new("/proc/self").canonicalize().ok()?.join("fd");
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        if folder.canonicalize().ok()? == descriptors {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = folder.join(fs::read_link(&path).ok()?);
+    }
+    None
+}
+
+/// What this process has open under a number, to write behind what others have written there.
+fn opened(path: &Path, descriptor: u32) -> io::Result<File> {
+    match descriptor {
+        1 => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+        2 => io::stderr().as_fd().try_clone_to_owned().map(File::from),
+        _ => OpenOptions::new().append(true).open(path),
+    }
+}
+
 fn file_name(target: &Path) -> io::Result<OsString> {
     let name = target.file_name().map(OsString::from);
     name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file to write"))
@@ -266,7 +338,7 @@ fn remove_leftovers(target: &Path, name: &str) {
         let file = entry.file_name();
         let process = file.to_str().and_then(|file| process_of_partial(file, name));
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = fs::remove_file(entry.path());
+            remove(&entry.path());
         }
     }
 }

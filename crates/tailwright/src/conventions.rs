@@ -12,6 +12,7 @@ use std::any::TypeId;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use trace::TracePlace;
+use trace::recording::segment_files;
 use workflow::files::check_apart;
 
 /// Verbs whose files are read once, from the beginning to the end.
@@ -91,8 +92,12 @@ pub(crate) fn check_results(program: &Command, matches: &ArgMatches) -> Result<(
         (command, matches, verb) = (found, of_verb, name);
         for argument in command.get_arguments().filter(|argument| names_file(argument)) {
             let id = argument.get_id().as_str();
-            let values = matches.try_get_raw(id).ok().flatten().into_iter().flatten();
-            named.extend(values.map(|value| (id.to_owned(), TracePlace::of(Path::new(value)).path)));
+            for value in matches.try_get_raw(id).ok().flatten().into_iter().flatten() {
+                let path = TracePlace::of(Path::new(value)).path;
+                let segments = if RESULTS.contains(&id) { None } else { segment_files(&path).ok() };
+                let paths = [path].into_iter().chain(segments.into_iter().flatten());
+                named.extend(paths.map(|path| (id.to_owned(), path)));
+            }
         }
     }
     for (at, (result, path)) in named.iter().enumerate() {

@@ -117,6 +117,7 @@ fn main() -> ExitCode {
         interrupt::watch_signals();
     }
     match checked.and_then(|()| run(cli)) {
+        Ok(_) if terminal::is_output_lost() => ExitCode::from(exit::MACHINE),
         Ok(answer) => answer.exit_code(),
         Err(error) => exit::report(&error),
     }

@@ -9,22 +9,44 @@ pub(crate) use layout::be_wide;
 pub(crate) use table::{Align, TextTable};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
-use visible::{visible, wrap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use visible::{visible, wrap, wrap_command};
 use workflow::{Notice, ProgressObserver, TaskProgress};
 
-/// Writes data to stdout, whole. A reader that went away (`| head`) ends the program quietly, and any other error as
-/// what the machine lacks.
+/// What has become of the standard output.
+static OUTPUT: AtomicU8 = AtomicU8::new(OPEN);
+const OPEN: u8 = 0;
+/// Nobody reads it any more.
+const CLOSED: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Writes data to stdout, whole. A reader that went away (`| head`) gets no more, quietly; any other error is said once.
+/// Files that are asked for are written nevertheless, and [`is_output_lost`] tells how the program is to end.
 pub(crate) fn print(text: &str) {
+    write_out(&visible(text));
+}
+
+/// Whether something that should have been printed could not be, for another reason than that nobody reads it.
+pub(crate) fn is_output_lost() -> bool {
+    OUTPUT.load(Ordering::Relaxed) == FAILED
+}
+
+fn write_out(text: &str) {
+    if OUTPUT.load(Ordering::Relaxed) != OPEN {
+        return;
+    }
     let mut stdout = std::io::stdout();
-    match stdout.write_all(visible(text).as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => OUTPUT.store(CLOSED, Ordering::Relaxed),
         Err(error) => {
+            OUTPUT.store(FAILED, Ordering::Relaxed);
             talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
             talk(Talk::Hint, "check the space left, and where the output goes");
-            std::process::exit(3);
         }
     }
 }
@@ -35,8 +57,7 @@ pub(crate) fn print_text(text: &str) {
     let Some(width) = layout::width() else { return print(text) };
     let mut broken = String::new();
     for line in visible(text).lines() {
-        let ending = if is_command(line) { " \\" } else { "" };
-        for piece in wrap(line, width, ending) {
+        for piece in if is_command(line) { wrap_command(line, width) } else { wrap(line, width) } {
             broken.push_str(&piece);
             broken.push('\n');
         }
@@ -62,9 +83,16 @@ pub(crate) fn pasted(word: impl AsRef<str>) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A command of this program, from its arguments and its own name before them, as it can be pasted into a shell.
-pub(crate) fn pasted_command(args: impl Iterator<Item = String>) -> String {
-    let words = args.skip(1).map(pasted);
+/// A path of a command as a shell takes it, and no option whatever it begins with.
+pub(crate) fn pasted_path(path: &Path) -> String {
+    let path = path.display().to_string();
+    pasted(if path.starts_with('-') { format!("./{path}") } else { path })
+}
+
+/// A command of this program, from its arguments without its own name, as it can be pasted into a shell. What is not UTF-8
+/// is shown by replacement characters.
+pub(crate) fn pasted_command(args: impl Iterator<Item = OsString>) -> String {
+    let words = args.map(|word| pasted(word.to_string_lossy()));
     ["tailwright".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
@@ -101,9 +129,7 @@ fn print_coloured(text: &str) {
         coloured.push_str(&cells.join("  "));
         coloured.push('\n');
     }
-    let mut stdout = std::io::stdout();
-    // An error of the output was one of the last `print`, or is one of the next.
-    let _ = stdout.write_all(coloured.as_bytes()).and_then(|()| stdout.flush());
+    write_out(&coloured);
 }
 
 /// What a line on stderr is.
@@ -128,7 +154,7 @@ pub(crate) fn talk(kind: Talk, text: impl Display) {
     };
     let line = visible(&format!("{name}{text}"));
     let lines: Vec<String> = match layout::talk_width() {
-        Some(width) => line.lines().flat_map(|line| wrap(line, width, "")).collect(),
+        Some(width) => line.lines().flat_map(|line| wrap(line, width)).collect(),
         None => vec![line],
     };
     let mut said = lines.join("\n") + "\n";

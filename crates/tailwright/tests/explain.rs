@@ -38,7 +38,7 @@ fn the_printed_terms_add_up_to_the_planned_bound() {
         sum += number(&text, "idle storage ") + number(&text, "proxy ");
         assert!((sum - bound).abs() < 1e-3, "{text}");
         assert!((bound / 1e3 - workload.bound_s).abs() < 1e-6, "{text}");
-        assert!((number(&text, "to spare ") + bound - 1e3 * workload.slo_s).abs() < 1e-3, "{text}");
+        assert!((number(&text, "slack ") + bound - 1e3 * workload.slo_s).abs() < 1e-3, "{text}");
     }
 }
 

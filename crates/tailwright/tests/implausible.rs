@@ -142,12 +142,24 @@ fn policies_that_contradict_themselves_are_refused() {
         let outcome = folder.run(&["simulate", name, "--cluster", "cluster.toml"]).expect_code(2);
         assert!(outcome.stderr.contains("server"), "{name}: {}", outcome.stderr);
     }
-    // What is explained of a workload that the policy lacks is another plan, and said to be.
+    // What would be explained of a workload that the policy lacks is another plan.
     cluster.describe(&[0], 2);
     folder.run(&["plan", "cluster.toml", "-o", "few.json"]).expect_code(0);
     cluster.describe(&[0, 1], 2);
-    let outcome = folder.run(&["explain", "w1", "cluster.toml", "--plan", "few.json"]);
-    assert!(outcome.stderr.contains("does not fit these inputs"), "{}", outcome.stderr);
+    let lacking = folder.run(&["explain", "w1", "cluster.toml", "--plan", "few.json"]).expect_code(2);
+    assert!(lacking.stderr.contains("does not have workload 'w1'"), "{}", lacking.stderr);
+}
+
+#[test]
+fn a_plan_that_its_inputs_have_outgrown_is_not_explained() {
+    let cluster = Cluster::new(2, 1);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let larger = folder.read("w0.csv").replace(",0x0000", ",0x0010");
+    folder.write("w0.csv", &larger);
+    let outgrown = folder.run(&["explain", "w0", "cluster.toml", "--plan", "policy.json"]).expect_code(2);
+    assert!(outgrown.stderr.contains("do not hold for these inputs"), "{}", outgrown.stderr);
+    assert_eq!(outgrown.stdout, "");
 }
 
 #[test]

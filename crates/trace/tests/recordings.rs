@@ -122,11 +122,12 @@ fn a_recording_is_observations_with_the_time_in_the_proxy() {
     let read = observations::read(&path).unwrap();
     assert_eq!(read.stages, ["proxy", "server"]);
     assert_eq!(read.requests.len(), 100);
-    for (number, row) in (0..).zip(&read.requests) {
+    for ((number, row), stages) in (0..).zip(&read.requests).zip(read.stage_times.chunks(2)) {
         let expected = request(number);
+        assert_eq!(stages, [expected.waited, expected.response - expected.waited]);
         assert_eq!(row.intended, Nanos(number * MS));
         assert_eq!(row.outcome, RequestOutcome::Done(row.intended + expected.response));
-        assert_eq!(row.sent, row.intended + expected.waited);
+        assert_eq!(row.sent, row.intended);
         assert_eq!(read.workloads[row.workload as usize], expected.workload);
     }
 }

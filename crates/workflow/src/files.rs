@@ -57,8 +57,9 @@ pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationEr
     path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
 }
 
-/// Checks that a result does not take the place of what is read, or of another result; `-` is no file, and what goes to a
-/// terminal, a pipe or another character device takes no place.
+/// Checks that a result does not take the place of what is read, or of another result; `-` among these is what the standard
+/// input is redirected from. A result `-` is no file, and what goes to a terminal, a pipe or another character device takes
+/// no place.
 ///
 /// # Errors
 ///
@@ -93,8 +94,12 @@ fn takes_a_place(path: &Path) -> bool {
     })
 }
 
+/// Where the file is found that the standard input is redirected from.
+const STANDARD_INPUT: &str = "/dev/stdin";
+
 /// Whether two paths lead to one file or folder, whether or not it is there already.
-fn is_same_place(one: &Path, other: &Path) -> bool {
+fn is_same_place(other: &Path, one: &Path) -> bool {
+    let other = if other == Path::new("-") { Path::new(STANDARD_INPUT) } else { other };
     let identity = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     match (identity(one), identity(other)) {
         (Some(one), Some(other)) => one == other,

@@ -18,7 +18,7 @@ pub(crate) fn refuse_marks(path: &Path, text: &str) -> Result<(), OperationError
     if marked.is_empty() {
         return Ok(());
     }
-    let places = crate::text::plural(marked.len(), "place");
+    let places = units::plural(marked.len(), "place");
     Err(OperationError::input(format_args!(
         "{}: {places} marked {MARK}, expected what belongs there:{}",
         path.display(),

@@ -4,7 +4,6 @@
 //! its origin. Measuring itself is the `profile` crate's.
 
 use crate::observer::{Notice, ProgressObserver};
-use crate::text::plural;
 use machine::whole_file;
 use model::OperationError;
 use profile::{
@@ -14,7 +13,7 @@ use profile::{
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use units::{Bytes, Seconds};
+use units::{Bytes, Seconds, plural};
 use workload::device::{DeviceModel, Disk, StorageProfile};
 
 /// What is measured, and what becomes of it.

@@ -4,8 +4,6 @@ use model::Stage;
 use std::collections::BTreeSet;
 use units::Seconds;
 
-pub use units::plural;
-
 /// The most bytes of a file name that is made of another name; file systems take 255 with what is appended.
 const FILE_NAME_MAX: usize = 200;
 

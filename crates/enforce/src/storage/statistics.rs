@@ -229,7 +229,8 @@ impl ProxyStatistics {
             };
             let stage_times = [observation.sent - observation.intended, end - observation.sent];
             observations.stage_times.extend(stage_times);
-            observations.requests.push(Observation { workload, ..observation });
+            // Its client sent it when it arrived; the time in the proxy is a stage.
+            observations.requests.push(Observation { workload, sent: observation.intended, ..observation });
         }
         (observations, left_out)
     }

@@ -79,10 +79,15 @@ impl Running {
         stream
     }
 
-    /// Ends it when all that was asked is answered.
+    /// Ends it when all that was asked is answered. In its observations, requests were sent when the proxy sent them on.
     pub fn drain(mut self) -> ProxyReport {
         self.remote.drain();
-        self.join()
+        let mut report = self.join();
+        let stages = report.observations.stage_times.chunks(2);
+        for (request, stages) in report.observations.requests.iter_mut().zip(stages) {
+            request.sent = request.intended + stages[0];
+        }
+        report
     }
 
     pub fn stop(mut self) -> ProxyReport {

@@ -47,9 +47,9 @@ impl CalibrationArgs {
         let coverage = self.coverage.fraction();
         if coverage >= 1.0 {
             return Err(OperationError::input(
-                "--coverage 100% cannot be promised of traffic that nobody has seen",
+                "--coverage 100% cannot be guaranteed for traffic that nobody has seen",
             )
-            .hint("ask for less, such as 99%, or for --model worst-case"));
+            .hint("give a lower one, such as 99%, or --model worst-case"));
         }
         if coverage < 0.5 {
             let said = self.coverage;

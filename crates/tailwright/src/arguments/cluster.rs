@@ -1,6 +1,6 @@
 //! Where a cluster comes from: a cluster file, or SLOs, traces and a device profile by flags.
 
-use crate::terminal::pasted;
+use crate::terminal::{pasted, pasted_path};
 use clap::Args;
 use model::OperationError;
 use std::num::NonZeroUsize;
@@ -79,31 +79,24 @@ impl ClusterArgs {
         self.cluster.as_deref()
     }
 
-    /// The flags that name the cluster, as words of a command to paste.
-    pub(crate) fn as_words(&self) -> String {
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let number = |flag, value: Option<String>| value.map(|value| (flag, value));
+    /// The flags that name the cluster beside its file, as words of a command to paste.
+    pub(crate) fn option_words(&self) -> Vec<String> {
+        let path = |flag, value: &Option<PathBuf>| value.as_deref().map(|path| (flag, pasted_path(path)));
+        let number = |flag, value: Option<String>| value.map(|value| (flag, pasted(value)));
         let named = [
-            number("", path(&self.cluster)),
-            number("--slos", path(&self.slos)),
-            number("--traces", path(&self.traces)),
-            number("--storage", path(&self.storage)),
+            path("--slos", &self.slos),
+            path("--traces", &self.traces),
+            path("--storage", &self.storage),
             number("--network", self.network.map(|rate| rate.to_string())),
             number("--max-servers", self.max_servers.map(|count| count.to_string())),
             number("--channels", self.channels.map(|count| count.to_string())),
             number("--best-effort-request", self.best_effort_request.map(|size| size.to_string())),
             number("--safety-margin", self.safety_margin.map(|margin| margin.to_string())),
             number("--format", self.format.map(|format| format.to_string())),
-            self.lenient.then(|| ("--lenient", String::new())),
             number("--sort-window", (self.sort_window > 0).then(|| self.sort_window.to_string())),
         ];
-        let mut words = Vec::new();
-        for (flag, value) in named.into_iter().flatten() {
-            words.extend(
-                [flag.to_owned(), value].into_iter().filter(|word| !word.is_empty()).map(|w| pasted(&w)),
-            );
-        }
-        words.join(" ")
+        let words = named.into_iter().flatten().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        words.chain(self.lenient.then(|| "--lenient".to_owned())).collect()
     }
 
     /// How the flags say that traces are read.

@@ -6,12 +6,13 @@ use model::Stage;
 use plan::admission::AdmissionGuarantee;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use workflow::Silent;
 use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use workflow::prediction::{
     CalibrationReport, PredictionProblem, ProcedureName, describe_refusal, report_calibration, server_name,
 };
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 /// The tables for people: every decision, then who is there.
 pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {

@@ -5,11 +5,12 @@ use crate::terminal::{Align, TextTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::plural;
 use workflow::assumptions::{
     AssumptionReport, ComparedScale, ModelPrice, PairAssessment, RecordedStream, StreamAssessment,
     StreamChange, Untested,
 };
-use workflow::text::{plural, time};
+use workflow::text::time;
 
 /// What was found, with what it is about.
 pub(crate) struct AssumptionsView<'a> {

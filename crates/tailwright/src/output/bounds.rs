@@ -5,8 +5,9 @@ use crate::terminal::{Align, TextTable};
 use model::Stage;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use workflow::prediction::{CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
-use workflow::text::{by_stage, plural, time};
+use workflow::text::{by_stage, time};
 
 /// Bounds with what they are about.
 pub(crate) struct BoundsView<'a> {

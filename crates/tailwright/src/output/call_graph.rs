@@ -6,7 +6,8 @@ use crate::terminal::{Align, TextTable};
 use callgraph::{CallGraph, MeasuredTimes, RuleCounts, ServiceOperation};
 use schemars::JsonSchema;
 use serde::Serialize;
-use workflow::text::{plural, time};
+use units::plural;
+use workflow::text::time;
 
 /// Percentiles of measured times, seconds.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,12 +1,13 @@
 //! A cluster that was played, in words and tables: what is planned, and bound, measurement and SLO side by side.
 
+use super::figure::from_to;
 use super::verified::{lead, table, verdict};
 use lab::cluster_run::ClusterHalves;
 use lab::experiment::RunSettings;
 use model::Policy;
-use units::Nanos;
+use units::{Nanos, plural};
 use verify::{Finding, Findings, OverallVerdict};
-use workflow::text::{plural, time};
+use workflow::text::time;
 
 /// What is played, and what a run of this length leaves open by simulation.
 pub(crate) fn plan_text(
@@ -102,7 +103,7 @@ fn row(found: &Finding, server: String) -> Vec<String> {
         found.slo.to_string(),
         seconds(bound),
         seconds(found.measured_s),
-        format!("{} to {}", seconds(found.ci_low_s), seconds(found.ci_high_s)),
+        from_to(seconds(found.ci_low_s), &seconds(found.ci_high_s)),
         seconds(found.max_s),
         share.unwrap_or_else(|| "–".to_owned()),
         found.bound.map_or_else(|| "–".to_owned(), |bound| bound.beyond.to_string()),

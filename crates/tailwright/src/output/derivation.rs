@@ -18,7 +18,7 @@ fn fine(fraction: f64) -> String {
 /// The derivation for people: priority, company, terms and limits.
 pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
     let mut text = format!(
-        "{} on {} is promised {} < {}; its SLO is {}, so {} ({}) are to spare.\n\n",
+        "{} on {} is guaranteed {} < {}; its SLO is {}: a slack of {} ({}).\n\n",
         derivation.workload,
         derivation.server,
         derivation.slo.percentile,
@@ -97,7 +97,7 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     format!(
         "It also waits for what the stage has begun and does not interrupt, which comes before the bursts: \
          packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
-         them as long as the longest ({}) and {reserve} as the longest that is promised something ({}). Control requests \
+         them as long as the longest ({}) and {reserve} as the longest of a workload with a guarantee ({}). Control requests \
          count within the limits of their workloads; a best-effort request that is longer than counted is not.\n",
         time(link.map_or(0.0, |step| step.blocking)),
         outstanding - reserve,
@@ -135,7 +135,7 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
     table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
     table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
-    table.row(vec!["to spare".into(), String::new(), ms(derivation.slack_s)]);
+    table.row(vec!["slack".into(), String::new(), ms(derivation.slack_s)]);
     format!("{}\n", table.render())
 }
 

@@ -7,9 +7,9 @@ use lab::experiment::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::Nanos;
+use units::{Nanos, plural};
 use verify::Verdict;
-use workflow::text::{plural, time};
+use workflow::text::time;
 
 /// A case under a policy.
 pub(crate) struct PlayedCase {

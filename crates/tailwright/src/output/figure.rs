@@ -32,6 +32,11 @@ pub(crate) fn interval(figure: SimulatedFigure) -> String {
     }
 }
 
+/// An interval by its ends, or one of them where they read alike.
+pub(crate) fn from_to(low: String, high: &str) -> String {
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +54,8 @@ mod tests {
             (change(figure(-0.25, 0.0001)), "-25.00 ± 0.01 %"),
             (change(figure(-0.25, 0.0)), "-25.0 %"),
             (change(None), "-"),
+            (from_to("7ms".to_owned(), "7ms"), "7ms"),
+            (from_to("7ms".to_owned(), "?"), "7ms to ?"),
         ] {
             assert_eq!(shown, expected);
         }

@@ -1,8 +1,9 @@
 //! What is guaranteed beside what was measured: who kept to their limits, and what requests beyond a bound mean.
 
 use crate::terminal::TextTable;
+use units::plural;
 use verify::{BoundFinding, Finding, Findings};
-use workflow::text::{plural, time};
+use workflow::text::time;
 
 /// How the traffic of a workload kept to its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use crate::output::json::document;
 use crate::terminal::TextTable;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use workflow::ideal::IdealOutcome;
 use workflow::simulation::{LatencyFigures, PERCENTILES};
-use workflow::text::{percent, plural};
+use workflow::text::percent;
 
 /// Everything that was asked for.
 pub(crate) struct IdealView {

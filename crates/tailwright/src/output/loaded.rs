@@ -5,8 +5,9 @@ use crate::terminal::{Align, TextTable};
 use load::{DataComparison, LoadReport};
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use workflow::load::{WorkloadLoadSummary, summarise_load};
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LoadDocument<'a> {
@@ -59,7 +60,7 @@ pub(crate) fn text(ran: &LoadReport) -> String {
     text.push_str(&compared(&ran.comparison));
     if let Some(share) = ran.cpu_pressure {
         text.push_str(&format!(
-            "somebody on this machine waited for a CPU for {} of the time\n",
+            "CPU pressure: at least one task of this machine waited for a CPU {} of the time\n",
             percent(share)
         ));
     }

@@ -10,7 +10,7 @@ pub(crate) mod derivation;
 pub(crate) mod experiment;
 pub(crate) mod experiments;
 mod figure;
-mod guarantees;
+pub(crate) mod guarantees;
 pub(crate) mod ideal;
 pub(crate) mod inspected;
 pub(crate) mod json;

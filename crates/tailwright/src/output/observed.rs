@@ -12,8 +12,9 @@ use observe::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use units::plural;
 use workflow::observation::ServerObservation;
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ObservedDocument<'a> {
@@ -187,7 +188,7 @@ pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     let mut text = format!(
         "port {}: {} in {}, {:.1}/s, read by {}\n",
         ports.join(","),
-        counted(statistics.count(), "request"),
+        plural(statistics.count(), "request"),
         time(seconds),
         statistics.count() as f64 / seconds,
         plural(report.readers.len(), "thread"),
@@ -214,21 +215,17 @@ fn around_requests(report: &ObservationReport) -> String {
     let mut text = String::new();
     let (count, sending) = report.statistics.sending();
     if count > 0 {
-        let requests = counted(count, "request");
+        let requests = plural(count, "request");
         text += &format!(
             "\n{requests} in several packets, from the first to the last byte:\n  {}\n",
             times(sending)
         );
     }
     if let Some(queue) = report.accept_queue {
-        let connections = counted(queue.connections, "connection");
+        let connections = plural(queue.connections, "connection");
         text += &format!("\naccept queue, {connections}:\n  {}\n", times(queue.waits));
     }
     text
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 fn latencies(report: &ObservationReport) -> String {
@@ -302,7 +299,7 @@ pub(crate) fn doubts(report: &ObservationReport) -> String {
         text += &format!("  not counted: {count} {what}\n");
     }
     if report.lost_events > 0 {
-        text += &format!("  {} lost, a larger --buffer helps\n", counted(report.lost_events, "event"));
+        text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events, "event"));
     }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }
@@ -316,7 +313,7 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
                 format!(
                     "{} for each of {}",
                     time(cost.run_ns as f64 / 1e9 / number as f64),
-                    counted(number, noun)
+                    plural(number, noun)
                 )
             };
             let parts = [(cost.requests, "request"), (cost.runs, "run")];
@@ -344,7 +341,7 @@ pub(crate) fn test_text(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
     format!(
         "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {}\n",
-        counted(*sent, "request"),
+        plural(*sent, "request"),
         observed.statistics.count(),
         nesting.nested,
         nesting.outside,

@@ -8,7 +8,8 @@ use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
-use workflow::text::{plural, time};
+use units::plural;
+use workflow::text::time;
 
 /// Rows of the table for people; JSON has all.
 const ROWS_MAX: usize = 20;
@@ -93,7 +94,7 @@ fn time_fields(sum: u64, requests: u64, at: impl Fn(f64) -> u64) -> TimeFields {
 pub(crate) fn text(report: &BlockReport) -> String {
     let all = report.statistics.by_device_time();
     let requests: u64 = all.iter().map(|(_, times)| times.requests).sum();
-    let counted = plural(usize::try_from(requests).unwrap_or(usize::MAX), "request");
+    let counted = plural(requests, "request");
     let mut text = format!("block devices: {counted} in {}\n", time(report.duration.as_secs_f64()));
     if !all.is_empty() {
         text += &format!("\n{}", table(&all));

@@ -9,7 +9,8 @@ use observe::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use workflow::text::{percent, plural, time};
+use units::plural;
+use workflow::text::{percent, time};
 
 /// A cause with less than this share near every percentile is not in the table for people.
 const SHOWN_SHARE: f64 = 0.0005;

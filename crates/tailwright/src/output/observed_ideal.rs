@@ -2,9 +2,9 @@
 
 use crate::terminal::TextTable;
 use sim::ideal::LatencyDistribution;
-use units::{Nanos, Percentile};
+use units::{Nanos, Percentile, plural};
 use workflow::observation::{IdealComparison, IdealServer, ServerObservation, TrafficMoments, VarianceView};
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 /// The percentiles of the tables; the last one is the maximum.
 pub(super) const COLUMNS: [(&str, f64); 5] =
@@ -146,7 +146,7 @@ fn closed_loop_note(ideal: &IdealComparison) -> String {
          have if they did not wait. Arrivals follow the server's own latency: a faster server would be asked sooner, and \
          waits that a slow one causes are not in its arrivals. The ideal is that of these arrivals, not of these clients.",
         plural(clients.connections, "connection"),
-        plural(usize::try_from(clients.overlapping).unwrap_or(usize::MAX), "request"),
+        plural(clients.overlapping, "request"),
         clients.overlapping_expected,
     )
 }

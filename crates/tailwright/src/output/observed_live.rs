@@ -4,9 +4,9 @@ use crate::terminal::TextTable;
 use machine::terminal::TerminalSize;
 use observe::{JoinCounts, LatencyProfile, RequestStatistics, STAGE_NAMES, STAGES, StageProfile};
 use std::time::Duration;
-use units::Seconds;
+use units::{Seconds, plural};
 use workflow::observation::LiveView;
-use workflow::text::{percent, plural};
+use workflow::text::percent;
 
 /// What the page says besides the numbers.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,13 +5,14 @@ use crate::terminal::{Align, TextTable};
 use model::{PerStage, Policy};
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use workflow::Silent;
 use workflow::prediction::PredictionProblem;
 use workflow::prediction::{
     CalibrationReport, ModelName, ModelPlacement, WorkloadForecast, by_priority, describe_refusal,
     placement_policy, report_calibration, server_name,
 };
-use workflow::text::{by_stage, percent, plural, time};
+use workflow::text::{by_stage, percent, time};
 
 /// The table for people, server by server, and what the promise rests on.
 pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> String {

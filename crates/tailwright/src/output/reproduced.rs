@@ -6,7 +6,7 @@ use reproduce::{Agreement, Claim, ClaimSource, Paper, PaperExperiment, Reproduce
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
-use workflow::text::plural;
+use units::plural;
 
 /// The width of remarks below a claim, in characters.
 const REMARK_WIDTH: usize = 90;

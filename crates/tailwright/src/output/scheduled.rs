@@ -9,7 +9,8 @@ use scenario::AxisChoice;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use workflow::text::{percent, plural, time};
+use units::plural;
+use workflow::text::{percent, time};
 
 /// Others on the CPUs beyond this share make figures doubtful.
 const OTHERS_MAX: f64 = 0.03;

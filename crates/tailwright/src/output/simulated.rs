@@ -8,11 +8,11 @@ use crate::terminal::TextTable;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::SimulationPlan;
+use units::plural;
 use workflow::simulation::{
     ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
     VariantFigures, intervals,
 };
-use workflow::text::plural;
 
 /// Everything about one experiment.
 #[derive(Serialize, JsonSchema)]

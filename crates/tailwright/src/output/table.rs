@@ -2,8 +2,9 @@
 
 use crate::terminal::{Align, TextTable};
 use model::Stage;
+use units::plural;
 use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
-use workflow::text::{by_stage, percent, plural, time};
+use workflow::text::{by_stage, percent, time};
 
 /// Beyond this number of workloads, servers are shown as one line each.
 pub(crate) const DETAILED_MAX: usize = 60;

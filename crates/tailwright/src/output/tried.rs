@@ -1,5 +1,6 @@
 //! What an experiment says about a knob: the verdict, what it rests on, and what makes it doubtful.
 
+use crate::output::figure::from_to;
 use crate::output::json::document;
 use crate::output::knobs::undone_line;
 use crate::terminal::TextTable;
@@ -10,7 +11,8 @@ use experiment::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use workflow::text::{percent, plural, time};
+use units::plural;
+use workflow::text::{percent, time};
 
 /// Beyond this variation of arrivals between periods, the load is called unsteady.
 const SPREAD_MAX: f64 = 0.25;
@@ -322,7 +324,7 @@ fn rounded(nanoseconds: f64) -> f64 {
 
 fn interval(shift: &StatisticShift, show: &dyn Fn(f64) -> String) -> String {
     let end = |value: f64| if value.is_finite() { show(value) } else { "?".to_owned() };
-    format!("{} to {}", end(shift.interval.0), end(shift.interval.1))
+    from_to(end(shift.interval.0), &end(shift.interval.1))
 }
 
 fn value((label, comparison): &(String, KnobComparison)) -> ValueFields {

@@ -8,8 +8,8 @@ use crate::terminal::{Align, TextTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use units::plural;
 use workflow::simulation::{SimulatedVariant, change};
-use workflow::text::plural;
 
 /// All variants of a scenario.
 pub(crate) struct VariedView<'a> {

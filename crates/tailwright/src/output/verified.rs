@@ -1,6 +1,6 @@
 //! Findings about observations as tables for people and as JSON.
 
-pub(crate) use super::guarantees::guarantee_words;
+use super::figure::from_to;
 use super::guarantees::guarantees;
 use super::json::document;
 use crate::terminal::TextTable;
@@ -8,8 +8,9 @@ use model::Stage;
 use plot::Unit;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict};
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsDocument<'a> {
@@ -102,7 +103,7 @@ pub(crate) fn verdict_row(found: &Finding) -> Vec<String> {
         if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
         found.slo.to_string(),
         measured,
-        format!("{} to {}", interval_end(found.ci_low_s), interval_end(found.ci_high_s)),
+        from_to(interval_end(found.ci_low_s), &interval_end(found.ci_high_s)),
         found.requests.to_string(),
         found.over.to_string(),
         found.failed.to_string(),

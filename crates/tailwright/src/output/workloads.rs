@@ -1,5 +1,6 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
+use super::figure::from_to;
 use crate::terminal::{Align, TextTable};
 use scenario::server::{SloVerdict, WorkloadOutcome};
 use schemars::JsonSchema;
@@ -67,7 +68,7 @@ pub(crate) const HEADINGS: [&str; 7] =
 pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     let interval = match (outcome.low_ns, outcome.high_ns) {
         (None, None) => "-".to_owned(),
-        (low, high) => format!("{} to {}", time_or(low, "?"), time_or(high, "?")),
+        (low, high) => from_to(time_or(low, "?"), &time_or(high, "?")),
     };
     let verdict = match outcome.verdict {
         None => String::new(),

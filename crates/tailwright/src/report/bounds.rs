@@ -3,7 +3,7 @@
 use super::made;
 use crate::output::bounds::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
-use workflow::text::plural;
+use units::plural;
 
 /// The page about workloads that share a server.
 pub(crate) fn html(view: &BoundsView) -> String {

@@ -4,7 +4,8 @@ use super::plan_view::PlanView;
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
 use plot::{Axis, Block, Chart, Marker, Series, Unit};
-use workflow::text::{percent, plural, time};
+use units::plural;
+use workflow::text::{percent, time};
 
 /// Charts that stand open, and at most per stage.
 const OPEN: usize = 12;

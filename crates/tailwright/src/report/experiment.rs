@@ -10,8 +10,8 @@ use crate::output::experiment::{ExperimentView, PLAN, PlayedCase, admits, case_n
 use crate::output::verified::{VERDICTS, verdict_row};
 use lab::experiment::{Bottleneck, PolicyName, TenantSource};
 use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Status, Table};
-use units::Nanos;
-use workflow::text::{plural, time};
+use units::{Nanos, plural};
+use workflow::text::time;
 
 /// The percentiles that are drawn beside each other, in that order.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];

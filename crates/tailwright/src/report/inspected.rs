@@ -5,7 +5,7 @@ use crate::output::inspected::{byte_rate, number, percent, quantities, request_r
 use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::TraceStatistics;
-use workflow::text::plural;
+use units::plural;
 use workflow::trace_files::InspectedTrace;
 
 /// The page about one trace.
@@ -21,7 +21,7 @@ fn page(trace: &InspectedTrace) -> Page {
         .lead(format!(
             "{} in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
              parameter 0.5; larger is burstier.",
-            plural(usize::try_from(stats.count).unwrap_or(usize::MAX), "request"),
+            plural(stats.count, "request"),
             Unit::Seconds.format((stats.last - stats.first).as_secs())
         ))
         .section("", [facts(stats)])

@@ -3,9 +3,8 @@
 use super::shares;
 use model::Observations;
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
-use units::Nanos;
+use units::{Nanos, plural};
 use verify::{Finding, TimelineInterval, Verdict};
-use workflow::text::plural;
 
 /// Points in time of a chart: as many as can be told apart.
 const INTERVALS_MAX: u64 = 120;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 /// The page as a document, with its small print.
 pub(super) fn document(page: Page) -> String {
-    page.footer(small_print(&pasted_command(std::env::args()), time())).to_html()
+    page.footer(small_print(&pasted_command(std::env::args_os().skip(1)), time())).to_html()
 }
 
 /// Now, or the instant that SOURCE_DATE_EPOCH says in seconds: whoever wants the same page again sets it.
@@ -24,11 +24,12 @@ fn small_print(command: &str, time: SystemTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     #[test]
     fn it_says_when_by_what_and_from_which_command() {
-        let args = ["/usr/bin/tailwright", "ideal", "--service", "exp(50us)", "--name", "it's", ""];
-        let command = pasted_command(args.into_iter().map(str::to_owned));
+        let args = ["ideal", "--service", "exp(50us)", "--name", "it's", ""];
+        let command = pasted_command(args.into_iter().map(OsString::from));
         assert_eq!(command, r"tailwright ideal --service 'exp(50us)' --name 'it'\''s' ''");
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let expected =
@@ -39,7 +40,7 @@ mod tests {
     #[test]
     fn a_shell_reads_the_command_as_it_was() {
         let words = ["a b", "it's", "$HOME", "`id`", "x\ny", "*", "~", "ü"];
-        let args = std::iter::once("printf").chain(["%s|"]).chain(words).map(str::to_owned);
+        let args = std::iter::once("%s|").chain(words).map(OsString::from);
         let script = pasted_command(args).replacen("tailwright", "printf", 1);
         let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
         assert_eq!(String::from_utf8(output.stdout).expect("text"), words.join("|") + "|");

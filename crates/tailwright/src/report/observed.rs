@@ -7,9 +7,9 @@ use observe::{Cause, CauseReport, STAGE_NAMES, StageProfile};
 use plot::{Axis, Bars, Block, Chart, Distribution, KeyFigure, Page, Series, Unit};
 use sim::ideal::LatencyDistribution;
 use std::collections::BTreeSet;
-use units::Percentile;
+use units::{Percentile, plural};
 use workflow::observation::{IdealComparison, IdealServer, ServerObservation, StagesNear, VarianceView};
-use workflow::text::{percent, plural, time};
+use workflow::text::{percent, time};
 
 /// The page about an observation.
 pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
@@ -35,14 +35,14 @@ pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         if doubts.is_empty() { "Nothing was guessed, unseen or lost.".to_owned() } else { doubts };
     let certainty = format!("{certainty}{}", observed::cost_line(&observation.report));
     let page = page.section("How sure this is", [Block::Preformatted(certainty)]);
-    made::document(page.footer(plural_u64(statistics.count(), "request")))
+    made::document(page.footer(plural(statistics.count(), "request")))
 }
 
 fn lead(observation: &ServerObservation) -> String {
     let (statistics, seconds) = (&observation.report.statistics, observation.report.duration.as_secs_f64());
     let seen = format!(
         "{} in {}, {:.1} a second.",
-        plural_u64(statistics.count(), "request"),
+        plural(statistics.count(), "request"),
         time(seconds),
         statistics.count() as f64 / seconds
     );
@@ -56,10 +56,6 @@ fn lead(observation: &ServerObservation) -> String {
         ideal.ideal[1].percentile(p99),
         ideal.ideal[2].percentile(p99),
     )
-}
-
-fn plural_u64(number: u64, noun: &str) -> String {
-    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 fn key_figures(ideal: &IdealComparison) -> Block {

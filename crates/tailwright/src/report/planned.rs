@@ -4,9 +4,10 @@ use super::plan_view::PlanView;
 use super::{curves, made, servers, tables};
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, KeyFigure, Page, RowOrder, Status, Unit};
+use units::plural;
 use workflow::cluster::ClusterProblem;
 use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, summarise};
-use workflow::text::{percent, plural};
+use workflow::text::percent;
 
 /// The page about a plan.
 pub(crate) fn html(run: &PlanRun) -> String {

@@ -3,8 +3,9 @@
 use super::plan_view::PlanView;
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use std::ops::Range;
+use units::plural;
 use workflow::planning::{MethodComparison, PlannedCluster, describe_refusal};
-use workflow::text::{percent, plural};
+use workflow::text::percent;
 
 /// Limits of all workloads, those of a server together, by priority.
 pub(super) fn limits(view: &PlanView) -> Table {

@@ -3,12 +3,14 @@
 use super::latency;
 use super::made;
 use super::table::table;
+use crate::output::guarantees::guarantee_words;
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
 use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Status, Unit};
 use std::collections::BTreeSet;
+use units::plural;
 use verify::{Finding, Findings, OverallVerdict, Verdict};
-use workflow::text::{percent, plural};
+use workflow::text::percent;
 
 /// Beyond this number of workloads, the charts of the others stand behind a fold.
 const CHARTS_OPEN: usize = 8;
@@ -130,7 +132,7 @@ fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
 fn limits(findings: &Findings) -> Vec<Block> {
     let broken: Vec<_> = violations(findings).collect();
     let mut blocks: Vec<Block> =
-        verified::guarantee_words(findings).into_iter().map(|line| Block::paragraph(line + ".")).collect();
+        guarantee_words(findings).into_iter().map(|line| Block::paragraph(line + ".")).collect();
     blocks.extend(guarantees(findings).map(Block::from));
     if broken.is_empty() {
         blocks.push(Block::paragraph("All traffic kept to the limits that were judged."));

@@ -145,7 +145,7 @@ impl TextTable {
     fn render_row(&self, row: &[String], shown: &[usize], widths: &[usize]) -> String {
         let mut cells = Vec::new();
         for (&column, &width) in shown.iter().zip(widths) {
-            let pieces = wrap(&row[column], width, "").into_iter();
+            let pieces = wrap(&row[column], width).into_iter();
             let fits = |piece: String| if display_width(&piece) > width { cut(&piece, width) } else { piece };
             cells.push(match self.aligns[column] {
                 Align::Left => pieces.map(fits).collect(),

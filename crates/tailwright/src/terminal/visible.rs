@@ -47,16 +47,43 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     kept + "…"
 }
 
-/// A line broken at spaces so that no piece is wider than `width`, if its words allow. Pieces after the first are indented
-/// like the line and by two more. `ending` stands where a line is broken.
-pub(super) fn wrap(line: &str, width: usize, ending: &str) -> Vec<String> {
+/// A sentence broken at spaces so that no piece is wider than `width`, if its words allow. Pieces after the first are
+/// indented like the line and by two more.
+pub(super) fn wrap(line: &str, width: usize) -> Vec<String> {
+    broken(line, width, "", |rest| rest.split(' ').collect())
+}
+
+/// A command broken likewise, so that a shell reads it as it was: at spaces outside of quotes, with a backslash at the end
+/// of each line but the last.
+pub(super) fn wrap_command(line: &str, width: usize) -> Vec<String> {
+    broken(line, width, " \\", words_of_command)
+}
+
+/// The words of a command, with their quotes.
+fn words_of_command(command: &str) -> Vec<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let at_spaces = |character: char| {
+        let is_space = character == ' ' && !is_quoted && !is_escaped;
+        is_quoted ^= character == '\'' && !is_escaped;
+        is_escaped = character == '\\' && !is_quoted && !is_escaped;
+        is_space
+    };
+    command.split(at_spaces).collect()
+}
+
+fn broken<'a>(
+    line: &'a str,
+    width: usize,
+    ending: &str,
+    words: impl FnOnce(&'a str) -> Vec<&'a str>,
+) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
     }
     let indent = line.len() - line.trim_start_matches(' ').len();
     let (mut lines, mut current) = (Vec::new(), " ".repeat(indent));
     let mut is_begun = false;
-    for word in line[indent..].split(' ') {
+    for word in words(&line[indent..]) {
         let needed = display_width(&current) + 1 + display_width(word) + display_width(ending);
         if is_begun && needed > width {
             lines.push(format!("{}{ending}", current.trim_end()));
@@ -91,13 +118,27 @@ mod tests {
     fn lines_are_broken_at_spaces_and_say_all() {
         let line = "  a sentence of several words, and one_that_is_very_long_indeed at its end";
         for width in 12..80 {
-            let pieces = wrap(line, width, "");
+            let pieces = wrap(line, width);
             let joined = pieces.iter().map(|piece| piece.trim()).collect::<Vec<_>>().join(" ");
             assert_eq!(joined, line.trim(), "{width}");
             let is_long = |piece: &&String| display_width(piece) > width && piece.trim().contains(' ');
             assert_eq!(pieces.iter().find(is_long), None, "{width}");
         }
-        assert_eq!(wrap("ls a b", 5, " \\"), ["ls \\", "  a \\", "  b"]);
+    }
+
+    #[test]
+    fn a_shell_reads_a_broken_command_as_it_was() {
+        assert_eq!(wrap_command("ls a b", 5), ["ls \\", "  a \\", "  b"]);
+        let command = r"printf '%s|' plain 'two  words and more' 'it'\''s one word' -- 'a  b'";
+        let run = |script: &str| {
+            let output = std::process::Command::new("sh").args(["-c", script]).output().expect("a shell");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        let expected = "plain|two  words and more|it's one word|--|a  b|";
+        assert_eq!(run(command), expected);
+        for width in 6..70 {
+            assert_eq!(run(&wrap_command(command, width).join("\n")), expected, "{width}");
+        }
     }
 
     #[test]

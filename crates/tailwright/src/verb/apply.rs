@@ -11,11 +11,11 @@ use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use units::plural;
 use workflow::enforcement::{
     ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template,
 };
 use workflow::planning::read_policy;
-use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:

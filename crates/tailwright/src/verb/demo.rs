@@ -2,17 +2,18 @@
 //!
 //! Everything written is decided by the seed and the number of workloads, except the times in plan.json.
 
-use super::plan::answer;
+use super::plan::{answer, explain_command};
 use crate::exit::VerbAnswer;
+use crate::interrupt::undo_on_termination;
 use crate::output::{json, planned};
 use crate::report;
-use crate::terminal::{self, TerminalObserver, pasted};
+use crate::terminal::{self, TerminalObserver, pasted_path};
 use clap::Args;
 use model::OperationError;
 use plan::LimitMethod;
 use std::path::{Path, PathBuf};
 use workflow::cluster::{ClusterDescription, ClusterSource};
-use workflow::demo::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE, write_demo};
+use workflow::demo::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE, StagedDemo};
 use workflow::files::write_result;
 use workflow::planning::{PlanRun, PlanningQuestion, PlanningRecipe, plan_cluster};
 
@@ -36,28 +37,32 @@ pub(crate) struct DemoArgs {
 
 pub(crate) fn run(args: &DemoArgs) -> Result<VerbAnswer, OperationError> {
     let dir = &args.dir;
-    write_demo(dir, args.seed, args.workloads, &TerminalObserver)?;
+    let demo = StagedDemo::generate(dir, args.seed, args.workloads, &TerminalObserver)?;
     let question = PlanningQuestion {
-        source: &ClusterSource::new(ClusterDescription::File(dir.join(CLUSTER_FILE))),
+        source: &ClusterSource::new(ClusterDescription::File(demo.path().join(CLUSTER_FILE))),
         recipe: &PlanningRecipe::of(LimitMethod::Exact),
         keep: None,
         compare: true,
     };
     let run = plan_cluster(&question, &TerminalObserver)?;
-    write_result(&dir.join(PLAN_FILE), &json::plan(&run), "plan")?;
-    write_result(&dir.join(REPORT_FILE), &report::planned::html(&run), "report")?;
+    write_result(&demo.path().join(PLAN_FILE), &json::plan(&run), "plan")?;
+    write_result(&demo.path().join(REPORT_FILE), &report::planned::html(&run), "report")?;
+    // From here on a signal does not end it half-way.
+    let _ = undo_on_termination();
+    demo.take_place(&TerminalObserver)?;
     terminal::print_text(&planned::text(&run, false));
     terminal::print_text(&next_steps(dir, &run));
     Ok(answer(&run))
 }
 
 fn next_steps(dir: &Path, run: &PlanRun) -> String {
-    let place = |name: &str| pasted(dir.join(name).display().to_string());
+    let place = |name: &str| pasted_path(&dir.join(name));
     let (cluster, plan) = (place(CLUSTER_FILE), place(PLAN_FILE));
     let mut text = format!("\nnext: look at {} in a browser, and\n", dir.join(REPORT_FILE).display());
     if let Some(workload) = run.planned.tightest() {
-        let name = pasted(&run.planned.instance.workloads[workload].name);
-        text.push_str(&format!("  tailwright explain {name} {cluster} --plan {plan}\n"));
+        let name = &run.planned.instance.workloads[workload].name;
+        let explain = explain_command(name, Some(&dir.join(CLUSTER_FILE)), Vec::new(), &dir.join(PLAN_FILE));
+        text.push_str(&format!("  {explain}\n"));
     }
     text.push_str(&format!(
         "after a change to {}:\n  tailwright plan {cluster} --keep {plan}\n",

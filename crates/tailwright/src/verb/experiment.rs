@@ -14,8 +14,7 @@ use indicatif::ProgressBar;
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::{Percentile, Seconds};
-use workflow::text::plural;
+use units::{Percentile, Seconds, plural};
 
 const HELP: &str = "\
 Examples:

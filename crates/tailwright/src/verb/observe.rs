@@ -19,13 +19,12 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
-use units::Nanos;
+use units::{Nanos, plural};
 use workflow::files::write_wanted;
 use workflow::observation::{
     IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,
 };
 use workflow::recording::recording_settings;
-use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:

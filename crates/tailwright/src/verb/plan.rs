@@ -7,15 +7,16 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};
 use crate::report;
-use crate::terminal::{self, Talk, TerminalObserver, pasted, pasted_command, talk};
+use crate::terminal::{self, Talk, TerminalObserver, pasted, pasted_command, pasted_path, talk};
 use clap::Args;
 use model::OperationError;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use units::plural;
 use workflow::files::{check_writable, write_wanted};
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
 use workflow::prediction::{ModelName, PredictionProblem, learn_calibration, place};
-use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -175,19 +176,45 @@ impl PlanArgs {
         let tightest = run.planned.tightest().map(|w| &run.planned.instance.workloads[w].name);
         // Made anew it may be another plan: what is explained is the one that was written.
         if let (Some(name), Some(policy)) = (tightest, &self.output) {
-            let cluster = self.cluster.as_words();
-            let words = ["tailwright", "explain", name].map(pasted).join(" ");
-            text.push_str(&format!("  {words} {cluster} --plan {}\n", pasted(policy.display().to_string())));
+            let (file, options) = (self.cluster.file(), self.cluster.option_words());
+            let explain = explain_command(name, file, options, policy);
+            text.push_str(&format!("  {explain}\n"));
         }
         // What was read from standard input is not there again.
-        if !std::env::args().any(|word| word == "-") {
-            let this = pasted_command(std::env::args());
-            let options =
-                [(self.output.is_none(), "-o policy.json"), (self.report.is_none(), "--report plan.html")];
+        if !std::env::args_os().any(|word| word == "-") {
+            let options = [
+                (self.output.is_none(), ["-o", "policy.json"]),
+                (self.report.is_none(), ["--report", "plan.html"]),
+            ];
             for (_, option) in options.into_iter().filter(|(is_open, _)| *is_open) {
-                text.push_str(&format!("  {this} {option}\n"));
+                text.push_str(&format!("  {}\n", this_command_with(&option)));
             }
         }
         if text.is_empty() { text } else { format!("\nnext:\n{text}") }
+    }
+}
+
+/// This command with more options: at its end, or before `--`, behind which there are none.
+fn this_command_with(options: &[&str]) -> String {
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.splice(at..at, options.iter().map(OsString::from));
+    pasted_command(words.into_iter())
+}
+
+/// The command that derives the bound of a workload in a plan.
+pub(crate) fn explain_command(
+    workload: &str,
+    cluster: Option<&Path>,
+    mut options: Vec<String>,
+    plan: &Path,
+) -> String {
+    options.extend(["--plan".to_owned(), pasted_path(plan)]);
+    let names: Vec<String> = [pasted(workload)].into_iter().chain(cluster.map(pasted_path)).collect();
+    let (options, names) = (options.join(" "), names.join(" "));
+    // A name that looks like an option stands behind all options.
+    match workload.starts_with('-') {
+        true => format!("tailwright explain {options} -- {names}"),
+        false => format!("tailwright explain {names} {options}"),
     }
 }

@@ -18,15 +18,14 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use units::{Bytes, Nanos, Seconds};
+use units::{Bytes, Nanos, Seconds, plural};
 use workflow::enforcement::{
     ProxyFiles, ProxyMetricsPage, ProxySettings, ProxyStart, ReloadAnswer, proxy_start,
 };
-use workflow::files::check_writable;
+use workflow::files::check_observations;
 use workflow::recording::{
     RecordedMessage, RecorderThread, RecordingTally, recording_channel, recording_settings,
 };
-use workflow::text::plural;
 
 const HELP: &str = "\
 Examples:
@@ -142,6 +141,9 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let files =
         ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
     let folder = args.record.as_deref().filter(|path| is_recording_name(path));
+    if folder.is_none() {
+        check_observations(args.record.as_deref())?;
+    }
     let space = recording_settings(args.record_space)?;
     let (sender, receiver) = recording_channel();
     let settings = ProxySettings {
@@ -149,6 +151,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
         connections_max: args.connections,
         spin: args.spin,
         drain: args.drain,
+        record: args.record.clone(),
         recorded_max: if args.record.is_some() && folder.is_none() { RECORDED_MAX } else { 0 },
         recording: folder.map(|_| sender),
     };
@@ -175,7 +178,8 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     handle_signals(configurator.clone(), files)?;
     become_what_is_wanted(args)?;
     if folder.is_none() {
-        check_writable(args.record.as_deref(), "recording")?;
+        // Another user may be at work now.
+        check_observations(args.record.as_deref())?;
     }
     let started = ProxyTimes(proxy.started_at());
     let begin = |folder| RecorderThread::begin(folder, space, receiver, started, TerminalObserver);

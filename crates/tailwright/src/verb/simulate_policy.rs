@@ -10,11 +10,11 @@ use model::{OperationError, Policy};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
+use units::plural;
 use workflow::cluster::ClusterProblem;
 use workflow::files::check_observations;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
-use workflow::text::plural;
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PolicySimulationDocument<'a> {

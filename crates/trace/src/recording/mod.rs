@@ -23,8 +23,7 @@ pub(crate) use line::is_header;
 pub(crate) use observed::read_observations;
 pub(crate) use order::ArrivalOrder;
 pub(crate) use rows::{RecordingRows, RowError};
-pub use segments::RecordingSettings;
-pub(crate) use segments::segment_files;
+pub use segments::{RecordingSettings, segment_files};
 pub use writer::RecordingWriter;
 
 use model::Op;

@@ -59,10 +59,17 @@ impl RecordedObservations {
     fn add(&mut self, request: model::Request, (workload, waited): (u32, Nanos)) {
         let intended = request.arrival - *self.origin.get_or_insert(request.arrival);
         let response = request.response.unwrap_or_default();
-        let (sent, end) = (intended + waited, intended + response);
-        let outcome = RequestOutcome::Done(end);
+        let outcome = RequestOutcome::Done(intended + response);
         let (op, size) = (request.op, request.size);
-        self.observations.requests.push(Observation { workload, op, size, intended, sent, outcome });
+        // Its client sent it when it arrived; the time in the proxy is a stage.
+        self.observations.requests.push(Observation {
+            workload,
+            op,
+            size,
+            intended,
+            sent: intended,
+            outcome,
+        });
         self.observations.stage_times.extend([waited, response - waited]);
     }
 

@@ -65,7 +65,10 @@ pub(crate) fn find_segments(folder: &Path) -> io::Result<Vec<FoundSegment>> {
 }
 
 /// The paths of the segments in a folder, the oldest first.
-pub(crate) fn segment_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn segment_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let found = find_segments(folder)?;
     Ok(found.iter().map(|segment| segment_path(folder, segment.number)).collect())
 }

@@ -4,4 +4,4 @@ mod cluster;
 mod folder;
 
 pub use cluster::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE};
-pub use folder::write_demo;
+pub use folder::StagedDemo;

@@ -1,7 +1,7 @@
 //! What the proxy before a storage server is started with.
 
 use super::hosts_file::HostsFile;
-use crate::files::read_text;
+use crate::files::{check_apart, read_text};
 use crate::planning::read_policy;
 use enforce::deployment::Deployment;
 use enforce::storage::{
@@ -75,6 +75,8 @@ pub struct ProxySettings {
     pub spin: Nanos,
     /// How long requests may take once it is told to end.
     pub drain: Nanos,
+    /// The file or folder that it records to.
+    pub record: Option<PathBuf>,
     /// How many requests it keeps as observations.
     pub recorded_max: usize,
     /// Who takes every request that it has finished.
@@ -99,6 +101,7 @@ pub fn proxy_start(
     };
     // As in other files that name files: relative to where it stands.
     let path = files.hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
+    check_apart(settings.record.as_deref(), [Some(path.as_path())])?;
     let text = read_text(&path, "device profile")?;
     let profile = StorageProfile::from_json(&text)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;

@@ -4,12 +4,11 @@ use super::cache::{CachedFootprint, FootprintCache, key};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
-use crate::text::plural;
 use model::{OperationError, Stage};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use units::Seconds;
+use units::{Seconds, plural};
 use workload::device::{NetworkModel, StorageProfile};
 use workload::{Footprint, FootprintBuilder};
 

@@ -1,8 +1,9 @@
 //! The utilisation at which no queue grows without bound.
 
 use super::settings::IdealSettings;
-use crate::text::{overload, plural};
+use crate::text::overload;
 use model::OperationError;
+use units::plural;
 
 /// Refuses work that is more than the workers can do.
 pub(super) fn check_stable(utilisation: f64, settings: &IdealSettings) -> Result<(), OperationError> {

@@ -78,7 +78,8 @@ pub enum GuaranteeExplanation {
 ///
 /// # Errors
 ///
-/// When a file cannot be read, there is no such workload, or the cluster cannot be planned.
+/// When a file cannot be read, there is no such workload, the cluster cannot be planned, or the kept policy does not have
+/// the workload or gives it limits that do not hold for these inputs.
 pub fn explain(
     workload: &str,
     source: &ClusterSource,
@@ -91,13 +92,11 @@ pub fn explain(
     let workload = find_workload(workload, &names)?;
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, recipe, keep, observer)?;
-    if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.servers.is_empty()) {
-        let servers = changed.servers.join(", ");
-        observer.notice(Notice::Warning(format!(
-            "the plan does not fit these inputs any more; new limits on {servers}"
-        )));
+    let derivation = derive(&planned, workload);
+    if let Some(policy) = keep {
+        check_kept(policy, &planned, names[workload], observer)?;
     }
-    Ok(match derive(&planned, workload) {
+    Ok(match derivation {
         Some(derivation) => {
             if let Some(difference) = keep.and_then(|policy| difference(policy, &derivation)) {
                 observer.notice(Notice::Warning(difference));
@@ -112,6 +111,35 @@ pub fn explain(
             }
         }
     })
+}
+
+/// Refuses a policy that says nothing of the workload, or has limits on its server that these inputs do not allow: what
+/// would be derived is another plan. Other servers that changed are a warning.
+fn check_kept(
+    policy: &Policy,
+    planned: &PlannedCluster,
+    name: &str,
+    observer: &dyn ProgressObserver,
+) -> Result<(), OperationError> {
+    let hint = "`tailwright plan --keep` fits a plan to its inputs; without --plan, a new plan is explained";
+    let Some(stated) = policy.workloads.iter().find(|stated| stated.name == name) else {
+        return Err(
+            OperationError::input(format_args!("the plan does not have workload '{name}'")).hint(hint)
+        );
+    };
+    let changed = planned.changed.as_ref().map_or(&[][..], |changed| &changed.servers);
+    if let Some(server) = stated.server.as_ref().filter(|server| changed.contains(server)) {
+        return Err(OperationError::input(format_args!(
+            "the plan's limits on server '{server}' do not hold for these inputs"
+        ))
+        .hint(hint));
+    }
+    if !changed.is_empty() {
+        let servers = changed.join(", ");
+        observer
+            .notice(Notice::Warning(format!("the plan's limits on {servers} do not hold for these inputs")));
+    }
+    Ok(())
 }
 
 /// How far a bound in a file may be from the one that is computed anew, a fraction of it: what printing rounds.

@@ -2,8 +2,9 @@
 //! carries it.
 
 use super::solution::PlannedCluster;
-use crate::text::{percent, plural, time};
+use crate::text::{percent, time};
 use plan::{FitRefusal, PlacementRefusal, SuggestedChange};
+use units::plural;
 
 /// Says in one sentence who fits where.
 pub fn summarise(planned: &PlannedCluster) -> String {

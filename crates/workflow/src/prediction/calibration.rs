@@ -8,7 +8,7 @@ use super::applicant::{of_members, server_members, sketched};
 use super::enforced_models::replaying;
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
-use crate::text::{percent, plural, time};
+use crate::text::{percent, time};
 use ::plan::admission::Applicant;
 use model::LatencyModel;
 use predict::{
@@ -18,7 +18,7 @@ use predict::{
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
-use units::Percentile;
+use units::{Percentile, plural};
 
 /// Rounds at least. Each window is held out in equally many.
 const ROUNDS: usize = 4;

@@ -6,7 +6,7 @@ use super::enforced_models;
 use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
-use crate::text::{percent, plural, time};
+use crate::text::{percent, time};
 use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
 use predict::{
     EnforcedModel, EnforcedSketch, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase,
@@ -14,7 +14,7 @@ use predict::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::Percentile;
+use units::{Percentile, plural};
 
 /// How a prediction comes about, for people and machines.
 #[derive(Debug, Serialize, JsonSchema)]

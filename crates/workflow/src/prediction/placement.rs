@@ -9,7 +9,6 @@ use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
-use crate::text::plural;
 use ::plan::SearchEffort;
 use ::plan::admission::{AdmissionProcedure, Applicant, ByModel};
 use ::plan::packing::{
@@ -20,7 +19,7 @@ use predict::{Calibrated, EnforcedModel, Replayed};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use units::Nanos;
+use units::{Nanos, plural};
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.
 #[derive(Debug)]

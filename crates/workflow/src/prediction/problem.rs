@@ -6,7 +6,6 @@ use crate::cluster::{
 };
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
-use crate::text::plural;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use predict::{Calibrated, CalibrationGoal, EnforcedPath};
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, plural};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.

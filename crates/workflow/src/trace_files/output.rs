@@ -3,10 +3,10 @@
 use super::error::TraceFileError;
 use crate::files::check_writable;
 use crate::observer::{Notice, ProgressObserver};
-use crate::text::plural;
 use model::{OperationError, Request};
 use std::path::{Path, PathBuf};
 use trace::{TraceError, TraceFormat, TraceWriter};
+use units::plural;
 
 /// A trace file that is to be written.
 #[derive(Debug, Clone)]

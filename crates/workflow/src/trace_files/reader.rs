@@ -2,10 +2,10 @@
 
 use super::error::TraceFileError;
 use crate::observer::{Notice, ProgressObserver, TaskProgress};
-use crate::text::plural;
 use model::Request;
 use std::path::Path;
 use trace::{OpenOptions, TraceError, TracePlace, TraceReader};
+use units::plural;
 
 /// Requests between two updates of the progress.
 const UPDATE_EVERY: u32 = 1 << 15;

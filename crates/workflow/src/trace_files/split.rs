@@ -5,13 +5,13 @@ use super::output::TraceOutput;
 use super::reader::ObservedReader;
 use crate::files::check_apart;
 use crate::observer::ProgressObserver;
-use crate::text::{free_file_name, plural, toml_string};
+use crate::text::{free_file_name, toml_string};
 use model::{Op, OperationError};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use trace::{OpenOptions, SplitKey, TraceError, TracePlace, TraceSelection};
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, plural};
 
 /// A trace that was split off.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,8 +110,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
     );
     for part in parts {
         let (reads, bytes) = (part.reads as f64 / part.requests as f64 * 100.0, Bytes(part.bytes));
-        let (requests, span) =
-            (plural(usize::try_from(part.requests).unwrap_or(usize::MAX), "request"), part.span);
+        let (requests, span) = (plural(part.requests, "request"), part.span);
         // Writing to a string cannot fail.
         let _ = write!(
             text,

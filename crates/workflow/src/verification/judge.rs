@@ -6,6 +6,7 @@
 use crate::cluster::read_profile;
 use crate::observer::{Notice, ProgressObserver};
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use units::Nanos;
 use verify::{Findings, ServiceAgreement, WorkFunction, examine};
@@ -85,8 +86,15 @@ fn promises(
     observations: &Observations,
 ) -> Result<Vec<ServiceAgreement>, OperationError> {
     let mut promises = policy.map(ServiceAgreement::from_policy).unwrap_or_default();
+    let mut named = BTreeSet::new();
     for text in slos {
         let (name, slo) = parse_slo(text)?;
+        if !named.insert(name.clone()) {
+            return Err(OperationError::input(format_args!(
+                "--slo {text}: '{name}' has another --slo already"
+            ))
+            .hint("a workload is judged by one SLO; run it again for another percentile"));
+        }
         match promises.iter_mut().find(|promise| promise.name == name) {
             Some(promise) => (promise.slo, promise.admitted) = (slo, true),
             None => promises.push(ServiceAgreement::slo_only(name, slo)),

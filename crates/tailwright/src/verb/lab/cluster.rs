@@ -16,7 +16,7 @@ use plan::LimitMethod;
 use std::path::{Path, PathBuf};
 use units::Nanos;
 use workflow::cluster::{ClusterDescription, ClusterProblem, ClusterSource};
-use workflow::files::{check_writable, write_result};
+use workflow::files::{check_writable, write_result, write_wanted};
 use workflow::planning::{PlanningQuestion, PlanningRecipe, plan_cluster, policy_of};
 
 const HELP: &str = "\
@@ -105,13 +105,15 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
     let findings = judge_cluster(&policy, &halves, &report.observations);
     let name = Some(policy.policy_name.as_str());
+    let page = || report::verified::html(name, &report.observations, &findings);
+    let drawn = write_wanted(args.report.as_deref(), "report", page);
     if args.json {
         terminal::print(&verified::json(name, &findings));
     } else {
         terminal::print_text(&cluster_run::text(&policy, &findings));
     }
+    drawn?;
     if let Some(path) = &args.report {
-        write_result(path, &report::verified::html(name, &report.observations, &findings), "report")?;
         talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
     check_complete("what is judged is what was measured until then")?;

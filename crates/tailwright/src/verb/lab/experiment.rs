@@ -16,9 +16,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use units::Nanos;
-use workflow::files::{check_writable, write_result};
-use workflow::text::{plural, time};
+use units::{Nanos, plural};
+use workflow::files::{check_writable, write_wanted};
+use workflow::text::time;
 
 const HELP: &str = "\
 Examples:
@@ -130,14 +130,15 @@ pub(crate) struct LabRunDocument<'a> {
 
 fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
+    let drawn = write_wanted(args.report.as_deref(), "report", || report::experiment::html(view));
     if args.json {
         let document = LabRunDocument { experiment: view.planned.experiment.name, results: &rows };
         terminal::print(&json::document(&document));
     } else {
         terminal::print_text(&experiment::text(view));
     }
+    drawn?;
     if let Some(path) = &args.report {
-        write_result(path, &report::experiment::html(view), "report")?;
         talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
     experiment::advice(view).iter().for_each(|advice| talk(Talk::Hint, advice));

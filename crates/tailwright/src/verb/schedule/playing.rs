@@ -5,11 +5,11 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, stop_on_termination};
 use crate::output::scheduled::{self, ScheduledRun};
 use crate::terminal::{self, Talk, talk};
-use chain::{BenchHost, BenchSettings, ScheduleMode, run_bench, scenario_limit};
+use chain::{BenchHost, BenchSettings, ScheduleMode, check_playable, run_bench, scenario_limit};
 use clap::Args;
 use indicatif::ProgressBar;
 use model::OperationError;
-use scenario::Variant;
+use scenario::{SimulationCase, Variant};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
 
@@ -63,9 +63,9 @@ impl PlayingArgs {
         cpus: Option<usize>,
     ) -> Result<VerbAnswer, OperationError> {
         // Whatever is wrong is said before it is said how long it takes.
-        self.duration()?;
         for variant in variants {
-            variant.document.case()?;
+            let case = variant.document.case()?;
+            check_playable(&case, &self.settings(&case, modes, cpus)?)?;
         }
         let stop = stop_on_termination();
         let plays = variants.len() * modes.len() * self.repetitions as usize;
@@ -108,9 +108,24 @@ impl PlayingArgs {
         stop: &AtomicBool,
     ) -> Result<ScheduledRun, OperationError> {
         let case = variant.document.case()?;
-        let settings = BenchSettings {
+        let settings = self.settings(&case, modes, cpus)?;
+        let plays = (settings.repetitions * modes.len()) as u64;
+        let mut host = PlayProgress(terminal::progress(plays, "", "plays"));
+        let report = run_bench(&case, &settings, stop, &mut host);
+        host.0.finish_and_clear();
+        let choices = variant.choices.clone();
+        Ok(ScheduledRun { name: name.to_owned(), choices, settings, report: report? })
+    }
+
+    fn settings(
+        &self,
+        case: &SimulationCase,
+        modes: &[ScheduleMode],
+        cpus: Option<usize>,
+    ) -> Result<BenchSettings, OperationError> {
+        Ok(BenchSettings {
             modes: modes.to_vec(),
-            c: self.c.map_or_else(|| Some(scenario_limit(&case)), |limit| limit.0),
+            c: self.c.map_or_else(|| Some(scenario_limit(case)), |limit| limit.0),
             repetitions: self.repetitions as usize,
             duration: self.duration()?,
             seed: self.seed,
@@ -119,13 +134,7 @@ impl PlayingArgs {
             program: std::env::current_exe().map_err(|error| {
                 OperationError::machine(format_args!("this program does not know where it is: {error}"))
             })?,
-        };
-        let plays = (settings.repetitions * modes.len()) as u64;
-        let mut host = PlayProgress(terminal::progress(plays, "", "plays"));
-        let report = run_bench(&case, &settings, stop, &mut host);
-        host.0.finish_and_clear();
-        let choices = variant.choices.clone();
-        Ok(ScheduledRun { name: name.to_owned(), choices, settings, report: report? })
+        })
     }
 
     fn duration(&self) -> Result<Nanos, OperationError> {
