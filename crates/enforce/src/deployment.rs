@@ -7,7 +7,7 @@
 mod storage;
 
 use crate::address::{AddressPrefix, TransportProtocol};
-use model::OperationError;
+use model::{NAME_EXPECTED, OperationError, is_usable_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage, SourceAddress};
@@ -197,8 +197,8 @@ impl Deployment {
     }
 
     fn check_client(&self, client: &DeploymentClient) -> Result<(), String> {
-        if client.workload.trim().is_empty() || client.workload.chars().any(char::is_control) {
-            return Err("workload: expected a name in one line that is not empty".into());
+        if !is_usable_name(&client.workload) {
+            return Err(format!("workload: {NAME_EXPECTED}"));
         }
         self.device(&client.host, client.device.as_deref())?;
         if client.dscp.is_some_and(|dscp| dscp > 63) {

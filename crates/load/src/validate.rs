@@ -4,7 +4,7 @@ use crate::address_space::AddressSpace;
 use crate::options::LoadOptions;
 use crate::target::{LoadTarget, MemcachedTransport};
 use crate::workload::LoadWorkload;
-use model::{Op, OperationError};
+use model::{NAME_EXPECTED, Op, OperationError, is_usable_name};
 use std::collections::BTreeSet;
 
 /// The most data that servers accept in one NFS call by default.
@@ -26,11 +26,13 @@ pub(crate) fn check_workloads(
     }
     let mut names = BTreeSet::new();
     for workload in workloads {
-        if workload.name.is_empty() || !names.insert(&workload.name) {
-            let message = format!("the name '{}': expected one of its own for each workload", workload.name);
-            return Err(
-                OperationError::input(message).hint("give every [[workload]] a name that no other has")
-            );
+        let name = &workload.name;
+        if !is_usable_name(name) {
+            return Err(OperationError::input(format_args!("workload {name:?}: {NAME_EXPECTED}")));
+        }
+        if !names.insert(name) {
+            return Err(OperationError::input(format_args!("there are two workloads '{name}'"))
+                .hint("give every [[workload]] a name that no other has"));
         }
         check_workload(workload, options)
             .map_err(|error| error.about(format_args!("workload {}", workload.name)))?;

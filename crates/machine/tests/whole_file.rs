@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +35,25 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
         (names(folder.path()), fs::read_to_string(&place).ok()),
         (vec!["file".into()], Some("new".into()))
     );
+}
+
+/// `-o /dev/fd/3 3>>log`, and the same by a link: what is there stays, and the file is the same.
+#[test]
+fn what_is_open_is_written_behind_what_is_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (log, link) = (folder.path().join("log"), folder.path().join("link"));
+    fs::write(&log, "precious\n").expect("it is ours");
+    let inode = fs::metadata(&log).expect("it is there").ino();
+    let open = fs::OpenOptions::new().append(true).open(&log).expect("it is ours");
+    let descriptor = format!("/dev/fd/{}", open.as_raw_fd());
+    symlink(&descriptor, &link).expect("it is ours");
+    for path in [Path::new(&descriptor), &link] {
+        whole_file::check(path).expect("it can be written");
+        whole_file::write(path, b"result\n").expect("it can be written");
+    }
+    assert_eq!(fs::read_to_string(&log).expect("it is there"), "precious\nresult\nresult\n");
+    assert_eq!(fs::metadata(&log).expect("it is there").ino(), inode);
+    assert_eq!(names(folder.path()), ["link", "log"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod cluster;
 mod error;
 mod job;
 mod latency_model;
+mod name;
 mod observations;
 mod policy;
 mod request;
@@ -21,6 +22,7 @@ pub use job::Job;
 pub use latency_model::{
     LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency, predicted_above,
 };
+pub use name::{NAME_EXPECTED, is_usable_name};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
     CHANNELS_MAX, POLICY_FORMAT, POLICY_VERSION, Policy, PolicyError, PolicyPlacement, PolicyServer,

@@ -93,8 +93,11 @@ pub(crate) fn check_results(program: &Command, matches: &ArgMatches) -> Result<(
         for argument in command.get_arguments().filter(|argument| names_file(argument)) {
             let id = argument.get_id().as_str();
             for value in matches.try_get_raw(id).ok().flatten().into_iter().flatten() {
-                let path = TracePlace::of(Path::new(value)).path;
-                let segments = if RESULTS.contains(&id) { None } else { segment_files(&path).ok() };
+                let is_result = RESULTS.contains(&id);
+                // Behind # an input says whose requests are meant; a result may have it in its name.
+                let path =
+                    if is_result { PathBuf::from(value) } else { TracePlace::of(Path::new(value)).path };
+                let segments = if is_result { None } else { segment_files(&path).ok() };
                 let paths = [path].into_iter().chain(segments.into_iter().flatten());
                 named.extend(paths.map(|path| (id.to_owned(), path)));
             }
@@ -125,5 +128,5 @@ fn refused(argument: &Arg) -> OperationError {
             .map_or_else(String::new, ToString::to_string),
     };
     OperationError::input(format_args!("{name}: - is no file, and standard input or output will not do here"))
-        .hint("give a name; --json prints to standard output (docs/conventions.md)")
+        .hint("give the name of a file; docs/conventions.md says where - is taken")
 }

@@ -4,58 +4,17 @@ mod support;
 
 use model::Op;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Component, Path};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::Folder;
+use support::servers::{MEMCACHED, Running, memcached, server, server_at};
 use trace::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
 use units::{Bytes, Nanos};
 
 const PROFILE: &str = r#"{ "bandwidthTable": [
     { "requestSize": 4096, "readBandwidth": 4096000000, "writeBandwidth": 4096000000 } ] }"#;
-
-/// A program that is killed in the end.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = (self.0.kill(), self.0.wait());
-    }
-}
-
-impl Running {
-    fn signal(&self, name: &str) {
-        let done = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
-        assert!(done.expect("kill runs").success());
-    }
-
-    /// Waits for the end; whether it was a good one.
-    fn ends_well(mut self) -> bool {
-        self.0.wait().expect("a child can be waited for").success()
-    }
-}
-
-/// A server that listens, with `ADDRESS` and `PORT` in its arguments replaced; none where it is not installed.
-fn server(program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
-    server_at(testkit::free_address(), program, arguments)
-}
-
-fn server_at(address: SocketAddr, program: &str, arguments: &str) -> Option<(Running, SocketAddr)> {
-    let path = testkit::program(program)?;
-    let arguments = arguments.replace("PORT", &address.port().to_string());
-    let child =
-        Command::new(path).args(arguments.split(' ')).stdin(Stdio::null()).spawn().expect("it starts");
-    let mut running = Running(child);
-    testkit::connect_when_ready(&mut running.0, || TcpStream::connect(address));
-    Some((running, address))
-}
-
-const MEMCACHED: &str = "-u root -l 127.0.0.1 -U 0 -p PORT";
-
-fn memcached() -> Option<(Running, SocketAddr)> {
-    server("memcached", MEMCACHED)
-}
 
 /// One whose port is below those that clients have, as the ports of services are.
 fn memcached_at_a_service_port() -> Option<(Running, SocketAddr)> {

@@ -4,7 +4,10 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 use support::Folder;
+use support::servers::signal;
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
@@ -83,6 +86,32 @@ fn an_earlier_demo_is_replaced_and_other_folders_are_left_alone() {
         refused.stderr
     );
     assert_eq!(folder.read("other/cluster.toml"), "precious");
+}
+
+#[test]
+fn an_interrupted_demo_leaves_the_earlier_one_as_it_was() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--workloads", "6", "--dir", "d"]).expect_code(0);
+    let dir = folder.join("d");
+    let names = || files(&dir);
+    let (before, mut late) = (names(), 0);
+    for delay_ms in [0, 30, 100, 300, 600] {
+        let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+        command.args(["demo", "--workloads", "300", "--dir", "d"]).current_dir(folder.path());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let has_begun = || std::fs::read_dir(&dir).expect("it is there").count() > 5;
+        testkit::wait_until(Duration::from_secs(60), "it has begun", has_begun);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        signal(&child, "TERM");
+        let status = child.wait().expect("it is ours");
+        if status.code() != Some(3) {
+            late += 1;
+            break;
+        }
+        assert_eq!(names().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{delay_ms} ms");
+        assert!(names() == before, "{delay_ms} ms");
+    }
+    assert_eq!(late, 0, "300 workloads take longer than what was waited");
 }
 
 /// What the first page promises holds when the enforcers are simulated with its own traces.

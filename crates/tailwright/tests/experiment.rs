@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use support::Folder;
+use support::servers::signal;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -97,11 +98,6 @@ fn state(folder: &Folder) -> String {
     path.display().to_string()
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
-}
-
 #[test]
 fn a_killed_experiment_is_undone_by_the_next_run() {
     let folder = Folder::new();
@@ -147,7 +143,7 @@ fn signals_undo_the_knob() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
     let before = server.scheduled();
-    for name in ["-INT", "-TERM", "-HUP"] {
+    for name in ["INT", "TERM", "HUP"] {
         let child = server.begin(&folder);
         signal(&child, name);
         let output = child.wait_with_output().expect("the program ends");

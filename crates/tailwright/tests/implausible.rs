@@ -225,6 +225,71 @@ fn what_is_empty_or_something_else_is_named_as_it_is() {
     assert!(outcome.stderr.contains("cannot write the trace"), "{}", outcome.stderr);
 }
 
+/// What a command would ignore is refused, so that nobody believes it had an effect.
+#[test]
+fn options_without_an_effect_are_refused() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    check_refused(
+        folder,
+        &[
+            (&["plan", "cluster.toml", "--coverage", "90%"], "--model calibrated"),
+            (&["explain", "w0", "cluster.toml", "--horizon", "5min"], "--model calibrated"),
+            (&["plan", "cluster.toml", "--order", "given", "--effort", "5"], "--effort and --time-budget"),
+            (
+                &["plan", "cluster.toml", "--method", "knee", "--time-budget", "5s"],
+                "--effort and --time-budget",
+            ),
+            (&["plan", "cluster.toml", "--keep", "policy.json", "--effort", "5"], "cannot be used with"),
+            (
+                &["explain", "w0", "cluster.toml", "--plan", "policy.json", "--preemptive"],
+                "cannot be used with",
+            ),
+            (&["reproduce", "--list", "--report", "x.html"], "cannot be used with"),
+            (&["lab", "run", "--report", "x.html"], "required arguments"),
+            (&["lab", "run", "policies", "--dry-run", "--report", "x.html"], "cannot be used with"),
+            (&["lab", "cluster", "--dry-run", "--report", "x.html"], "cannot be used with"),
+            (&["bound", "cluster.toml", "--percentile", "0.999"], "a percentage such as 99.9"),
+            (
+                &["trace", "generate", "poisson", "--rate", "9/s", "--duration", "0s", "-o", "x.csv"],
+                "above zero",
+            ),
+        ],
+    );
+    assert!(!folder.join("x.html").exists());
+}
+
+#[test]
+fn names_of_several_lines_are_refused_in_every_file() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let policy = folder.read("policy.json").replace("\"w0\"", "\"w\\n0\"");
+    folder.write("policy.json", &policy);
+    folder.write(
+        "load.toml",
+        "duration = \"1s\"\n[[workload]]\nname = \"a\\nb\"\ntarget = \"nbd://127.0.0.1:1/x\"\n\
+         closed = { outstanding = 1, op = \"read\", size = \"4KiB\" }\n",
+    );
+    folder.write(
+        "hosts.toml",
+        "[[host]]\nname = \"h\"\ndevice.eth0 = \"1Gbps\"\n[[server]]\nname = \"ssd-1\"\nhost = \"h\"\n\
+         address = [\"127.0.0.1\"]\n[[client]]\nworkload = \"a\\nb\"\nhost = \"h\"\naddress = [\"127.0.0.1\"]\n",
+    );
+    check_refused(
+        folder,
+        &[
+            (&["simulate", "policy.json", "--cluster", "cluster.toml"], "a name in one line"),
+            (&["load", "load.toml"], "a name in one line"),
+            (
+                &["proxy", "--hosts", "hosts.toml", "--server", "ssd-1", "--state", "state"],
+                "a name in one line",
+            ),
+        ],
+    );
+}
+
 #[test]
 fn a_pipe_that_nobody_reads_is_refused() {
     let cluster = Cluster::new(2, 2);

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::Folder;
+use support::servers::signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -64,11 +65,6 @@ fn program() -> Command {
     testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"))
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
-}
-
 fn json(child: Child, code: i32) -> Value {
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
@@ -84,7 +80,7 @@ fn a_server_is_seen_until_a_signal() {
         return;
     }
     let server = echo();
-    for name in ["-INT", "-TERM", "-HUP"] {
+    for name in ["INT", "TERM", "HUP"] {
         let file = folder.join("live.parquet");
         let child = observing(program(), server.port(), &["--json", "-o", &file.display().to_string()]);
         ask(server, 200);
@@ -130,7 +126,7 @@ fn the_tables_have_100_columns_and_the_file_is_judged() {
     let child =
         observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
     ask(server, 200);
-    signal(&child, "-INT");
+    signal(&child, "INT");
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("tables are text");
     assert!(
@@ -253,7 +249,7 @@ fn nobody_with_two_capabilities_observes_and_without_is_told_which() {
     let server = echo();
     let child = observing(as_nobody(&folder, "-all,+bpf,+perfmon"), server.port(), &["--json"]);
     ask(server, 50);
-    signal(&child, "-INT");
+    signal(&child, "INT");
     let view = json(child, 0);
     assert_eq!((view["requests"].as_u64(), view["cost"].is_null()), (Some(50), true), "{view}");
     for (capabilities, missing) in [

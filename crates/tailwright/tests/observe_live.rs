@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use support::Folder;
 use support::scraped::{check_dashboard, example, parsed_by_python, samples, scrape};
+use support::servers::signal;
 use testkit::Terminal;
 use workflow::observation::PublishedMetrics;
 
@@ -142,15 +143,10 @@ fn server_and_terminals() -> Option<BusyServer> {
     Some(server)
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
-}
-
 #[test]
 fn a_terminal_shows_a_page_and_is_as_before_whatever_ends_it() {
     let Some(mut server) = server_and_terminals() else { return };
-    for (columns, rows, how) in [(80, 24, "Ctrl-C"), (40, 16, "-TERM"), (100, 40, "-HUP")] {
+    for (columns, rows, how) in [(80, 24, "Ctrl-C"), (40, 16, "TERM"), (100, 40, "HUP")] {
         let mut shown = ShownTerminal::open(columns, rows);
         let before = format!("{:?}", shown.terminal.settings());
         let child = shown.observe(server.address.port(), &[]);
@@ -199,7 +195,7 @@ fn ctrl_z_shows_the_shell_and_the_page_comes_back() {
     shown.wait_for("the first screen", |screen| !screen.alternate_screen() && !screen.hide_cursor());
     let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     testkit::wait_until(LIMIT, "it is stopped", || state().contains(") T "));
-    signal(&child, "-CONT");
+    signal(&child, "CONT");
     shown.wait_for("the page again", has_page);
     shown.terminal.type_in("\u{3}");
     shown.end(child, 0);
@@ -331,7 +327,7 @@ fn scrapers_read_what_is_seen_and_cannot_disturb() {
     let asked = server.end();
     let last = samples(&scrape(address));
     assert!(last["tailwright_observer_cpu_seconds_total"] > 0.0, "{last:?}");
-    signal(&child, "-TERM");
+    signal(&child, "TERM");
     let output = child.wait_with_output().expect("the program ends");
     let view: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
     let requests = view["requests"].as_u64().expect("a number");
@@ -365,7 +361,7 @@ fn metrics_go_on_when_the_server_ends() {
             samples(&scrape(metrics))[&series] >= f64::from(count)
         });
     }
-    signal(&child, "-INT");
+    signal(&child, "INT");
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }

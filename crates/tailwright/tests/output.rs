@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -181,6 +183,114 @@ fn no_result_takes_the_place_of_what_is_read() {
     // A plan may replace the one that it keeps to, and two results may go nowhere.
     folder.run(&["plan", "cluster.toml", "--keep", "policy.json", "-o", "policy.json"]).expect_code(0);
     folder.run(&["plan", "cluster.toml", "-o", "/dev/null", "--report", "/dev/null"]).expect_code(0);
+}
+
+/// As [`no_result_takes_the_place_of_what_is_read`], where a shell or a folder hides what is read.
+#[test]
+fn hidden_inputs_are_not_replaced_either() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    let settings = trace::recording::RecordingSettings::default();
+    let mut writer =
+        trace::recording::RecordingWriter::create(&folder.join("rec"), settings).expect("it is ours");
+    let request = trace::recording::RecordableRequest {
+        arrival: units::Nanos(0),
+        op: model::Op::Read,
+        size: units::Bytes(4096),
+        offset: None,
+        response: units::Nanos(1000),
+        waited: units::Nanos(10),
+        workload: "w",
+        client: None,
+    };
+    writer.write(&request, units::Nanos(1000)).expect("it is ours");
+    writer.finish(units::Nanos(1000)).expect("it is ours");
+    let segment = trace::recording::segment_files(&folder.join("rec")).expect("it is there");
+    let segment = segment[0].strip_prefix(folder.path()).expect("it is in there").display().to_string();
+    for script in [
+        "plan - -o cluster.toml < cluster.toml",
+        "trace convert - --scale-time 2 -o w0.csv < w0.csv",
+        &format!("verify rec --slo 'w=99% < 1s' --report {segment}"),
+        &format!("trace convert 'rec#*' --as csv -o {segment}"),
+    ] {
+        let before =
+            ["cluster.toml", "w0.csv", &segment].map(|name| fs::read(folder.join(name)).expect("there"));
+        let refused = in_shell(folder, script);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            refused.status.code() == Some(2) && said.contains("expected another file"),
+            "{script}: {said}"
+        );
+        let after =
+            ["cluster.toml", "w0.csv", &segment].map(|name| fs::read(folder.join(name)).expect("there"));
+        assert_eq!(before, after, "{script}");
+    }
+    // Behind # an input says whose requests are meant; a result has it in its name.
+    folder.run(&["trace", "convert", "w0.csv", "-o", "w0.csv#2.csv"]).expect_code(0);
+    assert!(folder.join("w0.csv#2.csv").exists());
+}
+
+/// A command of the program in a shell.
+fn in_shell(folder: &Folder, script: &str) -> std::process::Output {
+    let mut shell = Command::new("sh");
+    let script = format!("\"$PROGRAM\" {script}");
+    shell.args(["-c", &script]).current_dir(folder.path()).env("PROGRAM", env!("CARGO_BIN_EXE_tailwright"));
+    shell.env("XDG_CACHE_HOME", folder.join("cache")).output().expect("there is sh")
+}
+
+#[test]
+fn what_the_shell_has_opened_is_written_behind_what_is_there() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    folder.write("log", "precious\n");
+    for script in ["plan cluster.toml --json -o /dev/stdout >> log", "plan cluster.toml -o /dev/fd/3 3>> log"]
+    {
+        let before = folder.read("log");
+        let output = in_shell(folder, script);
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        let after = folder.read("log");
+        assert!(
+            after.starts_with(&before) && after[before.len()..].contains("\"servers\""),
+            "{script}: {after}"
+        );
+    }
+}
+
+/// Whoever reads the table no more still gets the answer, and the files.
+#[test]
+fn the_exit_code_is_that_of_the_answer_whoever_reads() {
+    let cluster = Cluster::new(2, 1);
+    let folder = &cluster.folder;
+    folder.write("cluster.toml", &folder.read("cluster.toml").replace("100ms", "1us"));
+    assert_eq!(in_shell(folder, "plan cluster.toml").status.code(), Some(1));
+    let (reader, writer) = std::io::pipe().expect("there are pipes");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(["plan", "cluster.toml", "-o", "policy.json"]).current_dir(folder.path()).stdout(writer);
+    let output = command.stderr(Stdio::piped()).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    for options in ["-o full.json", "--report full.html"] {
+        let output = in_shell(folder, &format!("plan cluster.toml {options} > /dev/full"));
+        assert_eq!(output.status.code(), Some(3), "{options}");
+    }
+    for file in ["policy.json", "full.json", "full.html"] {
+        assert!(folder.join(file).exists(), "{file}");
+    }
+}
+
+/// Names of files are bytes; what is shown of them is text.
+#[test]
+fn names_that_are_not_utf8_are_taken_and_shown() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    let name = OsStr::from_bytes(b"c\xe9.toml");
+    fs::copy(folder.join("cluster.toml"), folder.path().join(name)).expect("it is ours");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.arg("plan").arg(name).args(["--report", "page.html"]).current_dir(folder.path());
+    let output = command.env("XDG_CACHE_HOME", folder.join("cache")).output().expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("next:"));
+    assert!(folder.read("page.html").contains("c\u{fffd}.toml"));
 }
 
 #[test]

@@ -5,26 +5,9 @@ mod support;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use support::Folder;
-
-/// A program that is killed in the end.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = (self.0.kill(), self.0.wait());
-    }
-}
-
-fn memcached() -> Option<(Running, SocketAddr)> {
-    let (path, address) = (testkit::program("memcached")?, testkit::free_address());
-    let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
-    let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn().unwrap();
-    let mut running = Running(child);
-    testkit::connect_when_ready(&mut running.0, || TcpStream::connect(address));
-    Some((running, address))
-}
+use support::servers::{Running, memcached};
 
 const POLICY: &str = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand",
   "servers": [{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1e9, "storage_profile": "p" }],
@@ -80,11 +63,6 @@ fn proxy(folder: &Folder, args: &[&str]) -> (Running, SocketAddr, BufReader<std:
     (Running(child), address, lines)
 }
 
-fn signal(child: &Running, name: &str) {
-    let done = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.0.id())]).status();
-    assert!(done.unwrap().success());
-}
-
 #[test]
 fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     let Some((_memcached, address)) = memcached() else { return };
@@ -124,14 +102,14 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     // Files are read again on SIGHUP: they say what they said before, and then something else.
     for (fields, changes) in [("", 0), ("outstanding = 3\n", 1)] {
         folder.write("hosts.toml", &hosts(address).replace("front =", &format!("{fields}front =")));
-        signal(&running, "HUP");
+        running.signal("HUP");
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         assert!(line.contains("read again") && line.contains("before") == fields.is_empty(), "{line}");
         assert_eq!(status()["changes"], changes);
     }
 
-    signal(&running, "TERM");
+    running.signal("TERM");
     assert!(running.0.wait().unwrap().success());
     let mut said = String::new();
     std::io::Read::read_to_string(running.0.stdout.as_mut().unwrap(), &mut said).unwrap();
@@ -264,7 +242,7 @@ fn what_apply_brought_is_remembered() {
     };
     let (running, _, mut lines) = proxy(&folder, &[]);
     apply(&["policy.json"]);
-    signal(&running, "HUP");
+    running.signal("HUP");
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     assert!(line.contains("the policy that apply brought is kept"), "{line}");
@@ -373,4 +351,25 @@ fn proxies_change_together_or_not_at_all() {
         (Value::Null, "files".into())
     );
     assert!(!folder.join("state/proxy-cache/policy.json").exists());
+}
+
+#[test]
+fn a_recording_does_not_take_the_place_of_what_the_proxy_reads() {
+    let folder = Folder::new();
+    folder.write("hosts.toml", &hosts(testkit::free_address()));
+    folder.write("profile.json", PROFILE);
+    let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state", "--record"];
+    for (name, said) in [
+        ("profile.json", "ends in .parquet"),
+        ("seen.csv", "ends in .parquet"),
+        ("hosts.toml", "another file"),
+    ] {
+        let refused = folder.run(&[&fixed[..], &[name]].concat()).expect_code(2);
+        assert!(refused.stderr.contains(said), "{name}: {}", refused.stderr);
+    }
+    std::fs::rename(folder.join("profile.json"), folder.join("profile.parquet")).expect("it is ours");
+    folder.write("hosts.toml", &folder.read("hosts.toml").replace("profile.json", "profile.parquet"));
+    let refused = folder.run(&[&fixed[..], &["profile.parquet"]].concat()).expect_code(2);
+    assert!(refused.stderr.contains("expected another file"), "{}", refused.stderr);
+    assert_eq!(folder.read("profile.parquet"), PROFILE);
 }

@@ -4,30 +4,13 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use support::Folder;
 use support::scraped::{check_dashboard, parsed_by_python, samples, scrape};
+use support::servers::{Running, memcached};
 
 /// A name that has to be written in another way in the text of metrics.
 const NAME: &str = "w\"e\\b";
-
-/// A program that is killed in the end.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = (self.0.kill(), self.0.wait());
-    }
-}
-
-fn memcached() -> Option<(Running, SocketAddr)> {
-    let (path, address) = (testkit::program("memcached")?, testkit::free_address());
-    let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
-    let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn();
-    let mut running = Running(child.expect("memcached starts"));
-    testkit::connect_when_ready(&mut running.0, || TcpStream::connect(address));
-    Some((running, address))
-}
 
 fn write_files(folder: &Folder, forward: SocketAddr) {
     let name = serde_json::to_string(NAME).expect("a text");

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::Folder;
 use support::bench::{alone, has_two_cpus, number};
+use support::servers::signal;
 use testkit::wait_until;
 
 /// How long a process may take to go: far above what it takes on a loaded machine.
@@ -52,11 +53,6 @@ impl LongBench {
         });
         seen
     }
-
-    fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([name, &self.0.id().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()));
-    }
 }
 
 /// Whether a process is there and no zombie.
@@ -75,7 +71,7 @@ fn an_interrupt_ends_it_with_what_is_complete_and_leaves_nothing() {
     let mut bench = LongBench::start(&folder);
     // Two tiers in each of two modes are a repetition.
     let tiers = bench.wait_for_tiers(9);
-    bench.signal("-INT");
+    signal(&bench.0, "INT");
     let mut text = String::new();
     bench.0.stdout.take().expect("it is piped").read_to_string(&mut text).expect("it is text");
     assert_eq!(bench.0.wait().expect("it ends").code(), Some(3), "{text}");

@@ -150,28 +150,56 @@ fn a_terminal_without_a_size_has_the_usual_one() {
     }
 }
 
-/// What follows `next:` is run as it is printed.
+/// What follows `next:` is run as it is printed, backslashes at the ends of lines included.
 #[test]
 fn next_steps_are_commands_that_work() {
     let cluster = Cluster::new(3, 3);
-    let planned = cluster.folder.run(&["plan", "cluster.toml", "-o", "a plan.json"]).expect_code(0);
-    let demo = cluster.folder.run(&["demo", "--workloads", "3", "--dir", "a demo"]).expect_code(0);
-    let bare = cluster.folder.run(&["plan", "cluster.toml", "--safety-margin", "1.05"]).expect_code(0);
+    let folder = &cluster.folder;
+    let long = "a folder whose name has many words, so that it's broken somewhere/-x";
+    std::fs::create_dir_all(folder.join(long)).expect("it is ours");
+    std::fs::create_dir_all(folder.join("-x")).expect("it is ours");
+    for copy in ["cluster.toml", "w0.csv", "w1.csv", "w2.csv", "ssd.json"] {
+        let place = folder.join(long).join(copy);
+        std::fs::copy(folder.join(copy), place).expect("it is ours");
+        std::fs::copy(folder.join(copy), folder.join("-x").join(copy)).expect("it is ours");
+    }
+    let hostile = folder.read("cluster.toml").replace("\"w1\"", "\"-w 1\"").replace("\"w0\"", "\"-w 0\"");
+    folder.write("-x/cluster.toml", &hostile.replace("\"w2\"", "\"-w 2\""));
+    let (file, plan) = (format!("{long}/cluster.toml"), format!("{long}/a plan.json"));
     let mut run = 0;
-    for text in [planned.stdout, demo.stdout, bare.stdout] {
-        let (_, next) = text.split_once("next:").expect("there is a next step");
-        for line in next.replace("\\\n", " ").lines().filter(|line| line.trim().starts_with("tailwright ")) {
-            let line = line.trim().replacen("tailwright", env!("CARGO_BIN_EXE_tailwright"), 1);
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &line]).current_dir(cluster.folder.path());
-            let output =
-                shell.env("XDG_CACHE_HOME", cluster.folder.join("cache")).output().expect("there is sh");
-            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    for args in [
+        &["plan", &file, "-o", &plan][..],
+        &["demo", "--workloads", "3", "--dir", "a demo"],
+        &["demo", "--workloads", "3", "--dir=-demo of many words that are broken at the end of a line"],
+        &["plan", "cluster.toml", "--safety-margin", "1.05"],
+        &["plan", "-o", "x.json", "--", "-x/cluster.toml"],
+    ] {
+        let text = folder.run_on_terminal(args);
+        assert_eq!(text.code, 0, "{args:?}: {}", text.shown);
+        let (_, next) = text.shown.split_once("next:").expect("there is a next step");
+        let mut lines = next.lines().peekable();
+        while let Some(line) = lines.next() {
+            if !line.trim().starts_with("tailwright ") {
+                continue;
+            }
+            let mut command = line.to_owned();
+            while command.ends_with('\\') {
+                command = format!("{command}\n{}", lines.next().expect("it goes on"));
+            }
+            for shell in ["sh", "bash"] {
+                let script = format!("tailwright() {{ \"$PROGRAM\" \"$@\"; }}\n{command}");
+                let mut shell = Command::new(shell);
+                shell.args(["-c", &script]).current_dir(folder.path());
+                shell.env("PROGRAM", env!("CARGO_BIN_EXE_tailwright"));
+                let output =
+                    shell.env("XDG_CACHE_HOME", folder.join("cache")).output().expect("there are shells");
+                assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+            }
             run += 1;
         }
     }
-    assert_eq!(run, 6);
+    assert_eq!(run, 10);
     for file in ["policy.json", "plan.html"] {
-        assert!(cluster.folder.join(file).exists(), "{file}");
+        assert!(folder.join(file).exists(), "{file}");
     }
 }

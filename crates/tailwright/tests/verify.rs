@@ -267,3 +267,56 @@ fn faults_say_what_to_do() {
         assert!(outcome.stderr.contains(part), "{args:?}: {}", outcome.stderr);
     }
 }
+
+/// The time that requests wait in the proxy is theirs, and no lag of whoever sent them.
+#[test]
+fn recordings_of_a_proxy_are_judged_with_the_time_in_the_proxy() {
+    let folder = Folder::new();
+    let settings = trace::recording::RecordingSettings::default();
+    let mut writer =
+        trace::recording::RecordingWriter::create(&folder.join("rec"), settings).expect("it is ours");
+    for number in 0..5000 {
+        let arrival = Nanos(number * 100_000_000);
+        let request = trace::recording::RecordableRequest {
+            arrival,
+            op: Op::Read,
+            size: Bytes(4096),
+            offset: None,
+            response: Nanos(2_000_000_000),
+            waited: Nanos(1_999_000_000),
+            workload: "web",
+            client: None,
+        };
+        writer.write(&request, arrival + request.response).expect("it is ours");
+    }
+    writer.finish(Nanos(600_000_000_000)).expect("it is ours");
+    let late = folder.run(&["verify", "rec", "--slo", "web=99% < 150ms", "--json"]).expect_code(1).json();
+    assert_eq!(late["verdict"], "not_met", "{late}");
+    folder.run(&["verify", "rec", "--slo", "web=99% < 3s"]).expect_code(0);
+    // Who kept to its limits and waited longer than its bound has a broken bound.
+    let enforced = r#""storage_profile": "ssd", "enforcement": { "channels": 1, "outstanding": 1, "reserve": 0, "beside": 0 }"#;
+    let policy = POLICY.replace(r#""storage_profile": "ssd""#, enforced);
+    let _ = policy;
+    folder.write("policy.json", POLICY);
+    folder.write("ssd.json", PROFILE);
+    let found = folder
+        .run(&["verify", "policy.json", "rec", "--storage", "ssd.json", "--json"])
+        .expect_code(1)
+        .json();
+    let bound = &found["workloads"][0]["bound"];
+    assert!(bound["beyond"] == 5000 && bound["beyond_within_limits"] == 5000, "{found}");
+}
+
+#[test]
+fn what_would_not_be_judged_is_refused() {
+    let folder = Folder::new();
+    write(&folder, "o.parquet", &["web"], stream(0, 20_000, uniform));
+    folder.write("ssd.json", PROFILE);
+    for (args, said) in [
+        (&["--slo", "web=99.9% < 1ms", "--slo", "web=99% < 20ms"][..], "has another --slo"),
+        (&["--slo", "web=99% < 20ms", "--storage", "ssd.json"], "none is given"),
+    ] {
+        let refused = folder.run(&[&["verify", "o.parquet"], args].concat()).expect_code(2);
+        assert!(refused.stderr.contains(said), "{args:?}: {}", refused.stderr);
+    }
+}

@@ -134,7 +134,7 @@ impl TraceError {
                 )
             }
             TraceErrorKind::NoSuchWorkload { known, .. } if known.is_empty() => {
-                "nothing was recorded yet".to_owned()
+                "no request in it says so".to_owned()
             }
             TraceErrorKind::NoSuchWorkload { known, .. } => format!("there are: {known}"),
             TraceErrorKind::NotSplit(_) => {

@@ -86,13 +86,15 @@ impl fmt::Display for Seconds {
         if !self.0.is_finite() {
             return f.pad("unbounded");
         }
-        let (scale, suffix) = match self.0.abs() {
+        // Rounded first, so that nothing is a thousand of its unit.
+        let rounded: f64 = format!("{:.3e}", self.0).parse().unwrap_or(self.0);
+        let (scale, suffix) = match rounded.abs() {
             s if s == 0.0 || s >= 1.0 => (1.0, "s"),
             s if s >= 1e-3 => (1e3, "ms"),
             s if s >= 1e-6 => (1e6, "us"),
             _ => (1e9, "ns"),
         };
-        f.pad(&format!("{}{suffix}", significant(self.0 * scale, 4)))
+        f.pad(&format!("{}{suffix}", significant(rounded * scale, 4)))
     }
 }
 
@@ -117,6 +119,19 @@ serde_as_text!(Nanos, Seconds);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_a_thousand_of_its_unit() {
+        for (seconds, shown) in [
+            (0.000_999_999_9, "1ms"),
+            (0.999_96, "1s"),
+            (9.999_9e-7, "1us"),
+            (0.000_999_94, "999.9us"),
+            (0.0, "0s"),
+        ] {
+            assert_eq!(Seconds(seconds).to_string(), shown, "{seconds}");
+        }
+    }
 
     #[test]
     fn reads_what_people_write() {

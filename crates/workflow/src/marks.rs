@@ -24,7 +24,7 @@ pub(crate) fn refuse_marks(path: &Path, text: &str) -> Result<(), OperationError
         path.display(),
         marked.concat()
     ))
-    .hint("the comments beside them say what that is"))
+    .hint("the text behind CHANGE, or the comment beside it, says what that is"))
 }
 
 /// A line without the comment at its end.

@@ -152,10 +152,13 @@ fn group(process: ProcessIdentity, controller: &str) -> Result<PathBuf, Operatio
     let path = path
         .ok_or_else(|| lacking(format_args!("there are no control groups of version 1 for {controller}")))?;
     if path == "/" {
-        return Err(lacking(format_args!(
-            "process {} is in the {controller} group of everybody",
-            process.id
-        )));
+        // Without a server this process stands for it.
+        return Err(match process.id == std::process::id() {
+            true => lacking(format_args!("--pid names a server in a control group of {controller}")),
+            false => {
+                lacking(format_args!("process {} is in the root control group of {controller}", process.id))
+            }
+        });
     }
     Ok(Path::new("/sys/fs/cgroup").join(controller).join(path.trim_start_matches('/')))
 }

@@ -1,5 +1,6 @@
 //! Why a text is no policy that can be enforced.
 
+use crate::NAME_EXPECTED;
 use std::fmt;
 
 /// What the field `format` of a policy file says; readers refuse others.
@@ -21,6 +22,8 @@ pub enum PolicyError {
     NotAPolicy(serde_json::Error),
     /// The format and version are these, not [`POLICY_FORMAT`] and [`POLICY_VERSION`].
     UnknownFormat(String, Option<u32>),
+    /// This server or workload has a name that cannot be shown.
+    UnusableName(String),
     /// Two servers have this name.
     RepeatedServer(String),
     /// Two workloads have this name.
@@ -49,6 +52,7 @@ impl fmt::Display for PolicyError {
                     "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {POLICY_VERSION}"
                 )
             }
+            Self::UnusableName(owner) => write!(f, "{owner}: {NAME_EXPECTED}"),
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),
             Self::ImpossibleValue { place, found, expected } => {

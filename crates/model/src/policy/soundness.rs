@@ -8,11 +8,16 @@ use super::enforcement::{CHANNELS_MAX, ServerEnforcement};
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
 use super::workload::{PolicyServer, PolicyWorkload};
-use crate::Stage;
+use crate::{Stage, is_usable_name};
 use std::collections::BTreeSet;
 
 /// Refuses servers and workloads that cannot be enforced together.
 pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> Result<(), PolicyError> {
+    let names = servers.iter().map(|server| ("server", &server.name));
+    let mut names = names.chain(workloads.iter().map(|workload| ("workload", &workload.name)));
+    if let Some((what, name)) = names.find(|(_, name)| !is_usable_name(name)) {
+        return Err(PolicyError::UnusableName(format!("{what} {name:?}")));
+    }
     if let Some(name) = repeated(servers.iter().map(|server| server.name.as_str())) {
         return Err(PolicyError::RepeatedServer(name.to_owned()));
     }

@@ -42,6 +42,11 @@ impl CalibrationArgs {
         Ok(goal)
     }
 
+    /// Refuses these flags where no model is asked.
+    pub(crate) fn refuse_without_model(&self) -> Result<(), OperationError> {
+        self.goal_for(&[]).map(drop)
+    }
+
     /// What these flags ask for.
     fn goal(&self) -> Result<CalibrationGoal, OperationError> {
         let coverage = self.coverage.fraction();

@@ -36,6 +36,11 @@ pub(crate) fn confidence(text: &str) -> Result<f64, String> {
 }
 
 impl JudgementArgs {
+    /// Whether device profiles are given.
+    pub(crate) fn has_storage(&self) -> bool {
+        !self.storage.is_empty()
+    }
+
     /// The settings that these flags ask for.
     pub(crate) fn settings(&self) -> JudgementSettings {
         JudgementSettings {

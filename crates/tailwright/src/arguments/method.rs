@@ -82,6 +82,10 @@ fn contradiction(error: RecipeError) -> OperationError {
             "--fast-first-fit does not go with --order best",
             "it places in the order of arrival; leave --order out",
         ),
+        RecipeError::SearchLimitsWithFirstFit => (
+            "--effort and --time-budget do not go with placing in the order of arrival",
+            "they limit the search for fewer servers, --order best",
+        ),
         RecipeError::SegmentsWithExactCurves => {
             ("--segments goes with --method workload-compactor only", "the other methods use exact curves")
         }

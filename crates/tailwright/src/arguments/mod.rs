@@ -16,7 +16,7 @@ pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;
 pub(crate) use prediction::{PredictionArgs, prediction_source};
-pub(crate) use quantities::{request_rate, share};
+pub(crate) use quantities::{percentage, request_rate, share};
 
 use std::path::PathBuf;
 

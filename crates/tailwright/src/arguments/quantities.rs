@@ -1,4 +1,6 @@
-//! Quantities that are no type of `units`: shares and rates of requests, each with one way to be written.
+//! Quantities with one way to be written: shares, percentages and rates of requests.
+
+use units::Percentile;
 
 /// A share: `0.85` or `85%`. Not negative; what is larger than 1, options refuse where it makes no sense.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
@@ -25,9 +27,26 @@ pub(crate) fn request_rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("expected a rate with its unit, such as 500/s or 30/min, found '{text}'"))
 }
 
+/// A percentile as a percentage; a share in its place, such as 0.999, is refused.
+pub(crate) fn percentage(text: &str) -> Result<Percentile, String> {
+    let percentile: Percentile = text.parse().map_err(|error| format!("{error}"))?;
+    let is_meant = percentile.percent() >= 1.0;
+    is_meant
+        .then_some(percentile)
+        .ok_or_else(|| format!("expected a percentage such as 99.9, found '{text}'"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_no_percentage() {
+        assert_eq!(percentage("99.9").map(Percentile::percent), Ok(99.9));
+        for bad in ["0.999", "0.5", "x", "101"] {
+            assert!(percentage(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn shares_are_numbers_or_percentages() {

@@ -44,9 +44,11 @@ pub(crate) fn plan_text(
     };
     let open: Vec<String> = open.iter().map(|(name, after)| format!("{name} ({})", takes(after))).collect();
     text + &match open.is_empty() {
-        true => format!("By simulation, {observed} decide every SLO.\n\n"),
+        true => format!(
+            "In simulation, {observed} were enough to decide every SLO; the real run may need longer.\n\n"
+        ),
         false => {
-            format!("By simulation, {observed} leave open (and what may decide): {}.\n\n", open.join(", "))
+            format!("In simulation, {observed} left open (and what may decide): {}.\n\n", open.join(", "))
         }
     }
 }

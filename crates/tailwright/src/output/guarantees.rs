@@ -20,6 +20,8 @@ impl LimitConduct {
 
     fn of(found: &Finding) -> Self {
         match (found.kept_limits, found.kept_limits_sent) {
+            // Who was not observed has kept to nothing.
+            _ if found.requests == 0 => Self::NotKnown,
             (Some(true), Some(false)) => Self::KeptUntilSent,
             (Some(true), _) => Self::Kept,
             (Some(false), _) | (None, Some(false)) => Self::NotKept,

@@ -76,8 +76,7 @@ pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     for knob in knobs {
         let obstacle = knob.obstacle(target);
         let here = if obstacle.is_none() { "yes" } else { "no" };
-        let sets: String = shortened(knob.sets, 72);
-        table.row(vec![knob.name.to_owned(), here.to_owned(), sets]);
+        table.row(vec![knob.name.to_owned(), here.to_owned(), knob.sets.to_owned()]);
         if let Some(obstacle) = obstacle {
             obstacles += &format!("  {}: {obstacle}\n", knob.name);
         }
@@ -87,13 +86,6 @@ pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
         text += &format!("\nnot here, as the command stands:\n{obstacles}");
     }
     text + "\n`tailwright experiment --list KNOB` says more; --pid, --device and --disk name what it is about\n"
-}
-
-fn shortened(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width - 1).chain(['…']).collect()
 }
 
 /// All that is known about a knob.

@@ -222,8 +222,11 @@ fn around_requests(report: &ObservationReport) -> String {
         );
     }
     if let Some(queue) = report.accept_queue {
-        let connections = plural(queue.connections, "connection");
-        text += &format!("\naccept queue, {connections}:\n  {}\n", times(queue.waits));
+        let waits = match queue.connections {
+            0 => "no connection was accepted".to_owned(),
+            count => format!("{}:\n  {}", plural(count, "connection"), times(queue.waits)),
+        };
+        text += &format!("\naccept queue, {waits}\n");
     }
     text
 }

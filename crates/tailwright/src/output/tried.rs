@@ -100,9 +100,9 @@ pub(crate) fn ports(settings: &ExperimentSettings) -> String {
     settings.ports.iter().map(u16::to_string).collect::<Vec<String>>().join(",")
 }
 
-/// How much more the median over periods is with the knob, as a share with its sign.
+/// The difference as a share of the value without the knob, with its sign.
 fn relative(shift: &StatisticShift) -> String {
-    if shift.off > 0.0 { signed_percent(shift.on / shift.off - 1.0) } else { "-".to_owned() }
+    shift.relative().map_or("-".to_owned(), signed_percent)
 }
 
 /// A share with its sign.
@@ -207,6 +207,10 @@ impl TriedKnob<'_> {
         for (label, comparison) in &comparisons {
             text += &format!("\n{}", self.table(label, comparison));
         }
+        if !comparisons.is_empty() {
+            text += "\noff, on: medians over periods; difference: what the rounds show, each compared with itself. It may be \
+                     another number than on − off, where the load changes from round to round.\n";
+        }
         text + &self.doubts(&comparisons)
     }
 
@@ -248,8 +252,8 @@ impl TriedKnob<'_> {
                 name,
                 show(shift.off),
                 show(shift.on),
-                relative(shift),
                 signed(shift.shift),
+                relative(shift),
                 interval(shift, show),
             ]
         };
@@ -263,7 +267,7 @@ impl TriedKnob<'_> {
         if let Some(cpu) = &comparison.cpu_per_request_ns {
             rows.push(row("CPU/request".into(), cpu, &nanoseconds));
         }
-        TextTable::of_rows(&[label, "off", "on", "on/off", "difference", "interval"], 1, rows).render()
+        TextTable::of_rows(&[label, "off", "on", "difference", "÷ off", "interval"], 1, rows).render()
     }
 
     /// What makes the answer doubtful; nothing when there is nothing.

@@ -1,6 +1,6 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
-use crate::arguments::{ModelChoice, PredictionArgs, results};
+use crate::arguments::{ModelChoice, PredictionArgs, percentage, results};
 use crate::exit::VerbAnswer;
 use crate::output::bounds;
 use crate::report;
@@ -46,7 +46,7 @@ pub(crate) struct BoundArgs {
     #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
     model: Vec<ModelChoice>,
     /// The percentile that models are asked about, such as 99.9 (default: that of each workload's SLO).
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     percentile: Option<Percentile>,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]

@@ -1,6 +1,6 @@
 //! `tailwright experiment`: a knob of a live server, on and off in random order, and undone.
 
-use crate::arguments::confidence;
+use crate::arguments::{confidence, percentage};
 use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{knobs, tried};
@@ -58,7 +58,7 @@ pub(crate) struct ExperimentArgs {
           required_unless_present_any = ["list", "undo"])]
     port: Vec<u16>,
     /// The percentile that is tested, of latencies (T6 − T1).
-    #[arg(long, value_name = "PERCENT", default_value = "99")]
+    #[arg(long, value_name = "PERCENT", default_value = "99", value_parser = percentage)]
     percentile: Percentile,
     /// How long a period is.
     #[arg(long, value_name = "TIME", default_value = "2s")]

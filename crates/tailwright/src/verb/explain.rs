@@ -1,6 +1,8 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
-use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{
+    CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, percentage, prediction_source,
+};
 use crate::exit::VerbAnswer;
 use crate::output::{derivation, json, predicted};
 use crate::terminal::{self, TerminalObserver};
@@ -38,13 +40,13 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     method: MethodArgs,
     /// Explain this plan (from `tailwright plan -o`) instead of making one.
-    #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["policy", "order", "effort", "fast_first_fit"])]
+    #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["policy", "order", "effort", "time_budget", "fast_first_fit", "segments", "preemptive"])]
     plan: Option<PathBuf>,
     /// By which model: derive what it predicts when all workloads share one server, as `tailwright bound` has it.
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
     model: Option<ModelChoice>,
     /// The percentile that a model is asked about, such as 99.9 (default: that of the SLO).
-    #[arg(long, value_name = "PERCENT", requires = "model")]
+    #[arg(long, value_name = "PERCENT", requires = "model", value_parser = percentage)]
     percentile: Option<Percentile>,
     /// Workloads that may burst together, with --model (see `tailwright bound --help`).
     #[arg(long, value_name = "FILE", requires = "model")]
@@ -72,6 +74,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(model) = args.model {
         return args.explain_prediction(model);
     }
+    args.calibration.refuse_without_model()?;
     let mut recipe = args.method.recipe()?;
     let policy = args.plan.as_deref().map(read_policy).transpose()?;
     if let Some(policy) = &policy {

@@ -11,8 +11,8 @@ use model::{OperationError, RequestOutcome};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::Nanos;
-use workflow::files::check_observations;
-use workflow::load::{LoadFile, play_load, write_interval_logs};
+use workflow::files::{check_apart, check_observations};
+use workflow::load::{LoadFile, interval_log_paths, play_load, write_interval_logs};
 
 const HELP: &str = "\
 Examples:
@@ -79,6 +79,11 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
     check_observations(args.output.as_deref())?;
     let file = LoadFile::read(&args.file, &args.set)?;
     file.refuse_result(args.output.as_deref())?;
+    let logs = args.hdr.as_deref().map(|folder| interval_log_paths(folder, file.names())).unwrap_or_default();
+    for log in &logs {
+        check_apart(args.output.as_deref(), [Some(log.as_path())])?;
+        file.refuse_result(Some(log))?;
+    }
     let (ran, seed) = generate_from(&file)?;
     let written = args.write(&ran, SystemTime::now());
     if args.json {

@@ -68,7 +68,7 @@ pub(crate) struct PlanArgs {
     groups: Option<PathBuf>,
     /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. Who cannot stay (its
     /// requests, its SLO or the server are not what they were) moves, and is listed.
-    #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
+    #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["order", "effort", "time_budget"])]
     keep: Option<PathBuf>,
     /// With --keep: when a workload cannot stay where it is, write nothing and say who (exit code 1).
     #[arg(long, requires = "keep")]
@@ -98,6 +98,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(model) = args.model {
         return args.place_by_model(model);
     }
+    args.calibration.refuse_without_model()?;
     let keep = args.keep.as_deref().map(read_policy).transpose()?;
     let recipe = args.method.recipe()?;
     let mut source = args.cluster.source(MayLack::default())?;
@@ -121,9 +122,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print(&json::plan(&run));
     } else {
         terminal::print_text(&planned::text(&run, args.all));
-        terminal::print_text(&args.next_steps(&run));
     }
     written.and(drawn)?;
+    if !args.json {
+        terminal::print_text(&args.next_steps(&run));
+    }
     Ok(answer(&run))
 }
 
@@ -147,9 +150,12 @@ impl PlanArgs {
             return Err(OperationError::machine(
                 "interrupted before the margins were learnt: nobody is placed",
             )
-            .hint("fewer windows are sooner learnt: a longer --for, a lower --coverage"));
+            .hint("fewer windows are sooner learnt: a longer --horizon, a lower --coverage"));
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
+        if placed.interrupted && placed.packing.servers.is_empty() {
+            return Err(OperationError::machine("interrupted before anybody was placed: nothing is written"));
+        }
         let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
         let drawn =
             write_wanted(self.report.as_deref(), "report", || report::placement::html(&problem, &placed));

@@ -1,5 +1,6 @@
 //! `tailwright profile`: measures a file or block device and writes its device profile.
 
+use crate::arguments::percentage;
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::{profiled, profiled_disk};
@@ -59,7 +60,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repetitions", "percentile"])]
     spindle_rpm: Option<f64>,
     /// The percentile that the base latency is.
-    #[arg(long, value_name = "PERCENT", default_value_t = MeasurementSettings::default().percentile)]
+    #[arg(long, value_name = "PERCENT", default_value_t = MeasurementSettings::default().percentile, value_parser = percentage)]
     percentile: Percentile,
     /// Seed of offsets, contents and the order of measuring.
     #[arg(long, value_name = "N", default_value_t = MeasurementSettings::default().seed)]

@@ -34,7 +34,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// List what there is.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["report", "quick"])]
     list: bool,
     /// Where the folders `traces` and `data` are that some experiments read.
     #[arg(long, value_name = "FOLDER")]

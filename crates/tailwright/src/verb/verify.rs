@@ -61,6 +61,10 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
     let (policy, paths) = sort_files(&args.files)?;
     let policy = policy.map(read_policy).transpose()?;
+    if policy.is_none() && args.judgement.has_storage() {
+        return Err(OperationError::input("--storage is for the limits of a policy, and none is given")
+            .hint("give the policy as well, or leave out --storage"));
+    }
     check_writable(args.report.as_deref(), "report")?;
     let observations = match &args.load {
         Some(_) if !paths.is_empty() => {

@@ -8,6 +8,7 @@ pub(crate) mod judge;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod scraped;
+pub(crate) mod servers;
 pub(crate) mod transcript;
 
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use super::{file, slo_table};
 use crate::files::check_apart;
-use model::{CHANNELS_MAX, Cluster, OperationError, ServerClass};
+use model::{CHANNELS_MAX, Cluster, NAME_EXPECTED, OperationError, ServerClass, is_usable_name};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use trace::{OpenOptions, TracePlace};
@@ -171,9 +171,9 @@ fn unusable_numbers(cluster: &Cluster) -> Option<String> {
 fn unusable_workload(cluster: &Cluster) -> Option<String> {
     let names = cluster.workloads.iter().map(|workload| ("workload", workload.name.as_str()));
     let mut names = names.chain(cluster.servers.iter().map(|class| ("server class", class.class.as_str())));
-    let unusable = names.find(|(_, name)| name.trim().is_empty() || name.chars().any(char::is_control));
+    let unusable = names.find(|(_, name)| !is_usable_name(name));
     if let Some((what, name)) = unusable {
-        return Some(format!("{what} {name:?}: expected a name in one line that is not empty"));
+        return Some(format!("{what} {name:?}: {NAME_EXPECTED}"));
     }
     let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.percent() < PERCENT_MIN)?;
     let (name, percentile) = (&odd.name, odd.slo.percentile);

@@ -263,7 +263,7 @@ fn choose_hosts<'a>(
     }
     if chosen.is_empty() && needs_one {
         let names = names.join(", ");
-        return Err(OperationError::input(format_args!("none of {names} is this machine, {hostname}"))
+        return Err(OperationError::machine(format_args!("none of {names} is this machine, {hostname}"))
             .hint("--host NAME says which of them it is"));
     }
     Ok(chosen)

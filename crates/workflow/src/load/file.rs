@@ -139,6 +139,11 @@ impl LoadFile {
         check_apart(result, inputs.iter().map(|input| Some(input.as_path())))
     }
 
+    /// The names of its workloads, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.spec.workload.iter().map(|workload| workload.name.as_str())
+    }
+
     /// What holds for all workloads of the run.
     pub fn options(&self) -> LoadOptions {
         let LoadSpec { duration, warm_up, seed, realtime, cpu, verify_data, .. } = self.spec;

@@ -5,12 +5,19 @@ use ::load::{LoadReport, write_intervals};
 use machine::whole_file;
 use model::OperationError;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use units::Nanos;
 
 /// Time between two entries of a log.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+/// The paths of the logs of workloads with these names in a folder.
+pub fn interval_log_paths<'a>(folder: &Path, names: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
+    let mut taken = BTreeSet::new();
+    let path = |name| folder.join(format!("{}.hlog", free_file_name(name, &mut taken)));
+    names.into_iter().map(path).collect()
+}
 
 /// Writes a log per workload to a folder, which is there. Its absolute times are those of a run that ended at
 /// `end`.
@@ -24,9 +31,8 @@ pub fn write_interval_logs(
     end: SystemTime,
 ) -> Result<(), OperationError> {
     let start = end - Duration::from_nanos(report.observed_duration.0);
-    let mut taken = BTreeSet::new();
-    for (index, name) in (0..).zip(&report.observations.workloads) {
-        let path = folder.join(format!("{}.hlog", free_file_name(name, &mut taken)));
+    let names = report.observations.workloads.iter().map(String::as_str);
+    for (index, path) in (0..).zip(interval_log_paths(folder, names)) {
         let mut text = Vec::new();
         write_intervals(&mut text, &report.observations, index, INTERVAL, start)
             .and_then(|()| whole_file::write(&path, &text))

@@ -6,6 +6,6 @@ mod run;
 mod summary;
 
 pub use file::LoadFile;
-pub use logs::write_interval_logs;
+pub use logs::{interval_log_paths, write_interval_logs};
 pub use run::play_load;
 pub use summary::{WorkloadLoadSummary, summarise_load};

@@ -51,6 +51,8 @@ pub enum RecipeError {
     SkipFullWithFewestServers,
     /// Curves are reduced for the method that was published with reduced curves only.
     SegmentsWithExactCurves,
+    /// There is no search to limit in the order of arrival.
+    SearchLimitsWithFirstFit,
 }
 
 impl fmt::Display for RecipeError {
@@ -58,6 +60,7 @@ impl fmt::Display for RecipeError {
         f.write_str(match self {
             Self::SkipFullWithSearchedLimits => "the method tailwright does not skip servers that look full",
             Self::SkipFullWithFewestServers => "servers are skipped in the order of arrival only",
+            Self::SearchLimitsWithFirstFit => "placing in the order of arrival searches for nothing",
             Self::SegmentsWithExactCurves => "only the method workload-compactor reduces curves",
         })
     }
@@ -136,6 +139,10 @@ impl PlanningRecipe {
             Some(Placing::FirstFit) => recipe.order = PlacementOrder::Given,
             Some(Placing::FewestServers) => recipe.order = PlacementOrder::Best,
             None => {}
+        }
+        let has_search_limits = settings.effort.is_some() || settings.time_budget.is_some();
+        if has_search_limits && recipe.order == PlacementOrder::Given {
+            return Err(RecipeError::SearchLimitsWithFirstFit);
         }
         if settings.skip_full {
             if settings.method == LimitMethod::Exact {

@@ -35,6 +35,9 @@ pub fn generate_trace(
             .hint("instants of traces are whole nanoseconds: more requests would arrive at the same ones")
             .into());
     }
+    if synthetic.duration == Nanos::ZERO {
+        return Err(OperationError::input("--duration 0s: expected a time above zero").into());
+    }
     let expected = rate * synthetic.duration.as_secs();
     #[allow(
         clippy::cast_possible_truncation,

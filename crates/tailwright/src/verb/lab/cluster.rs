@@ -64,7 +64,7 @@ pub(crate) struct ClusterRunArgs {
     #[arg(short, long, value_name = "POLICY.json")]
     output: Option<PathBuf>,
     /// Write a page with charts for a browser.
-    #[arg(long, value_name = "PAGE.html")]
+    #[arg(long, value_name = "PAGE.html", conflicts_with = "plan")]
     report: Option<PathBuf>,
     /// Print JSON: the findings, as `tailwright verify` does, or with --dry-run the plan, a policy.
     #[arg(long)]

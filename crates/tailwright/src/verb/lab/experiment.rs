@@ -23,7 +23,7 @@ use workflow::text::time;
 const HELP: &str = "\
 Examples:
   tailwright lab run                                     the experiments that there are
-  tailwright lab run policies                            needs no traces, 8 minutes
+  tailwright lab run policies                            needs no traces, nine minutes
   tailwright lab run fig-3.3 --data ../shared            three workloads, a copy, six policies
   tailwright lab run fig-3.3 --data ../shared --dry-run  SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
@@ -69,7 +69,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "dry-run", alias = "plan")]
     plan: bool,
     /// Write a page with charts for a browser.
-    #[arg(long, value_name = "PAGE.html")]
+    #[arg(long, value_name = "PAGE.html", requires = "name", conflicts_with = "plan")]
     report: Option<PathBuf>,
     #[arg(
         long,
