@@ -303,7 +303,11 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
                 return Ok(end);
             }
             if self.tally.rounds().is_empty() {
-                return Err(self.nothing_arrives(self.settings.period));
+                if begun.elapsed() > FIRST_REQUEST_MAX {
+                    return Err(self.nothing_arrives(self.settings.period));
+                }
+                // A server that stands still for a period goes on in another.
+                continue;
             }
             let left_max = self.settings.duration(self.settings.rounds_max - played, self.arms.len());
             self.host.round_done(ExperimentProgress { tally: &self.tally, left_max });

@@ -315,8 +315,12 @@ fn without_load_or_rights_nothing_is_changed() {
 #[test]
 fn knobs_are_listed_with_what_is_known_about_them() {
     let folder = Folder::new();
-    let table = folder.run(&["experiment", "--list"]).expect_code(0).stdout;
-    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    let narrow = folder.run_on_terminal(&["experiment", "--list"]).shown;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 100), "{narrow}");
+    let table = folder.run(&["experiment", "--list", "--wide"]).expect_code(0).stdout;
+    for knob in experiment::KNOBS {
+        assert!(table.contains(knob.sets), "nothing is cut: {}: {table}", knob.name);
+    }
     let listed: Value = folder.run(&["experiment", "--list", "--json"]).expect_code(0).json();
     let listed = listed["knobs"].as_array().expect("a list");
     assert_eq!(listed.len(), experiment::KNOBS.len());
