@@ -65,6 +65,13 @@ pub(crate) fn one(name: &str) -> Result<(), String> {
 
 fn run(steps: &[&CiStep]) -> Result<(), String> {
     let start = Instant::now();
+    if let Some(free) = free_space().filter(|free| *free < SPACE_WANTED) {
+        eprintln!(
+            "{} free on this disk; an empty build folder grows to {}",
+            gigabytes(free),
+            gigabytes(SPACE_WANTED)
+        );
+    }
     let mut skips = Skips::new();
     let mut times = Vec::new();
     for (number, step) in steps.iter().enumerate() {
@@ -76,8 +83,11 @@ fn run(steps: &[&CiStep]) -> Result<(), String> {
         match result {
             Ok(found) => skips.extend(found),
             Err(message) => {
+                let full = free_space().filter(|free| *free < SPACE_LEFT).map_or_else(String::new, |free| {
+                    format!("\n  the disk is full or nearly so: {} free", gigabytes(free))
+                });
                 return Err(format!(
-                    "step {name} failed after {seconds:.0} s: {message}\n  alone: cargo xtask ci {name}",
+                    "step {name} failed after {seconds:.0} s: {message}{full}\n  alone: cargo xtask ci {name}",
                     name = step.name
                 ));
             }
@@ -104,7 +114,26 @@ fn cargo(args: &[&str]) -> Command {
     // Set by cargo when it runs this program; the same toolchain is used throughout.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
+    if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        // Nothing is built a second time there, and what is kept for that takes several times the space.
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
+}
+
+/// What all steps write to an empty build folder, bytes.
+const SPACE_WANTED: u64 = 8_000_000_000;
+/// With less, a failure is probably one of the disk.
+const SPACE_LEFT: u64 = 500_000_000;
+
+/// The bytes that may be written to the disk of the workspace; none where `df` does not say.
+fn free_space() -> Option<u64> {
+    let output = Command::new("df").args(["--output=avail", "-B1"]).arg(root()).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.lines().nth(1)?.trim().parse().ok()
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
 }
 
 fn finish(mut command: Command) -> Result<Skips, String> {

@@ -260,16 +260,25 @@ pub(crate) fn forecast_text(
 pub(crate) fn text(view: &ExperimentView) -> String {
     const HEADINGS: [&str; 8] =
         ["policy", "workload", "verdict", "SLO", "measured", "interval", "requests", "it takes"];
-    let rows = view.done.iter().flat_map(|done| &done.rows).map(|row| {
+    let all = view.done.iter().flat_map(|done| done.rows.iter().enumerate().map(move |row| (done.case, row)));
+    let rows = all.map(|(case, (tenant, row))| {
         // The name is there already, with that of the case; nothing of these servers fails unnoticed.
         let [_, verdict, slo, measured, interval, requests, .., needed] = &verdict_row(&row.finding)[..]
         else {
             unreachable!("as many cells as verify shows");
         };
-        let cells = [&row.name, verdict, slo, measured, interval, requests, needed].map(String::clone);
-        [vec![row.policy.to_owned()], cells.to_vec()].concat()
+        let counts = view.planned.cases[case].promises(tenant);
+        let verdict = if counts { verdict.clone() } else { format!("({verdict})") };
+        let cells = [slo, measured, interval, requests, needed].map(String::clone);
+        [vec![row.policy.to_owned(), row.name.clone(), verdict], cells.to_vec()].concat()
     });
-    format!("{}\n{}\n", table(&HEADINGS, 4, rows), view.lead())
+    let note = match view.counts_all() {
+        true => "",
+        false => {
+            "(in brackets: an SLO that does not count, of a workload that sends more than planned or is not admitted)\n"
+        }
+    };
+    format!("{}{note}\n{}\n", table(&HEADINGS, 4, rows), view.lead())
 }
 
 /// What helps where verdicts are open.

@@ -208,8 +208,8 @@ impl TriedKnob<'_> {
             text += &format!("\n{}", self.table(label, comparison));
         }
         if !comparisons.is_empty() {
-            text += "\noff, on: medians over periods; difference: what the rounds show, each compared with itself. It may be \
-                     another number than on − off, where the load changes from round to round.\n";
+            text += "\noff, on: medians over periods. difference: what the rounds show, each compared with itself;\n\
+                     where the load changes from round to round it may be another number than on − off.\n";
         }
         text + &self.doubts(&comparisons)
     }
