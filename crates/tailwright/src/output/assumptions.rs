@@ -10,6 +10,7 @@ use workflow::assumptions::{
     AssumptionReport, ComparedScale, ModelPrice, PairAssessment, RecordedStream, StreamAssessment,
     StreamChange, Untested,
 };
+use workflow::cluster::group_cell;
 use workflow::text::time;
 
 /// What was found, with what it is about.
@@ -235,20 +236,12 @@ fn largest_factor(view: &AssumptionsView, price: &ModelPrice) -> String {
     factors.max_by(f64::total_cmp).map_or("-".to_owned(), |factor| format!("up to {factor:.2}x"))
 }
 
-/// A cell of a table with commas, in quotes where it needs them.
-fn csv_cell(text: &str) -> String {
-    if text.contains([',', '"']) || text.trim() != text {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text.to_owned()
-}
-
 /// The groups as the table that `--groups` reads.
 pub(crate) fn groups_table(view: &AssumptionsView) -> String {
     let mut text = "workload,group\n".to_owned();
     for (number, group) in view.report.groups.iter().enumerate() {
         for &member in group {
-            text.push_str(&format!("{},{}\n", csv_cell(view.name(member)), number + 1));
+            text.push_str(&format!("{},{}\n", group_cell(view.name(member)), number + 1));
         }
     }
     text

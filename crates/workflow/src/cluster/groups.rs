@@ -40,10 +40,29 @@ fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
     Ok(groups.into_values().collect())
 }
 
-/// The cells of a line, without quotes and spaces around them.
+/// The cells of a line. In quotes a cell may have any characters, and two quotes for one.
 fn cells(line: &str) -> Vec<String> {
-    let parts = line.split([',', ' ', '\t', ';']).map(|cell| cell.trim().trim_matches('"'));
-    parts.filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if is_quoted && characters.next_if_eq(&'"').is_some() => cell.push('"'),
+            '"' => is_quoted = !is_quoted,
+            ',' | ' ' | '\t' | '\r' | ';' if !is_quoted => cells.push(std::mem::take(&mut cell)),
+            other => cell.push(other),
+        }
+    }
+    cells.push(cell);
+    cells.retain(|cell| !cell.is_empty());
+    cells
+}
+
+/// A name as a cell that [`read_groups`] reads.
+pub fn group_cell(name: &str) -> String {
+    if name.contains([',', ' ', '\t', ';', '"']) || name.starts_with('#') {
+        return format!("\"{}\"", name.replace('"', "\"\""));
+    }
+    name.to_owned()
 }
 
 fn column(header: &[String], name: &str) -> Option<usize> {
@@ -101,11 +120,19 @@ mod tests {
             r#"[["d", "b"], ["e", "c"]]"#,
             r#"{"web": ["b", "d"], "db": ["c", "e"]}"#,
             "b,d\nc,e\na\n",
+            "\"b\" , \"d\"\r\n\"c\";e\r\n",
         ] {
             let groups = parse(text).unwrap();
             assert_eq!(number(&groups, &NAMES).unwrap(), [0, 1, 2, 1, 2], "{text}");
         }
         assert_eq!(number(&parse("").unwrap(), &NAMES).unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn any_name_is_a_cell() {
+        for name in ["a", "a,b", "a b", "say \"a\"", "#1", "a;b\tc", "\"", "ü"] {
+            assert_eq!(cells(&format!("{},1", group_cell(name))), [name, "1"], "{name}");
+        }
     }
 
     #[test]

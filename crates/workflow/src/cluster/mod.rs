@@ -10,6 +10,7 @@ mod source;
 
 pub use device::{base_latency, enforced_class, read_profile};
 pub(crate) use device::{enforced_path, warn_of_percentile, warn_of_preemption};
+pub use groups::group_cell;
 pub(crate) use groups::read_groups;
 pub use name::find_workload;
 pub use problem::ClusterProblem;
