@@ -151,7 +151,7 @@ impl UnfinishedFolder {
         Ok(Self(temporary))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
