@@ -153,7 +153,7 @@ fn group(process: ProcessIdentity, controller: &str) -> Result<PathBuf, Operatio
         .ok_or_else(|| lacking(format_args!("there are no control groups of version 1 for {controller}")))?;
     if path == "/" {
         return Err(lacking(format_args!(
-            "process {} is in the {controller} group of everybody",
+            "process {} is in the root group of {controller}, which has all processes",
             process.id
         )));
     }

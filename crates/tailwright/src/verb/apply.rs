@@ -1,4 +1,4 @@
-//! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
+//! `tailwright apply`: a policy enforced on the hosts of a deployment, and removed.
 
 use crate::exit::VerbAnswer;
 use crate::interrupt::undo_on_termination;
@@ -45,10 +45,10 @@ A hosts file:
 
 docs/apply.md describes every field. Applying again does nothing; a changed policy changes only what differs.
 
-Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that
-somebody else has set up. After any but 0 hosts and proxies are as they were, or the message says which are not.";
+Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that \
+already has a queueing discipline. After any but 0 hosts and proxies are as they were, or the message says which are not.";
 
-/// Make a policy real on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
+/// Enforce a policy on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ApplyArgs {
@@ -64,10 +64,10 @@ pub(crate) struct ApplyArgs {
     /// Print what would be done, and do nothing: the commands.
     #[arg(long)]
     dry_run: bool,
-    /// Give devices back as they were found.
+    /// Restore devices as they were found.
     #[arg(long, conflicts_with = "policy")]
     remove: bool,
-    /// Take over devices that somebody else has set up; that cannot be put back.
+    /// Replace queueing disciplines that others have set up; those cannot be restored.
     #[arg(long)]
     replace: bool,
     /// Where state is kept: what was found and made.
@@ -122,7 +122,7 @@ fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
         (0, _) => format!("# {host}: nothing to do\n"),
         (_, true) => format!("# {host}\n{}\n", commands.join("\n")),
         (count, false) => {
-            let done = if args.remove { "given back" } else { "brought to the policy" };
+            let done = if args.remove { "restored" } else { "changed" };
             format!("# {host}: {done}, {}\n", plural(count, "command"))
         }
     };
@@ -140,8 +140,8 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
         (true, true, true) => "no policy",
         (true, false, _) => "unchanged",
         (false, _, false) => "the policy; but no proxy runs there, and without it `apply` changes nothing",
-        (false, true, true) => "none runs there; the policy that it would have found is forgotten",
-        (false, false, true) => "none runs there, nothing to take away",
+        (false, true, true) => "none runs there; the policy that was saved for it is deleted",
+        (false, false, true) => "none runs there, nothing to remove",
     };
     format!("proxy before {} at {}: {what}", proxy.server, proxy.control.display())
 }

@@ -40,11 +40,11 @@ A cluster file:
   trace = \"traces/mail.csv.gz\"      # representative requests
   slo = \"99.9% < 200ms\"
 
-In the JSON, rate is a fraction of the stage's capacity and burst is in seconds of that capacity;
-rate_per_s and burst_work are the same in bytes (network) and seconds of device time (storage).
+In the JSON, rate is a fraction of the stage's capacity and burst is in seconds of that capacity; \
+rate_per_s and burst_work are the same in bytes (network) and seconds of device time (storage). \
 The JSON is also the policy file that other verbs take.
 
-What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints
+What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints \
 (~/.cache/tailwright/footprints), by content; the folder can be removed at any time.
 
 Ctrl-C ends --model with the best placement so far; a second one ends it without.
@@ -145,9 +145,9 @@ impl PlanArgs {
             && !learn_calibration(&problem, None, &interrupted, &TerminalObserver)
         {
             return Err(OperationError::machine(
-                "interrupted before the margins were learnt: nobody is placed",
+                "interrupted before the margins were computed: no workload is placed",
             )
-            .hint("fewer windows are sooner learnt: a longer --for, a lower --coverage"));
+            .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
         let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
