@@ -31,7 +31,7 @@ Events, one per line:
 
 Models, from the one that assumes least:
   worst-case     that workloads stay within the burst curves of their traces
-  probabilistic  that workloads (or groups) are independent and like their traces
+  probabilistic  that workloads (or groups) are independent, like their traces
   replayed       the same; estimated by replays of the traces at random shifts
   calibrated     replayed, with margins from held-out windows of the traces for
                  the next window of traffic; see --coverage

@@ -19,13 +19,15 @@ use workflow::planning::read_policy;
 
 const HELP: &str = "\
 Examples:
-  tailwright apply policy.json --hosts hosts.toml --dry-run    what would be run on every host
-  tailwright apply policy.json --hosts hosts.toml              on this machine and its network namespaces
+  tailwright apply policy.json --hosts hosts.toml --dry-run
+      what would be run on every host
+  tailwright apply policy.json --hosts hosts.toml
+      on this machine and its network namespaces
   tailwright apply policy.json --hosts hosts.toml \\
       --host app-1   this machine is app-1
-  tailwright apply --remove --hosts hosts.toml                 devices as they were found
-  tailwright apply --template policy.json > hosts.toml         a hosts file to fill in
-  tailwright apply --probe                                     what this kernel can do
+  tailwright apply --remove --hosts hosts.toml   devices as they were found
+  tailwright apply --template policy.json > hosts.toml   a hosts file to fill in
+  tailwright apply --probe   what this kernel can do
 
 A hosts file:
   [[host]]

@@ -9,7 +9,7 @@ const HELP: &str = "\
 Examples, to install them for one user:
   tailwright completions bash \\
       > ~/.local/share/bash-completion/completions/tailwright
-  tailwright completions zsh > ~/.zfunc/_tailwright          with ~/.zfunc in fpath
+  tailwright completions zsh > ~/.zfunc/_tailwright   with ~/.zfunc in fpath
   tailwright completions fish > ~/.config/fish/completions/tailwright.fish
 
 Exit codes: 0 done; 2 bad input.";

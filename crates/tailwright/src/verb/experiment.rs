@@ -18,7 +18,7 @@ use units::{Percentile, Seconds, plural};
 
 const HELP: &str = "\
 Examples:
-  tailwright experiment --list                      the knobs, and which of them this machine has
+  tailwright experiment --list   the knobs, and which of them this machine has
   tailwright experiment --list fifo                 what is known about one
   tailwright experiment fifo --pid 4711 --port 11211
   tailwright experiment nice=-10,-5 --pid 4711 --port 11211 --percentile 99.9

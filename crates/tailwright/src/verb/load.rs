@@ -16,8 +16,9 @@ use workflow::load::{LoadFile, play_load, write_interval_logs};
 
 const HELP: &str = "\
 Examples:
-  tailwright load load.toml                                     a table per workload
-  tailwright load load.toml -o run.parquet --hdr-folder logs    every request; HdrHistogram logs
+  tailwright load load.toml   a table per workload
+  tailwright load load.toml -o run.parquet --hdr-folder logs
+      every request; HdrHistogram logs
   tailwright load load.toml --set duration=60s --set workload.mail.speed=2
 
 A load file:

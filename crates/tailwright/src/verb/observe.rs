@@ -30,17 +30,26 @@ const HELP: &str = "\
 Examples:
   tailwright observe --port 11211 --duration 30s
   tailwright observe --port 80,443 --duration 1min --json
-  tailwright observe --port 6379 --protocol resp      requests as the protocol has them
-  tailwright observe --port 80 --accept-queue         how long connections wait to be accepted
-  tailwright observe --port 80 --intended-waits exclude   a server with long polls
-  tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
-  tailwright observe --port 11211 --report live.html  a page with charts
-  tailwright observe --port 11211 --duration 24h --record recording    for `trace`, `bound` and `plan`
-  tailwright observe --port 11211 --mean-service 8us --workers 4         what is known for the ideal
-  tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
-  tailwright observe --port 11211 --listen 127.0.0.1:9464           for Prometheus, until Ctrl-C
-  tailwright observe --selftest                       does it work on this machine?
-  tailwright observe --block --disk sda --duration 10s   who waits how long for a disk
+  tailwright observe --port 6379 --protocol resp
+      requests as the protocol has them
+  tailwright observe --port 80 --accept-queue
+      how long connections wait to be accepted
+  tailwright observe --port 80 --intended-waits exclude
+      a server with long polls
+  tailwright observe --port 11211 -o live.parquet
+      every request, for `tailwright verify`
+  tailwright observe --port 11211 --report live.html   a page with charts
+  tailwright observe --port 11211 --duration 24h --record recording
+      for `trace`, `bound` and `plan`
+  tailwright observe --port 11211 --mean-service 8us --workers 4
+      what is known for the ideal
+  tailwright observe --port 11211 --slowest slow.json
+      for https://ui.perfetto.dev
+  tailwright observe --port 11211 --listen 127.0.0.1:9464
+      for Prometheus, until Ctrl-C
+  tailwright observe --selftest   does it work on this machine?
+  tailwright observe --block --disk sda --duration 10s
+      who waits how long for a disk
 
 Beside the measured latencies stand ideal ones: the same arrivals, and nothing but queueing. What \
 is between them is due to the server and its machine, and not to its load.

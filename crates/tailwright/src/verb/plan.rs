@@ -22,9 +22,11 @@ const HELP: &str = "\
 Examples:
   tailwright plan cluster.toml
   tailwright plan cluster.toml --report plan.html -o policy.json
-  tailwright plan cluster.toml --keep policy.json -o policy.json     workloads came or went
-  tailwright plan cluster.toml --model replayed                      fewer servers for an assumption
-  tailwright plan cluster.toml --model calibrated --coverage 95%     the same for the next window of traffic
+  tailwright plan cluster.toml --keep policy.json -o policy.json
+      workloads came or went
+  tailwright plan cluster.toml --model replayed  fewer servers for an assumption
+  tailwright plan cluster.toml --model calibrated --coverage 95%
+      the same for the next window of traffic
   tailwright plan --slos slos.csv --traces traces/ --storage ssd-profile.json \\
       --network 125MB/s --max-servers 62 --json
 

@@ -29,11 +29,15 @@ use workflow::recording::{
 
 const HELP: &str = "\
 Examples:
-  tailwright proxy policy.json --hosts hosts.toml --server ssd-1     serve until SIGTERM
-  tailwright proxy --hosts hosts.toml --server ssd-1                 no policy yet: all requests are best effort
-  tailwright apply policy.json --hosts hosts.toml                    another policy, while traffic flows
-  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec    and what is asked, for the first plan
-  tailwright proxy --status --server ssd-1                           what it has seen
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1
+      serve until SIGTERM
+  tailwright proxy --hosts hosts.toml --server ssd-1
+      no policy yet: all requests are best effort
+  tailwright apply policy.json --hosts hosts.toml
+      another policy, while traffic flows
+  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec
+      and what is asked, for the first plan
+  tailwright proxy --status --server ssd-1   what it has seen
   tailwright proxy policy.json --hosts hosts.toml --server ssd-1 \\
       --listen 127.0.0.1:9465   for Prometheus
 

@@ -23,7 +23,8 @@ Examples:
       --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
   tailwright simulate policy.json --cluster cluster.toml
   tailwright simulate policy.json --slos slos.csv --storage profile.json --json
-  tailwright simulate policy.json --cluster cluster.toml -o observed.parquet    for tailwright verify
+  tailwright simulate policy.json --cluster cluster.toml -o observed.parquet
+      for tailwright verify
 
 A scenario, one queue:
   [run]

@@ -20,7 +20,8 @@ Examples:
   tailwright verify policy.json observed.parquet --storage profile.json
   tailwright verify policy.json client-1.parquet client-2.parquet \\
       --report page.html
-  tailwright verify policy.json --load-file load.toml       drive real servers, then judge
+  tailwright verify policy.json --load-file load.toml
+      drive real servers, then judge
   tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' \\
       --slo 'web=99% < 10ms' --json
 

@@ -22,8 +22,9 @@ use workflow::planning::{PlanningQuestion, PlanningRecipe, plan_cluster, policy_
 
 const HELP: &str = "\
 Examples:
-  tailwright lab cluster                              a generated cluster of six workloads
-  tailwright lab cluster --dry-run                    what is planned, and what the run will decide
+  tailwright lab cluster   a generated cluster of six workloads
+  tailwright lab cluster --dry-run
+      what is planned, and what the run will decide
   tailwright lab cluster cluster.toml --duration 5min --report page.html
   tailwright lab cluster --slos slos.csv --storage ssd-profile.json \\
       --network 40MB/s --max-servers 2

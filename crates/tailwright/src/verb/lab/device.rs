@@ -16,7 +16,8 @@ Examples:
   tailwright lab device
   tailwright lab device --channels 4 --read-time 400us+2ns/B \\
       --write-time 700us+5ns/B --export tank=1GiB
-  tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json    what `tailwright plan` needs to know of it
+  tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json
+      what `tailwright plan` needs to know of it
   chrt -f 20 tailwright lab device --spin 20us                           with real-time priority
 
 A request takes base + slope * size in one of the channels, which take requests in the order in which they come. \

@@ -22,10 +22,12 @@ use workflow::text::time;
 
 const HELP: &str = "\
 Examples:
-  tailwright lab run                                     the experiments that there are
-  tailwright lab run policies                            needs no traces, 8 minutes
-  tailwright lab run fig-3.3 --data ../shared            three workloads, a copy, six policies
-  tailwright lab run fig-3.3 --data ../shared --dry-run  SLOs, bounds and limits only
+  tailwright lab run   the experiments that there are
+  tailwright lab run policies   needs no traces, 9 minutes
+  tailwright lab run fig-3.3 --data ../shared
+      three workloads, a copy, six policies
+  tailwright lab run fig-3.3 --data ../shared --dry-run
+      SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
   tailwright lab run fig-3.3 --data ../shared --policies none,tailwright --json
 

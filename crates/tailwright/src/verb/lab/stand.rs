@@ -21,9 +21,10 @@ use units::{Bytes, Nanos};
 
 const UP_HELP: &str = "\
 Examples:
-  tailwright lab up                       all servers, and three hosts for clients
+  tailwright lab up   all servers, and three hosts for clients
   tailwright lab up memcached ssd         only these
-  tailwright lab up nfs --behind-proxy    on 127.0.0.1 of the host `store`: a proxy takes its address
+  tailwright lab up nfs --behind-proxy
+      on 127.0.0.1 of the host `store`: a proxy takes its address
   ip netns exec tw-client-1 COMMAND       runs something on a host
 
 Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx); \

@@ -16,8 +16,8 @@ use units::Nanos;
 const HELP: &str = "\
 Examples:
   tailwright schedule kernel run                      until Ctrl-C, as root
-  tailwright schedule kernel run -c 4 --queue shared  one queue for all CPUs
-  tailwright schedule kernel set -c 2                 while it runs, from another terminal
+  tailwright schedule kernel run -c 4 --queue shared   one queue for all CPUs
+  tailwright schedule kernel set -c 2   while it runs, from another terminal
   tailwright schedule kernel show --json              what it has counted
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
