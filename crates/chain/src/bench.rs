@@ -127,7 +127,7 @@ fn draw_repetition(
 /// Refuses what would not come to an end.
 fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), OperationError> {
     if case.server.is_some() {
-        return Err(OperationError::input("a storage server cannot be played by services on this machine")
+        return Err(OperationError::input("a storage server cannot be run as services on this machine")
             .hint("describe [[station]] and [[entry]] sections"));
     }
     let loads = grouping.tiers().iter().zip(grouping.utilisation());

@@ -94,7 +94,7 @@ pub(crate) fn play(
     let real_time = clock::real_time() + (origin - clock::now());
     let sent = send(workload, &addresses, (origin, real_time), stop);
     let sent = sent.map_err(|error| {
-        OperationError::machine(format_args!("playing {mode}: {error}"))
+        OperationError::machine(format_args!("running {mode}: {error}"))
             .hint("a tier may have been killed; `dmesg` and the memory of the machine may say why")
     })?;
     drop(turn);

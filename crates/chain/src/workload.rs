@@ -140,7 +140,7 @@ fn chain_tier(station: &sim::engine::NetworkStation) -> ChainTier {
 }
 
 fn unplayable(what: &str, hint: &str) -> OperationError {
-    OperationError::input(format_args!("{what} cannot be played by services on this machine")).hint(hint)
+    OperationError::input(format_args!("{what} cannot be run as services on this machine")).hint(hint)
 }
 
 /// Adds the requests of an entry that arrive within `duration`.
@@ -175,7 +175,7 @@ fn add_requests(
         drawn.serialised += usize::from(could_overlap(network, range, &demands));
         drawn.requests.push(ChainRequest { arrival, entry: index, route });
         if drawn.requests.len() > REQUESTS_MAX {
-            return Err(unplayable("more than a million requests", "play for a shorter --duration"));
+            return Err(unplayable("more than a million requests", "a shorter --duration has fewer"));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Makes a policy real on hosts.
+//! Enforces a policy on hosts.
 //!
 //! - [`deployment`]: where servers and clients are, as people write it down.
 //! - [`network`]: priorities and rate limits of traffic, by the kernel's traffic control.

@@ -152,7 +152,7 @@ impl StateFolder {
             return Err(unsafe_place(&path, "it is not a file of its own"));
         }
         if about.st_uid != folder.st_uid && !is_trusted(about.st_uid) {
-            return Err(unsafe_place(&path, "it belongs to somebody else"));
+            return Err(unsafe_place(&path, "it belongs to another user"));
         }
         Ok(Some(file))
     }
@@ -247,7 +247,7 @@ fn check_ancestors(path: &Path) -> Result<(), OperationError> {
         }
         let link = rustix::fs::lstat(&above).map_err(|error| unusable(&above, &error.into()))?;
         if !is_trusted(link.st_uid) {
-            return Err(unsafe_place(&above, "it belongs to somebody else"));
+            return Err(unsafe_place(&above, "it belongs to another user"));
         }
         // Where a link leads to, if it is one.
         let target = rustix::fs::stat(&above).map_err(|error| unusable(&above, &error.into()))?;
@@ -262,7 +262,7 @@ fn check_ancestors(path: &Path) -> Result<(), OperationError> {
 /// Refuses a folder that somebody else may change.
 fn check_owner(path: &Path, about: &Stat) -> Result<(), OperationError> {
     if !is_trusted(about.st_uid) {
-        return Err(unsafe_place(path, "it belongs to somebody else"));
+        return Err(unsafe_place(path, "it belongs to another user"));
     }
     let user = rustix::process::geteuid();
     let has_own_group = !user.is_root() && about.st_gid == rustix::process::getegid().as_raw();
@@ -280,7 +280,7 @@ fn unusable(path: &Path, error: &io::Error) -> OperationError {
 
 fn unsafe_place(path: &Path, why: &str) -> OperationError {
     OperationError::machine(format_args!(
-        "{}: {why}, so that what is remembered there is not to be trusted",
+        "{}: {why}, so that what is saved there is not to be trusted",
         path.display()
     ))
     .hint("choose a folder with --state that only root (or you) can change, such as /run/tailwright")

@@ -159,7 +159,7 @@ fn limits_without_effect_are_said() {
     );
     for (hosts, client, said) in [
         (with_storage.clone(), client(0), None),
-        (HOSTS.to_owned(), client(0), Some("nobody keeps its limits at storage")),
+        (HOSTS.to_owned(), client(0), Some("its limits at storage are not enforced")),
         (
             with_storage.clone(),
             client(0).replace("\"app\"", "\"store\""),

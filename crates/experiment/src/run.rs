@@ -209,7 +209,7 @@ fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> Op
     for undone in not_undone {
         error.message += &match &undone.outcome {
             UndoOutcome::LeftAlone(now) => {
-                format!("; {} was left alone: somebody else made it {now}", undone.change.setting)
+                format!("; {} was not restored: another program changed it to {now}", undone.change.setting)
             }
             UndoOutcome::Failed(failed) => {
                 format!("; {} was not undone: {}", undone.change.setting, failed.message)

@@ -21,6 +21,8 @@ pub struct Dots {
     target_name: String,
     rows: Vec<DotRow>,
     note: String,
+    /// What is said of missing values in place of their number.
+    missing: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,6 +47,7 @@ impl Dots {
             target_name: target.into(),
             rows: Vec::new(),
             note: String::new(),
+            missing: None,
         }
     }
 
@@ -69,6 +72,13 @@ impl Dots {
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
+        self
+    }
+
+    /// Sets the sentence about missing values, in place of one that counts them. It may be empty.
+    #[must_use]
+    pub fn missing(mut self, sentence: impl Into<String>) -> Self {
+        self.missing = Some(sentence.into());
         self
     }
 
@@ -142,13 +152,16 @@ impl Dots {
         self.axis.unit.format(row.target)
     }
 
-    /// A sentence that says how many values have no mark; empty if none.
+    /// The sentence about missing values, or one that says how many values have no mark; empty if none.
     fn note_on_omissions(&self) -> String {
+        if let Some(sentence) = &self.missing {
+            return sentence.clone();
+        }
         let values = self.rows.iter().flat_map(|row| &row.values);
         match values.filter(|value| !value.is_some_and(|value| self.axis.accepts(value))).count() {
             0 => String::new(),
-            1 => "1 value is missing.".to_owned(),
-            count => format!("{count} values are missing."),
+            1 => "1 value has no point: it is unknown, infinite or off the scale.".to_owned(),
+            count => format!("{count} values have no point: they are unknown, infinite or off the scale."),
         }
     }
 }

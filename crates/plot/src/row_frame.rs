@@ -15,6 +15,10 @@ const AXIS_TWICE_PX: f64 = 700.0;
 const TITLES_PX: f64 = 20.0;
 const LABELS_PX: f64 = 18.0;
 
+/// The largest share of the width for names, and the width in pixels that they may take where that is more.
+const NAMES_SHARE: f64 = 0.3;
+const NAMES_PX: f64 = 110.0;
+
 /// The largest share of the width for the title of the numbers.
 const TITLE_SHARE: f64 = 0.4;
 
@@ -64,7 +68,7 @@ impl RowFrame {
         let half = |tick: Option<&Tick>| tick.map_or(0.0, |t| text_width::width(&t.label) / 2.0);
         let (first_tick, last_tick) = (half(axis.ticks.first()), half(axis.ticks.last()));
         Self {
-            left: (widest.min(needs.width * 0.3) + 12.0).max(first_tick),
+            left: (widest.min((needs.width * NAMES_SHARE).max(NAMES_PX)) + 12.0).max(first_tick),
             right: needs.width
                 - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * TITLE_SHARE))
                     + 14.0)

@@ -4,6 +4,9 @@
 /// The font size of all text inside a chart, in pixels.
 pub(crate) const FONT_PX: f64 = 12.0;
 
+/// Text is shortened only where it is wider than its room by more than this: sums of widths are not exact.
+const TOLERANCE_PX: f64 = 0.01;
+
 /// The estimated width of bold text in pixels.
 pub(crate) fn bold_width(text: &str) -> f64 {
     width(text) * 1.12
@@ -16,7 +19,7 @@ pub(crate) fn width(text: &str) -> f64 {
 
 /// Shortens `text` to at most `room` pixels by replacing its end by an ellipsis; at least one character remains.
 pub(crate) fn fit(text: &str, room: f64) -> String {
-    if width(text) <= room {
+    if width(text) <= room + TOLERANCE_PX {
         return text.to_owned();
     }
     let mut used = em('…') * FONT_PX;
@@ -34,9 +37,9 @@ pub(crate) fn fit(text: &str, room: f64) -> String {
 }
 
 /// Shortens a name to at most `room` pixels by replacing its middle by an ellipsis: the names of a list often differ only
-/// at their ends. At least one character remains at each end.
+/// at their ends. At least one character remains at each end, and a name that would be no narrower stays whole.
 pub(crate) fn fit_name(name: &str, room: f64) -> String {
-    if width(name) <= room {
+    if width(name) <= room + TOLERANCE_PX {
         return name.to_owned();
     }
     let (characters, room) = (name.chars().collect::<Vec<char>>(), room - em('…') * FONT_PX);
@@ -52,7 +55,8 @@ pub(crate) fn fit_name(name: &str, room: f64) -> String {
         if from_end { tail += 1 } else { head += 1 }
     }
     let text = |part: &[char]| part.iter().collect::<String>();
-    format!("{}…{}", text(&characters[..head]), text(&characters[characters.len() - tail..]))
+    let short = format!("{}…{}", text(&characters[..head]), text(&characters[characters.len() - tail..]));
+    if width(&short) < width(name) { short } else { name.to_owned() }
 }
 
 /// The estimated width of a character as a share of the font size.
@@ -91,7 +95,16 @@ mod tests {
         let short = fit_name(long, 100.0);
         assert!(short.starts_with("team-") && short.ends_with("job-07"), "{short}");
         assert!(width(&short) <= 100.0, "{short}");
-        assert_eq!(fit_name("abc", 0.0), "a…c");
+        assert_eq!(fit_name("abcde", 0.0), "a…e");
         assert_eq!(fit_name("日本語", 1.0), "日…語");
+    }
+
+    #[test]
+    fn a_name_stays_whole_where_it_has_room_or_would_be_no_narrower() {
+        for name in ["mail", "web-1", "database-1"] {
+            assert_eq!(fit_name(name, width(name) + 12.0 - 12.0), name);
+            assert_eq!(fit_name(name, width(name) - 1e-9), name);
+        }
+        assert_eq!(fit_name("abc", 0.0), "abc");
     }
 }

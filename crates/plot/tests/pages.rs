@@ -191,7 +191,7 @@ fn a_thousand_rows_show_the_tightest_and_fold_the_others() {
         .row("<v>", [Some(f64::INFINITY), Some(0.3)], 0.2);
     let html = page(dots);
     assert!(
-        says(&html, "2 values are missing") && says(&html, "w, a: 100ms") && says(&html, "<v>, b: 300ms")
+        says(&html, "2 values have no point") && says(&html, "w, a: 100ms") && says(&html, "<v>, b: 300ms")
     );
     let bullets = Bullets::new("b", axis(false, Unit::Seconds), ("bound", "SLO"));
     let bullets = (0..1000).fold(bullets, |b, i| b.row(format!("w{i}"), f64::from(i), 998.5));

@@ -26,8 +26,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "tailwright", version, propagate_version = true, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 yes or done; 1 the answer is no (a workload not admitted, an SLO not met);\n\
-    2 bad input; 3 this machine lacks something, or the run was interrupted: then what was complete is\n\
+    after_help = "Exit codes: 0 yes or done; 1 the answer is no (a workload not admitted, an SLO not met); \
+    2 bad input; 3 this machine lacks something, or the run was interrupted: then what was complete is \
     printed and written."
 )]
 struct Cli {

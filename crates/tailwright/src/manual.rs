@@ -48,14 +48,21 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Examples and the like, line by line as they are written.
+/// Longer lines that are not indented are paragraphs.
+const FILLED_OVER: usize = 76;
+
+/// Examples and the like, line by line as they are written, but for paragraphs, which are filled.
 fn notes_section(notes: &str) -> String {
     let mut section = String::from(".SH NOTES\n.nf\n");
     for line in notes.lines() {
+        let is_paragraph = !line.starts_with(' ') && line.chars().count() > FILLED_OVER;
         // A line that begins with one of these would be a command of roff.
         let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
         let line = line.replace('\\', "\\e").replace('-', "\\-");
-        section += &format!("{guard}{line}\n");
+        section += &match is_paragraph {
+            true => format!(".fi\n{guard}{line}\n.nf\n"),
+            false => format!("{guard}{line}\n"),
+        };
     }
     section + ".fi\n"
 }
@@ -68,5 +75,12 @@ mod tests {
     fn notes_are_literal() {
         let section = notes_section("a \\\n.b --c\n'd");
         assert_eq!(section, ".SH NOTES\n.nf\na \\e\n\\&.b \\-\\-c\n\\&'d\n.fi\n");
+    }
+
+    #[test]
+    fn paragraphs_are_filled() {
+        let paragraph = "word ".repeat(30);
+        let section = notes_section(&format!("Examples:\n  a\n\n{paragraph}"));
+        assert_eq!(section, format!(".SH NOTES\n.nf\nExamples:\n  a\n\n.fi\n{paragraph}\n.nf\n.fi\n"));
     }
 }

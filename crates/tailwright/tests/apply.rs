@@ -95,7 +95,7 @@ fn applied_again_and_removed() {
     let gone = folder.run(&["apply", "--remove", "--hosts", "hosts.toml", "--state", "state"]);
     assert_eq!(first.expect_code(0).json()["hosts"][0]["changed"], true);
     assert_eq!(again.expect_code(0).stdout, "# app: nothing to do\n# store: nothing to do\n");
-    assert!(removed.expect_code(0).stdout.starts_with("# app: given back, "));
+    assert!(removed.expect_code(0).stdout.starts_with("# app: restored, "));
     gone.expect_code(0);
 }
 

@@ -158,7 +158,7 @@ fn without_the_proxy_that_is_needed_nothing_changes_and_all_can_be_removed() {
     assert_ne!(bed.picture(), before);
     bed.folder.write("hosts.toml", &bed.hosts(STORAGE));
     let removed = bed.apply(&["--remove"]).expect_code(0);
-    assert!(removed.stdout.contains("none runs there, nothing to take away"), "{}", removed.stdout);
+    assert!(removed.stdout.contains("none runs there, nothing to remove"), "{}", removed.stdout);
     assert_eq!(bed.picture(), before);
 }
 
@@ -227,12 +227,12 @@ fn without_its_state_what_is_ours_is_found() {
     forget();
     let refused = bed.apply(&["policy.json"]).expect_code(3);
     assert!(
-        refused.stderr.contains("bears a tree of ours that state does not remember"),
+        refused.stderr.contains("has a Tailwright queueing discipline that state does not list"),
         "{}",
         refused.stderr
     );
     let removed = bed.apply(&["--remove"]).expect_code(0);
-    assert!(removed.stderr.contains("does not remember what eth0 was like"), "{}", removed.stderr);
+    assert!(removed.stderr.contains("has no saved settings of eth0"), "{}", removed.stderr);
     assert_eq!(bed.picture(), before);
 
     // Taken over and given back: packet sizes of our own making are not what was found.

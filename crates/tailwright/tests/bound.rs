@@ -185,7 +185,7 @@ fn explanations_add_up_to_the_bound() {
         let steps = document["steps"].as_array().expect("a list");
         let times: Vec<f64> = steps.iter().filter_map(|step| step["seconds"].as_f64()).collect();
         if model == "replayed" {
-            let begun = steps.iter().find(|step| step["what"] == "begun by stages");
+            let begun = steps.iter().find(|step| step["what"] == "already in service");
             let begun = begun.and_then(|step| step["seconds"].as_f64()).unwrap_or(0.0);
             let is_bound = |time: &f64| (time + begun - bound).abs() <= 1e-9 * bound;
             assert!(times.contains(&bound) || times.iter().any(is_bound), "{bound}: {times:?}");

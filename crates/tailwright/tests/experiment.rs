@@ -166,7 +166,7 @@ fn what_somebody_else_sets_is_left_alone() {
     let output = child.wait_with_output().expect("the program ends");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("somebody else changed") && said.contains("left alone"), "{said}");
+    assert!(said.contains("another program changed") && said.contains("not restored"), "{said}");
     for (other, now) in server.threads().into_iter().zip(server.scheduled()) {
         assert!(if other == thread { now == theirs } else { !now.policy.is_real_time() }, "{other}: {now}");
     }

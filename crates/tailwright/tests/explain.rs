@@ -86,7 +86,7 @@ fn a_stored_plan_that_says_something_else_is_contradicted() {
     assert!(stored.contains(&bound), "{stored}");
     cluster.folder.write("policy.json", &stored.replace(&bound, "\"bound_s\": 0.001"));
     let contradicted = cluster.folder.run(&args).expect_code(0).stderr;
-    assert!(contradicted.contains(&format!("the policy promises {} 1ms", workload.name)), "{contradicted}");
+    assert!(contradicted.contains(&format!("the policy guarantees {} 1ms", workload.name)), "{contradicted}");
 }
 
 #[test]

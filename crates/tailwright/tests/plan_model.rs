@@ -33,10 +33,10 @@ fn an_assumption_saves_servers_and_its_price_is_said() {
         assert!(seconds("estimate_s") <= seconds("bound_s"), "{forecast}");
     }
     let text = cluster.folder.run(&["plan", "cluster.toml", "--model", "replayed", "--report", "plan.html"]);
-    for words in ["95% confidence", "a correlated day", "whatever the burst curves allow"] {
+    for words in ["95% confidence", "all worst bursts end at once", "whatever the burst curves allow"] {
         assert!(text.stdout.contains(words), "{words}:\n{}", text.stdout);
     }
-    assert!(cluster.folder.read("plan.html").contains("What the promise rests on"));
+    assert!(cluster.folder.read("plan.html").contains("What the predictions assume"));
 }
 
 #[test]

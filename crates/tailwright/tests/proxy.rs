@@ -258,8 +258,8 @@ fn what_apply_brought_is_remembered() {
     assert_eq!(status(&folder, "changes"), 0);
     drop(running);
 
-    assert!(apply(&["--remove"]).contains("the policy that it would have found is forgotten"));
-    assert!(apply(&["--remove"]).contains("none runs there, nothing to take away"));
+    assert!(apply(&["--remove"]).contains("the policy that was saved for it is deleted"));
+    assert!(apply(&["--remove"]).contains("none runs there, nothing to remove"));
     let (_running, _, _lines) = proxy(&folder, &[]);
     assert_eq!(
         (status(&folder, "policy_name"), status(&folder, "policy_from")),

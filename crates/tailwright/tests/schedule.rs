@@ -283,7 +283,7 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         for part in parts {
             assert!(outcome.stderr.contains(part), "{options:?}: {part}: {}", outcome.stderr);
         }
-        assert!(!outcome.stderr.contains("plays of"), "{options:?}: announced first: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("runs of"), "{options:?}: announced first: {}", outcome.stderr);
     }
 }
 

@@ -143,7 +143,7 @@ impl Front {
     fn check(&self) -> Result<(), String> {
         let pairs = self.pairs()?;
         if self.allow.as_ref().is_some_and(Vec::is_empty) {
-            return Err("allow: it needs at least one network; without it everybody may connect".to_owned());
+            return Err("allow: it needs at least one network; without it any client may connect".to_owned());
         }
         let is_mixed = pairs.iter().any(|(listen, forward)| listen.is_ipv6() != forward.is_ipv6());
         if self.source == SourceAddress::Client && is_mixed {

@@ -112,7 +112,7 @@ impl HostChange {
         }
         change.remember_what_is_ours();
         for (name, original) in change.state.original.iter().filter(|(_, original)| original.is_foreign()) {
-            change.warnings.push(format!("{name} had '{}', which is not put back", original.qdisc));
+            change.warnings.push(format!("{name} had '{}', which is not restored", original.qdisc));
         }
         change.steps = change.steps_to(&change.target, &change.state.original);
         Ok(change)
@@ -138,7 +138,7 @@ impl HostChange {
         };
         let mut change = Self::to_remove(run, &host, store)?;
         let warning =
-            format!("{}, {namespace}, is not in the hosts file any more: it is given back", host.name);
+            format!("{}, {namespace}, is not in the hosts file any more: it is restored", host.name);
         change.warnings.push(warning);
         Ok(Some(change))
     }
@@ -181,7 +181,7 @@ impl HostChange {
 
     fn assume_unconfigured(&mut self, error: &OperationError, names: &[&str]) {
         let (host, message) = (&self.host, &error.message);
-        self.warnings.push(format!("{host}: {message}; shown as for devices that nobody has set up"));
+        self.warnings.push(format!("{host}: {message}; shown as for devices without a queueing discipline"));
         for name in names {
             self.observed.devices.insert((*name).to_owned(), ObservedDevice::unconfigured());
         }
@@ -216,15 +216,17 @@ impl HostChange {
             // Where nft is missing, nobody has made a table.
             observed.nft = observed::observe_nft_table(run, &self.namespace).unwrap_or_default();
             if !observed.nft.is_empty() {
-                let warning =
-                    format!("{}: our table of nftables is not remembered: it is deleted", self.host);
+                let warning = format!(
+                    "{}: Tailwright's table of nftables is not in the state folder: it is deleted",
+                    self.host
+                );
                 self.warnings.push(warning);
             }
         }
         for device in observed::devices_with_our_tree(run, &self.namespace)? {
             if !observed.devices.contains_key(&device) {
                 self.warnings.push(format!(
-                    "{}: {device} bears a tree of ours, and neither hosts file nor {} names it; `{}` deletes it",
+                    "{}: {device} has a Tailwright queueing discipline, and neither the hosts file nor {} lists it; `{}` deletes it",
                     self.host,
                     self.store.path().display(),
                     self.namespace.tc(&format!("qdisc del dev {device} root"))
@@ -259,18 +261,18 @@ impl HostChange {
         for (name, device) in &self.observed.devices {
             if device.is_foreign() {
                 return Err(OperationError::machine(format_args!(
-                    "{}: somebody has set up {name} already: {}",
+                    "{}: {name} already has a queueing discipline: {}",
                     self.host, device.qdisc
                 ))
-                .hint("--replace takes it over; --remove cannot put that back"));
+                .hint("--replace replaces it; --remove cannot restore that one later"));
             }
             if device.is_ours() && !self.state.original.contains_key(name) {
                 let state = self.store.path().display();
                 return Err(OperationError::machine(format_args!(
-                    "{}: {name} bears a tree of ours that {state} does not remember: {}",
+                    "{}: {name} has a Tailwright queueing discipline that {state} does not list: {}",
                     self.host, device.qdisc
                 ))
-                .hint("--replace takes it over, --remove takes it away; --state names the folder that remembers it"));
+                .hint("--replace replaces it, --remove deletes it; --state names the folder that lists it"));
             }
         }
         Ok(())
@@ -285,8 +287,8 @@ impl HostChange {
             }
             let original = OriginalDevice::new(device);
             self.warnings.push(format!(
-                "{}: {} does not remember what {name} was like: it gets what the kernel gives by itself, \
-                 gso_max_size {} and gso_max_segs {}",
+                "{}: {} has no saved settings of {name}: the kernel's defaults are set, gso_max_size {} and \
+                 gso_max_segs {}",
                 self.host,
                 self.store.path().display(),
                 original.gso_max_size,

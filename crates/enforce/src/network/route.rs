@@ -51,7 +51,7 @@ fn clients_of<'a>(
         let name = &workload.name;
         let message = format!("{name} is admitted, but the hosts file has no [[client]] of it");
         return Err(OperationError::input(message).hint(
-            "add where its requests come from: without limits on them nobody on its server has a guarantee",
+            "add where its requests come from: without limits on them no workload on its server has a guarantee",
         ));
     }
     Ok(clients)

@@ -185,5 +185,5 @@ fn file_name(host: &str) -> String {
 
 fn damaged(path: &Path, why: &str) -> OperationError {
     OperationError::machine(format_args!("{} is not a state of this program: {why}", path.display()))
-        .hint("move it away; then --replace takes over what is there")
+        .hint("move it to another place; then --replace replaces the queueing disciplines that are there")
 }

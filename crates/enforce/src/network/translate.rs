@@ -144,7 +144,7 @@ fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
             numbers.iter().find(|(_, number)| !(*number > 0.0 && *number <= BYTES_MAX))
         {
             return Err(OperationError::input(format_args!(
-                "{place}: {name}: tc cannot be told a rate or burst of {number:e} bytes"
+                "{place}: {name}: tc does not accept a rate or burst of {number:e} bytes"
             ))
             .hint("above 0 and at most 1e18"));
         }
@@ -158,7 +158,7 @@ fn storage_warning(workload: &PolicyWorkload, deployment: &Deployment) -> Option
     let has_limits = workload.limits.iter().any(|limit| limit.stage == Stage::Storage);
     (has_limits && server.storage.is_none()).then(|| {
         format!(
-            "{}: nobody keeps its limits at storage: server {} has no [server.storage], before which a proxy stands",
+            "{}: its limits at storage are not enforced: server {} has no [server.storage], so no proxy",
             workload.name, server.name
         )
     })

@@ -18,7 +18,7 @@ pub(super) fn open_exports(deployment: &Deployment, server: &str) -> Vec<String>
         if let (Some(export), []) = (export, &address[..]) {
             warnings.push(format!(
                 "client of {workload}: it has no address, so that whoever asks for the NBD export '{export}' is {workload}, if \
-                 the server grants that name to everybody"
+                 the server grants that name to every client"
             ));
         }
     }

@@ -37,7 +37,7 @@ impl ExperimentLock {
             OperationError::machine(format_args!("{}: {error}", path.display())).hint("run as root")
         })?;
         locked.map(|file| Self { _file: file }).ok_or_else(|| {
-            OperationError::machine("another experiment is being played on this machine")
+            OperationError::machine("another experiment is running on this machine")
                 .hint("wait until it is done")
         })
     }

@@ -19,7 +19,8 @@ pub(crate) fn spawn_in<T: Send + 'static>(
         })?;
         if let Some(priority) = priority {
             machine::realtime::fifo(priority).map_err(|error| {
-                OperationError::machine(error).hint("without it --no-realtime runs, and is often spoiled")
+                OperationError::machine(error)
+                    .hint("--no-realtime runs without real-time priority; verdicts are then often invalid")
             })?;
         }
         Ok(work())

@@ -13,7 +13,7 @@ use verify::{Finding, Verdict, judge, summarize_lags};
 /// The confidence of each verdict.
 pub(super) const CONFIDENCE: f64 = 0.95;
 
-/// A workload under a policy: what it was promised and what was measured.
+/// A workload under a policy: its guarantee and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadResult {
     /// The name of the workload; behind the name of the case and `/` where there are several cases.
@@ -32,7 +32,7 @@ pub struct WorkloadResult {
     pub ci_high_s: Option<f64>,
     /// What may be concluded about the SLO.
     pub verdict: Verdict,
-    /// Whether the policy promises the SLO. It does not to a workload that is not admitted or that sends more than was
+    /// Whether the policy guarantees the SLO. It does not to a workload that is not admitted or that sends more than was
     /// planned.
     #[serde(skip)]
     pub is_promised: bool,

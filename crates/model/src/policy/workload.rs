@@ -46,7 +46,7 @@ pub struct PolicyWorkload {
     pub bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     pub limits: Vec<StageLimit>,
-    /// The device time at the storage stage of the largest request that the promise is about, seconds. Larger ones have
+    /// The device time at the storage stage of the largest request that the guarantee is about, seconds. Larger ones have
     /// no level; without a value every size has it.
     pub largest_request: Option<f64>,
     /// Why it was refused and what would admit it, when refused.
@@ -133,7 +133,7 @@ pub(super) struct PolicyWorkloadDocument {
     bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     limits: Vec<StageLimit>,
-    /// The device time of the largest request that the promise is about, seconds; without a value every size has it.
+    /// The device time of the largest request that the guarantee is about, seconds; without a value every size has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     largest_request: Option<f64>,
     /// Why it was refused and what would admit it, when refused.

@@ -26,7 +26,7 @@ fn unseen_below(root: &Path) -> Vec<UnseenCause> {
         why: if has_policy {
             "work takes longer at a low frequency, and counts as work".to_owned()
         } else {
-            "the frequency is not in the hands of this kernel".to_owned()
+            "the frequency is not controlled by this kernel".to_owned()
         },
     });
     if let Some(why) = idle_states(&root.join("sys/devices/system/cpu")) {

@@ -105,7 +105,7 @@ impl fmt::Display for AdmissionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.closest()) {
             (Self::NameInUse(name), _) => write!(f, "'{name}' is in use; names must be unique"),
-            (Self::Nobody, _) => f.write_str("there is nobody to admit"),
+            (Self::Nobody, _) => f.write_str("there is no workload to admit"),
             (Self::Full(1), _) => f.write_str("the server has no room"),
             (Self::Full(servers), _) => write!(f, "none of {servers} servers has room"),
             (Self::Alone(breach), _) => write!(f, "alone on a server {breach}"),
@@ -128,7 +128,7 @@ impl fmt::Display for Breach {
         match self.cause {
             BreachCause::Latency { predicted, allowed } => write!(
                 f,
-                "would see {:.3} ms, {:.3} ms or {:.1}% above what it may",
+                "would have {:.3} ms, {:.3} ms or {:.1}% above what it may",
                 predicted * 1e3,
                 (predicted - allowed) * 1e3,
                 (predicted / allowed - 1.0) * 100.0

@@ -101,7 +101,7 @@ fn an_existing_workload_may_be_the_one_that_breaks() {
     assert!((predicted - 0.51).abs() < 1e-12 && (allowed - 0.4995).abs() < 1e-12);
     assert_eq!(
         refusal.to_string(),
-        "slow (accepted before, 99.9% < 500ms) would see 510.000 ms, 10.500 ms or 2.1% above what it may"
+        "slow (accepted before, 99.9% < 500ms) would have 510.000 ms, 10.500 ms or 2.1% above what it may"
     );
     assert_eq!(controller.len(), 1);
 }

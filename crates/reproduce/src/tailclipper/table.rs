@@ -41,7 +41,7 @@ fn plot(runs: &ScenarioRuns, law: &str) -> FigurePlot {
 
 /// Why CFS may be ahead.
 const FEWER_SLICES: &str = "CFS, as it was read, changes requests after a millisecond and has no dispatcher, ORF after 300 us with one; \
-    at low loads nearly nobody waits, and what is left are these costs of about 5 %";
+    at low loads nearly no request waits, and what is left are these costs of about 5 %";
 
 /// A claim for every cell of the table, about ORF compared with another scheduler.
 struct TableClaim {

@@ -65,7 +65,7 @@ fn claims(runs: &[ScenarioRun], measured: &[(&str, Summary)]) -> Vec<Claim> {
 fn equal_gaps_claim(p99: Estimate) -> Claim {
     // A latency without chance is still rounded by the histogram.
     let service = Expected::About { value: SERVICE, within: 0.002 };
-    Claim::new("with equal gaps nobody waits: the p99 is 50 µs", service, p99, format_time)
+    Claim::new("with equal gaps no request waits: the p99 is 50 µs", service, p99, format_time)
 }
 
 /// The claim "Despite each request taking a deterministic amount of time, the latency tail is high".

@@ -1,4 +1,4 @@
-//! What the calibrated model promises.
+//! What the calibrated model predicts with which probability.
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
@@ -8,24 +8,24 @@ use workflow::prediction::{CalibrationGoal, CalibrationScope, ProcedureName};
 /// What the coverage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScopeChoice {
-    /// Each workload keeps its promise in the next window with this probability.
+    /// For each workload, the prediction holds in the next window with this probability.
     Workload,
-    /// Everybody on a server keeps the promise.
+    /// It holds for all workloads of a server together.
     Server,
-    /// Everybody on all servers keeps the promise.
+    /// It holds for all workloads of all servers together.
     Plan,
 }
 
-/// The promise of `--model calibrated`.
+/// What `--model calibrated` predicts, and with which probability.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CalibrationArgs {
-    /// With --model calibrated: the probability that a promise is kept in the next window.
+    /// With --model calibrated: the probability that a prediction holds in the next window.
     #[arg(long, value_name = "PERCENT", default_value = "95%")]
     coverage: Percentile,
     /// With --model calibrated: the length of the next window, such as 5min (default: half of each trace).
     #[arg(long = "horizon", alias = "for", value_name = "TIME")]
     window: Option<Nanos>,
-    /// With --model calibrated: whose promise the coverage counts.
+    /// With --model calibrated: whose predictions the coverage counts.
     #[arg(long, value_name = "WHOM", value_enum, default_value = "workload")]
     coverage_of: ScopeChoice,
 }
@@ -52,7 +52,7 @@ impl CalibrationArgs {
         let coverage = self.coverage.fraction();
         if coverage >= 1.0 {
             return Err(OperationError::input(
-                "--coverage 100% cannot be guaranteed for traffic that nobody has seen",
+                "--coverage 100% cannot be guaranteed for traffic that is not known yet",
             )
             .hint("give a lower one, such as 99%, or --model worst-case"));
         }

@@ -34,7 +34,7 @@ pub(crate) struct ClusterArgs {
     /// How many requests a device serves at a time (default: what its profile says, or 1).
     #[arg(long, value_name = "N", requires = "slos")]
     channels: Option<u32>,
-    /// The largest request of clients that are promised nothing; 0B where there are none (default: 1MiB).
+    /// The largest request of clients without a guarantee; 0B where there are none (default: 1MiB).
     #[arg(long, value_name = "SIZE", requires = "slos")]
     best_effort_request: Option<Bytes>,
     /// Factor on all work for behaviour beyond the traces; 1.1 is a 10 % margin.

@@ -288,6 +288,59 @@ fn options_in_examples_exist() {
     }
 }
 
+/// Every verb and group of verbs that people see but the program itself, with the words that lead to it.
+fn verbs_and_groups() -> Vec<(String, Command)> {
+    fn add(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
+        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set())
+        {
+            let path = format!("{path} {}", verb.get_name()).trim_start().to_owned();
+            add(verb, &path, found);
+            found.push((path, verb.clone()));
+        }
+    }
+    let mut found = Vec::new();
+    add(&program(), "", &mut found);
+    found
+}
+
+#[test]
+fn every_help_has_examples_and_exit_codes() {
+    let mut lacking = Vec::new();
+    for (verb, command) in verbs_and_groups() {
+        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let example = help.lines().any(|line| line.trim_start().starts_with(&format!("tailwright {verb}")));
+        if !example || !help.contains("Examples") {
+            lacking.push(format!("{verb}: no example"));
+        }
+        if !help.lines().any(|line| line.starts_with("Exit codes: ")) {
+            lacking.push(format!("{verb}: no exit codes"));
+        }
+    }
+    assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+}
+
+/// A paragraph is one line, which the terminal breaks: two lines of text in a row would be broken in their middles. What is
+/// indented fits 80 columns.
+#[test]
+fn paragraphs_of_helps_fit_every_terminal() {
+    let mut broken = Vec::new();
+    for (verb, command) in verbs_and_groups() {
+        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let lines: Vec<&str> = help.lines().collect();
+        let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        for pair in lines.windows(2).filter(|pair| is_text(pair[0]) && is_text(pair[1])) {
+            broken.push(format!("{verb}: {} / {}", pair[0], pair[1]));
+        }
+        for line in lines.iter().filter(|line| line.starts_with(' ') && line.chars().count() > 80) {
+            // A remark may be broken.
+            if !line.contains('#') {
+                broken.push(format!("{verb}: {line}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
 /// Where a terminal is narrow, a remark may be broken, and a command not.
 #[test]
 fn commands_of_examples_fit_a_terminal() {

@@ -37,7 +37,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
 /// Refusals in words: who has no place, and who asked for a second one.
 fn who_is_refused(refused: usize, again: usize) -> String {
     match (refused, again) {
-        (0, 0) => "nobody is refused".to_owned(),
+        (0, 0) => "none is refused".to_owned(),
         (_, 0) => format!("{refused} refused"),
         _ => format!("{refused} refused, and {again} a second place while there"),
     }

@@ -53,6 +53,20 @@ pub(crate) fn plan_text(
     }
 }
 
+/// What was planned from what, and what was sent where, in sentences.
+pub(crate) fn origin(settings: &RunSettings, safety_margin: f64, policy: &Policy) -> String {
+    format!(
+        "Planned from the first half of each trace with a safety margin of {safety_margin}. The second half was sent to \
+         emulated SSDs behind proxies and links with the policy's priorities and limits, on one machine: {} on {}, \
+         observed for {} after {} of warm-up. A best-effort workload copy-N reads from server N as fast as it may; it \
+         has no SLO.",
+        plural(policy.workloads.iter().filter(|workload| workload.admitted).count(), "workload"),
+        plural(policy.servers.len(), "server"),
+        time(settings.duration.as_secs()),
+        time(settings.warm_up.as_secs())
+    )
+}
+
 /// Bound, measurement and SLO of every workload, and the answer.
 pub(crate) fn text(policy: &Policy, findings: &Findings) -> String {
     const HEADINGS: [&str; 10] = [

@@ -116,7 +116,7 @@ fn lead(mut kept: Vec<SlosMet>, whose: &str) -> String {
     let slos = kept.first().map_or(0, |kept| kept.all);
     if kept.iter().any(|other| other.all != slos) {
         let counts: Vec<String> = kept.iter().copied().map(SlosMet::words).collect();
-        return format!("Not every policy was played in every case. SLOs met: {}.", counts.join(", "));
+        return format!("Not every policy was run in every case. SLOs met: {}.", counts.join(", "));
     }
     let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
     let who = match names.as_slice() {

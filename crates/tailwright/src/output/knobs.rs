@@ -145,7 +145,7 @@ fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
             ),
             _ => ("gone", Some("what it belonged to has ended, or the machine was booted again".to_owned())),
         },
-        UndoOutcome::LeftAlone(now) => ("left alone", Some(format!("somebody else made it {now}"))),
+        UndoOutcome::LeftAlone(now) => ("not restored", Some(format!("another program changed it to {now}"))),
         UndoOutcome::Failed(error) => ("NOT UNDONE", Some(error.message.clone())),
     }
 }

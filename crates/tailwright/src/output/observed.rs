@@ -172,10 +172,10 @@ fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
         ("without an answer", counts.unanswered),
         ("answers to nothing seen", counts.unrequested),
         ("reads of bytes not seen to arrive", counts.unseen_arrivals),
-        ("discarded: events lost, or messages not told apart", counts.discarded),
+        ("discarded: events lost, or message boundaries unknown", counts.discarded),
         ("that their protocol leaves without an answer", counts.one_way),
         ("with good news, of which the protocol says nothing", counts.silent),
-        ("times that messages of a connection could not be told apart any more", counts.untold),
+        ("times that the message boundaries of a connection were lost", counts.untold),
     ]
 }
 

@@ -137,7 +137,7 @@ pub(crate) fn notes(report: &CauseReport) -> String {
     text += &replays(report);
     text += &left_out(report);
     for unseen in unseen_causes() {
-        text += &format!("  not told apart here: {}: {}\n", unseen.name, unseen.why);
+        text += &format!("  not distinguished here: {}: {}\n", unseen.name, unseen.why);
     }
     text
 }
@@ -203,7 +203,7 @@ fn explained(near: &PercentileCauses) -> String {
             line += &format!("\n    {}", names.collect::<Vec<_>>().join(", "));
         }
         if !cause.what_acts_on_it().is_empty() {
-            line += &format!("\n    what acts on it: {}", cause.what_acts_on_it());
+            line += &format!("\n    what reduces it: {}", cause.what_acts_on_it());
         }
         line + "\n"
     };

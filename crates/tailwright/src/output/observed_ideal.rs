@@ -132,8 +132,8 @@ fn service_note(ideal: &IdealComparison) -> String {
     let [least, most] = [0, 1].map(|end| time(seconds_at(&ideal.ideal_range[end], Some(99.0))));
     format!(
         "Service is the time in which a worker was busy with a request: {} on average, half of them at most {}{between}. \
-         The network stack adds {stack}. What fits that makes the first p99 {least} to {most}; --mean-service TIME takes one \
-         that is known from saturation.",
+         The network stack adds {stack}. With service times in this range, the p99 of the first row is {least} to {most}; --mean-service TIME \
+         sets the mean that was measured at saturation.",
         time(service.busy_mean / 1e9),
         time(service.busy_median / 1e9),
     )

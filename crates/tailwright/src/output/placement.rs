@@ -1,4 +1,4 @@
-//! A placement by a model: what everybody sees, and what a correlated day would do to it.
+//! A placement by a model: the latencies of all workloads, and those where all bursts meet.
 
 use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
@@ -14,7 +14,7 @@ use workflow::prediction::{
 };
 use workflow::text::{by_stage, percent, time};
 
-/// The table for people, server by server, and what the promise rests on.
+/// The table for people, server by server, and what the predictions assume.
 pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let mut text = format!(
         "{}; placed by {} in {}.\n\n",
@@ -41,7 +41,7 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
 pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let (all, refused) = (problem.workloads.len(), placed.packing.refused.len());
     format!(
-        "{} of {} fit on {} (the loads alone need {})",
+        "{} of {} fit on {} (mean load needs at least {})",
         all - refused,
         plural(all, "workload"),
         plural(placed.packing.servers.len(), "server"),
@@ -49,7 +49,7 @@ pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> St
     )
 }
 
-/// What the promise rests on, and what happens without it.
+/// What the predictions assume, and what happens where that does not hold.
 pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec<String> {
     let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
     let model = placed.model;
@@ -63,7 +63,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let or_infinite = |latency: Option<f64>| latency.unwrap_or(f64::INFINITY);
     let together = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.bursts_together));
     let worst_case = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.worst_case_s()));
-    risks.push(format!("bursts together: {together} (a correlated day: all worst bursts end at once)"));
+    risks.push(format!("bursts together: {together} (all worst bursts end at once)"));
     risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
     risks
 }

@@ -41,7 +41,7 @@ pub(crate) fn moves(moved: &[MovedWorkload]) -> String {
     for MovedWorkload { name, from, to } in moved {
         let to = to.as_ref().map_or_else(|| "nowhere".to_owned(), |server| format!("to {server}"));
         text.push_str(&format!(
-            "{name} moves from {from} {to}: {from} cannot keep its promises with it any more\n"
+            "{name} moves from {from} {to}: {from} cannot meet its SLOs with it any more\n"
         ));
     }
     text

@@ -37,7 +37,10 @@ pub(crate) fn text(derivation: &PredictionDerivation) -> String {
 
 fn ahead(derivation: &PredictionDerivation) -> String {
     if derivation.ahead.is_empty() {
-        return format!("Priority {}; nobody has the same or a higher one.\n\n", derivation.priority);
+        return format!(
+            "Priority {}; no other workload has the same or a higher one.\n\n",
+            derivation.priority
+        );
     }
     let mut columns = vec![("served before or with it", Align::Left), ("prio", Align::Right)];
     columns.extend(Stage::ALL.map(|stage| (stage.name(), Align::Right)));

@@ -87,12 +87,15 @@ pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
 /// How many claims came out how, those of the papers and our own apart.
 pub(crate) fn lead(view: &ReproductionView) -> String {
     let quick = if view.quick { ", a twentieth of the requests" } else { "" };
-    format!(
-        "The papers' {}. Our own {}. Seed {}{quick}; ± are 95 % confidence intervals.",
-        view.count(ClaimSource::Paper).sentence(),
-        view.count(ClaimSource::Ours).sentence(),
-        view.seed
-    )
+    let counted = [("The papers'", ClaimSource::Paper), ("Our own", ClaimSource::Ours)];
+    let mut text = String::new();
+    for (whose, source) in counted {
+        let counts = view.count(source);
+        if counts.claims > 0 {
+            text.push_str(&format!("{whose} {}. ", counts.sentence()));
+        }
+    }
+    format!("{text}Seed {}{quick}; ± are 95 % confidence intervals.", view.seed)
 }
 
 /// What an experiment needs and did not find.

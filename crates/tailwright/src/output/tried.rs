@@ -129,11 +129,11 @@ fn verdict_word(found: KnobVerdict) -> &'static str {
 fn ended(end: ExperimentEnd) -> &'static str {
     match end {
         ExperimentEnd::Decided => "it is decided",
-        ExperimentEnd::RoundsUsed => "the periods were used up",
+        ExperimentEnd::RoundsUsed => "--max-periods reached",
         ExperimentEnd::Stopped => "it was stopped",
         ExperimentEnd::ServerEnded => "the server ended",
         ExperimentEnd::LoadEnded => "the load ended",
-        ExperimentEnd::ChangedByOthers => "somebody else changed what it sets",
+        ExperimentEnd::ChangedByOthers => "another program changed what it sets",
         ExperimentEnd::UndoFailed => "undoing it failed after a period",
     }
 }
@@ -236,11 +236,13 @@ impl TriedKnob<'_> {
             ),
             KnobVerdict::NotShown => match visible_ns {
                 Some(visible) => format!(
-                    "{label}: no difference shown; one of {name} by {} ({}) would have been\n",
+                    "{label}: no difference shown; a difference of {name} of {} ({}) or more would have been detected\n",
                     nanoseconds(*visible),
                     percent(visible / tested.off.max(1.0)),
                 ),
-                None => format!("{label}: no difference shown, and in so few rounds none would have been\n"),
+                None => format!(
+                    "{label}: no difference shown; with so few rounds no difference could have been detected\n"
+                ),
             },
         }
     }

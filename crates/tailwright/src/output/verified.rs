@@ -67,7 +67,7 @@ pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
         (broken.len(), "bound broken"),
         (count(Verdict::NotMet), "not met"),
         (count(Verdict::TooFew), "open for lack of requests"),
-        (spoiled.len(), "spoiled by late sending"),
+        (spoiled.len(), "without a verdict because requests were sent too late"),
     ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
@@ -119,7 +119,7 @@ fn interval_end(seconds: Option<f64>) -> String {
 fn verdicts(findings: &Findings) -> String {
     let mut text = table(&VERDICTS, 3, findings.workloads.iter().map(verdict_row));
     if findings.workloads.iter().any(|found| !found.admitted) {
-        text.push_str("(In brackets: not admitted, so nothing was promised.)\n");
+        text.push_str("(In brackets: not admitted, so without a guarantee.)\n");
     }
     text
 }

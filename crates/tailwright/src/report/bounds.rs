@@ -34,7 +34,7 @@ fn facts(view: &BoundsView) -> Block {
 pub(crate) fn dots(view: &BoundsView) -> Dots {
     let names = view.models.iter().map(|model| model.name());
     let chart = Dots::new("Latency by model, by priority", Axis::log("latency", Unit::Seconds), names, "SLO")
-        .note("A point left of the bar keeps the SLO. For replayed latencies the point is the upper end of the confidence interval. Models without a bound have no point.");
+        .note("A point left of the bar keeps the SLO. For replayed latencies the point is the upper end of the confidence interval. A model without a bound has no point.").missing("");
     view.rows().into_iter().fold(chart, |chart, (tenant, bounds)| {
         let points = bounds.iter().map(|bound| Some(bound.seconds()).filter(|s| s.is_finite()));
         chart.row(&tenant.spec.name, points, tenant.spec.slo.latency.0)
@@ -65,5 +65,13 @@ fn how_to_read(view: &BoundsView) -> Vec<Block> {
     let assumption = |model: &workflow::prediction::ModelName| {
         Block::paragraph(format!("{}: {}.", model.name(), model.assumption()))
     };
-    view.models.iter().map(assumption).collect()
+    let mut blocks: Vec<Block> = view.models.iter().map(assumption).collect();
+    if view.bounds.iter().any(|bound| bound.latency.is_ok_and(|found| found.estimate.is_some())) {
+        blocks.push(Block::paragraph(MEDIAN));
+    }
+    blocks
 }
+
+/// What stands before and after ≤ where latencies are replayed.
+pub(crate) const MEDIAN: &str =
+    "Two latencies with ≤ between them: the median over the alignments, and the predicted latency.";

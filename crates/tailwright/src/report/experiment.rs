@@ -1,5 +1,5 @@
 //! An experiment with real requests as a page: who meets which SLO under which policy, what that comes from, what the
-//! paper says, what was played, and whether it can be believed.
+//! paper says, what was run, and whether the runs are valid.
 
 mod quality;
 
@@ -8,7 +8,7 @@ use super::made;
 use super::table::table;
 use crate::output::experiment::{ExperimentView, PLAN, PlayedCase, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use lab::experiment::{Bottleneck, PolicyName, TenantSource};
+use lab::experiment::{Bottleneck, PolicyName, SloRule, TenantSource};
 use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Status, Table};
 use units::{Nanos, plural};
 use workflow::text::time;
@@ -34,8 +34,8 @@ pub(crate) fn html(view: &ExperimentView) -> String {
         }
     }
     let page = page
-        .section("What was played", played(view))
-        .section("Whether the runs can be believed", quality::blocks(view))
+        .section("What was run", played(view))
+        .section("Whether the runs are valid", quality::blocks(view))
         .section("How to read this page", how_to_read(view));
     made::document(page.footer(footer(view)))
 }
@@ -156,7 +156,7 @@ impl<'a> CaseSection<'a> {
         table
     }
 
-    /// The name of a tenant, with a star where nothing is promised.
+    /// The name of a tenant, with a star where it has no guarantee.
     fn name(&self, tenant: usize) -> String {
         let star = if self.view.planned.cases[self.number].promises(tenant) { "" } else { "*" };
         format!("{}{star}", self.tenant(tenant))
@@ -244,7 +244,7 @@ fn slot(policy: PolicyName) -> usize {
     }
 }
 
-/// The latencies at [`PERCENTILES`]; none where that request got no answer. Requests without one took for ever.
+/// The latencies at [`PERCENTILES`]; none where that request got no answer. Requests without one count as infinitely late.
 fn percentiles(seen: &ObservedLatencies) -> Vec<Option<f64>> {
     let mut sorted: Vec<Option<Nanos>> = seen.iter().map(|(_, latency)| *latency).collect();
     sorted.sort_unstable_by_key(|latency| latency.unwrap_or(Nanos(u64::MAX)));
@@ -284,7 +284,7 @@ fn played(view: &ExperimentView) -> Vec<Block> {
         blocks.push(table(&PLAN, 1, plan_rows(case)).caption(caption).into());
         if let Some((who, load)) = case.case.misbehaves {
             blocks.push(Block::paragraph(format!(
-                "* {} asks for {:.0}% of the device in place of {:.0}%: its SLO is void and not counted.",
+                "* {} asks for {:.0}% of the device in place of {:.0}%: its SLO is not judged.",
                 case.case.tenants[who].name,
                 load * 100.0,
                 case.case.tenants[who].load * 100.0
@@ -293,7 +293,7 @@ fn played(view: &ExperimentView) -> Vec<Block> {
     }
     if planned.cases.iter().any(|case| !case.admits_all) {
         blocks.push(Block::paragraph(
-            "* Workloads that the analysis refuses are served last; nothing is promised to them, and their SLOs are not counted.",
+            "* Workloads that the analysis refuses are served last and have no guarantee; their SLOs are not judged.",
         ));
     }
     if let Some(copy) = planned.experiment.copy {
@@ -306,7 +306,18 @@ fn played(view: &ExperimentView) -> Vec<Block> {
 }
 
 fn how_to_read(view: &ExperimentView) -> Vec<Block> {
-    let beside = if view.planned.experiment.copy.is_some() { " and the copy" } else { "" };
+    let experiment = &view.planned.experiment;
+    let beside = if experiment.copy.is_some() { " and the copy" } else { "" };
+    let bound = match experiment.bottleneck {
+        Bottleneck::Device => "the latency that no request exceeds",
+        Bottleneck::Link => "the latency that the 99th percentile does not exceed",
+    };
+    let slos = match experiment.cases[0].slos {
+        SloRule::Requested(_) => {
+            "SLOs are those of the paper, ten times as long, because the link has a tenth of its bandwidth"
+        }
+        _ => "SLOs are set from the bounds (docs/lab.md says how)",
+    };
     vec![
         Block::paragraph(format!(
             "Latency counts from the time at which a request was meant to be sent, whatever happened to those before it. \
@@ -314,11 +325,11 @@ fn how_to_read(view: &ExperimentView) -> Vec<Block> {
              within the SLO. Not met (✕): all of it is beyond. Open (!): the SLO lies in it, or requests were sent too \
              late. All policies serve the same requests{beside}, one policy after the other."
         )),
-        Block::paragraph(
-            "SLOs and the policy tailwright follow from the analysis before anything is measured: a bound is the latency \
-             that no request exceeds by the analysis, and each SLO is a tenth above a bound. So what is measured is \
-             whether the machine keeps what the analysis says, and what other policies do to the same SLOs. Single runs on one \
-             machine; another seed or machine gives other numbers.",
-        ),
+        Block::paragraph(format!(
+            "SLOs and the policy tailwright are set before anything is measured. A bound is {bound}, by the analysis. \
+             {slos}. So what is measured is whether the latencies stay within what the analysis predicts, and what other \
+             policies do to the same SLOs. These are single runs on one machine; another seed or machine gives other \
+             numbers."
+        )),
     ]
 }

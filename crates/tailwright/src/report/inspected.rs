@@ -27,7 +27,7 @@ fn page(trace: &InspectedTrace) -> Page {
         .section("", [facts(stats)])
         .section("Arrivals over time", [requests_over_time(stats).into(), bytes_over_time(stats).into()])
         .section("Burstiness", [Block::grid(2, [dispersion(stats).into(), gaps(stats).into()])])
-        .section("Sizes", [sizes(stats).into()])
+        .section("Sizes", [sizes(stats)])
         .section("All quantities", [table(trace).into()])
         .footer(trace.file.clone())
 }
@@ -148,7 +148,10 @@ fn gaps(stats: &TraceStatistics) -> Chart {
     chart.series(Series::line("Poisson of the same rate", exponential))
 }
 
-fn sizes(stats: &TraceStatistics) -> Chart {
+fn sizes(stats: &TraceStatistics) -> Block {
+    if let [only] = stats.sizes.counts.as_slice() {
+        return Block::paragraph(format!("All requests have {}.", only.size));
+    }
     let mut below = 0;
     let steps: Vec<(f64, f64)> = stats
         .sizes
@@ -167,6 +170,7 @@ fn sizes(stats: &TraceStatistics) -> Chart {
     .series(Series::steps("requests", steps))
     .note("The share of requests of at most this size: a step is a size that is frequent.")
     .height(260)
+    .into()
 }
 
 fn table(trace: &InspectedTrace) -> Table {

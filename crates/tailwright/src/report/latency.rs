@@ -35,13 +35,20 @@ pub(super) fn status(found: &Finding) -> Status {
 
 /// Where the true percentiles lie, beside the SLOs.
 pub(super) fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)>) -> Dots {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let open = rows.iter().filter(|(_, found)| found.ci_high_s.is_none()).count();
     let chart = Dots::new(
         "The percentile of each SLO: measured, and between which values the true one lies",
         axis(),
         ["at least", "measured", "at most"],
         "SLO",
     )
-    .note("Met: all points are left of the bar. Not met: all are right of it. An end that is not known has no point.");
+    .note("Met: all points are left of the bar. Not met: all are right of it.")
+    .missing(match open {
+        0 => String::new(),
+        1 => "1 interval has no upper end: too few requests, or too many without an answer.".to_owned(),
+        _ => format!("{open} intervals have no upper end: too few requests, or too many without an answer."),
+    });
     rows.into_iter().fold(chart, |chart, (name, found)| {
         chart.row(name, [found.ci_low_s, found.measured_s, found.ci_high_s], found.slo_s)
     })

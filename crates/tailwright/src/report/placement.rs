@@ -11,13 +11,13 @@ use workflow::text::time;
 /// The page about a placement.
 pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
-    let mut page = Page::new(answer(problem, placed)).lead(format!(
-        "Placed by {}: {}.",
-        placed.model.name(),
-        placed.model.assumption()
-    ));
-    let risks: Vec<Block> = risks(problem, placed).into_iter().map(Block::paragraph).collect();
-    page = page.section("What the promise rests on", risks);
+    let mut page = Page::new(answer(problem, placed)).lead(format!("Placed by {}.", placed.model.name()));
+    let mut risks: Vec<Block> = risks(problem, placed).into_iter().map(Block::paragraph).collect();
+    let forecasts = || placed.servers.iter().flatten();
+    if forecasts().any(|forecast| forecast.bound.latency.is_ok_and(|found| found.estimate.is_some())) {
+        risks.push(Block::paragraph(super::bounds::MEDIAN));
+    }
+    page = page.section("What the predictions assume", risks);
     if !placed.packing.refused.is_empty() {
         page = page.section("Not admitted", [refused(problem, placed).into()]);
     }
@@ -40,8 +40,9 @@ fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[Workl
     let series = [placed.model.name(), "bursts together", "worst case"];
     let chart = Dots::new("Latency, by priority", Axis::log("latency", Unit::Seconds), series, "SLO").note(
         "A point left of the bar keeps the SLO. Bursts together: the traces replayed so that every worst burst ends \
-         at the same moment. Worst case: whatever happens within the burst curves.",
-    );
+         at the same moment. Worst case: whatever happens within the burst curves. A latency without a bound has no point.",
+    )
+    .missing("");
     forecasts.iter().fold(chart, |chart, forecast| {
         let spec = &problem.workloads[forecast.bound.workload].spec;
         let finite = |seconds: f64| Some(seconds).filter(|s| s.is_finite());

@@ -107,8 +107,8 @@ fn composition(view: &PlanView) -> Block {
         parts.push("own limiter");
     }
     let chart = Bars::stacked("What each bound is made of", ("latency", Unit::Seconds), parts).note(
-        "Waiting at each stage behind the bursts of the same and higher priorities, then what the idle device and \
-         the workload's own limiter add.",
+        "Waiting at each stage, for what it has started and for the bursts of the same and higher priorities; then \
+         what the idle device and the workload's own limiter add.",
     );
     let chart = view.tightest.iter().fold(chart, |chart, &w| {
         let guarantee = &view.place(w).guarantee;
@@ -123,13 +123,18 @@ fn composition(view: &PlanView) -> Block {
 }
 
 fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
+    let (started, proxy) = match planned.recipe.preemptive {
+        true => ("", ""),
+        false => ("what the stage has started plus ", " and the time in the proxy"),
+    };
     vec![
-        Block::paragraph(
+        Block::paragraph(format!(
             "A bound is the latency that no request exceeds as long as every workload on the server stays inside \
              its limits and the devices keep up with their profiles. It is computed, not measured: at each stage, \
-             the bursts of the same and higher priorities divided by the capacity that the rates of higher \
-             priorities leave, then summed over the path. Real latencies are usually far below.",
-        ),
+             {started}the bursts of the same and higher priorities, divided by the capacity that the rates of higher \
+             priorities leave; summed over the stages, plus the latency of the idle storage{proxy}. Real latencies are \
+             usually far below."
+        )),
         Block::paragraph(
             "A limit is a token bucket: rate as a fraction of the stage's capacity, burst in seconds of that \
              capacity. A workload's r-b curve shows, for each rate, the least burst with which the limiter delays \
@@ -138,7 +143,7 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
              best-effort work can use what is left.",
         ),
         Block::paragraph(format!(
-            "`tailwright explain WORKLOAD` prints the derivation of a bound term by term. Rates handed out at a stage \
+            "`tailwright explain WORKLOAD` prints the derivation of a bound term by term. Reserved rates at a stage \
              add up to at most {}, bounds stay below {} of the SLO.",
             percent(planned.instance.max_rate),
             percent(planned.instance.slo_factor)

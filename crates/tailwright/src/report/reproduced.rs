@@ -35,7 +35,7 @@ fn blocks(done: &ReproducedExperiment) -> Vec<Block> {
 fn chart(plot: &FigurePlot) -> Chart {
     let chart = Chart::new(plot.title.clone(), axis(&plot.x), axis(&plot.y));
     let chart = chart.note(format!(
-        "How {} depends on {}: a line for each setting, points where it was simulated or measured.",
+        "The {} against the {}: a line for each setting, points where it was simulated or measured.",
         plot.y.label, plot.x.label
     ));
     chart.all(plot.lines.iter().map(|line| Series::line(line.name.clone(), line.points.iter().copied())))

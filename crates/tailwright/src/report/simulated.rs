@@ -1,10 +1,10 @@
-//! Latencies of simulated requests as a page: the share that takes longer, and the figures.
+//! Latencies of simulated requests as a page: the share that takes longer, the figures, and what they mean.
 
 use super::{made, shares};
 use crate::output::measured::{class_rows, evenness};
 use crate::output::simulated::{lead, rows};
 use crate::output::workloads;
-use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
+use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Table, Unit};
 use sim::engine::Histogram;
 use workflow::simulation::VariantFigures;
 
@@ -14,6 +14,7 @@ pub(crate) fn page(
     lead: &str,
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
     tables: impl IntoIterator<Item = Table>,
+    reading: &[&str],
 ) -> String {
     let lines = shares::without_duplicates(lines);
     let x = shares::latency_axis("latency", lines.iter().map(|(_, points)| points.as_slice()), None);
@@ -22,9 +23,34 @@ pub(crate) fn page(
     let page = Page::new(title)
         .lead(lead)
         .section("Share of requests that take longer", [chart.note(shares::READING).into()])
-        .section("All figures", tables.into_iter().map(Into::into));
+        .section("All figures", tables.into_iter().map(Into::into))
+        .section("How to read this page", reading.iter().copied().map(Block::paragraph));
     made::document(page)
 }
+
+/// What the figures of requests mean, whichever system serves them.
+pub(crate) const FIGURES: &str = "Latency is the time from the arrival of a request to its completion. Slowdown is the latency divided by the service that \
+     the request needs. Reordering is the share of requests that complete at another position than if no request ever \
+     waited.";
+
+/// What the other figures of stations mean.
+const STATIONS: &str = "A row is the whole system (end to end) or a station (tier). Load is the work that came divided by what the workers can do. \
+     Present is the mean number of requests there, waiting or in service, and most the largest number. Overhead is the \
+     share of the workers' time that is not spent on requests: switching, waiting for the dispatcher and other work.";
+
+/// What is said about the evenness of a system.
+const EVENNESS: &str = "Overtaken is the share of requests that complete after one that would complete later if no request ever waited. Fairness is \
+     Jain's index of the slowdowns: 1 if all requests are slowed down equally, 1/n if only one of n is. The p99 of the \
+     shortest 1 % is that of the requests whose total service is among the least 1 %.";
+
+/// What verdicts mean.
+const VERDICTS: &str = "Verdict done: the system is stable, and the intervals are as narrow as the scenario asks, if it does. Transient: the scenario \
+     is about exactly these requests, without a steady state. Unstable: the number of requests in the system grows \
+     without bound, so that there are no figures.";
+
+/// What the columns of workloads mean.
+const WORKLOADS: &str = "Measured is the latency at the percentile of the SLO, and the interval contains the true one with the stated confidence. \
+     Met: all of the interval is within the SLO; not met: all of it is beyond. Best-effort workloads have no SLO.";
 
 /// A table with names in its first column.
 pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
@@ -58,12 +84,20 @@ pub(crate) fn html(view: &VariantFigures) -> String {
         lines = view.workloads.iter().map(|at| (at.name.clone(), ccdf(&at.response))).collect();
         let lead = format!("{} Verdict: {}.", lead(view), view.message());
         let rows = view.workloads.iter().map(workloads::row).collect();
-        return page(&view.case.name, &lead, lines, [table(&workloads::HEADINGS, rows)]);
+        return page(
+            &view.case.name,
+            &lead,
+            lines,
+            [table(&workloads::HEADINGS, rows)],
+            &[WORKLOADS, VERDICTS],
+        );
     }
     let lead = format!("{} {} Verdict: {}.", lead(view), evenness(view), view.message());
     let (classes, by_class) = class_rows(view);
     let by_class = (!by_class.is_empty()).then(|| table(&classes, by_class));
-    page(&view.case.name, &lead, lines, [table(&headings, figures)].into_iter().chain(by_class))
+    let tables = [table(&headings, figures)].into_iter().chain(by_class);
+    let reading = [FIGURES, STATIONS, EVENNESS, VERDICTS];
+    page(&view.case.name, &lead, lines, tables, &reading)
 }
 
 /// Names with their places, if there are several.

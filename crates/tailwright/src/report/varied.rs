@@ -3,8 +3,8 @@
 use super::made;
 use crate::output::varied::{VariedView, lead, rows, workload_rows};
 use crate::output::workloads;
-use crate::report::simulated::table;
-use plot::{Axis, Chart, Page, Series, Unit};
+use crate::report::simulated::{FIGURES, table};
+use plot::{Axis, Block, Chart, Page, Series, Unit};
 use units::Percentile;
 use workflow::simulation::SimulatedVariant;
 
@@ -21,8 +21,13 @@ pub(crate) fn html(view: &VariedView) -> String {
         let headings: Vec<&str> = view.axes().chain(workloads::HEADINGS).collect();
         page = page.section("Workloads", [table(&headings, of_workloads).into()]);
     }
-    made::document(page.section("All figures", [table(&headings, figures).into()]))
+    page = page.section("All figures", [table(&headings, figures).into()]);
+    made::document(page.section("How to read this page", [FIGURES, VARIANTS].map(Block::paragraph)))
 }
+
+/// What the other figures of variants mean.
+const VARIANTS: &str = "Busiest is the load of the busiest station: the work that came divided by what its workers can do. The p99 change is relative \
+     to the first variant that differs in the last of the varied values only. A remark in the last column says why figures are missing or mean something else.";
 
 fn name<'a>(view: &VariedView<'a>) -> &'a str {
     view.variants.first().map_or("", |first| first.run.case.name.as_str())

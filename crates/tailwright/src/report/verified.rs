@@ -5,25 +5,56 @@ use super::made;
 use super::table::table;
 use crate::output::guarantees::guarantee_words;
 use crate::output::verified::{self, stage_rows, violations};
-use model::Observations;
+use model::{Observations, Policy};
 use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Status, Unit};
 use std::collections::BTreeSet;
 use units::plural;
-use verify::{Finding, Findings, OverallVerdict, Verdict};
+use verify::{ELSEWHERE, Finding, Findings, OverallVerdict, Verdict};
 use workflow::text::percent;
 
 /// Beyond this number of workloads, the charts of the others stand behind a fold.
 const CHARTS_OPEN: usize = 8;
 
+/// What a page about findings is made of.
+pub(crate) struct VerifiedRun<'a> {
+    /// The policy under which it ran, if there was one.
+    pub(crate) policy: Option<&'a Policy>,
+    pub(crate) observations: &'a Observations,
+    pub(crate) findings: &'a Findings,
+    /// What was run, in sentences; empty where only its observations are known.
+    pub(crate) origin: String,
+}
+
+impl VerifiedRun<'_> {
+    /// The server of a workload, where a policy has several.
+    fn server(&self, workload: &str) -> Option<&str> {
+        let policy = self.policy.filter(|policy| policy.servers.len() > 1)?;
+        let placed = policy.workloads.iter().find(|placed| placed.name == workload);
+        Some(placed.and_then(|placed| placed.server.as_deref()).unwrap_or("–"))
+    }
+
+    /// Whether bounds count what stages have started.
+    fn counts_enforcement(&self) -> bool {
+        let mut servers = self.policy.into_iter().flat_map(|policy| &policy.servers);
+        servers.any(|server| server.enforcement.is_some())
+    }
+}
+
 /// The page about findings.
-pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: &Findings) -> String {
+pub(crate) fn html(run: &VerifiedRun) -> String {
+    let VerifiedRun { policy, observations, findings, origin } = run;
+    let policy_name = policy.map(|policy| policy.policy_name.as_str());
     let mut ordered: Vec<&Finding> = findings.workloads.iter().collect();
     ordered.sort_by_key(|found| urgency(found));
     let title = format!("{} judged", plural(findings.workloads.len(), "workload"));
     let mut page = Page::new(title)
-        .lead(format!("{}.", verified::lead(policy, findings)))
-        .section("", [facts(findings)])
-        .section("Verdicts", verdicts(&ordered))
+        .lead(format!("{}.", verified::lead(policy_name, findings)))
+        .section("", [facts(findings)]);
+    if !origin.is_empty() {
+        page = page.section("What was run", [Block::paragraph(origin)]);
+    }
+    page = page
+        .section("Verdicts", verdicts(run, &ordered))
         .section("Latency", folded(&ordered, |found| charts(found, observations)));
     let windows: Vec<_> = findings.workloads.iter().filter_map(verified::window_row).collect();
     if !windows.is_empty() {
@@ -31,7 +62,7 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
         page = page.section("Windows", [table.into()]);
     }
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
-        page = page.section("Traffic and limits", limits(findings));
+        page = page.section("Traffic and limits", limits(run));
     }
     let stages = stage_rows(findings);
     if !stages.is_empty() {
@@ -87,12 +118,21 @@ fn bad_if(is_bad: bool) -> Status {
     if is_bad { Status::Bad } else { Status::Good }
 }
 
-fn verdicts(ordered: &[&Finding]) -> Vec<Block> {
-    let mut table = table(&verified::VERDICTS, 3, Vec::new());
+fn verdicts(run: &VerifiedRun, ordered: &[&Finding]) -> Vec<Block> {
+    const SERVER_AT: usize = 2;
+    let has_servers = ordered.iter().any(|found| run.server(&found.name).is_some());
+    let mut headings = verified::VERDICTS.to_vec();
+    if has_servers {
+        headings.insert(SERVER_AT, "server");
+    }
+    let mut table = table(&headings, 3 + usize::from(has_servers), Vec::new());
     for found in ordered {
         let mut cells: Vec<Cell> = verified::verdict_row(found).into_iter().map(Cell::from).collect();
         if found.admitted {
             cells[1] = cells[1].clone().status(latency::status(found));
+        }
+        if let Some(server) = run.server(&found.name) {
+            cells.insert(SERVER_AT, server.into());
         }
         table.push(cells);
     }
@@ -129,11 +169,12 @@ fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
     ]
 }
 
-fn limits(findings: &Findings) -> Vec<Block> {
+fn limits(run: &VerifiedRun) -> Vec<Block> {
+    let findings = run.findings;
     let broken: Vec<_> = violations(findings).collect();
     let mut blocks: Vec<Block> =
         guarantee_words(findings).into_iter().map(|line| Block::paragraph(line + ".")).collect();
-    blocks.extend(guarantees(findings).map(Block::from));
+    blocks.extend(guarantees(run).map(Block::from));
     if broken.is_empty() {
         blocks.push(Block::paragraph("All traffic kept to the limits that were judged."));
     } else {
@@ -148,7 +189,13 @@ fn limits(findings: &Findings) -> Vec<Block> {
 }
 
 /// The longest latencies against what is guaranteed.
-fn guarantees(findings: &Findings) -> Option<Bullets> {
+fn guarantees(run: &VerifiedRun) -> Option<Bullets> {
+    let findings = run.findings;
+    let started = if run.counts_enforcement() {
+        "It counts the requests and packets that a stage has started."
+    } else {
+        "It does not count the request of lower priority that may be in service already."
+    };
     let rows: Vec<_> =
         findings.workloads.iter().filter_map(|at| Some((&at.name, at.max_s?, at.bound?.bound_s))).collect();
     let chart = Bullets::new(
@@ -157,11 +204,14 @@ fn guarantees(findings: &Findings) -> Option<Bullets> {
         ("longest", "bound"),
     )
     .order(RowOrder::TightestFirst)
-    .note("A bound is for traffic within its limits. It does not count the one request of lower priority that is in service already.");
+    .note(format!("A bound is for traffic within its limits. {started}"));
     (!rows.is_empty()).then(|| {
         rows.into_iter().fold(chart, |chart, (name, longest, bound)| chart.row(name, longest, bound))
     })
 }
+
+/// What [`ELSEWHERE`] means.
+const OUTSIDE: &str = " Elsewhere: outside the stages; in a simulation, the latency of the idle device.";
 
 fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
     let staged: Vec<&&Finding> = ordered.iter().filter(|found| !found.stages.is_empty()).collect();
@@ -177,7 +227,10 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
     };
     let chart =
         Bars::stacked("Where the mean latency is spent", ("latency", Unit::Seconds), names.iter().copied())
-            .note("The parts of a bar are the mean times at each stage; together they are the mean latency.");
+            .note(format!(
+                "The parts of a bar are the mean times at each stage; together they are the mean latency.{}",
+                if names.contains(&ELSEWHERE) { OUTSIDE } else { "" }
+            ));
     let mean = staged.iter().fold(chart, |chart, found| chart.row(&found.name, of(found, |at| at.mean_s)));
     let tail = Bars::grouped(
         "Where the excess of the tail comes from",
@@ -196,19 +249,25 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
 
 fn how_to_read(findings: &Findings) -> Vec<Block> {
     let sure = percent(findings.confidence);
-    vec![
-        Block::paragraph(format!(
-            "An SLO is about the long run, and the observations are a sample of it. With {sure} confidence the true \
+    let limits = || findings.workloads.iter().flat_map(|found| &found.limits);
+    let mut blocks = vec![Block::paragraph(format!(
+        "An SLO is about the long run, and the observations are a sample of it. With {sure} confidence the true \
              percentile lies between the two ends; no distribution is assumed, and requests that met in a queue count \
              for less than independent ones. Met: both ends are within the SLO. Not met: both are beyond. Too few: \
              the SLO lies between them, or there are too few requests for an upper end. Latency counts from the \
-             time at which a request was meant to be sent; a request without an answer took for ever."
-        )),
-        Block::paragraph(
+             time at which a request was meant to be sent; a request without an answer counts as infinitely late."
+    ))];
+    if limits().next().is_some() {
+        blocks.push(Block::paragraph(
             "A bound is guaranteed to traffic within its limits: a token bucket of a rate and a burst at each stage. \
-             The burst that was needed is the smallest with which the traffic would have kept to the rate. Points \
-             'traffic over limits' are the intervals in which a limiter would have held something back, or in which \
-             work was beyond the rate and waited for it to catch up.",
-        ),
-    ]
+             The burst that was needed is the smallest with which the traffic would have kept to the rate.",
+        ));
+    }
+    if limits().any(|limit| !limit.periods.is_empty()) {
+        blocks.push(Block::paragraph(
+            "Points 'traffic over limits' are the intervals in which a limiter would have delayed a request, or in \
+             which the work that had come was more than the rate allows.",
+        ));
+    }
+    blocks
 }

@@ -20,8 +20,8 @@ Examples:
   tailwright admit --slos slos.csv --traces traces/ --link-only \\
       --network 1Gbps --model silo++
 
-Workloads arrive in the order of the input and go to the first server where everybody, they
-included, keeps their SLO. A group arrives as a whole and is accepted or refused as a whole.
+Workloads arrive in the order of the input and go to the first server where all SLOs, \
+theirs included, are met. A group arrives as a whole and is accepted or refused as a whole. \
 Without --max-servers there is one server.
 
 Events, one per line:
@@ -30,14 +30,14 @@ Events, one per line:
   depart mail
 
 Models, from the one that assumes least:
-  worst-case     nothing but that workloads stay within the burst curves of their traces
-  probabilistic  workloads (or groups) are independent and behave as their traces; a bound
-  replayed       the same, estimated by replaying the traces at random shifts, with confidence
-  calibrated     replayed, with margins that held-out windows of the traces ask for: a promise about the
-                 next window of traffic, with --coverage
-and to compare with: published-snc, priority-meister; on links: silo, silo++, qjump, qjump++.
+  worst-case     that workloads stay within the burst curves of their traces
+  probabilistic  that workloads (or groups) are independent, like their traces
+  replayed       the same; estimated by replays of the traces at random shifts
+  calibrated     replayed, with margins from held-out windows of the traces for
+                 the next window of traffic; see --coverage
+And to compare with: published-snc, priority-meister; on links: silo, silo++, qjump, qjump++.
 
-Exit codes: 0 everybody is admitted; 1 somebody was refused; 2 bad input.";
+Exit codes: 0 all workloads are admitted; 1 a workload was refused; 2 bad input.";
 
 /// Decide on arriving and departing workloads, and say why one is refused.
 #[derive(Debug, Args)]
@@ -45,10 +45,10 @@ Exit codes: 0 everybody is admitted; 1 somebody was refused; 2 bad input.";
 pub(crate) struct AdmitArgs {
     #[command(flatten)]
     prediction: PredictionArgs,
-    /// By which model or procedure: what must hold for everybody after each arrival.
+    /// By which model or procedure: what must hold for all workloads after each arrival.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "worst-case")]
     model: ProcedureChoice,
-    /// Who comes and goes (default: everybody comes, in the order of the input).
+    /// Who comes and goes (default: all workloads come, in the order of the input).
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     /// Write who is where, with priorities and limits, as a policy file.

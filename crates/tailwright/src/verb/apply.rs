@@ -1,4 +1,4 @@
-//! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
+//! `tailwright apply`: a policy enforced on the hosts of a deployment, and removed.
 
 use crate::exit::VerbAnswer;
 use crate::interrupt::undo_on_termination;
@@ -19,13 +19,15 @@ use workflow::planning::read_policy;
 
 const HELP: &str = "\
 Examples:
-  tailwright apply policy.json --hosts hosts.toml --dry-run    what would be run on every host
-  tailwright apply policy.json --hosts hosts.toml              on this machine and its network namespaces
+  tailwright apply policy.json --hosts hosts.toml --dry-run
+      what would be run on every host
+  tailwright apply policy.json --hosts hosts.toml
+      on this machine and its network namespaces
   tailwright apply policy.json --hosts hosts.toml \\
       --host app-1   this machine is app-1
-  tailwright apply --remove --hosts hosts.toml                 devices as they were found
-  tailwright apply --template policy.json > hosts.toml         a hosts file to fill in
-  tailwright apply --probe                                     what this kernel can do
+  tailwright apply --remove --hosts hosts.toml   devices as they were found
+  tailwright apply --template policy.json > hosts.toml   a hosts file to fill in
+  tailwright apply --probe   what this kernel can do
 
 A hosts file:
   [[host]]
@@ -45,10 +47,10 @@ A hosts file:
 
 docs/apply.md describes every field. Applying again does nothing; a changed policy changes only what differs.
 
-Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that
-somebody else has set up. After any but 0 hosts and proxies are as they were, or the message says which are not.";
+Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that \
+already has a queueing discipline. After any but 0 hosts and proxies are as they were, or the message says which are not.";
 
-/// Make a policy real on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
+/// Enforce a policy on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ApplyArgs {
@@ -64,10 +66,10 @@ pub(crate) struct ApplyArgs {
     /// Print what would be done, and do nothing: the commands.
     #[arg(long)]
     dry_run: bool,
-    /// Give devices back as they were found.
+    /// Restore devices as they were found.
     #[arg(long, conflicts_with = "policy")]
     remove: bool,
-    /// Take over devices that somebody else has set up; that cannot be put back.
+    /// Replace queueing disciplines that others have set up; those cannot be restored.
     #[arg(long)]
     replace: bool,
     /// Where state is kept: what was found and made.
@@ -122,7 +124,7 @@ fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
         (0, _) => format!("# {host}: nothing to do\n"),
         (_, true) => format!("# {host}\n{}\n", commands.join("\n")),
         (count, false) => {
-            let done = if args.remove { "given back" } else { "brought to the policy" };
+            let done = if args.remove { "restored" } else { "changed" };
             format!("# {host}: {done}, {}\n", plural(count, "command"))
         }
     };
@@ -140,8 +142,8 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
         (true, true, true) => "no policy",
         (true, false, _) => "unchanged",
         (false, _, false) => "the policy; but no proxy runs there, and without it `apply` changes nothing",
-        (false, true, true) => "none runs there; the policy that it would have found is forgotten",
-        (false, false, true) => "none runs there, nothing to take away",
+        (false, true, true) => "none runs there; the policy that was saved for it is deleted",
+        (false, false, true) => "none runs there, nothing to remove",
     };
     format!("proxy before {} at {}: {what}", proxy.server, proxy.control.display())
 }

@@ -25,12 +25,12 @@ Examples:
 All workloads share one server and have priorities by SLO: the tighter the latency, the higher.
 
 Models, from the one that assumes least:
-  worst-case     nothing but that workloads stay within the burst curves of their traces
-  probabilistic  workloads (or groups) are independent and behave as their traces; a bound
-  replayed       the same, estimated by replaying the traces at random shifts, with confidence
-  calibrated     replayed, with margins that held-out windows of the traces ask for: a promise about the
-                 next window of traffic, with --coverage
-  published-snc  the published procedure of SNC-Meister, for comparison; not safe on bursty traces
+  worst-case     that workloads stay within the burst curves of their traces
+  probabilistic  that workloads (or groups) are independent, like their traces
+  replayed       the same; estimated by replays of the traces at random shifts
+  calibrated     replayed, with margins from held-out windows of the traces for
+                 the next window of traffic; see --coverage
+  published-snc  SNC-Meister as published; bursty traffic exceeds it
 
 The latency of the idle storage stack, where the device profile has it, is part of every figure.
 

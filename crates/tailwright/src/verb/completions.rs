@@ -6,10 +6,13 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 
 const HELP: &str = "\
-Install, for one user:
-  bash  tailwright completions bash > ~/.local/share/bash-completion/completions/tailwright
-  zsh   tailwright completions zsh > ~/.zfunc/_tailwright          with ~/.zfunc in fpath
-  fish  tailwright completions fish > ~/.config/fish/completions/tailwright.fish";
+Examples, to install them for one user:
+  tailwright completions bash \\
+      > ~/.local/share/bash-completion/completions/tailwright
+  tailwright completions zsh > ~/.zfunc/_tailwright   with ~/.zfunc in fpath
+  tailwright completions fish > ~/.config/fish/completions/tailwright.fish
+
+Exit codes: 0 done; 2 bad input.";
 
 /// The shells that there are completions for.
 #[derive(Debug, Clone, Copy, ValueEnum)]

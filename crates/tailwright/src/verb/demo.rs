@@ -21,7 +21,8 @@ use workflow::planning::{PlanRun, PlanningQuestion, PlanningRecipe, plan_cluster
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tailwright demo\n  tailwright demo --seed 7 --workloads 60 --dir /tmp/demo\n\n\
-    Then:\n  tailwright plan tailwright-demo/cluster.toml --report plan.html\n  tailwright explain NAME tailwright-demo/cluster.toml"
+    Then:\n  tailwright plan tailwright-demo/cluster.toml --report plan.html\n  tailwright explain NAME tailwright-demo/cluster.toml\n\n\
+    Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input; 3 the folder cannot be written, or a signal ended it."
 )]
 pub(crate) struct DemoArgs {
     /// Seed of the cluster: the same seed gives the same one.

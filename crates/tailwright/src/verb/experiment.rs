@@ -18,7 +18,7 @@ use units::{Percentile, Seconds, plural};
 
 const HELP: &str = "\
 Examples:
-  tailwright experiment --list                      the knobs, and which of them this machine has
+  tailwright experiment --list   the knobs, and which of them this machine has
   tailwright experiment --list fifo                 what is known about one
   tailwright experiment fifo --pid 4711 --port 11211
   tailwright experiment nice=-10,-5 --pid 4711 --port 11211 --percentile 99.9
@@ -28,14 +28,15 @@ Examples:
       --revert 'set-workers 1' --port 80
   tailwright experiment --undo                      after it was killed
 
-The load is yours, all the time, or that of --load-command. Periods with the knob on and off
-follow each other in random order; requests that arrive in the guard time after a switch do not
-count. The experiment ends as soon as something is shown with the confidence that is asked for,
-and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.md says what is
-promised.
+A knob is a setting of the machine or of the server's processes. The load is yours, all the time, \
+or that of --load-command. Periods with the knob on and off \
+follow each other in random order; requests that arrive in the guard time after a switch do not \
+count. The experiment ends as soon as something is shown with the confidence that is asked for, \
+and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.md says what is \
+guaranteed.
 
-Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was left
-alone; 2 bad input; 3 a right or a feature is missing, something could not be undone, or a signal
+Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was \
+not restored; 2 bad input; 3 a privilege or a feature is missing, something could not be undone, or a signal \
 ended it.";
 
 /// Room for events of the kernel.
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
         return Err(OperationError::input(format_args!("--load-command failed with {status}"))
             .hint("run it alone first; it has to send load until it is ended"));
     }
-    check_complete("what is said is what was seen until then; the knob is undone")?;
+    check_complete("what is printed is what was seen until then; the knob is undone")?;
     Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

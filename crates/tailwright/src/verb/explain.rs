@@ -19,11 +19,12 @@ use workflow::prediction::{self, ModelName, PredictionProblem};
 const HELP: &str = "\
 Examples:
   tailwright explain mail cluster.toml
-  tailwright explain mail cluster.toml --plan policy.json     as this plan has it
+  tailwright explain mail cluster.toml --plan policy.json   as this plan has it
   tailwright explain C7 --slos slos.csv --storage ssd-profile.json \\
       --network 125MB/s \\
       --max-servers 8
-  tailwright explain mail cluster.toml --model probabilistic  what a model predicts on one server
+  tailwright explain mail cluster.toml --model probabilistic
+      what a model predicts on one server
 
 Without --plan, the plan is made anew from the same inputs; the same inputs give the same plan.
 

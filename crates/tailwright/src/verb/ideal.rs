@@ -24,20 +24,20 @@ Examples:
   tailwright ideal --arrivals \"poisson(800/s)\" \\
       --service \"lognormal(mean=1ms, c2=4)\"
 
-Nothing but arrivals, service and the order of service: whatever a real server takes beyond these
-latencies is due to something else. Disciplines: fifo, lifo, random-request (any of those that
-wait), random-worker (a queue per worker). For more disciplines and several stations there is
+Nothing but arrivals, service and the order of service: whatever a real server takes beyond these \
+latencies is due to something else. Disciplines: fifo, lifo, random-request (any of those that \
+wait), random-worker (a queue per worker). For more disciplines and several stations there is \
 `tailwright simulate`.
 
-± are 95 % confidence intervals: of random arrivals from eight independent streams, each after a
-tenth more as warm-up; of a trace from batches of it, where those are alike enough in length and
-unlike enough in content to say something. Percentiles are exact for up to 65536 requests, beyond
+± are 95 % confidence intervals: of random arrivals from eight independent streams, each after a \
+tenth more as warm-up; of a trace from batches of it, where those are alike enough in length and \
+unlike enough in content to say something. Percentiles are exact for up to 65536 requests, beyond \
 within 0.2 %. Memory does not grow with a trace; with --load, a long one is read twice.
 
-events_per_s in JSON is the speed of the simulation; everything else is the same for the same
+events_per_s in JSON is the speed of the simulation; everything else is the same for the same \
 input and seed.
 
-Exit codes: 0 done; 2 bad input, or a load that no discipline can serve; 3 interrupted, with what was
+Exit codes: 0 done; 2 bad input, or a load that no discipline can serve; 3 interrupted, with what was \
 complete.";
 
 /// The ideal latency of a server: what queueing alone does to an arrival stream.
@@ -136,9 +136,14 @@ impl IdealArgs {
     }
 }
 
+/// What is ideal about these latencies.
+const IDEAL: &str = "These latencies come from queueing alone: workers serve requests without any other delay or overhead. Where a \
+     real server with the same arrivals, service times, workers and discipline is slower, the difference has another cause.";
+
 fn html(view: &ideal::IdealView) -> String {
     let line = |outcome: &IdealOutcome| (outcome.order.to_string(), page::ccdf(&outcome.latencies));
     let (headings, rows) = ideal::rows(view);
     let table = page::table(&headings, rows);
-    page::page("Ideal latency", &ideal::lead(view), view.outcomes.iter().map(line), [table])
+    let lines = view.outcomes.iter().map(line);
+    page::page("Ideal latency", &ideal::lead(view), lines, [table], &[IDEAL, page::FIGURES])
 }

@@ -16,8 +16,9 @@ use workflow::load::{LoadFile, interval_log_paths, play_load, write_interval_log
 
 const HELP: &str = "\
 Examples:
-  tailwright load load.toml                                     a table per workload
-  tailwright load load.toml -o run.parquet --hdr-folder logs    every request; HdrHistogram logs
+  tailwright load load.toml   a table per workload
+  tailwright load load.toml -o run.parquet --hdr-folder logs
+      every request; HdrHistogram logs
   tailwright load load.toml --set duration=60s --set workload.mail.speed=2
 
 A load file:
@@ -42,11 +43,11 @@ A load file:
   target = \"nbd://10.0.0.9/backup\"
   closed = { outstanding = 8, op = \"write\", size = \"64KiB\", sequential = true }
 
-Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from
+Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from \
 the intended times. Ctrl-C, SIGTERM and SIGHUP end a run early, with what there is.
 
-Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server,
-a namespace or a permission is missing, nobody answers as the protocol says, or the run was
+Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server, \
+a namespace or a permission is missing, no server answers as the protocol says, or the run was \
 interrupted.";
 
 /// Send requests to real servers when they are meant to be sent, and observe every one.
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
         return Err(OperationError::machine("no request was answered")
             .hint("check that the server at each target speaks the protocol of its address"));
     }
-    check_complete("what is said and written is what was sent until then")?;
+    check_complete("what is printed and written is what was sent until then")?;
     Ok(if ran.comparison.mismatches == 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

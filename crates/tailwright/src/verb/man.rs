@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use workflow::files::write_result;
 
 const HELP: &str = "\
-Install, for all users:
-  tailwright man /usr/local/share/man/man1
+Examples:
+  tailwright man /usr/local/share/man/man1     for all users
 
-Then `man tailwright` and `man tailwright-plan` show them.";
+Then `man tailwright` and `man tailwright-plan` show them.
+
+Exit codes: 0 done; 2 bad input; 3 the folder cannot be made or written.";
 
 /// Write man pages: of the program, and of each verb.
 #[derive(Debug, Args)]

@@ -30,28 +30,37 @@ const HELP: &str = "\
 Examples:
   tailwright observe --port 11211 --duration 30s
   tailwright observe --port 80,443 --duration 1min --json
-  tailwright observe --port 6379 --protocol resp      requests as the protocol has them
-  tailwright observe --port 80 --accept-queue         how long connections wait to be accepted
-  tailwright observe --port 80 --intended-waits exclude   a server with long polls
-  tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
-  tailwright observe --port 11211 --report live.html  a page with charts
-  tailwright observe --port 11211 --duration 24h --record recording    for `trace`, `bound` and `plan`
-  tailwright observe --port 11211 --mean-service 8us --workers 4         what is known for the ideal
-  tailwright observe --port 11211 --slowest slow.json               for https://ui.perfetto.dev
-  tailwright observe --port 11211 --listen 127.0.0.1:9464           for Prometheus, until Ctrl-C
-  tailwright observe --selftest                       does it work on this machine?
-  tailwright observe --block --disk sda --duration 10s   who waits how long for a disk
+  tailwright observe --port 6379 --protocol resp
+      requests as the protocol has them
+  tailwright observe --port 80 --accept-queue
+      how long connections wait to be accepted
+  tailwright observe --port 80 --intended-waits exclude
+      a server with long polls
+  tailwright observe --port 11211 -o live.parquet
+      every request, for `tailwright verify`
+  tailwright observe --port 11211 --report live.html   a page with charts
+  tailwright observe --port 11211 --duration 24h --record recording
+      for `trace`, `bound` and `plan`
+  tailwright observe --port 11211 --mean-service 8us --workers 4
+      what is known for the ideal
+  tailwright observe --port 11211 --slowest slow.json
+      for https://ui.perfetto.dev
+  tailwright observe --port 11211 --listen 127.0.0.1:9464
+      for Prometheus, until Ctrl-C
+  tailwright observe --selftest   does it work on this machine?
+  tailwright observe --block --disk sda --duration 10s
+      who waits how long for a disk
 
-Beside the measured latencies stand ideal ones: the same arrivals, and nothing but queueing. What
+Beside the measured latencies stand ideal ones: the same arrivals, and nothing but queueing. What \
 is between them is due to the server and its machine, and not to its load.
 
-The server is not changed and not restarted; nothing is done to packets and sockets of other
-ports. It takes root, or the capabilities CAP_BPF and CAP_PERFMON. Ctrl-C, SIGTERM and SIGHUP end it with
-what there is, and so does the end of the server, without --listen. On a terminal a page shows what
-is seen while it is seen. docs/observe.md says what the stages are, what the ideal rests on, what is
+The server is not changed and not restarted; nothing is done to packets and sockets of other \
+ports. It takes root, or the capabilities CAP_BPF and CAP_PERFMON. Ctrl-C, SIGTERM and SIGHUP end it with \
+what there is, and so does the end of the server, without --listen. On a terminal a page shows what \
+is seen while it is seen. docs/observe.md says what the stages are, what the ideal rests on, what is \
 guessed and what is not seen.
 
-Exit codes: 0 done; 1 no request was seen, or the self-test has failed; 2 bad input; 3 a right or
+Exit codes: 0 done; 1 no request was seen, or the self-test has failed; 2 bad input; 3 a privilege or \
 a kernel feature is missing.";
 
 /// Requests of the self-test by each of its clients.
@@ -90,7 +99,7 @@ pub(crate) struct ObserveArgs {
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
-    /// What is spoken on the ports: requests are told apart as the protocol has them. The first bytes of reads and writes
+    /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
     /// are looked at for that, and kept nowhere. Otherwise packets, reads and writes decide what a request is.
     #[arg(long, value_name = "NAME", value_enum)]
     protocol: Option<ProtocolArg>,
@@ -116,7 +125,7 @@ pub(crate) struct ObserveArgs {
     /// FILE.parquet or FILE.csv as one trace in the end.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// The most disk space of a recording: the oldest requests go for newer ones.
+    /// The most disk space of a recording: the oldest requests are deleted for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: units::Bytes,
     /// Write latencies as an interval log of HdrHistogram, a line for each second.

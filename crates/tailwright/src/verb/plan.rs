@@ -22,9 +22,11 @@ const HELP: &str = "\
 Examples:
   tailwright plan cluster.toml
   tailwright plan cluster.toml --report plan.html -o policy.json
-  tailwright plan cluster.toml --keep policy.json -o policy.json     workloads came or went
-  tailwright plan cluster.toml --model replayed                      fewer servers for an assumption
-  tailwright plan cluster.toml --model calibrated --coverage 95%     the same for the next window of traffic
+  tailwright plan cluster.toml --keep policy.json -o policy.json
+      workloads came or went
+  tailwright plan cluster.toml --model replayed  fewer servers for an assumption
+  tailwright plan cluster.toml --model calibrated --coverage 95%
+      the same for the next window of traffic
   tailwright plan --slos slos.csv --traces traces/ --storage ssd-profile.json \\
       --network 125MB/s --max-servers 62 --json
 
@@ -40,11 +42,11 @@ A cluster file:
   trace = \"traces/mail.csv.gz\"      # representative requests
   slo = \"99.9% < 200ms\"
 
-In the JSON, rate is a fraction of the stage's capacity and burst is in seconds of that capacity;
-rate_per_s and burst_work are the same in bytes (network) and seconds of device time (storage).
+In the JSON, rate is a fraction of the stage's capacity and burst is in seconds of that capacity; \
+rate_per_s and burst_work are the same in bytes (network) and seconds of device time (storage). \
 The JSON is also the policy file that other verbs take.
 
-What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints
+What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints \
 (~/.cache/tailwright/footprints), by content; the folder can be removed at any time.
 
 Ctrl-C ends --model with the best placement so far; a second one ends it without.
@@ -148,13 +150,13 @@ impl PlanArgs {
             && !learn_calibration(&problem, None, &interrupted, &TerminalObserver)
         {
             return Err(OperationError::machine(
-                "interrupted before the margins were learnt: nobody is placed",
+                "interrupted before the margins were computed: no workload is placed",
             )
-            .hint("fewer windows are sooner learnt: a longer --horizon, a lower --coverage"));
+            .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
         if placed.interrupted && placed.packing.servers.is_empty() {
-            return Err(OperationError::machine("interrupted before anybody was placed: nothing is written"));
+            return Err(OperationError::machine("interrupted before any workload was placed: nothing is written"));
         }
         let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
         let drawn =

@@ -20,12 +20,13 @@ use workflow::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, 
 /// of outstanding requests, several times each. Without --create or --write, TARGET is only read.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    tailwright profile /srv/data --create 4GiB -o storage.json    measure the storage below /srv/data\n  \
-    tailwright profile /dev/nvme0n1                               reads only; nothing is written\n  \
-    tailwright profile /dev/sdb --spindle-rpm 7200                a magnetic disk: seeks and transfer\n  \
-    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 \\\n        --time-per-cell 5s --json\n\n\
-    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\
-    Ctrl-C ends the measurement and prints what was measured until then (exit code 3).")]
+    tailwright profile /srv/data --create 4GiB -o storage.json\n      measure the storage below /srv/data\n  \
+    tailwright profile /dev/nvme0n1   reads only; nothing is written\n  \
+    tailwright profile /dev/sdb --spindle-rpm 7200\n      a magnetic disk: seeks and transfer\n  \
+    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 \\\n      --time-per-cell 5s --json\n\n\
+    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the storage or a privilege is missing, or Ctrl-C ended the measurement: what was \
+    measured until then is printed.")]
 pub(crate) struct ProfileArgs {
     /// A file or block device; with --create, a directory or the path of a new file.
     target: PathBuf,

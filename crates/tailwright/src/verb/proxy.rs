@@ -1,4 +1,4 @@
-//! `tailwright proxy`: the storage enforcer before a server, in the foreground.
+//! `tailwright proxy`: the storage enforcer in front of a server, in the foreground.
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
@@ -29,11 +29,15 @@ use workflow::recording::{
 
 const HELP: &str = "\
 Examples:
-  tailwright proxy policy.json --hosts hosts.toml --server ssd-1     serve until SIGTERM
-  tailwright proxy --hosts hosts.toml --server ssd-1                 no policy yet: everybody is best effort
-  tailwright apply policy.json --hosts hosts.toml                    another policy, while traffic flows
-  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec    and what is asked, for the first plan
-  tailwright proxy --status --server ssd-1                           what it has seen
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1
+      serve until SIGTERM
+  tailwright proxy --hosts hosts.toml --server ssd-1
+      no policy yet: all requests are best effort
+  tailwright apply policy.json --hosts hosts.toml
+      another policy, while traffic flows
+  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec
+      and what is asked, for the first plan
+  tailwright proxy --status --server ssd-1   what it has seen
   tailwright proxy policy.json --hosts hosts.toml --server ssd-1 \\
       --listen 127.0.0.1:9465   for Prometheus
 
@@ -47,26 +51,26 @@ In the hosts file:
   outstanding = 16                   # most requests at the device at once
   front = [{ protocol = \"nfs\", listen = \"10.0.0.9\", forward = \"127.0.0.1\" }]
 
-SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless
-`apply` has brought a policy: that is remembered, and used again after a restart, until `apply --remove`.
+SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless \
+`apply` has brought a policy: that is saved, and used again after a restart, until `apply --remove`. \
 docs/proxy.md describes every field.
 
-Exit codes: 0 ended as it was told; 2 bad input; 3 an address that cannot be had, or no proxy to ask.";
+Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, or no proxy that answers.";
 
-/// Stand before a storage server: queue every workload's requests, serve them by priority within their limits.
+/// Forward and schedule requests to a storage server: queue every workload's requests, serve them by priority within their limits.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ProxyArgs {
-    /// From `tailwright plan -o`; without it everybody is best effort until `tailwright apply` brings one.
+    /// From `tailwright plan -o`; without it all requests are best effort until `tailwright apply` brings one.
     #[arg(value_name = "POLICY.json", conflicts_with = "status")]
     policy: Option<PathBuf>,
     /// Where servers and clients are.
     #[arg(long, value_name = "HOSTS.toml", required_unless_present = "status")]
     hosts: Option<PathBuf>,
-    /// The server of the policy that it stands before.
+    /// The server of the policy whose requests it forwards.
     #[arg(long, value_name = "NAME")]
     server: String,
-    /// Where it takes orders (default: in --state).
+    /// Its control socket (default: in --state).
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Where state is kept, and where `apply` looks for the proxy.
@@ -91,7 +95,7 @@ pub(crate) struct ProxyArgs {
     /// first million in the end.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// The most disk space of a recording: the oldest requests go for newer ones.
+    /// The most disk space of a recording: the oldest requests are deleted for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: Bytes,
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
@@ -136,7 +140,7 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     serve(args, &control)
 }
 
-/// Stands before the server until it is told to end.
+/// Forwards requests to the server until it is told to end.
 fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError> {
     let files =
         ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
@@ -256,7 +260,7 @@ fn reload_text(answer: ReloadAnswer) -> &'static str {
         ReloadAnswer::Changed => "policy and hosts file were read again",
         ReloadAnswer::Unchanged => "policy and hosts file were read again; they say what was enforced before",
         ReloadAnswer::Kept => {
-            "the policy that apply brought is kept, and no file was read; `apply --remove` takes it away"
+            "the policy that apply brought is kept, and no file was read; `apply --remove` removes it"
         }
     }
 }
@@ -337,6 +341,6 @@ fn origin_text(status: &ProxyStatus) -> String {
     };
     match &status.policy_name {
         Some(name) => format!("policy '{name}', {origin}\n"),
-        None => format!("no policy, {origin}: everybody is best effort\n"),
+        None => format!("no policy, {origin}: all requests are best effort\n"),
     }
 }

@@ -18,12 +18,12 @@ Examples:
   tailwright reproduce tailclipper --data ../shared --report tailclipper.html
   tailwright reproduce tales-fig-1 variability-numbers --quick --json
 
-Each experiment runs a scenario of examples/scenarios that has its name. Claims are judged by
-rules that do not know the outcome: agree, differ, undecided where the confidence interval has
-both, or underspecified where the paper leaves open what decides it. Our own checks and
+Each experiment runs a scenario of examples/scenarios that has its name. Claims are judged by \
+rules that do not know the outcome: agree, differ, undecided where the confidence interval has \
+both, or underspecified where the paper leaves open what decides it. Our own checks and \
 conjectures are counted apart.
 
-Exit codes: 0 every experiment asked for was run, whatever the verdicts; 1 some were not, for lack
+Exit codes: 0 every experiment asked for was run, whatever the verdicts; 1 some were not, for lack \
 of data; 2 bad input; 3 interrupted, with the experiments that were complete.";
 
 /// Draw the papers' figures again by simulation, beside what the papers claim.

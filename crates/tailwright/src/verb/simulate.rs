@@ -20,11 +20,11 @@ Examples:
   tailwright simulate examples/scenarios/mm1.toml --load 0.9 --report mm1.html
   tailwright simulate examples/scenarios/mm1.toml \\
       --set station.queue.workers=2 \\
-    --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
-
+      --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
   tailwright simulate policy.json --cluster cluster.toml
   tailwright simulate policy.json --slos slos.csv --storage profile.json --json
-  tailwright simulate policy.json --cluster cluster.toml -o observed.parquet    for tailwright verify
+  tailwright simulate policy.json --cluster cluster.toml -o observed.parquet
+      for tailwright verify
 
 A scenario, one queue:
   [run]
@@ -43,11 +43,11 @@ A scenario may vary what --set sets, and is then run for each combination:
   set = \"run.load\"
   values = [0.5, 0.7, 0.9]
 
-docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s,
+docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s, \
 the speed of the simulation, differs.
 
-Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it
-admits); 1 an SLO missed or open for lack of requests, a bound broken, unstable, or less precise than
+Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it \
+admits); 1 an SLO missed or open for lack of requests, a bound broken, unstable, or less precise than \
 the scenario asks for; 2 bad input; 3 interrupted, with what was complete.";
 
 /// Simulate queues, chains and graphs of multi-core tiers under any discipline.

@@ -37,7 +37,7 @@ struct BoundedOutcomeDocument {
     outcome: workloads::WorkloadOutcomeDocument,
     bound_s: Option<f64>,
     longest_s: Option<f64>,
-    /// `held`, `broken`, or `exceeded` where the bound did not promise otherwise; null without a bound.
+    /// `held`, `broken`, or `exceeded` where an assumption of the bound did not hold; null without a bound.
     #[schemars(extend("enum" = ["held", "broken", "exceeded", null]))]
     bound: Option<&'static str>,
     /// Why an exceeded bound is not broken; null where it is or was held.

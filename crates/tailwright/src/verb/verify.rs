@@ -1,10 +1,11 @@
-//! `tailwright verify`: observations against what was promised.
+//! `tailwright verify`: observations against SLOs and guarantees.
 
 use crate::arguments::JudgementArgs;
 use crate::exit::VerbAnswer;
 use crate::interrupt::check_complete;
 use crate::output::verified;
 use crate::report;
+use crate::report::verified::VerifiedRun;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::{Observations, OperationError, Policy};
@@ -19,11 +20,12 @@ Examples:
   tailwright verify policy.json observed.parquet --storage profile.json
   tailwright verify policy.json client-1.parquet client-2.parquet \\
       --report page.html
-  tailwright verify policy.json --load-file load.toml       drive real servers, then judge
+  tailwright verify policy.json --load-file load.toml
+      drive real servers, then judge
   tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' \\
       --slo 'web=99% < 10ms' --json
 
-Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes
+Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes \
 them, and so can whoever measures:
   workload      string
   op            string: read or write
@@ -35,14 +37,14 @@ them, and so can whoever measures:
   stage_NAME_ns integer: time in each stage that was measured; may be left out
 Instants of all files count from one origin. docs/verify.md says what is judged and how.
 
-Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say
+Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say \
 (the verdict says which); 2 bad input; 3 requests were sent so late that nothing can be said.";
 
 /// Judge observed requests: which SLOs are met, with confidence, and who kept to the limits.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct VerifyArgs {
-    /// What is promised (.json, at most one), and what happened.
+    /// The policy with the guarantees (.json, at most one), and observations.
     #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required_unless_present = "load")]
     files: Vec<PathBuf>,
     /// Make the load that this file describes (docs/load.md) and judge what happens.
@@ -106,7 +108,7 @@ fn print(policy: Option<&Policy>, findings: &Findings, as_json: bool) {
 
 /// A page for a browser.
 fn page(policy: Option<&Policy>, observations: &Observations, findings: &Findings) -> String {
-    report::verified::html(policy.map(|policy| policy.policy_name.as_str()), observations, findings)
+    report::verified::html(&VerifiedRun { policy, observations, findings, origin: String::new() })
 }
 
 /// How a run with these findings ends.

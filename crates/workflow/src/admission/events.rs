@@ -38,7 +38,7 @@ pub(super) fn read_events(path: &Path, names: &[&str]) -> Result<Vec<AdmissionEv
             "{}: there are no events: expected lines such as 'arrive NAME' or 'depart NAME'",
             path.display()
         ))
-        .hint("without --events everybody arrives in the order of the input"));
+        .hint("without --events all workloads arrive in the order of the input"));
     }
     Ok(events)
 }

@@ -169,7 +169,7 @@ impl DemoCluster {
 
     fn toml(&self) -> String {
         let mut text = format!(
-            "# A made-up cluster: `tailwright demo --seed {} --workloads {}`.\n# Change it and run \
+            "# A generated cluster: `tailwright demo --seed {} --workloads {}`.\n# Change it and run \
              `tailwright plan {CLUSTER_FILE}`.\n\n[[server]]\nclass = \"ssd\"\ncount = {}\nstorage = \"{PROFILE_FILE}\"\n\
              network = \"1Gbps\"\n",
             self.seed,

@@ -58,7 +58,7 @@ name = {name} # as in the policy
 host = {host}
 address = [\"{MARK}\"] # where clients reach it, such as 10.0.0.9
 
-[server.storage] # the proxy before the server; without one delete this table, and nobody keeps the limits at storage
+[server.storage] # the proxy in front of the server; without a proxy delete this table: then limits at storage are not enforced
 profile = \"{MARK}\" # the file of the device profile '{profile}', relative to this one
 front = [
   {{ protocol = \"{MARK}\", listen = \"{MARK}\", forward = \"{MARK}\" }}, # nfs, nbd or memcached; such as 10.0.0.9; such as 127.0.0.1

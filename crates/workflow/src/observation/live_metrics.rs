@@ -203,13 +203,13 @@ impl CounterCollector {
         let help = "Requests, answers and reads that could not be joined and are in no other count";
         let family = MetricFamily { name: "tailwright_unjoined", help, unit: None };
         family.encode_counts(encoder, "reason", unjoined.map(named))?;
-        let help = "Answered requests of which something is known less well than usual";
+        let help = "Answered requests that are uncertain; they are in the percentiles";
         let family = MetricFamily { name: "tailwright_doubtful_requests", help, unit: None };
         family.encode_counts(encoder, "doubt", self.0.doubts.iter().copied().map(named))?;
         let help = "Events that the kernel reported";
         let family = MetricFamily { name: "tailwright_events", help, unit: None };
         family.encode_count(encoder, self.0.events)?;
-        let help = "Events that were lost because nobody took the earlier ones in time";
+        let help = "Events that were lost because the buffer was full";
         let family = MetricFamily { name: "tailwright_lost_events", help, unit: None };
         family.encode_count(encoder, self.0.lost_events)
     }

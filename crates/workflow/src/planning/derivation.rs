@@ -6,7 +6,7 @@ use plan::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why a workload is promised what it is promised.
+/// Why a workload has the guarantee that it has.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GuaranteeDerivation {
     /// The workload whose bound is derived.

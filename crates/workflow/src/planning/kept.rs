@@ -15,7 +15,7 @@ pub struct KeptChanges {
     pub moved: Vec<MovedWorkload>,
 }
 
-/// A workload whose server cannot promise what the policy promised there any more.
+/// A workload whose server cannot guarantee what the policy guaranteed there any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MovedWorkload {
     /// The name of the workload.

@@ -153,7 +153,7 @@ fn difference(policy: &Policy, derivation: &GuaranteeDerivation) -> Option<Strin
     if let Some(promised) = promised {
         let (promised, bound) = (time(promised), time(*bound_s));
         return Some(format!(
-            "the policy promises {workload} {promised}, but what follows from these inputs is {bound}"
+            "the policy guarantees {workload} {promised}, but what follows from these inputs is {bound}"
         ));
     }
     let used = stated.priority.map(usize::try_from)?.ok()?;

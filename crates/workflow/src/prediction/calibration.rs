@@ -244,16 +244,16 @@ fn shuffled(count: usize, round: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, number)| number).collect()
 }
 
-/// What the calibrated model promises of the workloads of a problem, and what that rests on.
+/// What the calibrated model predicts of the workloads of a problem, and what that rests on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CalibrationReport {
-    /// The probability that a promise is kept in the next window.
+    /// The probability that a prediction holds in the next window.
     pub coverage: f64,
     /// What is counted: workload, server or plan.
     pub coverage_of: &'static str,
     /// How many times the work of the traces the bounds count.
     pub load_factor: f64,
-    /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no promise.
+    /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no prediction.
     pub kept_workloads: f64,
     /// Of servers of the trials, everybody on one.
     pub kept_servers: f64,
@@ -268,7 +268,7 @@ pub struct CalibrationReport {
 pub struct WorkloadCalibration {
     /// The name of the workload.
     pub name: String,
-    /// The percentile that is promised, 0 to 100.
+    /// The percentile that is predicted, 0 to 100.
     pub percentile: f64,
     /// The length of the next window, seconds.
     pub window_s: f64,
@@ -405,7 +405,7 @@ impl CalibrationReport {
     /// How often the margins were kept, and what follows for everybody where the promise is about one workload.
     fn kept_shares(&self) -> String {
         let mut sentence = format!(
-            "in held-out windows, from which the margins come, they were kept by {} of workloads, by everybody on {} of servers \
+            "in held-out windows, from which the margins come, they held for {} of workloads, for all workloads of a server on {} of servers \
              and in {} of plans",
             percent(self.kept_workloads),
             percent(self.kept_servers),
@@ -413,7 +413,7 @@ impl CalibrationReport {
         );
         if self.coverage_of == scope_name(CalibrationScope::Workload) {
             let missed = percent(1.0 - self.coverage);
-            sentence.push_str(&format!("; n workloads all keep them with at least 1 - n × {missed}"));
+            sentence.push_str(&format!("; they hold for n workloads at once with at least 1 - n × {missed}"));
         }
         sentence
     }

@@ -195,12 +195,12 @@ fn enforced(
     let begun = model.begun_by_stage(members.iter().map(|member| member.sketch));
     let mut steps = Vec::new();
     for (stage, delay) in worst.delays.iter() {
-        let how = format!("{} may be begun", time(begun[stage]));
+        let how = format!("{} may already be in service", time(begun[stage]));
         steps.push(PredictionStep::new(stage.to_string(), how, Some(*delay)));
     }
     for (what, how, seconds) in [
         ("own service", "on one channel instead of all", worst.own_service),
-        ("proxy", "beyond waiting for its turn", worst.proxy),
+        ("proxy", "without queueing", worst.proxy),
     ] {
         if seconds > 0.0 {
             steps.push(PredictionStep::new(what, how, Some(seconds)));
@@ -244,7 +244,7 @@ fn probabilistic(
     let share = percent(derivation.share);
     let mut steps = vec![PredictionStep::new("own stream", format!("is given {share} of the queue"), None)];
     if begun > 0.0 {
-        let how = format!("{} may be begun, and are counted in all that follows", time(begun));
+        let how = format!("{} may already be in service, and are counted in all that follows", time(begun));
         steps.push(PredictionStep::new("stages", how, None));
     }
     let mut sum = 0.0;
@@ -299,7 +299,7 @@ latency of the alignments. The load factor is 1 where margins are enough for who
 is needed.";
 
 /// The steps of `replayed` that come after the margin.
-const BEGUN_WORK: &str = "begun by stages";
+const BEGUN_WORK: &str = "already in service";
 const LESSER_BOUND: &str = "worst case";
 
 /// The steps of `replayed` for traces as they are, with the replays of those whose work is multiplied.

@@ -23,7 +23,7 @@ pub enum ModelName {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
-    /// The same with margins for what the next window of traffic may bring; a promise with stated coverage.
+    /// The same with margins for what the next window of traffic may bring; a prediction with stated coverage.
     Calibrated,
 }
 
@@ -44,7 +44,7 @@ impl ModelName {
         self.as_procedure().name()
     }
 
-    /// What a promise of this model rests on, completing "NAME: …".
+    /// What a prediction of this model rests on, completing "NAME: …".
     pub fn assumption(self) -> &'static str {
         self.as_procedure().assumption()
     }

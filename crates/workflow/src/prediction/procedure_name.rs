@@ -93,11 +93,12 @@ impl ProcedureName {
                  as in their traces"
             }
             Self::Replayed => {
-                "the traces replayed at 59 random alignments: with 95% confidence, at least 95% of all alignments \
-                 have their percentile within, if workloads are independent and behave as in their traces"
+                "the traces replayed at 59 random alignments (relative shifts of the traces): with 95% confidence, the \
+                 percentile is at most the predicted latency in at least 95% of all alignments, if workloads are \
+                 independent and behave as in their traces"
             }
             Self::Calibrated => {
-                "kept in the next window of traffic with the coverage that is asked for, if windows of a trace (or, where they are \
+                "holds in the next window of traffic with the coverage that is asked for, if windows of a trace (or, where they are \
                  few, traces) are exchangeable: margins from held-out windows on what is replayed"
             }
             Self::PublishedSnc => {

@@ -16,10 +16,10 @@ pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal)
 
 fn describe_breach(breach: &Breach) -> String {
     let name = &breach.workload;
-    let who = if breach.newcomer { name.clone() } else { format!("{name} (there before)") };
+    let who = if breach.newcomer { name.clone() } else { format!("{name} (already admitted)") };
     let mut text = match breach.cause {
         BreachCause::Latency { predicted, allowed } => format!(
-            "{who} would see {}, {} above its {}",
+            "{who} would have {}, {} above its {}",
             time(predicted),
             percent(predicted / allowed - 1.0),
             breach.slo

@@ -1,4 +1,4 @@
-//! What could have spoiled the runs, and whether it did.
+//! What could have made the runs invalid, and whether it did.
 
 use super::super::table::table;
 use crate::output::experiment::{ExperimentView, PlayedCase, case_name};
@@ -20,10 +20,10 @@ pub(super) fn blocks(view: &ExperimentView) -> Vec<Block> {
     let rows = view.done.iter().map(|done| row(view, done)).collect();
     let mut blocks = vec![
         Block::paragraph(
-            "A verdict is spoiled, and left open, when the generator sent requests late by more than 10% of the SLO at \
-             its percentile: then the latency is its own. CPU pressure is the share of the run in which some task of the \
-             machine was ready and had no CPU. It spoils nothing as long as generator, proxy and device come first, and \
-             is doubtful where they run as ordinary threads.",
+            "A verdict is invalid, and left open, when the generator sent requests late by more than 10% of the SLO at \
+             its percentile: then the latency is that of the generator. CPU pressure is the share of the run in which some task of the \
+             machine was ready and had no CPU. It does no harm as long as generator, proxy and device have priority; \
+             where they run as ordinary threads, verdicts are doubtful.",
         ),
         Block::paragraph(if view.settings.realtime {
             "Generator, proxy and device ran under SCHED_FIFO."

@@ -1,10 +1,11 @@
-//! `tailwright lab cluster`: a cluster that is planned from half of each trace and played with the other half.
+//! `tailwright lab cluster`: a cluster that is planned from half of each trace and run with the other half.
 
 use crate::arguments::{ClusterArgs, MayLack, results};
 use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{cluster_run, json, verified};
 use crate::report;
+use crate::report::verified::VerifiedRun;
 use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::Args;
 use lab::cluster_run::{
@@ -21,25 +22,26 @@ use workflow::planning::{PlanningQuestion, PlanningRecipe, plan_cluster, policy_
 
 const HELP: &str = "\
 Examples:
-  tailwright lab cluster                              a made-up cluster of six workloads
-  tailwright lab cluster --dry-run                    what is planned, and what the run will decide
+  tailwright lab cluster   a generated cluster of six workloads
+  tailwright lab cluster --dry-run
+      what is planned, and what the run will decide
   tailwright lab cluster cluster.toml --duration 5min --report page.html
   tailwright lab cluster --slos slos.csv --storage ssd-profile.json \\
       --network 40MB/s --max-servers 2
 
-Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the
-policy at links and proxies of this machine, sends the other half to emulated SSDs beside a copy of
-best effort, and says for each workload what its bound is, what was measured, and whether its SLO is
+Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the \
+policy at links and proxies of this machine, sends the second half to emulated SSDs beside a best-effort \
+reader on each, and prints for each workload its bound, what was measured, and whether its SLO is \
 met. docs/lab.md describes it.
 
-Exit codes: 0 every SLO is met, everybody was admitted and no request of a workload within its limits
-took longer than its bound; 1 not, or not for sure; 2 bad input; 3 without root, while another
-experiment is played, or after a signal ended it.";
+Exit codes: 0 every SLO is met, every workload was admitted and no request of a workload within its limits \
+took longer than its bound; 1 otherwise, or undecided; 2 bad input; 3 without root, while another \
+experiment is running, or after a signal ended it.";
 
 /// The margin where no flag has one: traffic of the other half is not that of the first.
 const MARGIN: f64 = 1.3;
 
-/// A cluster, planned from half of each trace and played with the other half
+/// A cluster, planned from half of each trace and run with the other half
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ClusterRunArgs {
@@ -60,7 +62,7 @@ pub(crate) struct ClusterRunArgs {
     /// Print what would be done, and do nothing: the plan, and what the run will decide.
     #[arg(long = "dry-run", alias = "plan")]
     plan: bool,
-    /// Write the plan that is played, as a policy file.
+    /// Write the plan that is run, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
     output: Option<PathBuf>,
     /// Write a page with charts for a browser.
@@ -105,7 +107,16 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
     let findings = judge_cluster(&policy, &halves, &report.observations);
     let name = Some(policy.policy_name.as_str());
-    let page = || report::verified::html(name, &report.observations, &findings);
+    let page = || {
+        let origin = cluster_run::origin(&settings, args.cluster.safety_margin().unwrap_or(MARGIN), &policy);
+        let observations = &report.observations;
+        report::verified::html(&VerifiedRun {
+            policy: Some(&policy),
+            observations,
+            findings: &findings,
+            origin,
+        })
+    };
     let drawn = write_wanted(args.report.as_deref(), "report", page);
     if args.json {
         terminal::print(&verified::json(name, &findings));
@@ -120,12 +131,12 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     Ok(if cluster_run::is_kept(&findings) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
-/// The cluster of the arguments, or the made-up one, with its traces cut in two.
+/// The cluster of the arguments, or the generated one, with its traces cut in two.
 fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, OperationError> {
     let mut source = if args.cluster.is_given() {
         args.cluster.source(MayLack::default())?
     } else {
-        let made = folder.join("made-up");
+        let made = folder.join("generated");
         std::fs::create_dir(&made).map_err(|error| {
             OperationError::machine(format_args!("cannot make {}: {error}", made.display()))
                 .hint("see the variable TMPDIR")
@@ -160,7 +171,7 @@ fn play(
 ) -> Result<load::LoadReport, OperationError> {
     let stop = undo_on_termination();
     let length = (settings.warm_up + settings.duration).0 / 1_000_000;
-    let bar = terminal::progress(length, "playing", "ms");
+    let bar = terminal::progress(length, "running", "ms");
     let mut tick =
         |progress: load::LoadProgress| bar.set_position((progress.elapsed.0 / 1_000_000).min(length));
     let played = play_cluster(policy, halves, settings, &mut tick, &stop);

@@ -16,13 +16,14 @@ Examples:
   tailwright lab device
   tailwright lab device --channels 4 --read-time 400us+2ns/B \\
       --write-time 700us+5ns/B --export tank=1GiB
-  tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json    what `tailwright plan` needs to know of it
+  tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json
+      what `tailwright plan` needs to know of it
   chrt -f 20 tailwright lab device --spin 20us                           with real-time priority
 
-A request takes base + slope * size in one of the channels, which take requests in the order in which they come.
+A request takes base + slope * size in one of the channels, which take requests in the order in which they come. \
 Bytes written are kept in memory until the end. Runs until it is killed.
 
-Exit codes: 2 bad input; 3 the address cannot be had.";
+Exit codes: 2 bad input; 3 the address is not available.";
 
 /// An emulated SSD with known parameters, as an NBD server
 #[derive(Debug, Args)]

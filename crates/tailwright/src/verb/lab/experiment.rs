@@ -22,20 +22,22 @@ use workflow::text::time;
 
 const HELP: &str = "\
 Examples:
-  tailwright lab run                                     the experiments that there are
-  tailwright lab run policies                            needs no traces, nine minutes
-  tailwright lab run fig-3.3 --data ../shared            three workloads, a copy, six policies
-  tailwright lab run fig-3.3 --data ../shared --dry-run  SLOs, bounds and limits only
+  tailwright lab run   the experiments that there are
+  tailwright lab run policies   needs no traces, 9 minutes
+  tailwright lab run fig-3.3 --data ../shared
+      three workloads, a copy, six policies
+  tailwright lab run fig-3.3 --data ../shared --dry-run
+      SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
   tailwright lab run fig-3.3 --data ../shared --policies none,tailwright --json
 
-Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated
-SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of
-this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/lab.md says
-how. Other programs on the machine spoil the verdicts.
+Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated \
+SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of \
+this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/lab.md says \
+how. Other programs on the machine can make verdicts invalid.
 
-Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure;
-2 bad input; 3 without root, while another experiment is played, or after a signal ended it.";
+Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or undecided; \
+2 bad input; 3 without root, while another experiment is running, or after a signal ended it.";
 
 /// Experiments of the papers, with real requests, on this machine
 #[derive(Debug, Args)]
@@ -53,7 +55,7 @@ pub(crate) struct RunArgs {
     /// Only these cases, by name.
     #[arg(long = "cases", alias = "case", value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// How long requests are observed, under each policy [default: what decides every promise of the experiment].
+    /// How long requests are observed, under each policy [default: long enough to judge every guarantee of the experiment].
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
     /// How long requests are sent before they are observed [default: 10s or 20s]; the thesis observes the second half of each run.
@@ -142,7 +144,7 @@ fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, Operation
         talk(Talk::Plain, format_args!("the report is {}", path.display()));
     }
     experiment::advice(view).iter().for_each(|advice| talk(Talk::Hint, advice));
-    check_complete("what is said is what was measured until then")?;
+    check_complete("what is printed is what was measured until then")?;
     Ok(if are_promises_kept(rows) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -206,7 +208,7 @@ fn play_all(
     talk(
         Talk::Plain,
         format_args!(
-            "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
+            "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is printed\n",
             plural(planned.cases.len() * policies.len(), "run"),
             time(each as f64 / 1e3),
             time((count * each) as f64 / 1e3)

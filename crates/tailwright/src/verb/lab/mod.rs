@@ -11,8 +11,19 @@ pub(crate) use experiment::LabRunDocument;
 use model::OperationError;
 pub(crate) use stand::{LabDocument, RemovedLabDocument};
 
+const HELP: &str = "\
+Examples:
+  tailwright lab up memcached ssd
+  tailwright lab status
+  tailwright lab run policies
+  tailwright lab cluster --dry-run
+  tailwright lab down
+
+Exit codes: 0 done, or yes; 1 the answer is no; 2 bad input; 3 without root or a program, or after a signal ended it.";
+
 /// Hosts, servers and an emulated SSD on one machine, and experiments with them
 #[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
     what: What,

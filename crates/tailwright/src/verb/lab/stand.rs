@@ -21,23 +21,33 @@ use units::{Bytes, Nanos};
 
 const UP_HELP: &str = "\
 Examples:
-  tailwright lab up                       all servers, and three hosts for clients
+  tailwright lab up   all servers, and three hosts for clients
   tailwright lab up memcached ssd         only these
-  tailwright lab up nfs --behind-proxy    on 127.0.0.1 of the host `store`: a proxy takes its address
+  tailwright lab up nfs --behind-proxy
+      on 127.0.0.1 of the host `store`: a proxy takes its address
   ip netns exec tw-client-1 COMMAND       runs something on a host
 
-Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx);
-ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B).
+Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx); \
+ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B). \
 Up again does nothing; servers that have ended are started again. docs/lab.md has more.
 
 Exit codes: 0 up; 2 a lab with other hosts is up; 3 without root or a program, or a server does not start.";
 
-const STATUS_HELP: &str = "Exit codes: 0 everything runs; 1 nothing is up, or a server has ended.";
+const STATUS_HELP: &str = "\
+Examples:
+  tailwright lab status
+  tailwright lab status --prefix tw2 --state /run/lab2 --json    of a second lab
+
+Exit codes: 0 everything runs; 1 nothing is up, or a server has ended; 2 bad input; 3 without root.";
 
 const DOWN_HELP: &str = "\
+Examples:
+  tailwright lab down
+  tailwright lab down --prefix tw2 --state /run/lab2    a second lab
+
 Namespaces whose names begin with `tw-` and everything that runs in them are removed, also what a crash left.
 
-Exit codes: 0 nothing is left; 3 without root.";
+Exit codes: 0 nothing is left; 2 bad input; 3 without root.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LabServerName {

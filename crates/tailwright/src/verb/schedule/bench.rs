@@ -20,14 +20,14 @@ Examples:
   tailwright schedule bench my.toml --modes fair,limited,orf \\
       --set 'entry.0.service.back=exp(2ms)'
 
-The file is one that `tailwright simulate` takes: stations become services with as many CPUs as
-workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else;
+The file is one that `tailwright simulate` takes: stations become services with as many CPUs as \
+workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else; \
 the modes schedule. docs/schedule.md says what else is left out, and how to read the figures.
 
-Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs, or a signal ended
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs, or a signal ended \
 it: the repetitions that were complete are shown.";
 
-/// Play a scenario by services of this machine, under different schedulings
+/// Run a scenario as services of this machine, under different scheduling modes
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ScheduleBenchArgs {
@@ -43,7 +43,7 @@ pub(crate) struct ScheduleBenchArgs {
     /// Replace a value of the scenario, such as station.front.workers=2.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// The modes that are played [default: all].
+    /// The modes that are run [default: all].
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]

@@ -17,12 +17,12 @@ Examples:
   tailwright schedule demo \\
       --modes fair,limited,orf-admission,orf,orf-auto -c 2 --json
 
-Two services on two CPUs, as processes that spend CPU time. All modes play the same requests, in
-turn, and the simulator plays them too. Modes: fair (a thread per request), rr (the same under
-SCHED_RR, with the right), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto.
+Two services on two CPUs, as processes that spend CPU time. Every mode serves the same requests, \
+one mode after the other, and a simulation of each is shown beside it. Modes: fair (a thread per request), rr (the same under \
+SCHED_RR, where that is permitted), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto. \
 docs/schedule.md says what each is and how to read the figures.
 
-Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU, or a
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU, or a \
 signal ended it: the repetitions that were complete are shown.";
 
 /// Show on this machine what serving the oldest requests first does
@@ -38,7 +38,7 @@ pub(crate) struct ScheduleDemoArgs {
     /// Utilisation of the tiers, above 0 and below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.85, value_parser = share)]
     load: f64,
-    /// The modes that are played.
+    /// The modes that are run.
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "fair,fcfs,limited,orf")]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]

@@ -16,17 +16,39 @@ use units::Nanos;
 const HELP: &str = "\
 Examples:
   tailwright schedule kernel run                      until Ctrl-C, as root
-  tailwright schedule kernel run -c 4 --queue shared  one queue for all CPUs
-  tailwright schedule kernel set -c 2                 while it runs, from another terminal
+  tailwright schedule kernel run -c 4 --queue shared   one queue for all CPUs
+  tailwright schedule kernel set -c 2   while it runs, from another terminal
   tailwright schedule kernel show --json              what it has counted
 
-It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext
-will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md).
-All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when
+It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
+will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
+All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when \
 it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
-Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a right is missing, or the kernel
+Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
+
+const RUN_HELP: &str = "\
+Examples:
+  tailwright schedule kernel run
+  tailwright schedule kernel run -c 4 --queue shared --slice 2ms
+
+Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
+has ended the scheduler.";
+
+const SET_HELP: &str = "\
+Examples:
+  tailwright schedule kernel set -c 2
+  tailwright schedule kernel set --patience 500ms --untagged 0.2
+
+Exit codes: 0 done; 2 bad input; 3 no scheduler runs, or a privilege is missing.";
+
+const SHOW_HELP: &str = "\
+Examples:
+  tailwright schedule kernel show
+  tailwright schedule kernel show --json
+
+Exit codes: 0 done; 2 bad input; 3 no scheduler runs, or a privilege is missing.";
 
 /// Serve the oldest requests first in the kernel, by sched_ext
 #[derive(Debug, Args)]
@@ -47,6 +69,7 @@ enum KernelSubcommand {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
 struct KernelRunArgs {
     #[command(flatten)]
     settings: SettingArgs,
@@ -61,6 +84,7 @@ struct KernelRunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SET_HELP)]
 struct KernelSetArgs {
     #[command(flatten)]
     settings: SettingArgs,
@@ -69,6 +93,7 @@ struct KernelSetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_HELP)]
 struct KernelShowArgs {
     #[command(flatten)]
     place: PlaceArgs,

@@ -10,8 +10,18 @@ use crate::exit::VerbAnswer;
 use clap::{Args, Subcommand};
 use model::OperationError;
 
+const HELP: &str = "\
+Examples:
+  tailwright schedule demo
+  tailwright schedule bench examples/scenarios/schedule-chain.toml \\
+      --duration 20s
+  tailwright schedule kernel run                      until Ctrl-C, as root
+
+Exit codes: 0 done; 2 bad input; 3 this machine lacks something, or a signal ended it.";
+
 /// Serve the oldest requests first across a chain of services, and see what that does
 #[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct ScheduleArgs {
     #[command(subcommand)]
     what: ScheduleSubcommand,

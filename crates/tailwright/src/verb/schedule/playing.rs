@@ -22,10 +22,10 @@ pub(crate) struct PlayingArgs {
     /// Requests in service at once where the mode limits them; inf is no limit [default: that of the file, or 3].
     #[arg(short, value_name = "N", value_parser = limit)]
     c: Option<ServiceLimit>,
-    /// How long requests arrive in each play.
+    /// How long requests arrive in each run.
     #[arg(long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// How often every mode plays, each time with other requests.
+    /// How often each mode is run, each time with other requests.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Seed of arrivals, work and the order of modes.
@@ -73,7 +73,7 @@ impl PlayingArgs {
         talk(
             Talk::Plain,
             format_args!(
-                "{name}: {plays} plays of {}, {} in all; Ctrl-C ends it with what is complete",
+                "{name}: {plays} runs of {}, {} in all; Ctrl-C ends it with what is complete",
                 self.duration,
                 workflow::text::time(seconds.round())
             ),
@@ -110,7 +110,7 @@ impl PlayingArgs {
         let case = variant.document.case()?;
         let settings = self.settings(&case, modes, cpus)?;
         let plays = (settings.repetitions * modes.len()) as u64;
-        let mut host = PlayProgress(terminal::progress(plays, "", "plays"));
+        let mut host = PlayProgress(terminal::progress(plays, "", "runs"));
         let report = run_bench(&case, &settings, stop, &mut host);
         host.0.finish_and_clear();
         let choices = variant.choices.clone();
@@ -141,7 +141,7 @@ impl PlayingArgs {
         let is_sensible = (1_000_000..=86_400_000_000_000).contains(&self.duration.0);
         is_sensible.then_some(self.duration).ok_or_else(|| {
             OperationError::input(format_args!("--duration {}: expected 1ms to a day", self.duration))
-                .hint("each mode plays for so long in each repetition, such as 3s")
+                .hint("each mode is run for so long in each repetition, such as 3s")
         })
     }
 }

@@ -17,10 +17,10 @@ Examples:
   tailwright bound cluster.toml --groups groups.csv
   tailwright trace assumptions monday/*.parquet --one-clock --json
 
-With a cluster, the work of a request is the longest time that a stage needs for it, and groups are priced: servers
-and bounds with everybody independent, and with the groups. With traces alone it is their bytes.
+With a cluster, the work of a request is the longest time that a stage needs for it, and groups are priced: servers \
+and bounds with all workloads independent, and with the groups. With traces alone it is their bytes.
 
-Exit codes: 0 everything was tested and nothing was found; 1 workloads are busy together, a trace changes, or something
+Exit codes: 0 everything was tested and nothing was found; 1 workloads are busy together, a trace changes, or something \
 could not be tested; 2 bad input.";
 
 #[derive(Debug, clap::Args)]

@@ -14,15 +14,51 @@ use workflow::trace_files::{TraceFileError, generate_trace, on_off_process, wron
     tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms --duration 10min \\\n      -o bursts.parquet\n  \
     tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 --duration 1h \\\n      -o heavy.parquet\n  \
     tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min \\\n      --size 4KiB:3 --size 64KiB:1 -o b.csv\n  \
-    tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\\n      --diurnal-period 24h -o day.parquet")]
+    tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\\n      --diurnal-period 24h -o day.parquet\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
 pub(super) struct GenerateArgs {
     #[command(subcommand)]
     process: ProcessArgs,
 }
 
+const CONSTANT_HELP: &str = "\
+Examples:
+  tailwright trace generate constant --rate 200/s --duration 60s -o even.csv
+
+Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+
+const POISSON_HELP: &str = "\
+Examples:
+  tailwright trace generate poisson --rate 500/s --duration 60s -o t.parquet
+  tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\
+      --diurnal-period 24h -o day.parquet
+
+Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+
+const MMPP_HELP: &str = "\
+Examples:
+  tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms \\
+      --duration 10min -o bursts.parquet
+
+Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+
+const ON_OFF_HELP: &str = "\
+Examples:
+  tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 \\
+      --duration 1h -o heavy.parquet
+
+Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+
+const B_MODEL_HELP: &str = "\
+Examples:
+  tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min \\
+      --size 4KiB:3 --size 64KiB:1 -o b.csv
+
+Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+
 #[derive(Debug, clap::Subcommand)]
 enum ProcessArgs {
-    #[command(about = "Equal gaps")]
+    #[command(about = "Equal gaps", after_help = CONSTANT_HELP)]
     Constant {
         #[command(flatten)]
         rate: ProcessRateArgs,
@@ -30,6 +66,7 @@ enum ProcessArgs {
         common: SyntheticTraceArgs,
     },
     /// Exponential gaps: no burstiness beyond chance
+    #[command(after_help = POISSON_HELP)]
     Poisson {
         #[command(flatten)]
         rate: ProcessRateArgs,
@@ -37,6 +74,7 @@ enum ProcessArgs {
         common: SyntheticTraceArgs,
     },
     /// Markov-modulated Poisson: random stays in states with a rate each
+    #[command(after_help = MMPP_HELP)]
     Mmpp {
         /// A state of the chain: rate and mean stay; give at least two
         #[arg(long = "phase", alias = "state", value_name = "RATE:STAY", value_parser = parse_state, required = true)]
@@ -45,6 +83,7 @@ enum ProcessArgs {
         common: SyntheticTraceArgs,
     },
     /// Superposed on-off sources with heavy-tailed periods: bursts at all scales
+    #[command(after_help = ON_OFF_HELP)]
     OnOff {
         #[command(flatten)]
         rate: ProcessRateArgs,
@@ -63,6 +102,7 @@ enum ProcessArgs {
         common: SyntheticTraceArgs,
     },
     /// b-model: self-similar bursts from uneven halving
+    #[command(after_help = B_MODEL_HELP)]
     BModel {
         #[command(flatten)]
         rate: ProcessRateArgs,

@@ -12,9 +12,10 @@ use workflow::trace_files::{TraceFileError, inspect_trace};
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Burstiness, for reading the table: a Poisson stream has squared variation 1, dispersion 1 at \
-    every scale and\na Hurst parameter of 0.5; larger is burstier.\n\nExamples:\n  \
+    every scale and a Hurst parameter of 0.5; larger is burstier.\n\nExamples:\n  \
     tailwright trace info web.csv.gz\n  tailwright trace info web.csv.gz --report web.html\n  \
-    tailwright trace info traces/*.csv.gz\n  zcat web.csv.gz | tailwright trace info - --json"
+    tailwright trace info traces/*.csv.gz\n  zcat web.csv.gz | tailwright trace info - --json\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the page cannot be written."
 )]
 pub(super) struct InfoArgs {
     /// Traces; several are listed one per line

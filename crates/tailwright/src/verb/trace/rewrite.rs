@@ -10,7 +10,8 @@ use workflow::trace_files::{TraceFileError, TraceWindow, convert_trace, merge_tr
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tailwright trace convert hm_1.csv.gz -o hm_1.parquet\n  \
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
-    tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5   (twice as fast)")]
+    tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5   (twice as fast)\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
 pub(super) struct ConvertArgs {
     #[arg(value_name = "FILE", help = "Trace to read")]
     file: PathBuf,
@@ -28,7 +29,8 @@ pub(super) struct ConvertArgs {
     after_help = "Times count from the first request of the trace. The window includes its beginning and \
     not its end.\n\nExamples:\n  tailwright trace slice web.csv.gz --from 1min --to 2min --rebase \\\n      -o minute.parquet\n  \
     tailwright trace slice web.csv.gz --first-half -o train.parquet\n  \
-    tailwright trace slice web.csv.gz --fraction 0.25..0.75 -o middle.parquet"
+    tailwright trace slice web.csv.gz --fraction 0.25..0.75 -o middle.parquet\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only."
 )]
 #[command(group = clap::ArgGroup::new("window").required(true).multiple(true)
     .args(["from", "to", "first_half", "second_half", "fraction"]))]
@@ -61,7 +63,8 @@ pub(super) struct SliceArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tailwright trace merge a.csv.gz b.csv.gz -o both.parquet\n  \
-    tailwright trace merge traces/*.csv.gz --align -o cluster.parquet")]
+    tailwright trace merge traces/*.csv.gz --align -o cluster.parquet\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
 pub(super) struct MergeArgs {
     #[arg(required = true, value_name = "FILE", help = "Traces to read")]
     files: Vec<PathBuf>,
