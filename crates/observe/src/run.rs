@@ -1,6 +1,6 @@
 //! An observation from its beginning to its end: attach, drain, join, sum up.
 
-use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
+use crate::causes::{CauseObserver, CauseReport, IntendedWaits, stolen};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
@@ -192,6 +192,8 @@ struct RunningObservation {
     joiner: RequestJoiner,
     statistics: RequestStatistics,
     causes: CauseObserver,
+    /// What the hypervisor had taken before.
+    stolen_before: Option<u64>,
     accept_waits: Option<LatencyHistogram>,
     readers: BTreeSet<u32>,
     processes: BTreeSet<u32>,
@@ -214,6 +216,7 @@ impl RunningObservation {
             joiner: RequestJoiner::of_protocol(settings.probes.protocol),
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
+            stolen_before: stolen(),
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
@@ -335,6 +338,7 @@ impl RunningObservation {
         let mut finished = Vec::new();
         self.joiner.finish(&mut finished);
         self.add(&finished, watcher);
+        let taken = stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
         ObservationReport {
             statistics: self.statistics,
             counts: self.joiner.counts(),
@@ -345,7 +349,7 @@ impl RunningObservation {
             cost: self.cost,
             may_measure_cost: may_measure_cost(),
             readers: self.readers,
-            causes: self.causes.report(),
+            causes: CauseReport { stolen: taken, ..self.causes.report() },
             accept_queue: self
                 .accept_waits
                 .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),

@@ -28,6 +28,8 @@ pub enum Cause {
     Softirq,
     /// Interrupts of devices had the CPU of its worker.
     Interrupt,
+    /// Its worker was ready to run, and the hypervisor had taken its CPU.
+    Stolen,
     /// Its worker was stopped by a signal or a debugger.
     Stopped,
     /// Its worker waited in the kernel and could not be interrupted: page faults, disks, locks of the kernel.
@@ -38,12 +40,14 @@ pub enum Cause {
     Work,
     /// T5 to T6: from the write to the device.
     NetworkOut,
+    /// Its worker was ready to run, and who had its CPU was not seen.
+    UnseenOccupant,
     /// What its worker did was not seen.
     Unknown,
 }
 
 /// The number of causes.
-pub const CAUSES: usize = 17;
+pub const CAUSES: usize = 19;
 
 impl Cause {
     /// Every cause, in the order of their numbers.
@@ -59,11 +63,13 @@ impl Cause {
         Self::OtherProcess,
         Self::Softirq,
         Self::Interrupt,
+        Self::Stolen,
         Self::Stopped,
         Self::Blocked,
         Self::Asleep,
         Self::Work,
         Self::NetworkOut,
+        Self::UnseenOccupant,
         Self::Unknown,
     ];
 
@@ -81,12 +87,14 @@ impl Cause {
             Self::OtherProcess => "other processes",
             Self::Softirq => "softirq",
             Self::Interrupt => "interrupts of devices",
+            Self::Stolen => "stolen by the hypervisor",
             Self::Stopped => "stopped",
             Self::Blocked => "blocked in the kernel",
             Self::Asleep => "asleep in processing",
             Self::Work => "work",
             Self::NetworkOut => "network, going out",
-            Self::Unknown => "not seen",
+            Self::UnseenOccupant => "not seen: who had its CPU",
+            Self::Unknown => "not seen: its worker",
         }
     }
 
@@ -102,12 +110,13 @@ impl Cause {
             Self::HeldBack => "CPU quota",
             Self::SameServer => "FIFO scheduling, pinning",
             Self::OtherProcess => "real-time priority, pinning",
+            Self::Stolen => "other guests of the host",
             Self::Stopped => "who stops it",
             Self::Blocked => "locked memory, disks",
             Self::Asleep => "locks, services behind",
             Self::Work => "the server's code",
             Self::NetworkOut => "TCP_NODELAY, congestion control",
-            Self::Unknown => "",
+            Self::UnseenOccupant | Self::Unknown => "",
         }
     }
 }
