@@ -230,15 +230,23 @@ impl CauseAttribution {
                         times[Cause::Softirq as usize] += softirq;
                         self.divide_running(part, (from, until), interrupt + softirq, &mut times);
                     }
-                    ThreadDoing::Runnable { cpu, was_sent_away, was_idle } => {
-                        let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
-                        let idle_until = if was_idle {
-                            self.cpus.first_known(cpu, segment.from, segment.until)
-                        } else {
-                            segment.from
+                    ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle } => {
+                        let first_known = self.cpus.first_known(cpu, segment.from, segment.until);
+                        let waiting = OccupiedWait {
+                            cpu,
+                            from,
+                            until,
+                            first_known,
+                            first: match (was_idle, is_woken) {
+                                (true, _) if was_sent_away => Cause::HeldBack,
+                                (true, _) => Cause::IdleCpu,
+                                // Occupants are reported from when it is in the queue on.
+                                (false, true) if first_known < segment.until => Cause::BeingWoken,
+                                (false, _) => Cause::UnseenOccupant,
+                            },
+                            process: timeline.process,
+                            idle: if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu },
                         };
-                        let process = timeline.process;
-                        let waiting = OccupiedWait { cpu, from, until, idle_until, process, idle };
                         self.divide_runnable(&waiting, &mut times, &mut divided.interferers);
                     }
                     ThreadDoing::Asleep { has_request: false } if part.before.is_none() => {
@@ -332,9 +340,9 @@ impl CauseAttribution {
                 interferers.push((occupied.process.clone(), rest));
             }
         }
-        let idle = waiting.idle_until.clamp(waiting.from, waiting.until) - waiting.from;
-        times[waiting.idle as usize] += idle;
-        times[Cause::UnseenOccupant as usize] += left - idle;
+        let first = waiting.first_known.clamp(waiting.from, waiting.until) - waiting.from;
+        times[waiting.first as usize] += first;
+        times[Cause::UnseenOccupant as usize] += left - first;
     }
 }
 
@@ -343,10 +351,11 @@ struct OccupiedWait {
     cpu: u16,
     from: u64,
     until: u64,
-    /// Until then it is known that nobody had the CPU.
-    idle_until: u64,
+    /// The beginning of the first report of who had the CPU, and what the time before counts as.
+    first_known: u64,
+    first: Cause,
     process: u32,
-    /// What it counts as when nobody has the CPU.
+    /// What it counts as when nobody is reported to have the CPU.
     idle: Cause,
 }
 

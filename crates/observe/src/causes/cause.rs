@@ -16,6 +16,8 @@ pub enum Cause {
     ReadTogether,
     /// Its worker slept, and was not yet woken.
     NotWoken,
+    /// The wake-up of its worker had begun, and the worker was not yet in the queue of a CPU, which somebody had.
+    BeingWoken,
     /// Its worker was woken, and its CPU was idle: until the CPU ran it.
     IdleCpu,
     /// Its worker was ready to run, had been made to leave its CPU, and nobody else used the CPU: CPU quotas.
@@ -47,7 +49,7 @@ pub enum Cause {
 }
 
 /// The number of causes.
-pub const CAUSES: usize = 19;
+pub const CAUSES: usize = 20;
 
 impl Cause {
     /// Every cause, in the order of their numbers.
@@ -57,6 +59,7 @@ impl Cause {
         Self::OtherIdle,
         Self::ReadTogether,
         Self::NotWoken,
+        Self::BeingWoken,
         Self::IdleCpu,
         Self::HeldBack,
         Self::SameServer,
@@ -81,6 +84,7 @@ impl Cause {
             Self::OtherIdle => "busy worker, another idle",
             Self::ReadTogether => "read together",
             Self::NotWoken => "not woken yet",
+            Self::BeingWoken => "being woken",
             Self::IdleCpu => "waking an idle CPU",
             Self::HeldBack => "held back, CPU idle",
             Self::SameServer => "other threads of server",
@@ -106,6 +110,7 @@ impl Cause {
             Self::OtherIdle => "one queue for all workers",
             Self::ReadTogether => "smaller batches",
             Self::NotWoken => "wake-ups in the server",
+            Self::BeingWoken => "busy polling, pinning",
             Self::IdleCpu => "idle states, busy polling",
             Self::HeldBack => "CPU quota",
             Self::SameServer => "FIFO scheduling, pinning",

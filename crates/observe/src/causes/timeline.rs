@@ -18,11 +18,12 @@ pub(super) enum ThreadDoing {
         interrupt_ns: u32,
         softirq_ns: u32,
     },
-    /// In the queue of a CPU. `was_sent_away`: it did not sleep before, but had to leave. `was_idle`: the CPU was idle
-    /// when the thread was put into its queue.
+    /// In the queue of a CPU. `was_sent_away`: it did not sleep before, but had to leave. `is_woken`: this begins with its
+    /// wake-up, and the CPU is the one in whose queue it is put then. `was_idle`: the CPU was idle at that moment.
     Runnable {
         cpu: u16,
         was_sent_away: bool,
+        is_woken: bool,
         was_idle: bool,
     },
     /// `has_request`: it had read a request and not answered it.
@@ -99,7 +100,7 @@ impl ThreadTimeline {
     /// Nothing for a state that says neither that it waits nor for what.
     fn doing_after(&self, event: &KernelEvent) -> Option<ThreadDoing> {
         Some(match event.schedule.state {
-            0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true, was_idle: false },
+            0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true, is_woken: false, was_idle: false },
             state if state & STATE_STOPPED_OR_TRACED != 0 => ThreadDoing::Stopped,
             state if state & STATE_INTERRUPTIBLE != 0 => {
                 ThreadDoing::Asleep { has_request: self.has_request }
@@ -156,13 +157,13 @@ impl ThreadTimeline {
             from = schedule.woken.max(left).min(came);
             self.push(left, from, away);
         }
-        for QueueMove { time, cpu, was_idle } in std::mem::take(&mut self.moves) {
+        let last = QueueMove { time: came, cpu: schedule.cpu, was_idle: schedule.was_idle };
+        let mut is_woken = !was_sent_away;
+        for QueueMove { time, cpu, was_idle } in std::mem::take(&mut self.moves).into_iter().chain([last]) {
             let until = time.clamp(from, came);
-            self.push(from, until, ThreadDoing::Runnable { cpu, was_sent_away, was_idle });
-            from = until;
+            self.push(from, until, ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle });
+            (from, is_woken) = (until, false);
         }
-        let (cpu, was_idle) = (schedule.cpu, schedule.was_idle);
-        self.push(from, came, ThreadDoing::Runnable { cpu, was_sent_away, was_idle });
     }
 
     /// Events that come in the wrong order do not overlap with what is known.

@@ -122,25 +122,25 @@ fn occupant(process: u32, from: u64, until: u64, stolen_ns: u32) -> KernelEvent 
 #[test]
 fn a_cpu_of_which_nothing_is_said_is_not_idle() {
     let times = |request: &AttributedRequest| {
-        [Cause::IdleCpu, Cause::OtherProcess, Cause::Stolen, Cause::UnseenOccupant]
+        [Cause::BeingWoken, Cause::IdleCpu, Cause::OtherProcess, Cause::Stolen, Cause::UnseenOccupant]
             .map(|cause| request.time(cause))
     };
-    assert_eq!(times(&waiting_worker(false, &[])), [0, 0, 0, 900]);
-    assert_eq!(times(&waiting_worker(true, &[])), [900, 0, 0, 0]);
+    assert_eq!(times(&waiting_worker(false, &[])), [0, 0, 0, 0, 900]);
+    assert_eq!(times(&waiting_worker(true, &[])), [0, 900, 0, 0, 0]);
     // Idle until somebody else had it, and who had it afterwards is not said.
-    assert_eq!(times(&waiting_worker(true, &[occupant(77, 300, 700, 0)])), [200, 400, 0, 300]);
-    assert_eq!(times(&waiting_worker(false, &[occupant(77, 300, 1_000, 150)])), [0, 550, 150, 200]);
+    assert_eq!(times(&waiting_worker(true, &[occupant(77, 300, 700, 0)])), [0, 200, 400, 0, 300]);
+    assert_eq!(times(&waiting_worker(false, &[occupant(77, 300, 1_000, 150)])), [200, 0, 550, 150, 0]);
     // The hypervisor had the CPU while it was being woken.
-    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, 880)])), [20, 0, 880, 0]);
-    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, u32::MAX)])), [0, 0, 900, 0]);
+    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, 880)])), [0, 20, 0, 880, 0]);
+    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, u32::MAX)])), [0, 0, 0, 900, 0]);
     // Moved at 600: what is said of the first CPU counts until then.
     let moved = |was_idle| {
         let schedule = ThreadSchedule { cpu: 7, was_idle, ..ThreadSchedule::default() };
         KernelEvent { thread: 11, process: 10, schedule, ..blank_event(600, EventKind::Move) }
     };
     let behind = occupant(77, 200, 1_000, 0);
-    assert_eq!(times(&waiting_worker(false, &[moved(true), behind])), [500, 400, 0, 0]);
-    assert_eq!(times(&waiting_worker(true, &[moved(false)])), [400, 0, 0, 500]);
+    assert_eq!(times(&waiting_worker(false, &[moved(true), behind])), [0, 500, 400, 0, 0]);
+    assert_eq!(times(&waiting_worker(true, &[moved(false)])), [0, 400, 0, 0, 500]);
 }
 
 /// More occupants than are kept: that the CPU was idle before the first of those that are left is not known.

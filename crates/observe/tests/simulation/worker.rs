@@ -170,7 +170,7 @@ impl WorkerScript {
             if stay > 0 {
                 self.move_to_another_queue();
             }
-            self.wait_in_queue(did.is_none());
+            self.wait_in_queue(did.is_none(), stay == 0);
         }
         self.switched_in = self.now();
     }
@@ -182,32 +182,38 @@ impl WorkerScript {
         self.queue.0 = 1 - self.queue.0;
     }
 
-    /// The CPU is idle, has one thread after the other, or nothing is said of it.
-    fn wait_in_queue(&mut self, was_sent_away: bool) {
+    /// First the CPU is idle, or nothing is said of it, or the worker is put into the queue; then it has one thread after
+    /// the other.
+    fn wait_in_queue(&mut self, was_sent_away: bool, is_first: bool) {
         let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
-        self.queue.1 = false;
-        for place in 0..self.below(4) {
+        let first = self.below(4);
+        let time = 1 + self.below(50);
+        self.queue.1 = first == 0;
+        match first {
+            0 => self.occupy((idle, 0), time, false),
+            1 => self.spend(Did::Cause(Cause::UnseenOccupant), time),
+            2 if is_first && !was_sent_away => {
+                self.spend(Did::Cause(Cause::BeingWoken), time);
+                self.occupy((Cause::OtherProcess, HOG), time, true);
+            }
+            _ => {}
+        }
+        if first == 1 {
+            return;
+        }
+        for _ in 0..self.below(4) {
             let time = 1 + self.below(50);
-            match self.below(6) {
+            match self.below(5) {
                 0 => self.occupy((Cause::OtherProcess, HOG), time, true),
                 1 => self.occupy((Cause::SameServer, SERVER), time, true),
-                2 if place == 0 => {
-                    self.queue.1 = true;
-                    self.occupy((idle, 0), time, false);
+                2 => self.occupy((Cause::UnseenOccupant, HOG), time, true),
+                3 => {
+                    self.occupy((Cause::OtherProcess, HOG), time, true);
+                    self.spend(Did::Cause(Cause::UnseenOccupant), time);
                 }
-                3 => self.occupy((Cause::UnseenOccupant, HOG), time, true),
-                4 => self.spend_unseen(time, place),
                 _ => self.occupy((idle, 0), time, true),
             }
         }
-    }
-
-    /// Nothing is said of who has the CPU; only behind a report, or where the CPU was not idle to begin with.
-    fn spend_unseen(&mut self, time: u64, place: u64) {
-        if place > 0 && self.queue.1 {
-            self.occupy((Cause::OtherProcess, HOG), 1, true);
-        }
-        self.spend(Did::Cause(Cause::UnseenOccupant), time);
     }
 
     /// Somebody has the CPU, or nobody: reported, or without interrupts, steal and report.
