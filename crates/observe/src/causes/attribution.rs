@@ -330,14 +330,14 @@ impl CauseAttribution {
             let rest = occupied.total - occupied.interrupt - occupied.softirq - occupied.stolen;
             let cause = match occupied.process {
                 _ if occupied.is_unseen => Cause::UnseenOccupant,
-                InterferingProcess { process: 0, .. } => waiting.idle,
-                InterferingProcess { process, .. } if *process == waiting.process => Cause::SameServer,
-                InterferingProcess { name, .. } if name.starts_with("ksoftirqd/") => Cause::Softirq,
+                0 => waiting.idle,
+                process if process == waiting.process => Cause::SameServer,
+                _ if occupied.is_softirq_thread() => Cause::Softirq,
                 _ => Cause::OtherProcess,
             };
             times[cause as usize] += rest;
             if cause == Cause::OtherProcess {
-                interferers.push((occupied.process.clone(), rest));
+                interferers.push((occupied.interferer(), rest));
             }
         }
         let first = waiting.first_known.clamp(waiting.from, waiting.until) - waiting.from;

@@ -21,8 +21,10 @@ pub struct InterferingProcess {
 struct CpuOccupant {
     from: u64,
     until: u64,
-    /// Nobody when the process is 0: the CPU was idle, but for interrupts.
-    process: InterferingProcess,
+    /// Nobody when it is 0: the CPU was idle, but for interrupts.
+    process: u32,
+    /// As the kernel has it.
+    name: [u8; 16],
     is_unseen: bool,
     interrupt_ns: u64,
     softirq_ns: u64,
@@ -40,7 +42,8 @@ struct CpuHistory {
 /// A part of the time that somebody waited for a CPU.
 #[derive(Debug)]
 pub(super) struct OccupiedTime<'a> {
-    pub(super) process: &'a InterferingProcess,
+    pub(super) process: u32,
+    name: &'a [u8; 16],
     /// Whether it is not known who had it.
     pub(super) is_unseen: bool,
     /// The whole part, with interrupts.
@@ -51,6 +54,18 @@ pub(super) struct OccupiedTime<'a> {
     pub(super) stolen: u64,
 }
 
+impl OccupiedTime<'_> {
+    /// Whether softirqs have a thread of their own for what they leave, and this is it.
+    pub(super) fn is_softirq_thread(&self) -> bool {
+        self.name.starts_with(b"ksoftirqd/")
+    }
+
+    /// The process by a name that is fit to be printed.
+    pub(super) fn interferer(&self) -> InterferingProcess {
+        InterferingProcess { name: thread_name(self.name), process: self.process }
+    }
+}
+
 /// The occupants of all CPUs.
 #[derive(Debug, Default)]
 pub(super) struct CpuOccupancy(BTreeMap<u16, CpuHistory>);
@@ -59,7 +74,6 @@ impl CpuOccupancy {
     /// Takes a report of an occupant.
     pub(super) fn handle(&mut self, event: &KernelEvent) {
         let schedule = event.schedule;
-        let name = thread_name(&schedule.name);
         let CpuHistory { occupants, forgotten } = self.0.entry(schedule.cpu).or_default();
         if occupants.len() >= KEPT_MAX {
             *forgotten = occupants.pop_front().map_or(*forgotten, |first| first.until);
@@ -69,7 +83,8 @@ impl CpuOccupancy {
         occupants.push_back(CpuOccupant {
             from,
             until: event.time.max(from),
-            process: InterferingProcess { name, process: event.process },
+            process: event.process,
+            name: schedule.name,
             is_unseen: schedule.is_unseen,
             interrupt_ns: u64::from(schedule.interrupt_ns),
             softirq_ns: u64::from(schedule.softirq_ns),
@@ -97,8 +112,8 @@ impl CpuOccupancy {
             let interrupt = share(occupant.interrupt_ns, total, whole);
             let softirq = share(occupant.softirq_ns, total, whole).min(total - interrupt);
             let stolen = share(occupant.stolen_ns, total, whole).min(total - interrupt - softirq);
-            let (process, is_unseen) = (&occupant.process, occupant.is_unseen);
-            OccupiedTime { process, is_unseen, total, interrupt, softirq, stolen }
+            let CpuOccupant { process, ref name, is_unseen, .. } = *occupant;
+            OccupiedTime { process, name, is_unseen, total, interrupt, softirq, stolen }
         })
     }
 }
