@@ -20,9 +20,10 @@ enum event_kind {
 	EVENT_BYTES = 9,
 	EVENT_OPEN = 10,
 	EVENT_ACCEPT = 11,
+	EVENT_MOVE = 12,
 };
 
-enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4, FLAG_ANSWER = 8 };
+enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4, FLAG_ANSWER = 8, FLAG_IDLE = 16, FLAG_UNSEEN = 32 };
 
 struct event {
 	u64 time;

@@ -128,10 +128,24 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct rq {
+	struct task_struct *curr;
+	u64 prev_steal_time_rq;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
 	int wake_cpu;
+	struct sched_entity se;
 	char comm[16];
 	struct files_struct *files;
 };

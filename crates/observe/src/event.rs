@@ -37,10 +37,12 @@ pub enum EventKind {
     Open,
     /// A thread has accepted a TCP connection.
     Accept,
+    /// A thread that waits for a CPU is moved from the queue of one to that of another.
+    Move,
 }
 
 /// What is known of a thread and its CPU at an event of the kinds [`EventKind::Receive`], [`EventKind::Send`],
-/// [`EventKind::Leave`] and [`EventKind::Occupant`]; otherwise zero.
+/// [`EventKind::Leave`], [`EventKind::Occupant`] and [`EventKind::Move`]; otherwise zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadSchedule {
     /// When the thread was woken before it was last switched in; 0 when it had not slept.
@@ -49,8 +51,15 @@ pub struct ThreadSchedule {
     pub interrupt_ns: u32,
     /// The same of softirqs.
     pub softirq_ns: u32,
-    /// The CPU in whose queue the thread was before it was last switched in. Of an occupant: the one that it had.
+    /// What the hypervisor took from the CPU in the time of an occupant, in nanoseconds, at most 4.2 s.
+    pub stolen_ns: u32,
+    /// The CPU in whose queue the thread was before it was last switched in. Of an occupant: the one that it had. Of a move:
+    /// the one whose queue the thread leaves.
     pub cpu: u16,
+    /// Whether that CPU was idle when the thread was put into its queue.
+    pub was_idle: bool,
+    /// Whether it is not known who had the CPU in the time of an occupant: somebody came who was not seen to.
+    pub is_unseen: bool,
     /// The state in which the thread leaves, as the kernel's `TASK_` bits; 0 when it would rather go on.
     pub state: u16,
     /// The name of an occupant.
@@ -123,7 +132,7 @@ impl KernelEvent {
             time: u64::from_ne_bytes(field(bytes, 0)),
             flow: if is_of_thread { 0 } else { u64::from_ne_bytes(field(bytes, 8)) },
             earlier: without_head(16),
-            socket: without_head(24),
+            socket: if kind == EventKind::Occupant { 0 } else { without_head(24) },
             begin: u32::from_ne_bytes(field(bytes, 32)),
             end: u32::from_ne_bytes(field(bytes, 36)),
             thread: u32::from_ne_bytes(field(bytes, 40)),
@@ -146,7 +155,7 @@ impl KernelEvent {
 fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
     let word = |at| u32::from_ne_bytes(field(bytes, at));
     let short = |at| u16::from_ne_bytes(field(bytes, at));
-    let none = ThreadSchedule::default();
+    let none = ThreadSchedule { was_idle: bytes[53] & 16 != 0, ..ThreadSchedule::default() };
     match kind {
         EventKind::Receive | EventKind::Send => ThreadSchedule {
             woken: u64::from_ne_bytes(field(bytes, 56)),
@@ -167,9 +176,12 @@ fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
             interrupt_ns: word(32),
             softirq_ns: word(36),
             cpu: short(48),
+            is_unseen: bytes[53] & 32 != 0,
+            stolen_ns: u32::try_from(u64::from_ne_bytes(field(bytes, 24))).unwrap_or(u32::MAX),
             name: field(bytes, 56),
             ..none
         },
+        EventKind::Move => ThreadSchedule { cpu: short(48), ..none },
         EventKind::Arrival
         | EventKind::Ready
         | EventKind::Transmit
@@ -197,6 +209,7 @@ fn kind(number: u8) -> Option<EventKind> {
         9 => EventKind::Bytes,
         10 => EventKind::Open,
         11 => EventKind::Accept,
+        12 => EventKind::Move,
         _ => return None,
     })
 }
@@ -255,6 +268,7 @@ mod tests {
         bytes[48..50].copy_from_slice(&3u16.to_ne_bytes());
         bytes[50..52].copy_from_slice(&4u16.to_ne_bytes());
         bytes[56..64].copy_from_slice(&6u64.to_ne_bytes());
+        bytes[24..32].copy_from_slice(&7u64.to_ne_bytes());
         let mut decoded = |kind| {
             bytes[52] = kind;
             KernelEvent::decode(&bytes).expect("an event").0
@@ -267,7 +281,13 @@ mod tests {
         assert_eq!((leave.schedule.softirq_ns, leave.flow), (9, 0));
         let occupant = decoded(8);
         assert_eq!((occupant.schedule.name[0], occupant.schedule.cpu), (6u64.to_ne_bytes()[0], 3));
+        assert_eq!((occupant.schedule.stolen_ns, occupant.socket), (7, 0));
         assert_eq!(decoded(1).schedule, ThreadSchedule::default());
+        assert!(!decoded(7).schedule.was_idle);
+        bytes[53] = 16;
+        bytes[52] = 12;
+        let moved = KernelEvent::decode(&bytes).expect("an event").0.schedule;
+        assert_eq!((moved.cpu, moved.was_idle), (3, true));
     }
 
     #[test]

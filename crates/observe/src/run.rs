@@ -1,6 +1,6 @@
 //! An observation from its beginning to its end: attach, drain, join, sum up.
 
-use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
+use crate::causes::{CauseObserver, CauseReport, IntendedWaits, stolen};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
@@ -190,8 +190,12 @@ pub fn watch(
 struct RunningObservation {
     order: EventOrder,
     joiner: RequestJoiner,
+    /// Requests that the last event has completed; empty, to use its room again.
+    finished: Vec<ObservedRequest>,
     statistics: RequestStatistics,
     causes: CauseObserver,
+    /// What the hypervisor had taken before.
+    stolen_before: Option<u64>,
     accept_waits: Option<LatencyHistogram>,
     readers: BTreeSet<u32>,
     processes: BTreeSet<u32>,
@@ -212,8 +216,10 @@ impl RunningObservation {
         Self {
             order: EventOrder::default(),
             joiner: RequestJoiner::of_protocol(settings.probes.protocol),
+            finished: Vec::new(),
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
+            stolen_before: stolen(),
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
@@ -263,12 +269,13 @@ impl RunningObservation {
         let begun = now();
         let drained = probes.drain(seen) as u64;
         self.events += drained;
-        let mut events = Vec::new();
+        let mut order = std::mem::take(&mut self.order);
         match drained {
-            0 => self.order.release_at(begun, |event| events.push(event)),
-            _ => self.order.release(|event| events.push(event)),
+            0 => order.release_at(begun, |event| self.join(&event, watcher)),
+            _ => order.release(|event| self.join(&event, watcher)),
         }
-        self.join(&events, watcher);
+        self.order = order;
+        self.take_accept_waits();
         if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
             self.end_measuring(probes);
         }
@@ -296,19 +303,21 @@ impl RunningObservation {
         }
     }
 
-    fn join(&mut self, events: &[(KernelEvent, Box<[u8]>)], watcher: &mut dyn ObservationWatcher) {
-        let mut finished = Vec::new();
-        for (event, copied) in events {
-            if event.kind == EventKind::Receive {
-                self.readers.insert(event.thread);
-                self.processes.insert(event.process);
-            }
-            self.causes.handle(event);
-            self.joiner.handle_with_bytes(event, copied, &mut finished);
-            // At once: what threads did is not remembered for long.
-            self.add(&finished, watcher);
-            finished.clear();
+    fn join(&mut self, (event, copied): &(KernelEvent, Box<[u8]>), watcher: &mut dyn ObservationWatcher) {
+        if event.kind == EventKind::Receive {
+            self.readers.insert(event.thread);
+            self.processes.insert(event.process);
         }
+        self.causes.handle(event);
+        let mut finished = std::mem::take(&mut self.finished);
+        self.joiner.handle_with_bytes(event, copied, &mut finished);
+        // At once: what threads did is not remembered for long.
+        self.add(&finished, watcher);
+        finished.clear();
+        self.finished = finished;
+    }
+
+    fn take_accept_waits(&mut self) {
         let waits = self.joiner.take_accept_waits();
         if let Some(accept_waits) = &mut self.accept_waits {
             waits.into_iter().for_each(|wait| accept_waits.add(wait));
@@ -329,12 +338,12 @@ impl RunningObservation {
         lost_events: u64,
         watcher: &mut dyn ObservationWatcher,
     ) -> ObservationReport {
-        let mut events = Vec::new();
-        self.order.finish(|event| events.push(event));
-        self.join(&events, watcher);
+        std::mem::take(&mut self.order).finish(|event| self.join(&event, watcher));
+        self.take_accept_waits();
         let mut finished = Vec::new();
         self.joiner.finish(&mut finished);
         self.add(&finished, watcher);
+        let taken = stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
         ObservationReport {
             statistics: self.statistics,
             counts: self.joiner.counts(),
@@ -345,7 +354,7 @@ impl RunningObservation {
             cost: self.cost,
             may_measure_cost: may_measure_cost(),
             readers: self.readers,
-            causes: self.causes.report(),
+            causes: CauseReport { stolen: taken, ..self.causes.report() },
             accept_queue: self
                 .accept_waits
                 .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),

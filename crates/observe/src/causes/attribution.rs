@@ -5,8 +5,10 @@
 //! latency exactly; what was not seen is a cause of its own. Where it is not known when in a time interrupts came, they are
 //! spread evenly over it.
 //!
-//! Between wakeup and running, the CPU is the one in whose queue the worker was put; a worker that is moved while it waits
-//! is taken to wait there until it runs. Memory is bounded: what is too old, or of too many threads, is forgotten.
+//! A worker that is ready to run waits for the CPU in whose queue it is. That nobody has this CPU is known only where the
+//! kernel says so: it was idle when the worker was put into the queue, and there was no other thread since. Time for which
+//! no occupant is reported is otherwise a cause of its own. Memory is bounded: what is too old, or of too many threads, is
+//! forgotten.
 
 use super::cause::{CAUSES, Cause};
 use super::occupancy::{CpuOccupancy, InterferingProcess, share};
@@ -114,6 +116,11 @@ impl CauseAttribution {
                 self.threads.get_mut(&event.thread).into_iter().for_each(ThreadTimeline::answer);
             }
             EventKind::Occupant => self.cpus.handle(event),
+            EventKind::Move => {
+                if let Some(timeline) = self.threads.get_mut(&event.thread) {
+                    timeline.take_move(event);
+                }
+            }
             _ => {}
         }
         self.bound_memory();
@@ -223,9 +230,23 @@ impl CauseAttribution {
                         times[Cause::Softirq as usize] += softirq;
                         self.divide_running(part, (from, until), interrupt + softirq, &mut times);
                     }
-                    ThreadDoing::Runnable { cpu, was_sent_away } => {
-                        let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
-                        let waiting = OccupiedWait { cpu, from, until, process: timeline.process, idle };
+                    ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle } => {
+                        let first_known = self.cpus.first_known(cpu, segment.from, segment.until);
+                        let waiting = OccupiedWait {
+                            cpu,
+                            from,
+                            until,
+                            first_known,
+                            first: match (was_idle, is_woken) {
+                                (true, _) if was_sent_away => Cause::HeldBack,
+                                (true, _) => Cause::IdleCpu,
+                                // Occupants are reported from when it is in the queue on.
+                                (false, true) if first_known < segment.until => Cause::BeingWoken,
+                                (false, _) => Cause::UnseenOccupant,
+                            },
+                            process: timeline.process,
+                            idle: if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu },
+                        };
                         self.divide_runnable(&waiting, &mut times, &mut divided.interferers);
                     }
                     ThreadDoing::Asleep { has_request: false } if part.before.is_none() => {
@@ -305,19 +326,23 @@ impl CauseAttribution {
             left -= occupied.total;
             times[Cause::Interrupt as usize] += occupied.interrupt;
             times[Cause::Softirq as usize] += occupied.softirq;
-            let rest = occupied.total - occupied.interrupt - occupied.softirq;
+            times[Cause::Stolen as usize] += occupied.stolen;
+            let rest = occupied.total - occupied.interrupt - occupied.softirq - occupied.stolen;
             let cause = match occupied.process {
-                InterferingProcess { process: 0, .. } => waiting.idle,
-                InterferingProcess { process, .. } if *process == waiting.process => Cause::SameServer,
-                InterferingProcess { name, .. } if name.starts_with("ksoftirqd/") => Cause::Softirq,
+                _ if occupied.is_unseen => Cause::UnseenOccupant,
+                0 => waiting.idle,
+                process if process == waiting.process => Cause::SameServer,
+                _ if occupied.is_softirq_thread() => Cause::Softirq,
                 _ => Cause::OtherProcess,
             };
             times[cause as usize] += rest;
             if cause == Cause::OtherProcess {
-                interferers.push((occupied.process.clone(), rest));
+                interferers.push((occupied.interferer(), rest));
             }
         }
-        times[waiting.idle as usize] += left;
+        let first = waiting.first_known.clamp(waiting.from, waiting.until) - waiting.from;
+        times[waiting.first as usize] += first;
+        times[Cause::UnseenOccupant as usize] += left - first;
     }
 }
 
@@ -326,8 +351,11 @@ struct OccupiedWait {
     cpu: u16,
     from: u64,
     until: u64,
+    /// The beginning of the first report of who had the CPU, and what the time before counts as.
+    first_known: u64,
+    first: Cause,
     process: u32,
-    /// What it counts as when nobody has the CPU.
+    /// What it counts as when nobody is reported to have the CPU.
     idle: Cause,
 }
 

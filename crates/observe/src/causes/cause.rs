@@ -16,6 +16,8 @@ pub enum Cause {
     ReadTogether,
     /// Its worker slept, and was not yet woken.
     NotWoken,
+    /// The wake-up of its worker had begun, and the worker was not yet in the queue of a CPU, which somebody had.
+    BeingWoken,
     /// Its worker was woken, and its CPU was idle: until the CPU ran it.
     IdleCpu,
     /// Its worker was ready to run, had been made to leave its CPU, and nobody else used the CPU: CPU quotas.
@@ -28,6 +30,8 @@ pub enum Cause {
     Softirq,
     /// Interrupts of devices had the CPU of its worker.
     Interrupt,
+    /// Its worker was ready to run, and the hypervisor had taken its CPU.
+    Stolen,
     /// Its worker was stopped by a signal or a debugger.
     Stopped,
     /// Its worker waited in the kernel and could not be interrupted: page faults, disks, locks of the kernel.
@@ -38,12 +42,14 @@ pub enum Cause {
     Work,
     /// T5 to T6: from the write to the device.
     NetworkOut,
+    /// Its worker was ready to run, and who had its CPU was not seen.
+    UnseenOccupant,
     /// What its worker did was not seen.
     Unknown,
 }
 
 /// The number of causes.
-pub const CAUSES: usize = 17;
+pub const CAUSES: usize = 20;
 
 impl Cause {
     /// Every cause, in the order of their numbers.
@@ -53,17 +59,20 @@ impl Cause {
         Self::OtherIdle,
         Self::ReadTogether,
         Self::NotWoken,
+        Self::BeingWoken,
         Self::IdleCpu,
         Self::HeldBack,
         Self::SameServer,
         Self::OtherProcess,
         Self::Softirq,
         Self::Interrupt,
+        Self::Stolen,
         Self::Stopped,
         Self::Blocked,
         Self::Asleep,
         Self::Work,
         Self::NetworkOut,
+        Self::UnseenOccupant,
         Self::Unknown,
     ];
 
@@ -75,18 +84,21 @@ impl Cause {
             Self::OtherIdle => "busy worker, another idle",
             Self::ReadTogether => "read together",
             Self::NotWoken => "not woken yet",
+            Self::BeingWoken => "being woken",
             Self::IdleCpu => "waking an idle CPU",
             Self::HeldBack => "held back, CPU idle",
             Self::SameServer => "other threads of server",
             Self::OtherProcess => "other processes",
             Self::Softirq => "softirq",
             Self::Interrupt => "interrupts of devices",
+            Self::Stolen => "stolen by the hypervisor",
             Self::Stopped => "stopped",
             Self::Blocked => "blocked in the kernel",
             Self::Asleep => "asleep in processing",
             Self::Work => "work",
             Self::NetworkOut => "network, going out",
-            Self::Unknown => "not seen",
+            Self::UnseenOccupant => "not seen: who had its CPU",
+            Self::Unknown => "not seen: its worker",
         }
     }
 
@@ -98,16 +110,18 @@ impl Cause {
             Self::OtherIdle => "one queue for all workers",
             Self::ReadTogether => "smaller batches",
             Self::NotWoken => "wake-ups in the server",
+            Self::BeingWoken => "busy polling, pinning",
             Self::IdleCpu => "idle states, busy polling",
             Self::HeldBack => "CPU quota",
             Self::SameServer => "FIFO scheduling, pinning",
             Self::OtherProcess => "real-time priority, pinning",
+            Self::Stolen => "other guests of the host",
             Self::Stopped => "who stops it",
             Self::Blocked => "locked memory, disks",
             Self::Asleep => "locks, services behind",
             Self::Work => "the server's code",
             Self::NetworkOut => "TCP_NODELAY, congestion control",
-            Self::Unknown => "",
+            Self::UnseenOccupant | Self::Unknown => "",
         }
     }
 }

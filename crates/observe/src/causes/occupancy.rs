@@ -21,50 +21,89 @@ pub struct InterferingProcess {
 struct CpuOccupant {
     from: u64,
     until: u64,
-    /// Nobody when the process is 0: the CPU was idle, but for interrupts.
-    process: InterferingProcess,
+    /// Nobody when it is 0: the CPU was idle, but for interrupts.
+    process: u32,
+    /// As the kernel has it.
+    name: [u8; 16],
+    is_unseen: bool,
     interrupt_ns: u64,
     softirq_ns: u64,
+    stolen_ns: u64,
+}
+
+/// What is kept of a CPU.
+#[derive(Debug, Default)]
+struct CpuHistory {
+    occupants: VecDeque<CpuOccupant>,
+    /// Occupants until then are forgotten.
+    forgotten: u64,
 }
 
 /// A part of the time that somebody waited for a CPU.
 #[derive(Debug)]
 pub(super) struct OccupiedTime<'a> {
-    pub(super) process: &'a InterferingProcess,
+    pub(super) process: u32,
+    name: &'a [u8; 16],
+    /// Whether it is not known who had it.
+    pub(super) is_unseen: bool,
     /// The whole part, with interrupts.
     pub(super) total: u64,
-    /// What interrupts of devices and softirqs have of it.
+    /// What interrupts of devices, softirqs and the hypervisor have of it.
     pub(super) interrupt: u64,
     pub(super) softirq: u64,
+    pub(super) stolen: u64,
+}
+
+impl OccupiedTime<'_> {
+    /// Whether softirqs have a thread of their own for what they leave, and this is it.
+    pub(super) fn is_softirq_thread(&self) -> bool {
+        self.name.starts_with(b"ksoftirqd/")
+    }
+
+    /// The process by a name that is fit to be printed.
+    pub(super) fn interferer(&self) -> InterferingProcess {
+        InterferingProcess { name: thread_name(self.name), process: self.process }
+    }
 }
 
 /// The occupants of all CPUs.
 #[derive(Debug, Default)]
-pub(super) struct CpuOccupancy(BTreeMap<u16, VecDeque<CpuOccupant>>);
+pub(super) struct CpuOccupancy(BTreeMap<u16, CpuHistory>);
 
 impl CpuOccupancy {
     /// Takes a report of an occupant.
     pub(super) fn handle(&mut self, event: &KernelEvent) {
         let schedule = event.schedule;
-        let name = thread_name(&schedule.name);
-        let occupants = self.0.entry(schedule.cpu).or_default();
+        let CpuHistory { occupants, forgotten } = self.0.entry(schedule.cpu).or_default();
         if occupants.len() >= KEPT_MAX {
-            occupants.pop_front();
+            *forgotten = occupants.pop_front().map_or(*forgotten, |first| first.until);
         }
         // Reports of a CPU are about one time after the other.
         let from = occupants.back().map_or(0, |last| last.until).max(event.earlier);
         occupants.push_back(CpuOccupant {
             from,
             until: event.time.max(from),
-            process: InterferingProcess { name, process: event.process },
+            process: event.process,
+            name: schedule.name,
+            is_unseen: schedule.is_unseen,
             interrupt_ns: u64::from(schedule.interrupt_ns),
             softirq_ns: u64::from(schedule.softirq_ns),
+            stolen_ns: u64::from(schedule.stolen_ns),
         });
     }
 
-    /// Who had a CPU in a time; in what is left, nobody.
+    /// The first moment of a time for which an occupant is known: the end of the time without one, and its beginning
+    /// where older ones are forgotten.
+    pub(super) fn first_known(&self, cpu: u16, from: u64, until: u64) -> u64 {
+        let Some(history) = self.0.get(&cpu) else { return until };
+        let first = history.occupants.partition_point(|occupant| occupant.until <= from);
+        let first = history.occupants.get(first).map_or(until, |occupant| occupant.from.clamp(from, until));
+        if history.forgotten > from { from } else { first }
+    }
+
+    /// Who had a CPU in a time; of what is left, these reports say nothing.
     pub(super) fn in_time(&self, cpu: u16, from: u64, until: u64) -> impl Iterator<Item = OccupiedTime<'_>> {
-        let occupants = self.0.get(&cpu);
+        let occupants = self.0.get(&cpu).map(|history| &history.occupants);
         let first = occupants.map_or(0, |all| all.partition_point(|occupant| occupant.until <= from));
         let overlapping = occupants.into_iter().flat_map(move |all| all.range(first..));
         overlapping.take_while(move |occupant| occupant.from < until).map(move |occupant| {
@@ -72,7 +111,9 @@ impl CpuOccupancy {
             let whole = occupant.until - occupant.from;
             let interrupt = share(occupant.interrupt_ns, total, whole);
             let softirq = share(occupant.softirq_ns, total, whole).min(total - interrupt);
-            OccupiedTime { process: &occupant.process, total, interrupt, softirq }
+            let stolen = share(occupant.stolen_ns, total, whole).min(total - interrupt - softirq);
+            let CpuOccupant { process, ref name, is_unseen, .. } = *occupant;
+            OccupiedTime { process, name, is_unseen, total, interrupt, softirq, stolen }
         })
     }
 }

@@ -47,6 +47,9 @@ pub struct CauseReport {
     pub counterfactuals: Vec<Counterfactual>,
     /// Those of the kept requests that were overtaken.
     pub overtaken: OvertakenRequests,
+    /// What the hypervisor took from all CPUs meanwhile, in nanoseconds with a resolution of 10 ms; `None` where the
+    /// kernel does not say, or nobody looked.
+    pub stolen: Option<u64>,
 }
 
 impl CauseObserver {
@@ -95,6 +98,7 @@ impl CauseObserver {
             replayed: kept.len(),
             counterfactuals,
             overtaken: overtaken(kept),
+            stolen: None,
         }
     }
 }

@@ -9,6 +9,7 @@ const KEPT_MAX: usize = 1024;
 /// States of a thread that leaves its CPU, as bits of the kernel's `__state`.
 const STATE_INTERRUPTIBLE: u16 = 1;
 const STATE_STOPPED_OR_TRACED: u16 = 4 | 8;
+const STATE_UNINTERRUPTIBLE_OR_LOCK: u16 = 2 | 0x1000;
 
 /// What a thread does in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +18,13 @@ pub(super) enum ThreadDoing {
         interrupt_ns: u32,
         softirq_ns: u32,
     },
-    /// In the queue of a CPU. `was_sent_away`: it did not sleep before, but had to leave.
+    /// In the queue of a CPU. `was_sent_away`: it did not sleep before, but had to leave. `is_woken`: this begins with its
+    /// wake-up, and the CPU is the one in whose queue it is put then. `was_idle`: the CPU was idle at that moment.
     Runnable {
         cpu: u16,
         was_sent_away: bool,
+        is_woken: bool,
+        was_idle: bool,
     },
     /// `has_request`: it had read a request and not answered it.
     Asleep {
@@ -38,6 +42,14 @@ pub(super) struct ThreadSegment {
     pub(super) doing: ThreadDoing,
 }
 
+/// A thread that waited was moved: until then it was in the queue of this CPU.
+#[derive(Debug, Clone, Copy)]
+struct QueueMove {
+    time: u64,
+    cpu: u16,
+    was_idle: bool,
+}
+
 /// The segments of a thread, oldest first, without overlap; where nothing is known there is none.
 #[derive(Debug, Default)]
 pub(super) struct ThreadTimeline {
@@ -49,6 +61,10 @@ pub(super) struct ThreadTimeline {
     until: u64,
     /// What it does since then, when it has left its CPU.
     away: Option<ThreadDoing>,
+    /// Whether it has left its CPU, whatever it does.
+    is_away: bool,
+    /// Since it was last seen on a CPU.
+    moves: Vec<QueueMove>,
     /// Interrupts and softirqs until then, as the kernel counts them.
     counted: (u32, u32),
     has_request: bool,
@@ -59,10 +75,20 @@ impl ThreadTimeline {
     pub(super) fn handle(&mut self, event: &KernelEvent) {
         self.process = event.process;
         self.run_until(event);
+        self.moves.clear();
         match event.kind {
-            EventKind::Leave => self.away = Some(self.doing_after(event)),
+            EventKind::Leave => self.away = self.doing_after(event),
             EventKind::Receive => self.note_activity(event.time, true),
             _ => self.note_activity(event.time, false),
+        }
+    }
+
+    /// The thread waits, and is moved to the queue of another CPU. Moves that are too many make the wait an unseen one.
+    pub(super) fn take_move(&mut self, event: &KernelEvent) {
+        let (cpu, was_idle) = (event.schedule.cpu, event.schedule.was_idle);
+        self.moves.push(QueueMove { time: event.time, cpu, was_idle });
+        if self.moves.len() > KEPT_MAX {
+            (self.away, self.moves) = (None, Vec::new());
         }
     }
 
@@ -71,15 +97,17 @@ impl ThreadTimeline {
         self.has_request = false;
     }
 
-    fn doing_after(&self, event: &KernelEvent) -> ThreadDoing {
-        match event.schedule.state {
-            0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true },
+    /// Nothing for a state that says neither that it waits nor for what.
+    fn doing_after(&self, event: &KernelEvent) -> Option<ThreadDoing> {
+        Some(match event.schedule.state {
+            0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true, is_woken: false, was_idle: false },
             state if state & STATE_STOPPED_OR_TRACED != 0 => ThreadDoing::Stopped,
             state if state & STATE_INTERRUPTIBLE != 0 => {
                 ThreadDoing::Asleep { has_request: self.has_request }
             }
-            _ => ThreadDoing::Blocked,
-        }
+            state if state & STATE_UNINTERRUPTIBLE_OR_LOCK != 0 => ThreadDoing::Blocked,
+            _ => return None,
+        })
     }
 
     fn note_activity(&mut self, time: u64, has_request: bool) {
@@ -94,7 +122,9 @@ impl ThreadTimeline {
     fn run_until(&mut self, event: &KernelEvent) {
         let (switched_in, schedule) = (event.earlier, event.schedule);
         let counted = (schedule.interrupt_ns, schedule.softirq_ns);
-        if switched_in == 0 {
+        let came_unseen = self.is_away && switched_in < self.until;
+        self.is_away = event.kind == EventKind::Leave;
+        if switched_in == 0 || came_unseen {
             // The kernel has known the thread from now on.
             (self.until, self.away, self.counted) = (event.time, None, (0, 0));
             return;
@@ -113,18 +143,26 @@ impl ThreadTimeline {
         self.until = self.until.max(event.time);
     }
 
-    /// From when the thread left until it came back; unknown if it was not seen to leave.
+    /// From when the thread left until it came back; unknown if it was not seen to leave, or slept and was not seen to be
+    /// woken.
     fn wait(&mut self, event: &KernelEvent) {
         let (left, came, schedule) = (self.until, event.earlier, event.schedule);
         let Some(away) = self.away else { return };
         let was_sent_away = matches!(away, ThreadDoing::Runnable { .. });
-        let runnable = ThreadDoing::Runnable { cpu: schedule.cpu, was_sent_away };
-        if was_sent_away {
-            self.push(left, came, runnable);
-        } else {
-            let woken = if schedule.woken == 0 { came } else { schedule.woken.max(left).min(came) };
-            self.push(left, woken, away);
-            self.push(woken, came, runnable);
+        let mut from = left;
+        if !was_sent_away {
+            if schedule.woken == 0 {
+                return;
+            }
+            from = schedule.woken.max(left).min(came);
+            self.push(left, from, away);
+        }
+        let last = QueueMove { time: came, cpu: schedule.cpu, was_idle: schedule.was_idle };
+        let mut is_woken = !was_sent_away;
+        for QueueMove { time, cpu, was_idle } in std::mem::take(&mut self.moves).into_iter().chain([last]) {
+            let until = time.clamp(from, came);
+            self.push(from, until, ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle });
+            (from, is_woken) = (until, false);
         }
     }
 

@@ -35,7 +35,7 @@ fn unseen_below(root: &Path) -> Vec<UnseenCause> {
     if fs::read_to_string(root.join("proc/cpuinfo")).is_ok_and(|text| text.contains(" hypervisor ")) {
         unseen.push(UnseenCause {
             name: "steal",
-            why: "the hypervisor says how much it takes, but not when".to_owned(),
+            why: "what the hypervisor takes while a worker runs counts as work".to_owned(),
         });
     }
     unseen

@@ -64,7 +64,7 @@ impl RequestJoiner {
         finished: &mut Vec<ObservedRequest>,
     ) {
         self.notice_gap(event.lost);
-        if matches!(event.kind, EventKind::Leave | EventKind::Occupant) {
+        if matches!(event.kind, EventKind::Leave | EventKind::Occupant | EventKind::Move) {
             return;
         }
         if event.udp {

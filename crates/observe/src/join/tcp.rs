@@ -62,7 +62,8 @@ impl TcpConnection {
             | EventKind::Occupant
             | EventKind::Bytes
             | EventKind::Open
-            | EventKind::Accept => {}
+            | EventKind::Accept
+            | EventKind::Move => {}
         }
     }
 

@@ -112,7 +112,8 @@ impl UdpPort {
             | EventKind::Occupant
             | EventKind::Bytes
             | EventKind::Open
-            | EventKind::Accept => {}
+            | EventKind::Accept
+            | EventKind::Move => {}
         }
     }
 

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 17] = [
+const PROGRAMS: [(&str, &str, bool); 18] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
@@ -25,6 +25,7 @@ const PROGRAMS: [(&str, &str, bool); 17] = [
     ("tw_switch", "sched_switch", true),
     ("tw_waking", "sched_waking", true),
     ("tw_wakeup", "sched_wakeup", true),
+    ("tw_migrate", "sched_migrate_task", true),
     ("tw_softirq_entry", "softirq_entry", false),
     ("tw_softirq_exit", "softirq_exit", false),
     ("tw_interrupt_entry", "irq_handler_entry", false),

@@ -143,6 +143,24 @@ fn a_hog_on_the_cpu_of_the_server() {
     assert!(without.percentiles[2] < actual.percentiles[2]);
 }
 
+/// No CPU is ever idle, wherever workers are woken and moved: nothing counts as waking an idle one.
+#[test]
+fn hogs_on_every_cpu_leave_none_idle() {
+    let _alone = alone();
+    let Some(server) = may_observe().then(|| memcached(2)).flatten() else { return };
+    testkit::program("taskset").expect("util-linux is installed");
+    let cpus = std::thread::available_parallelism().expect("there are CPUs").get();
+    let hogs: Vec<Background> =
+        (0..cpus).map(|cpu| Background::start("taskset", &["-c", &cpu.to_string(), "yes"])).collect();
+    let watched = watch(addresses(&server)[0], &paced());
+    drop(hogs);
+    print_row("a process `yes` on each CPU", Some(Cause::OtherProcess), &watched);
+    let report = &watched.report.causes;
+    for cause in [Cause::IdleCpu, Cause::HeldBack] {
+        assert!(largest_share(report, cause) < 0.02, "{cause:?}: {report:?}");
+    }
+}
+
 #[test]
 fn a_server_that_is_stopped_now_and_then() {
     let _alone = alone();

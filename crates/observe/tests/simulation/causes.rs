@@ -1,10 +1,12 @@
 //! The causes of requests of a worker whose every nanosecond is known, counted one by one.
 
+use crate::blank_event;
 use crate::machine::Machine;
 use crate::worker::WorkerScript;
 use proptest::prelude::*;
 use tailwright_observe::{
-    AttributedRequest, Cause, CauseAttribution, CauseObserver, IntendedWaits, RequestJoiner, TakenOut,
+    AttributedRequest, Cause, CauseAttribution, CauseObserver, EventKind, IntendedWaits, KernelEvent,
+    ObservedRequest, RequestJoiner, RequestQuality, TakenOut, ThreadSchedule,
 };
 
 fn divided(script: &WorkerScript) -> Vec<AttributedRequest> {
@@ -68,13 +70,131 @@ proptest! {
         finished.iter().for_each(|request| causes.add(request));
         let report = causes.report();
         prop_assert_eq!(report.replayed, finished.len());
-        let mut latencies: Vec<u64> = finished.iter().map(tailwright_observe::ObservedRequest::latency_from_wire).collect();
+        let mut latencies: Vec<u64> = finished.iter().map(ObservedRequest::latency_from_wire).collect();
         latencies.sort_unstable();
         if let Some(nothing) = report.without(TakenOut::Nothing) {
             // There are fewer than 1000.
             prop_assert_eq!(nothing.percentiles[2], latencies[latencies.len() - 1]);
         }
     }
+}
+
+/// A worker that is woken at 100, is in the queue of CPU 3 and runs from 1,000 on, with what is said of that CPU.
+fn waiting_worker(was_idle: bool, reports: &[KernelEvent]) -> AttributedRequest {
+    let (server, worker) = (10, 11);
+    let event = |time, kind| KernelEvent { thread: worker, process: server, ..blank_event(time, kind) };
+    let schedule = ThreadSchedule { cpu: 3, woken: 100, was_idle, state: 1, ..ThreadSchedule::default() };
+    let mut attribution = CauseAttribution::new();
+    attribution.handle(&event(10, EventKind::Send));
+    attribution.handle(&KernelEvent {
+        earlier: 10,
+        schedule: ThreadSchedule { state: 1, ..ThreadSchedule::default() },
+        ..event(50, EventKind::Leave)
+    });
+    reports.iter().for_each(|report| attribution.handle(report));
+    for (time, kind) in [(1_010, EventKind::Receive), (1_020, EventKind::Send)] {
+        attribution.handle(&KernelEvent { earlier: 1_000, schedule, ..event(time, kind) });
+    }
+    attribution.divide(&waiting_request())
+}
+
+fn waiting_request() -> ObservedRequest {
+    ObservedRequest {
+        points: [100, 100, 100, 1_000, 1_010, 1_010, 1_020, 1_020],
+        first_wire: 100,
+        peer: ([127, 0, 0, 1], 5).into(),
+        port: 80,
+        udp: false,
+        request_bytes: 1,
+        answer_bytes: 1,
+        reader: 11,
+        writer: 11,
+        quality: RequestQuality::default(),
+    }
+}
+
+/// Someone, or nobody, had CPU 3 for a time, of which the hypervisor took some.
+fn occupant(process: u32, from: u64, until: u64, stolen_ns: u32) -> KernelEvent {
+    let schedule = ThreadSchedule { cpu: 3, stolen_ns, ..ThreadSchedule::default() };
+    KernelEvent { earlier: from, process, schedule, ..blank_event(until, EventKind::Occupant) }
+}
+
+#[test]
+fn a_cpu_of_which_nothing_is_said_is_not_idle() {
+    let times = |request: &AttributedRequest| {
+        [Cause::BeingWoken, Cause::IdleCpu, Cause::OtherProcess, Cause::Stolen, Cause::UnseenOccupant]
+            .map(|cause| request.time(cause))
+    };
+    assert_eq!(times(&waiting_worker(false, &[])), [0, 0, 0, 0, 900]);
+    assert_eq!(times(&waiting_worker(true, &[])), [0, 900, 0, 0, 0]);
+    // Idle until somebody else had it, and who had it afterwards is not said.
+    assert_eq!(times(&waiting_worker(true, &[occupant(77, 300, 700, 0)])), [0, 200, 400, 0, 300]);
+    assert_eq!(times(&waiting_worker(false, &[occupant(77, 300, 1_000, 150)])), [200, 0, 550, 150, 0]);
+    // The hypervisor had the CPU while it was being woken.
+    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, 880)])), [0, 20, 0, 880, 0]);
+    assert_eq!(times(&waiting_worker(true, &[occupant(0, 100, 1_000, u32::MAX)])), [0, 0, 0, 900, 0]);
+    // Moved at 600: what is said of the first CPU counts until then.
+    let moved = |was_idle| {
+        let schedule = ThreadSchedule { cpu: 7, was_idle, ..ThreadSchedule::default() };
+        KernelEvent { thread: 11, process: 10, schedule, ..blank_event(600, EventKind::Move) }
+    };
+    let behind = occupant(77, 200, 1_000, 0);
+    assert_eq!(times(&waiting_worker(false, &[moved(true), behind])), [0, 500, 400, 0, 0]);
+    assert_eq!(times(&waiting_worker(true, &[moved(false)])), [0, 400, 0, 0, 500]);
+}
+
+/// More occupants than are kept: that the CPU was idle before the first of those that are left is not known.
+#[test]
+fn occupants_that_are_forgotten_are_not_idle_times() {
+    let mut times: Vec<u64> = (0..20_000).map(|number| 150 + number * 850 / 20_000).collect();
+    times.dedup();
+    let mut reports: Vec<KernelEvent> =
+        times.windows(2).map(|ends| occupant(77, ends[0], ends[1], 0)).collect();
+    // Behind them, so many of another time that the first are pushed out.
+    let shorter = waiting_worker(true, &reports);
+    assert_eq!((shorter.time(Cause::IdleCpu), shorter.time(Cause::OtherProcess)), (50, 849));
+    reports.extend((0..4_096).map(|number| occupant(77, 2_000 + number, 2_001 + number, 0)));
+    let pushed_out = waiting_worker(true, &reports);
+    assert_eq!((pushed_out.time(Cause::IdleCpu), pushed_out.time(Cause::UnseenOccupant)), (0, 900));
+}
+
+/// A thread that has left its CPU and acts, and was not seen to come back: what it did meanwhile is not its work.
+#[test]
+fn a_thread_that_was_not_seen_to_come_back() {
+    let mut attribution = CauseAttribution::new();
+    for (time, kind, earlier) in [
+        (10, EventKind::Send, 0),
+        (20, EventKind::Receive, 10),
+        (50, EventKind::Leave, 10),
+        (900, EventKind::Send, 10),
+    ] {
+        let schedule = ThreadSchedule { state: 1, woken: 5, ..ThreadSchedule::default() };
+        let event = KernelEvent { thread: 11, process: 10, ..blank_event(time, kind) };
+        attribution.handle(&KernelEvent { earlier, schedule, ..event });
+    }
+    let points = [15, 15, 15, 15, 20, 20, 900, 900];
+    let divided = attribution.divide(&ObservedRequest { points, first_wire: 15, ..waiting_request() });
+    assert_eq!((divided.time(Cause::Work), divided.time(Cause::Unknown)), (35, 850));
+}
+
+/// A thread that slept, and of which it is not known since when it is awake.
+#[test]
+fn a_wakeup_that_is_not_seen_is_no_sleep() {
+    let script = |woken| {
+        let mut attribution = CauseAttribution::new();
+        for (time, kind, earlier) in
+            [(10, EventKind::Send, 0), (50, EventKind::Leave, 10), (1_010, EventKind::Receive, 1_000)]
+        {
+            let schedule = ThreadSchedule { woken, was_idle: true, state: 1, ..ThreadSchedule::default() };
+            let event = KernelEvent { thread: 11, process: 10, ..blank_event(time, kind) };
+            attribution.handle(&KernelEvent { earlier, schedule, ..event });
+        }
+        let mut request = waiting_request();
+        request.points = [60, 60, 60, 1_000, 1_010, 1_010, 1_010, 1_010];
+        attribution.divide(&request)
+    };
+    assert_eq!(script(400).time(Cause::NotWoken), 340);
+    assert_eq!((script(0).time(Cause::NotWoken), script(0).time(Cause::Unknown)), (0, 940));
 }
 
 #[test]
@@ -86,7 +206,7 @@ fn the_script_does_what_is_to_be_tested() {
             seen.iter_mut().zip(Cause::ALL).for_each(|(sum, cause)| *sum += request.time(cause));
         }
     }
-    // One request of a worker at a time, all of which is seen.
+    // One request of a worker at a time, whose worker is seen.
     for cause in Cause::ALL.into_iter().filter(|cause| ![Cause::ReadTogether, Cause::Unknown].contains(cause))
     {
         assert!(seen[cause as usize] > 0, "{cause:?}: {seen:?}");

@@ -33,6 +33,8 @@ pub(crate) struct WorkerScript {
     counted: (u32, u32),
     switched_in: u64,
     woken: u64,
+    /// The queue that the worker was in last, and whether its CPU was idle when it was put there.
+    queue: (u16, bool),
     last_active: u64,
     read: Option<(u64, u64)>,
 }
@@ -50,6 +52,7 @@ impl WorkerScript {
             counted: (0, 0),
             switched_in: 0,
             woken: 0,
+            queue: (0, false),
             last_active: 0,
             read: None,
         };
@@ -90,7 +93,8 @@ impl WorkerScript {
             woken: self.woken,
             interrupt_ns: self.counted.0,
             softirq_ns: self.counted.1,
-            cpu: 0,
+            cpu: self.queue.0,
+            was_idle: self.queue.1,
             state,
             ..ThreadSchedule::default()
         };
@@ -162,31 +166,72 @@ impl WorkerScript {
             self.spend(did, time);
             self.woken = self.now();
         }
-        for _ in 0..self.below(4) {
-            self.wait_for_cpu(did.is_none());
+        for stay in 0..self.below(3) + 1 {
+            if stay > 0 {
+                self.move_to_another_queue();
+            }
+            self.wait_in_queue(did.is_none(), stay == 0);
         }
         self.switched_in = self.now();
     }
 
-    /// Somebody has the CPU, or nobody.
-    fn wait_for_cpu(&mut self, was_sent_away: bool) {
+    fn move_to_another_queue(&mut self) {
+        let mut event = self.event(EventKind::Move, WORKER);
+        (event.schedule.cpu, event.schedule.was_idle) = self.queue;
+        self.events.push(event);
+        self.queue.0 = 1 - self.queue.0;
+    }
+
+    /// First the CPU is idle, or nothing is said of it, or the worker is put into the queue; then it has one thread after
+    /// the other.
+    fn wait_in_queue(&mut self, was_sent_away: bool, is_first: bool) {
         let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
+        let first = self.below(4);
         let time = 1 + self.below(50);
-        let from = self.now();
-        let (cause, process, softirq) = match self.below(4) {
-            0 => (Cause::OtherProcess, HOG, 0),
-            1 => (Cause::SameServer, SERVER, 0),
-            2 => (idle, 0, self.below(9)),
-            _ => {
-                self.spend(Did::Cause(idle), time);
-                return;
+        self.queue.1 = first == 0;
+        match first {
+            0 => self.occupy((idle, 0), time, false),
+            1 => self.spend(Did::Cause(Cause::UnseenOccupant), time),
+            2 if is_first && !was_sent_away => {
+                self.spend(Did::Cause(Cause::BeingWoken), time);
+                self.occupy((Cause::OtherProcess, HOG), time, true);
             }
-        };
+            _ => {}
+        }
+        if first == 1 {
+            return;
+        }
+        for _ in 0..self.below(4) {
+            let time = 1 + self.below(50);
+            match self.below(5) {
+                0 => self.occupy((Cause::OtherProcess, HOG), time, true),
+                1 => self.occupy((Cause::SameServer, SERVER), time, true),
+                2 => self.occupy((Cause::UnseenOccupant, HOG), time, true),
+                3 => {
+                    self.occupy((Cause::OtherProcess, HOG), time, true);
+                    self.spend(Did::Cause(Cause::UnseenOccupant), time);
+                }
+                _ => self.occupy((idle, 0), time, true),
+            }
+        }
+    }
+
+    /// Somebody has the CPU, or nobody: reported, or without interrupts, steal and report.
+    fn occupy(&mut self, (cause, process): (Cause, u32), time: u64, is_reported: bool) {
+        let from = self.now();
         self.spend(Did::Cause(cause), time);
+        if !is_reported {
+            return;
+        }
+        let (softirq, stolen) = (self.below(2) * self.below(9), self.below(2) * self.below(30));
         self.spend(Did::Cause(Cause::Softirq), softirq);
+        self.spend(Did::Cause(Cause::Stolen), stolen);
         let mut event = self.event(EventKind::Occupant, process);
         (event.earlier, event.process) = (from, process);
+        event.schedule.cpu = self.queue.0;
+        event.schedule.is_unseen = cause == Cause::UnseenOccupant;
         event.schedule.softirq_ns = softirq as u32;
+        event.schedule.stolen_ns = stolen as u32;
         event.schedule.name[..3].copy_from_slice(b"hog");
         self.events.push(event);
     }

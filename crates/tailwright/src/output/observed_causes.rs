@@ -33,6 +33,8 @@ pub(crate) struct CauseFields {
     one_queue_for_all_workers_s: BTreeMap<&'static str, f64>,
     overtaken: u64,
     overtaken_longest_s: f64,
+    /// What the hypervisor took from all CPUs meanwhile.
+    stolen_from_cpus_s: Option<f64>,
     not_told_apart: BTreeMap<&'static str, String>,
 }
 
@@ -79,6 +81,7 @@ pub(crate) fn fields(report: &CauseReport) -> CauseFields {
         one_queue_for_all_workers_s: replayed(TakenOut::QueuesOfWorkers),
         overtaken: report.overtaken.overtaken,
         overtaken_longest_s: report.overtaken.longest_ns as f64 / 1e9,
+        stolen_from_cpus_s: report.stolen.map(|stolen| stolen as f64 / 1e9),
         not_told_apart: unseen_causes().into_iter().map(|unseen| (unseen.name, unseen.why)).collect(),
     }
 }
@@ -135,6 +138,7 @@ pub(crate) fn notes(report: &CauseReport) -> String {
     text += &windows(report);
     text += &replays(report);
     text += &left_out(report);
+    text += &stolen(report);
     for unseen in unseen_causes() {
         text += &format!("  not told apart here: {}: {}\n", unseen.name, unseen.why);
     }
@@ -244,6 +248,17 @@ fn replays(report: &CauseReport) -> String {
         );
     }
     text + "\n"
+}
+
+/// What the hypervisor took; nothing where it took nothing.
+fn stolen(report: &CauseReport) -> String {
+    match report.stolen {
+        None | Some(0) => String::new(),
+        Some(stolen) => format!(
+            "  steal: the hypervisor took {} of CPU time meanwhile; of runs of threads it is not known when\n",
+            nanoseconds(stolen)
+        ),
+    }
 }
 
 fn left_out(report: &CauseReport) -> String {
