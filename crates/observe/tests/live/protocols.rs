@@ -27,7 +27,7 @@ fn turn<const N: usize>(goes: [&[u8]; N], answers: usize) -> Turn {
     Turn { goes: goes.map(<[u8]>::to_vec).into(), answers }
 }
 
-fn watch_protocol(
+pub(crate) fn watch_protocol(
     server: SocketAddr,
     protocol: ApplicationProtocol,
     clients: impl FnOnce() -> Vec<ClientRequest> + Send,
@@ -52,7 +52,10 @@ fn converse(server: SocketAddr, dialogue: Dialogue, turns: &[Turn], times: usize
     at_the_same_time(3, client)
 }
 
-fn at_the_same_time(clients: usize, client: impl Fn() -> Vec<ClientRequest> + Sync) -> Vec<ClientRequest> {
+pub(crate) fn at_the_same_time(
+    clients: usize,
+    client: impl Fn() -> Vec<ClientRequest> + Sync,
+) -> Vec<ClientRequest> {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..clients).map(|_| scope.spawn(&client)).collect();
         running.into_iter().flat_map(|client| client.join().expect("a client does not fail")).collect()
