@@ -218,7 +218,7 @@ fn coverage_is_asked_of_the_calibrated_model_as_a_percentage() {
     let cluster = Cluster::new(2, 1);
     for (args, said) in [
         (&["--coverage", "0.95", "--model", "calibrated"][..], "less than a half"),
-        (&["--coverage", "100%", "--model", "calibrated"], "cannot be promised"),
+        (&["--coverage", "100%", "--model", "calibrated"], "cannot be guaranteed"),
         (&["--horizon", "0s", "--model", "calibrated"], "no window"),
         (&["--coverage", "90%"], "belong to --model calibrated"),
         (&["--horizon", "5min", "--model", "replayed"], "belong to --model calibrated"),

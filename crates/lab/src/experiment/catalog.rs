@@ -99,8 +99,8 @@ const fn seconds(seconds: u64) -> Nanos {
 pub const EXPERIMENTS: &[LabExperiment] = &[
     LabExperiment {
         name: "policies",
-        title: "An SLO that each other policy breaks and the analysis keeps; needs no traces (thesis §3.4)",
-        claim: "other policies starve who comes second, give shares that are too small, or let a flood through",
+        title: "An SLO that only the analysis meets; needs no traces (thesis §3.4)",
+        claim: "with other policies low priority starves, shares are too small, or a flood delays all",
         bottleneck: Bottleneck::Device,
         cases: &[
             ExperimentCase {

@@ -207,7 +207,7 @@ fn explained(near: &PercentileCauses) -> String {
             line += &format!("\n    {}", names.collect::<Vec<_>>().join(", "));
         }
         if !cause.what_acts_on_it().is_empty() {
-            line += &format!("\n    what reduces it: {}", cause.what_acts_on_it());
+            line += &format!("\n    what affects it: {}", cause.what_acts_on_it());
         }
         line + "\n"
     };

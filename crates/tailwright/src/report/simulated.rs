@@ -43,7 +43,7 @@ const EVENNESS: &str = "Overtaken is the share of requests that complete after o
      Jain's index of the slowdowns: 1 if all requests are slowed down equally, 1/n if only one of n is. The p99 of the \
      shortest 1 % is that of the requests whose total service is among the least 1 %.";
 
-/// What verdicts mean.
+/// What the verdicts of a simulation mean.
 const VERDICTS: &str = "Verdict done: the system is stable, and the intervals are as narrow as the scenario asks, if it does. Transient: the scenario \
      is about exactly these requests, without a steady state. Unstable: the number of requests in the system grows \
      without bound, so that there are no figures.";

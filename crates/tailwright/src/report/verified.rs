@@ -210,7 +210,7 @@ fn guarantees(run: &VerifiedRun) -> Option<Bullets> {
     })
 }
 
-/// What [`ELSEWHERE`] means.
+/// What the stage [`ELSEWHERE`] stands for.
 const OUTSIDE: &str = " Elsewhere: outside the stages; in a simulation, the latency of the idle device.";
 
 fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {

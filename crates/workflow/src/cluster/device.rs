@@ -65,7 +65,7 @@ fn enforced_links(class: &ServerClass) -> EnforcedClass {
 pub(crate) fn warn_of_preemption(observer: &dyn ProgressObserver) {
     observer.notice(Notice::Warning(
         "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
-         promise"
+         guarantee"
             .to_owned(),
     ));
 }

@@ -18,7 +18,7 @@ Examples:
       --write-time 700us+5ns/B --export tank=1GiB
   tailwright lab device --profile-sizes 4KiB,64KiB --profile ssd.json
       what `tailwright plan` needs to know of it
-  chrt -f 20 tailwright lab device --spin 20us                           with real-time priority
+  chrt -f 20 tailwright lab device --spin 20us   with real-time priority
 
 A request takes base + slope * size in one of the channels, which take requests in the order in which they come. \
 Bytes written are kept in memory until the end. Runs until it is killed.

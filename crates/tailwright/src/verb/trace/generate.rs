@@ -11,8 +11,8 @@ use workflow::trace_files::{TraceFileError, generate_trace, on_off_process, wron
 #[command(arg_required_else_help = true)]
 #[command(after_help = "The same arguments and seed give the same trace.\n\nExamples:\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s -o t.parquet\n  \
-    tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms --duration 10min \\\n      -o bursts.parquet\n  \
-    tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 --duration 1h \\\n      -o heavy.parquet\n  \
+    tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms \\\n      --duration 10min -o bursts.parquet\n  \
+    tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 \\\n      --duration 1h -o heavy.parquet\n  \
     tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min \\\n      --size 4KiB:3 --size 64KiB:1 -o b.csv\n  \
     tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\\n      --diurnal-period 24h -o day.parquet\n\n\
     Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]

@@ -10,7 +10,7 @@ use workflow::trace_files::{TraceFileError, TraceWindow, convert_trace, merge_tr
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tailwright trace convert hm_1.csv.gz -o hm_1.parquet\n  \
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
-    tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5   (twice as fast)\n\n\
+    tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5\n      twice as fast\n\n\
     Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
 pub(super) struct ConvertArgs {
     #[arg(value_name = "FILE", help = "Trace to read")]
