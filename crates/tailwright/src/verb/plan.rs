@@ -156,7 +156,9 @@ impl PlanArgs {
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
         if placed.interrupted && placed.packing.servers.is_empty() {
-            return Err(OperationError::machine("interrupted before any workload was placed: nothing is written"));
+            return Err(OperationError::machine(
+                "interrupted before any workload was placed: nothing is written",
+            ));
         }
         let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
         let drawn =
