@@ -57,7 +57,7 @@ fn cells(line: &str) -> Vec<String> {
     cells
 }
 
-/// A name as a cell that [`read_groups`] reads.
+/// A name as a cell of a table of groups.
 pub fn group_cell(name: &str) -> String {
     if name.contains([',', ' ', '\t', ';', '"']) || name.starts_with('#') {
         return format!("\"{}\"", name.replace('"', "\"\""));
