@@ -55,7 +55,7 @@ fn a_dry_run_needs_no_host() {
 fn mistakes_say_what_to_do() {
     let right = folder("", "");
     for (args, code, said) in
-        [(&["--dry-run", "--host", "nobody"][..], 2, "the hosts are app, store"), (&[], 2, "--host NAME")]
+        [(&["--dry-run", "--host", "nobody"][..], 2, "the hosts are app, store"), (&[], 3, "--host NAME")]
     {
         let outcome = apply(&right, args).expect_code(code);
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
