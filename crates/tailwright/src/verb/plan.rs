@@ -155,20 +155,23 @@ impl PlanArgs {
             .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
-        if placed.interrupted && placed.packing.servers.is_empty() {
-            return Err(OperationError::machine(
-                "interrupted before any workload was placed: nothing is written",
-            ));
-        }
-        let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
-        let drawn =
-            write_wanted(self.report.as_deref(), "report", || report::placement::html(&problem, &placed));
+        // An earlier plan is worth more than one of nobody.
+        let is_worth_writing = !(placed.interrupted && placed.packing.servers.is_empty());
+        let wanted = |path: &Option<PathBuf>| path.clone().filter(|_| is_worth_writing);
+        let (policy, page) = (wanted(&self.output), wanted(&self.report));
+        let written = write_wanted(policy.as_deref(), "policy", || placement::json(&problem, &placed));
+        let drawn = write_wanted(page.as_deref(), "report", || report::placement::html(&problem, &placed));
         if self.json {
             terminal::print(&placement::json(&problem, &placed));
         } else {
             terminal::print_text(&placement::text(&problem, &placed));
         }
         written.and(drawn)?;
+        if !is_worth_writing {
+            return Err(OperationError::machine(
+                "interrupted before any workload was placed: nothing is written",
+            ));
+        }
         if placed.interrupted {
             let placed = problem.workloads.len() - placed.packing.refused.len();
             let all = plural(problem.workloads.len(), "workload");
