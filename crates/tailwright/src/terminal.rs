@@ -68,9 +68,9 @@ pub(crate) fn print_text(text: &str) {
     print(&broken);
 }
 
-/// Whether a line is a command to paste.
+/// Whether a line is a command to paste: they are indented, and sentences about the policy of this name are not.
 fn is_command(line: &str) -> bool {
-    line.trim_start().starts_with("tailwright ")
+    line.starts_with("  tailwright ")
 }
 
 /// A word of a command as a shell takes it: in quotes where it needs them.
@@ -218,5 +218,16 @@ impl TaskProgress for TaskBar {
 impl Drop for TaskBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_command;
+
+    #[test]
+    fn a_sentence_about_the_policy_of_this_name_is_no_command() {
+        assert!(is_command("  tailwright plan cluster.toml -o policy.json"));
+        assert!(!is_command("tailwright meets all 3 SLOs that count."));
     }
 }

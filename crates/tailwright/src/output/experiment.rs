@@ -249,9 +249,9 @@ pub(crate) fn forecast_text(
     }
     let observed = time(settings.duration.as_secs());
     match open.is_empty() {
-        true => format!("\nBy simulation, {observed} decide every SLO that counts.\n"),
+        true => format!("\nIn simulation, {observed} were enough to decide every SLO that counts.\n"),
         false => {
-            format!("\nBy simulation, {observed} leave open (and what may decide): {}.\n", open.join(", "))
+            format!("\nIn simulation, {observed} left open (and what may decide): {}.\n", open.join(", "))
         }
     }
 }
