@@ -145,7 +145,7 @@ fn no_result_takes_the_place_of_what_is_read() {
     let before = contents();
     let flags = ["--storage", "ssd.json", "--network", "1Gbps", "--max-servers", "2"];
     let with_flags = |first: &[&'static str]| [first, &flags].concat();
-    let rows: [Vec<&str>; 27] = [
+    let rows: [Vec<&str>; 28] = [
         vec!["plan", "cluster.toml", "-o", "cluster.toml"],
         vec!["plan", "cluster.toml", "-o", "./w0.csv"],
         vec!["plan", "cluster.toml", "-o", "link.csv"],
@@ -167,6 +167,7 @@ fn no_result_takes_the_place_of_what_is_read() {
         vec!["simulate", "scenario.toml", "--report", "w0.csv"],
         vec!["verify", "policy.json", "seen.parquet", "--report", "seen.parquet"],
         vec!["load", "load.toml", "-o", "load.toml"],
+        vec!["load", "load.toml", "--hdr-folder", "logs", "-o", "logs/w.hlog"],
         vec!["verify", "policy.json", "--load-file", "load.toml", "--report", "w0.csv"],
         vec!["trace", "convert", "w0.csv", "-o", "w0.csv"],
         vec!["trace", "merge", "w1.csv", "w0.csv", "-o", "link.csv"],
