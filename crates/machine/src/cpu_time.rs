@@ -1,4 +1,4 @@
-//! Time that CPUs were busy, and what threads, processes and the whole machine have had of it.
+//! Time that CPUs were busy, what threads, processes and the whole machine have had of it, and what was stolen.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::collections::BTreeSet;
@@ -41,9 +41,30 @@ fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
     Some(ticks * TICK_NS)
 }
 
+/// What the hypervisor has taken from all CPUs since boot, in nanoseconds with a resolution of 10 ms. None where the
+/// kernel does not say.
+pub fn stolen() -> Option<u64> {
+    stolen_total(&std::fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// `cpu  USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`
+fn stolen_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    line.split_whitespace().nth(7)?.parse::<u64>().ok()?.checked_mul(TICK_NS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_eighth_number_of_all_cpus_is_stolen() {
+        let text = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1 1 1 1 1 70 1 1\n";
+        assert_eq!(stolen_total(text), Some(80_000_000));
+        assert_eq!(stolen_total("cpu  1 2 3\n"), None);
+        assert_eq!(stolen_total("cpu0 1 1 1 1 1 1 1 70 1 1\n"), None);
+        assert_eq!(stolen_total(&format!("cpu  1 2 3 4 5 6 7 {}\n", u64::MAX)), None);
+    }
 
     #[test]
     fn idle_and_waiting_do_not_count() {

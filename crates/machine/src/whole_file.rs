@@ -58,11 +58,11 @@ impl WholeFile {
         remove_leftovers(&target, &name.to_string_lossy());
         let temporary = temporary_path(&target, &name);
         // Whatever is there under this name belongs to nobody who lives.
-        let _ = fs::remove_file(&temporary);
+        remove(&temporary);
         // What replaces a private file is private from its first byte.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
-        unfinished().push(temporary.clone());
+        let file =
+            begin(&temporary, |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
         let made = Self { file, target, temporary: Some(temporary) };
         if let Some(found) = found {
             made.file.set_permissions(found.permissions())?;
@@ -89,20 +89,24 @@ impl WholeFile {
     /// As of [`Self::keep`].
     pub fn keep_unsynced(mut self) -> io::Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
+        let mut unfinished = unfinished();
         if self.inherit_owner()? {
             fs::rename(temporary, &self.target)?;
-            forget(temporary);
+            unfinished.retain(|other| other != temporary);
             self.temporary = None;
             return Ok(());
         }
         let mut content = File::open(temporary)?;
         let mut place = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
         // What was there is lost already, so that the new content has to reach the disk.
-        io::copy(&mut content, &mut place).and_then(|_| place.sync_all()).map_err(|error| {
-            let kept = self.temporary.take().unwrap_or_default();
-            forget(&kept);
-            io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display()))
-        })
+        let overwritten = io::copy(&mut content, &mut place).and_then(|_| place.sync_all());
+        let Err(error) = overwritten else {
+            drop(unfinished);
+            return Ok(());
+        };
+        let kept = self.temporary.take().unwrap_or_default();
+        unfinished.retain(|other| *other != kept);
+        Err(io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display())))
     }
 
     /// Gives the file the owner and the group of the one in its place. False where this process may not.
@@ -124,8 +128,7 @@ impl WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = fs::remove_file(temporary);
+            remove(temporary);
             forget(temporary);
         }
     }
@@ -146,8 +149,7 @@ impl UnfinishedFolder {
         remove_leftovers(&target, name);
         let temporary = temporary_path(&target, &OsString::from(name));
         remove(&temporary);
-        fs::create_dir(&temporary)?;
-        unfinished().push(temporary.clone());
+        begin(&temporary, |path| fs::create_dir(path))?;
         Ok(Self(temporary))
     }
 
@@ -173,24 +175,39 @@ fn remove(path: &Path) {
     }
 }
 
-/// The temporary files and folders of this process.
+/// The temporary files and folders of this process, locked while one comes to be or is moved to its place.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Makes a temporary file or folder.
+fn begin<T>(temporary: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let mut unfinished = unfinished();
+    let made = make(temporary)?;
+    unfinished.push(temporary.to_owned());
+    Ok(made)
+}
+
 fn forget(temporary: &Path) {
     unfinished().retain(|other| other != temporary);
 }
 
-/// Removes all files that this process has begun and not completed, before it ends without dropping its values.
+/// Changes several files in a way that [`remove_unfinished`] waits for. `change` may not use this module.
+pub fn uninterrupted<T>(change: impl FnOnce() -> T) -> T {
+    let _unfinished = unfinished();
+    change()
+}
+
+/// Removes all files that this process has begun and not completed, just before it ends without dropping its values: from
+/// then on, a thread that begins or completes a file waits for the end of the process.
 pub fn remove_unfinished() {
-    let begun: Vec<PathBuf> = unfinished().drain(..).collect();
-    // A thread may write to a folder while it is removed: the second attempt removes what came meanwhile.
-    for temporary in begun.iter().chain(&begun) {
+    let unfinished = unfinished();
+    for temporary in unfinished.iter() {
         remove(temporary);
     }
+    std::mem::forget(unfinished);
 }
 
 /// How long the reader of a pipe may take to open it.
@@ -276,30 +293,31 @@ fn writable(path: &Path) -> io::Result<Option<Metadata>> {
 }
 
 /// Where a path leads in the end, whether or not something is there.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        match fs::read_link(&path) {
-            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
-            // It is no link, or nothing is there.
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many symbolic links"))
+///
+/// # Errors
+/// When there are more symbolic links than are followed.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let steps: Vec<PathBuf> = link_steps(path).collect();
+    let is_end = |_: &PathBuf| steps.len() <= LINKS_MAX;
+    steps.last().cloned().filter(is_end).ok_or_else(|| io::Error::other("too many symbolic links"))
+}
+
+/// A path, and where each symbolic link leads from there, the most of them that are followed.
+fn link_steps(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let next = |path: &PathBuf| fs::read_link(path).ok().map(|next| folder_of(path).join(next));
+    std::iter::successors(Some(path.to_owned()), next).take(LINKS_MAX + 1)
+}
+
+/// The folder of a path, which is the current one where it names none.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// The number of the open file of this process that a path leads to.
 fn own_descriptor(path: &Path) -> Option<u32> {
     let descriptors = Path::new("/proc/self").canonicalize().ok()?.join("fd");
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        if folder.canonicalize().ok()? == descriptors {
-            return path.file_name()?.to_str()?.parse().ok();
-        }
-        path = folder.join(fs::read_link(&path).ok()?);
-    }
-    None
+    let is_there = |path: &PathBuf| folder_of(path).canonicalize().is_ok_and(|folder| folder == descriptors);
+    link_steps(path).find(is_there)?.file_name()?.to_str()?.parse().ok()
 }
 
 /// What this process has open under a number, to write behind what others have written there.
@@ -330,11 +348,7 @@ fn remove_leftovers(target: &Path, name: &str) {
     if !Path::new("/proc/self").exists() {
         return;
     }
-    let folder = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(folder_of(target)).into_iter().flatten().flatten() {
         let file = entry.file_name();
         let process = file.to_str().and_then(|file| process_of_partial(file, name));
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::Command;
-use tailwright_machine::whole_file::{self, WholeFile};
+use tailwright_machine::whole_file::{self, UnfinishedFolder, WholeFile};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("the folder is there");
@@ -130,6 +130,41 @@ fn files_that_are_not_complete_can_be_removed() {
     child.args(["--exact", "files_that_are_not_complete_can_be_removed"]).env(FOLDER, folder.path());
     assert!(child.output().expect("it starts").status.success());
     assert_eq!(names(folder.path()), ["file"]);
+}
+
+/// As above, while other threads write files one after another: none appears any more, in a folder or beside it.
+#[test]
+fn nothing_appears_after_the_removal() {
+    const FOLDER: &str = "BUSY_FOLDER";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return write_until_removal(Path::new(&folder));
+    }
+    let itself = std::env::current_exe().expect("it is running");
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut child = Command::new(&itself);
+        child.args(["--exact", "nothing_appears_after_the_removal"]).env(FOLDER, folder.path());
+        assert!(child.output().expect("it starts").status.success());
+        let left = names(folder.path());
+        assert!(left.contains(&"whole".to_owned()), "{left:?}");
+        assert!(left.iter().all(|name| !name.ends_with(".partial")), "{left:?}");
+    }
+}
+
+fn write_until_removal(folder: &Path) {
+    let staged = UnfinishedFolder::create(folder, "staged").expect("it is ours");
+    let within = staged.path().to_owned();
+    whole_file::write_unsynced(&folder.join("whole"), b"whole").expect("it is ours");
+    for place in [folder.join("whole"), within.join("one"), within.join("two")] {
+        std::thread::spawn(move || {
+            loop {
+                whole_file::write_unsynced(&place, b"again").expect("the folder is there while this writes");
+            }
+        });
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    whole_file::remove_unfinished();
+    std::process::exit(0);
 }
 
 /// A pipe of the shell, `/dev/fd/N`, has no name, and neither has a file that was removed.

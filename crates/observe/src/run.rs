@@ -1,6 +1,6 @@
 //! An observation from its beginning to its end: attach, drain, join, sum up.
 
-use crate::causes::{CauseObserver, CauseReport, IntendedWaits, stolen};
+use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
@@ -8,6 +8,7 @@ use crate::probe::{AttachedProbes, ProbeSettings, may_measure_cost};
 use crate::request::ObservedRequest;
 use crate::statistics::{LatencyHistogram, LatencyProfile, RequestStatistics};
 use machine::clock::now;
+use machine::cpu_time;
 use model::OperationError;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -219,7 +220,7 @@ impl RunningObservation {
             finished: Vec::new(),
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
-            stolen_before: stolen(),
+            stolen_before: cpu_time::stolen(),
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
@@ -343,7 +344,8 @@ impl RunningObservation {
         let mut finished = Vec::new();
         self.joiner.finish(&mut finished);
         self.add(&finished, watcher);
-        let taken = stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
+        let taken =
+            cpu_time::stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
         ObservationReport {
             statistics: self.statistics,
             counts: self.joiner.counts(),

@@ -120,8 +120,7 @@ fn every_verb_ends_by_the_same_rule() {
                 testkit::skip(&format!("{args:?} was over before the signal"));
                 continue;
             }
-            let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
-            assert!(killed.expect("there is kill").success());
+            support::servers::signal(&child, signal);
             let status = child.wait().expect("it is ours");
             let (mut said, mut printed) = (String::new(), String::new());
             child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
@@ -200,8 +199,7 @@ fn load_writes_what_was_sent_until_a_signal() {
             assert!(child.try_wait().expect("it is ours").is_none(), "it ends too early");
             std::thread::yield_now();
         }
-        let killed = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
-        assert!(killed.expect("there is kill").success());
+        support::servers::signal(&child, signal);
         let output = child.wait_with_output().expect("it is ours");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(3), "{signal}: {said}");

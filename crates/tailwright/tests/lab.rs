@@ -184,9 +184,7 @@ fn a_signal_leaves_no_namespace() {
         }
         let limit = std::time::Duration::from_secs(120);
         testkit::wait_until(limit, "namespaces are there", || namespaces().contains("twrun-"));
-        let mut kill = std::process::Command::new("kill");
-        let killed = kill.args([&format!("-{signal}"), &child.id().to_string()]).status();
-        assert!(killed.expect("there is kill").success());
+        support::servers::signal(&child, signal);
         let said: Vec<String> = lines.map_while(Result::ok).collect();
         let status = child.wait().expect("it is ours");
         assert_eq!(status.code(), Some(3), "{signal}: {said:?}");

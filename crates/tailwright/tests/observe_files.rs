@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::Folder;
 use support::cluster::PROFILE;
+use support::servers::signal;
 
 /// Bytes of requests and answers.
 const REQUEST_BYTES: usize = 40;
@@ -80,9 +81,8 @@ fn observing(folder: &Folder, port: u16, more: &[&str]) -> Child {
     child
 }
 
-fn stop(child: Child, signal: &str, code: i32) -> Value {
-    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
+fn stop(child: Child, name: &str, code: i32) -> Value {
+    signal(&child, name);
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
     let document = serde_json::from_slice(&output.stdout).expect("it prints JSON");
@@ -97,7 +97,7 @@ fn what_was_recorded_is_a_trace_for_the_other_verbs() {
         return;
     }
     let server = server();
-    for (signal, file) in [("-INT", "live.csv"), ("-TERM", "live.parquet")] {
+    for (signal, file) in [("INT", "live.csv"), ("TERM", "live.parquet")] {
         let child = observing(&folder, server.port(), &["--record", file]);
         let sent = ask(server, 600);
         let view = stop(child, signal, 0);
@@ -135,7 +135,7 @@ fn a_recording_without_requests_is_no_file() {
     }
     let child = observing(&folder, 1, &["--record", "live.csv", "--hdr", "live.hlog"]);
     assert!(!folder.join("live.csv").exists(), "whole or not there");
-    let view = stop(child, "-INT", 1);
+    let view = stop(child, "INT", 1);
     assert_eq!((view["requests"].as_u64(), view["ideal"].is_null()), (Some(0), true));
     let left: Vec<_> = std::fs::read_dir(folder.path())
         .expect("it is ours")
@@ -156,7 +156,7 @@ fn logs_and_pages_have_every_request() {
         ["--hdr", "l.hlog", "--prometheus-file", "l.prom", "--slowest", "l.json", "--slowest-requests", "7"];
     let child = observing(&folder, server.port(), &[&files[..], &["--report", "l.html"]].concat());
     let sent = ask(server, 900);
-    let view = stop(child, "-INT", 0);
+    let view = stop(child, "INT", 0);
     assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
     let ended = format!("tailwright_request_duration_seconds_count{{port=\"{}\"}} {sent}\n", server.port());
     assert!(folder.read("l.prom").contains(&ended), "{}", folder.read("l.prom"));
@@ -185,7 +185,7 @@ fn what_was_seen_is_printed_when_a_file_fails() {
     let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record", "live.csv"]);
     let sent = ask(server, 30);
     std::fs::remove_dir_all(folder.join("gone")).expect("it is ours");
-    let view = stop(child, "-INT", 3);
+    let view = stop(child, "INT", 3);
     assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
     assert_eq!(view["recorded_requests"].as_u64(), Some(sent as u64), "{view}");
     assert!(folder.join("live.csv").exists(), "the other file is there");
@@ -201,7 +201,7 @@ fn ideals_stand_beside_what_was_measured() {
     let child = observing(&folder, server.port(), &[]);
     let clients: Vec<_> = (0..3).map(|_| std::thread::spawn(move || ask(server, 900))).collect();
     let sent: usize = clients.into_iter().map(|client| client.join().expect("a client does not panic")).sum();
-    let view = stop(child, "-INT", 0);
+    let view = stop(child, "INT", 0);
     let ideal = &view["ideal"];
     assert_eq!(
         (ideal["requests"].as_u64(), ideal["workers"].as_u64()),

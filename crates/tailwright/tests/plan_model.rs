@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use support::cluster::Cluster;
 use support::judge::{STAGES, burst};
+use support::servers::signal;
 
 const SLOW: &str =
     r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 40e6, "writeBandwidth": 40e6}]}"#;
@@ -137,8 +138,7 @@ fn an_interrupted_placement_is_a_valid_plan_and_says_so() {
     let mut said = String::new();
     // The handler is in place before the traces are read, and this line comes after.
     while !said.contains("traces: ") && errors.read_line(&mut said).expect("text") > 0 {}
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
+    signal(&child, "INT");
     let mut answer = String::new();
     child.stdout.take().expect("a pipe").read_to_string(&mut answer).expect("text");
     errors.read_to_string(&mut said).expect("text");

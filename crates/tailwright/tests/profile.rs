@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use support::servers::signal;
 use workload::device::{DeviceModel, StorageProfile};
 
 const QUICK: [&str; 8] =
@@ -151,8 +152,7 @@ fn interrupting_prints_what_there_is_and_leaves_nothing() {
         return;
     }
     // The line that announces the plan comes after the handler is in place.
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    signal(&child, "INT");
     let mut answer = String::new();
     child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
     errors.read_to_string(&mut line).unwrap();

@@ -21,6 +21,11 @@ impl Percentile {
         self.0
     }
 
+    /// Whether it is below 1 %: a share such as 0.999 was written where a percentage is expected.
+    pub fn is_like_a_share(self) -> bool {
+        self.0 < 1.0
+    }
+
     /// The percentile as a fraction, in (0, 1].
     pub fn fraction(self) -> f64 {
         self.0 / 100.0

@@ -108,16 +108,9 @@ fn is_same_place(other: &Path, one: &Path) -> bool {
     }
 }
 
-/// The most symbolic links that are followed, as on Linux.
-const LINKS_MAX: usize = 40;
-
 /// Where a file comes to be: the same for all paths that lead there. A path that leads nowhere stays as it is.
 fn place(path: &Path) -> PathBuf {
-    let mut end = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(next) = fs::read_link(&end) else { break };
-        end = end.parent().unwrap_or(Path::new("")).join(next);
-    }
+    let end = whole_file::follow_links(path).unwrap_or_else(|_| path.to_owned());
     let folder = match end.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

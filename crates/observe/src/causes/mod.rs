@@ -1,7 +1,7 @@
 //! Why requests took as long as they did: where the time of each went, and what the tail would be without a cause.
 //!
 //! `attribution` divides the time of a request among causes, by `timeline` of threads and `occupancy` of CPUs; `profile`
-//! sums up by latency; `replay` takes a cause out. All of it is pure but for `unseen` and `steal`, which look at the machine.
+//! sums up by latency; `replay` takes a cause out. All of it is pure but for `unseen`, which looks at the machine.
 
 mod attribution;
 mod cause;
@@ -9,7 +9,6 @@ mod occupancy;
 mod profile;
 mod replay;
 mod report;
-mod steal;
 mod timeline;
 mod unseen;
 
@@ -19,5 +18,4 @@ pub use occupancy::InterferingProcess;
 pub use profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses};
 pub use replay::{OvertakenRequests, TakenOut, overtaken, replay};
 pub use report::{CauseObserver, CauseReport, Counterfactual, REPLAYED_MAX};
-pub(crate) use steal::stolen;
 pub use unseen::{UnseenCause, unseen_causes};

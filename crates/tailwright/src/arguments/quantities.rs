@@ -30,10 +30,10 @@ pub(crate) fn request_rate(text: &str) -> Result<f64, String> {
 /// A percentile as a percentage; a share in its place, such as 0.999, is refused.
 pub(crate) fn percentage(text: &str) -> Result<Percentile, String> {
     let percentile: Percentile = text.parse().map_err(|error| format!("{error}"))?;
-    let is_meant = percentile.percent() >= 1.0;
-    is_meant
-        .then_some(percentile)
-        .ok_or_else(|| format!("expected a percentage such as 99.9, found '{text}'"))
+    match percentile.is_like_a_share() {
+        true => Err(format!("expected a percentage such as 99.9, found '{text}'")),
+        false => Ok(percentile),
+    }
 }
 
 #[cfg(test)]

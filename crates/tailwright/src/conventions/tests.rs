@@ -282,7 +282,7 @@ const FOREIGN_OPTIONS: [&str; 5] = ["release", "help", "version", "bench", "impo
 fn options_in_examples_exist() {
     let program = program();
     for (verb, command) in verbs() {
-        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let help = after_help(&command);
         let unknown = unknown_options(&program, &help);
         assert!(unknown.is_empty(), "{verb} --help: {}", unknown.join("\n"));
     }
@@ -303,11 +303,16 @@ fn verbs_and_groups() -> Vec<(String, Command)> {
     found
 }
 
+/// What the help of a command says behind its options.
+fn after_help(command: &Command) -> String {
+    command.get_after_help().map_or_else(String::new, ToString::to_string)
+}
+
 #[test]
 fn every_help_has_examples_and_exit_codes() {
     let mut lacking = Vec::new();
     for (verb, command) in verbs_and_groups() {
-        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let help = after_help(&command);
         let example = help.lines().any(|line| line.trim_start().starts_with(&format!("tailwright {verb}")));
         if !example || !help.contains("Examples") {
             lacking.push(format!("{verb}: no example"));
@@ -325,7 +330,7 @@ fn every_help_has_examples_and_exit_codes() {
 fn paragraphs_of_helps_fit_every_terminal() {
     let mut broken = Vec::new();
     for (verb, command) in verbs_and_groups() {
-        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let help = after_help(&command);
         let lines: Vec<&str> = help.lines().collect();
         let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
         for pair in lines.windows(2).filter(|pair| is_text(pair[0]) && is_text(pair[1])) {
@@ -346,7 +351,7 @@ fn paragraphs_of_helps_fit_every_terminal() {
 fn commands_of_examples_fit_a_terminal() {
     let mut wide = Vec::new();
     for (verb, command) in verbs() {
-        let help = command.get_after_help().map_or_else(String::new, ToString::to_string);
+        let help = after_help(&command);
         for line in help.lines().filter(|line| line.trim_start().starts_with("tailwright ")) {
             let indent = line.len() - line.trim_start().len();
             let words = line.trim_start().split("  ").next().unwrap_or_default();

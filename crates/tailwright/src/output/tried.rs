@@ -187,7 +187,7 @@ impl TriedKnob<'_> {
         })
     }
 
-    /// Verdicts and tables for people, at most 100 columns wide.
+    /// Verdicts as sentences, and tables of at most 100 columns.
     pub(crate) fn text(&self) -> String {
         let report = self.report;
         let comparisons = self.comparisons();

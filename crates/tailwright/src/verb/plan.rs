@@ -155,19 +155,19 @@ impl PlanArgs {
             .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
-        // An earlier plan is worth more than one of nobody.
-        let is_worth_writing = !(placed.interrupted && placed.packing.servers.is_empty());
-        let wanted = |path: &Option<PathBuf>| path.clone().filter(|_| is_worth_writing);
-        let (policy, page) = (wanted(&self.output), wanted(&self.report));
-        let written = write_wanted(policy.as_deref(), "policy", || placement::json(&problem, &placed));
-        let drawn = write_wanted(page.as_deref(), "report", || report::placement::html(&problem, &placed));
+        // A plan without a workload replaces no earlier one.
+        let is_empty = placed.interrupted && placed.packing.servers.is_empty();
+        let policy = self.output.as_deref().filter(|_| !is_empty);
+        let page = self.report.as_deref().filter(|_| !is_empty);
+        let written = write_wanted(policy, "policy", || placement::json(&problem, &placed));
+        let drawn = write_wanted(page, "report", || report::placement::html(&problem, &placed));
         if self.json {
             terminal::print(&placement::json(&problem, &placed));
         } else {
             terminal::print_text(&placement::text(&problem, &placed));
         }
         written.and(drawn)?;
-        if !is_worth_writing {
+        if is_empty {
             return Err(OperationError::machine(
                 "interrupted before any workload was placed: nothing is written",
             ));

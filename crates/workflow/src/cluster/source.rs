@@ -127,8 +127,6 @@ impl SloTableSource {
 const SERVERS_MAX: usize = 1_000_000;
 /// More than this is no margin for behaviour beyond a trace.
 const SAFETY_MARGIN_MAX: f64 = 1000.0;
-/// The least percentile of an SLO, percent: below it, a share was meant.
-const PERCENT_MIN: f64 = 1.0;
 
 /// Checks what the types do not rule out.
 fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
@@ -175,7 +173,7 @@ fn unusable_workload(cluster: &Cluster) -> Option<String> {
     if let Some((what, name)) = unusable {
         return Some(format!("{what} {name:?}: {NAME_EXPECTED}"));
     }
-    let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.percent() < PERCENT_MIN)?;
+    let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.is_like_a_share())?;
     let (name, percentile) = (&odd.name, odd.slo.percentile);
     Some(format!(
         "workload '{name}': the percentile of its SLO is {percentile}, expected a percentage such as 99.9"

@@ -3,7 +3,7 @@
 use super::cluster::{DemoCluster, TRACE_FOLDER, is_demo_file};
 use crate::files::write_result;
 use crate::observer::{Notice, ProgressObserver};
-use machine::whole_file::UnfinishedFolder;
+use machine::whole_file::{UnfinishedFolder, uninterrupted};
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -38,9 +38,9 @@ impl StagedDemo {
     ) -> Result<Self, OperationError> {
         let earlier = earlier_files(folder)?;
         let made = fs::create_dir_all(folder).and_then(|()| UnfinishedFolder::create(folder, "demo"));
-        let staged = made
-            .and_then(|staged| fs::create_dir(staged.path().join(TRACE_FOLDER)).map(|()| staged))
-            .map_err(|error| unusable(folder, &error))?;
+        let staged = made.map_err(|error| unusable(folder, &error))?;
+        let traces = staged.path().join(TRACE_FOLDER);
+        uninterrupted(|| fs::create_dir(traces)).map_err(|error| unusable(folder, &error))?;
         let cluster = DemoCluster::new(seed, count);
         cluster.write(staged.path(), observer)?;
         let described = format!("{} (seed {seed})", plural(count, "generated trace"));
@@ -62,22 +62,25 @@ impl StagedDemo {
         let marker = folder.join(MARKER);
         // A killed exchange leaves files of both.
         write_result(&marker, &[&earlier[..], &files[..]].concat().join("\n"), "demo")?;
-        let failed = |error: io::Error| unusable(&folder, &error);
-        // Only names that a demo gives are followed, whatever the list says.
-        for file in earlier.iter().filter(|file| is_demo_file(file)) {
-            match fs::remove_file(folder.join(file)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                _ => {}
-            }
-        }
-        fs::create_dir_all(folder.join(TRACE_FOLDER)).map_err(failed)?;
-        for file in &files {
-            fs::rename(staged.path().join(file), folder.join(file)).map_err(failed)?;
-        }
+        uninterrupted(|| exchange(&folder, &earlier, staged.path(), &files))
+            .map_err(|error| unusable(&folder, &error))?;
         write_result(&marker, &files.join("\n"), "demo")?;
         observer.notice(Notice::Done(format!("wrote {} with {described}", folder.display())));
         Ok(())
     }
+}
+
+/// Removes the `earlier` files of a folder, and moves the new ones there.
+fn exchange(folder: &Path, earlier: &[String], staged: &Path, files: &[String]) -> io::Result<()> {
+    // Only names that a demo gives are followed, whatever the list says.
+    for file in earlier.iter().filter(|file| is_demo_file(file)) {
+        match fs::remove_file(folder.join(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::create_dir_all(folder.join(TRACE_FOLDER))?;
+    files.iter().try_for_each(|file| fs::rename(staged.join(file), folder.join(file)))
 }
 
 /// What an earlier demo in the folder wrote; nothing where the folder is empty or not there.

@@ -117,7 +117,7 @@ fn parse_slo(text: &str) -> Result<(String, Slo), OperationError> {
     // '<=' is part of an SLO: the name ends before.
     let (name, slo) = text.split_once('=').ok_or_else(bad)?;
     let slo: Slo = slo.parse().map_err(|error| bad().hint(error))?;
-    if slo.percentile.percent() < 1.0 {
+    if slo.percentile.is_like_a_share() {
         return Err(
             bad().hint(format_args!("the percentile is {}; a percentage is expected", slo.percentile))
         );
