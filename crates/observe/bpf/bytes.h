@@ -23,11 +23,8 @@
 #define CALL_RECVFROM 45
 #define CALL_RECVMSG 47
 
-/* Kinds of buffers that a message is sent from, see include/linux/uio.h. */
-#define ITER_UBUF 0
-#define ITER_IOVEC 1
-
-/* A flag of recv: the bytes are thrown away. */
+/* Flags of recv: the bytes stay in the socket, and the bytes are thrown away. */
+#define MSG_PEEK 0x02
 #define MSG_TRUNC 0x20
 
 /* Set by the loader before the programs are loaded. */
@@ -145,18 +142,29 @@ INLINE void report_read_bytes(u64 flow, u32 begin, u32 length, u32 flags)
 	}
 }
 
+/* The list of buffers of a message, which had another name before Linux 6.4. */
+INLINE const struct iovec *list_of(const struct iov_iter *from)
+{
+	if (FIELD_EXISTS(((struct iov_iter *)0)->__iov))
+		return from->__iov;
+	return ((const struct iov_iter___before_6_4 *)from)->iov;
+}
+
 /* Reports the first bytes of what the current thread is about to write. */
 INLINE void report_written_bytes(u64 flow, const struct msghdr *message, u32 begin, u32 length)
 {
 	struct copying copying;
-	u8 type = message->msg_iter.iter_type;
-	u64 skip = message->msg_iter.iov_offset;
-	if ((type != ITER_UBUF && type != ITER_IOVEC) || !begin_copying(&copying, flow, begin, length, FLAG_ANSWER))
+	const struct iov_iter *from = &message->msg_iter;
+	u64 buffer;
+	int is_one = from->iter_type == ENUM_VALUE(iter_type, ITER_UBUF);
+	if ((!is_one && from->iter_type != ENUM_VALUE(iter_type, ITER_IOVEC)) ||
+	    !begin_copying(&copying, flow, begin, length, FLAG_ANSWER))
 		return;
-	if (type == ITER_UBUF)
-		copy_buffer(&copying, message->msg_iter.ubuf + skip, length);
-	else
-		copy_buffers(&copying, message->msg_iter.__iov, message->msg_iter.nr_segs, skip, 0);
+	if (!is_one)
+		copy_buffers(&copying, list_of(from), from->nr_segs, from->iov_offset, 0);
+	/* Read as a number: verifiers of older kernels allow no arithmetic with the pointer. */
+	else if (!bpf_probe_read_kernel(&buffer, sizeof(buffer), &from->ubuf))
+		copy_buffer(&copying, (const void *)(buffer + from->iov_offset), length);
 }
 
 #endif

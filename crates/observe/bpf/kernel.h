@@ -80,6 +80,10 @@ struct iov_iter {
 	unsigned long nr_segs;
 };
 
+struct iov_iter___before_6_4 {
+	const struct iovec *iov;
+};
+
 /* The registers of x86-64 when it entered a system call. */
 struct pt_regs {
 	unsigned long si;
@@ -169,6 +173,9 @@ struct net_device;
 
 #pragma clang attribute pop
 
+/* Kinds of buffers that a message is sent from; the numbers are those of the running kernel, see ENUM_VALUE. */
+enum iter_type { ITER_UBUF, ITER_IOVEC };
+
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -179,6 +186,9 @@ enum {
 
 /* Whether the running kernel has a field. */
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
+
+/* The number that a name has in the running kernel. */
+#define ENUM_VALUE(type, name) __builtin_preserve_enum_value(*(enum type *)name, 1)
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;

@@ -9,7 +9,8 @@
  * it knows that a packet, socket or thread is of no interest. State in the kernel is tables of fixed size, which may
  * forget: an entry that was overwritten is found to be missing, never taken for another one.
  *
- * All programs are attached to tracepoints with type information (tp_btf).
+ * All programs are attached to tracepoints with type information (tp_btf). Where an older kernel lacks one of three, its
+ * place is taken by programs at the functions that pass it in newer ones (fentry, fexit); the loader chooses.
  */
 #include "bytes.h"
 #include "packets.h"
@@ -196,10 +197,8 @@ INLINE struct event *begin_event_of(u8 kind, const struct sock *sk, const struct
 }
 
 /* T2: data is in a socket, and whoever waits for it is about to be woken. */
-SEC("tp_btf/sk_data_ready")
-int tw_ready(u64 *context)
+INLINE int report_ready(const struct sock *sk)
 {
-	const struct sock *sk = (const struct sock *)context[0];
 	struct subject subject;
 	struct event *event;
 	if (!find_subject(sk, &subject))
@@ -213,18 +212,22 @@ int tw_ready(u64 *context)
 	return 0;
 }
 
+SEC("tp_btf/sk_data_ready")
+int tw_ready(u64 *context) { return report_ready((const struct sock *)context[0]); }
+
+/* Before Linux 6.3: sockets of servers in the kernel have a function of their own and are not seen. */
+SEC("fentry/sock_def_readable")
+int tw_ready_before_6_3(u64 *context) { return report_ready((const struct sock *)context[0]); }
+
 /* T4: a thread has read from a socket. */
-SEC("tp_btf/sock_recv_length")
-int tw_receive(u64 *context)
+INLINE int report_receive(const struct sock *sk, int length, u32 flags)
 {
-	const struct sock *sk = (const struct sock *)context[0];
-	int length = (int)context[1];
 	struct subject subject;
 	struct event *event;
 	if (length <= 0 || !find_subject(sk, &subject))
 		return 0;
 	if (with_bytes && subject.tcp)
-		report_read_bytes(subject.flow, subject.tcp->copied_seq - length, length, (u32)context[2]);
+		report_read_bytes(subject.flow, subject.tcp->copied_seq - length, length, flags);
 	event = begin_event_of(EVENT_RECEIVE, sk, &subject);
 	if (!event)
 		return 0;
@@ -236,12 +239,30 @@ int tw_receive(u64 *context)
 	return 0;
 }
 
-/* T5: a thread hands bytes to TCP. Fires again for every packet that the bytes fill. */
-SEC("tp_btf/tcp_sendmsg_locked")
-int tw_send(u64 *context)
+SEC("tp_btf/sock_recv_length")
+int tw_receive(u64 *context)
 {
-	const struct sock *sk = (const struct sock *)context[0];
-	const struct msghdr *message = (const struct msghdr *)context[1];
+	return report_receive((const struct sock *)context[0], (int)context[1], (u32)context[2]);
+}
+
+/* Before Linux 6.3; what is only looked at, and stays in the socket, does not count. */
+INLINE int report_return(u64 *context)
+{
+	u32 flags = context[3];
+	if (flags & MSG_PEEK)
+		return 0;
+	return report_receive(((const struct socket *)context[0])->sk, (int)context[4], flags);
+}
+
+SEC("fexit/inet_recvmsg")
+int tw_receive_before_6_3(u64 *context) { return report_return(context); }
+
+SEC("fexit/inet6_recvmsg")
+int tw_receive6_before_6_3(u64 *context) { return report_return(context); }
+
+/* T5: a thread hands bytes to TCP. */
+INLINE int report_send(const struct sock *sk, const struct msghdr *message)
+{
 	struct subject subject;
 	struct event *event;
 	if (!find_subject(sk, &subject) || !subject.tcp)
@@ -257,6 +278,20 @@ int tw_send(u64 *context)
 	event->end = event->begin + (u32)message->msg_iter.count;
 	end_event(event);
 	return 0;
+}
+
+/* Fires again for every packet that the bytes fill. */
+SEC("tp_btf/tcp_sendmsg_locked")
+int tw_send(u64 *context)
+{
+	return report_send((const struct sock *)context[0], (const struct msghdr *)context[1]);
+}
+
+/* Before Linux 6.16. */
+SEC("fentry/tcp_sendmsg_locked")
+int tw_send_before_6_16(u64 *context)
+{
+	return report_send((const struct sock *)context[0], (const struct msghdr *)context[1]);
 }
 
 /* T5 of UDP: a thread looks for the way of an answer, which is the first that is seen of its write. */

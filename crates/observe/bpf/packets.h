@@ -18,7 +18,13 @@
 const volatile u8 ports[8192];       /* a bit for each port that is observed */
 const volatile u32 flows_limit = ~0; /* TCP connections whose hash, high 32 bits, is above are left out */
 
-INLINE int is_observed(u16 port) { return ports[port >> 3] & (1 << (port & 7)); }
+INLINE int is_observed(u16 port)
+{
+	u32 at = port >> 3;
+	/* Otherwise the compiler concludes what verifiers of older kernels do not see when bytes were swapped. */
+	asm volatile("" : "+r"(at));
+	return ports[at & (sizeof(ports) - 1)] & (1 << (port & 7));
+}
 
 INLINE u64 mix(u64 hash, u64 value)
 {

@@ -163,11 +163,13 @@ INLINE void forget(struct thread_record *record, u64 now)
 INLINE void leave(const struct task_struct *who, u32 cpu, u32 state, u64 now, u64 stolen)
 {
 	struct thread_record *record = record_of(who->pid);
-	struct event *event = begin_event(EVENT_LEAVE, now, record->woken);
+	u64 woken = record->woken;
 	int came_unseen = is_off_cpu(record);
+	struct event *event;
 	end_wait(record);
 	if (came_unseen)
 		forget(record, now - 1);
+	event = begin_event(EVENT_LEAVE, now, woken);
 	if (event) {
 		event->flags = record->was_idle ? FLAG_IDLE : 0;
 		event->earlier = came_unseen ? 0 : record->in;

@@ -1,7 +1,8 @@
-//! What tests of several crates share: real data where it is present, loud skips where it is not, servers, effects in
-//! real time, and the search for the worst case.
+//! What tests of several crates share: real data where it is present, loud skips where it is not, servers, guests with
+//! other kernels, effects in real time, and the search for the worst case.
 
 mod climbing;
+pub mod guest;
 mod proxies;
 mod real_time;
 mod servers;

@@ -2,7 +2,7 @@
 
 use super::event::{BlockDevice, BlockEvent};
 use super::statistics::BlockStatistics;
-use crate::probe::{attach, refused, take, types_of_kernel};
+use crate::probe::{attach_if_there, lacks, refused, take, types_of_kernel};
 use crate::run::ObservationEnd;
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader};
@@ -71,7 +71,9 @@ impl AttachedBlockProbes {
             .load(OBJECT)
             .map_err(|error| refused("the observing programs cannot be loaded", &error))?;
         for (name, tracepoint, is_needed) in PROGRAMS {
-            attach(&mut object, name, tracepoint, is_needed, &btf)?;
+            if !attach_if_there(&mut object, name, tracepoint, &btf)? && is_needed {
+                return Err(lacks(tracepoint));
+            }
         }
         let events = take(&mut object, "block_events", RingBuf::try_from)?;
         let counts = take(&mut object, "block_counts", Array::try_from)?;

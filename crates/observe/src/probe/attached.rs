@@ -3,7 +3,7 @@
 //! Programs are attached by file descriptors alone, so the kernel takes them away when the process ends, however it
 //! ends.
 
-use super::loading::{attach, refused, take, types_of_kernel};
+use super::loading::{attach, attach_if_there, lacks, refused, take, types_of_kernel};
 use super::rights::may_measure_cost;
 use crate::event::KernelEvent;
 use crate::protocol::ApplicationProtocol;
@@ -36,6 +36,17 @@ const PROGRAMS: [(&str, &str, bool); 18] = [
     ("tw_route6", "fib6_table_lookup", false),
     ("tw_transmit", "net_dev_start_xmit", true),
     ("tw_state", "inet_sock_set_state", true),
+];
+
+/// Tracepoints that older kernels lack, with the programs that take the place of theirs and the functions that these are
+/// attached to. There, a function of the kernel is called once where the tracepoint may be passed several times.
+const SUBSTITUTES: [(&str, &[(&str, &str)]); 3] = [
+    ("sk_data_ready", &[("tw_ready_before_6_3", "sock_def_readable")]),
+    (
+        "sock_recv_length",
+        &[("tw_receive_before_6_3", "inet_recvmsg"), ("tw_receive6_before_6_3", "inet6_recvmsg")],
+    ),
+    ("tcp_sendmsg_locked", &[("tw_send_before_6_16", "tcp_sendmsg_locked")]),
 ];
 
 /// The program that says when connections are accepted. It runs at every system call of the machine.
@@ -98,11 +109,18 @@ impl AttachedProbes {
         let btf = types_of_kernel()?;
         let mut object = load(settings, &btf)?;
         for (name, tracepoint, needed) in PROGRAMS {
-            attach(&mut object, name, tracepoint, needed, &btf)?;
+            if attach_if_there(&mut object, name, tracepoint, &btf)? || !needed {
+                continue;
+            }
+            let (_, programs) = SUBSTITUTES
+                .iter()
+                .find(|(lacking, _)| *lacking == tracepoint)
+                .ok_or_else(|| lacks(tracepoint))?;
+            programs.iter().try_for_each(|(name, function)| attach(&mut object, name, function, &btf))?;
         }
         if settings.accepts {
             let (name, tracepoint) = ACCEPT_PROGRAM;
-            attach(&mut object, name, tracepoint, true, &btf)?;
+            attach(&mut object, name, tracepoint, &btf)?;
         }
         let events = take(&mut object, "events", RingBuf::try_from)?;
         let counts = take(&mut object, "counts", Array::try_from)?;

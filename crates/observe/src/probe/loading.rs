@@ -1,7 +1,7 @@
 //! What loading programs takes, whichever: rights, the kernel's account of its types, and errors that say what is missing.
 
 use super::rights::missing_rights;
-use aya::programs::{BtfTracePoint, Program, ProgramError};
+use aya::programs::{Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf};
 use model::OperationError;
 
@@ -23,38 +23,57 @@ pub(crate) fn types_of_kernel() -> Result<Btf, OperationError> {
     })
 }
 
-/// Loads a program and attaches it to a tracepoint, which has to be there only if the program is needed.
+/// Loads a program and attaches it to a tracepoint, or to a function where it was compiled for one. False where the kernel
+/// has no such place.
 ///
 /// # Errors
-/// When the kernel refuses the program or has no such tracepoint.
-pub(crate) fn attach(
+/// When the kernel refuses the program.
+pub(crate) fn attach_if_there(
     object: &mut Ebpf,
     name: &str,
-    tracepoint: &str,
-    is_needed: bool,
+    place: &str,
     btf: &Btf,
-) -> Result<(), OperationError> {
-    match load_and_attach(object, name, tracepoint, btf) {
-        Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) if !is_needed => Ok(()),
-        other => other.map_err(|error| not_attached(tracepoint, &error)),
+) -> Result<bool, OperationError> {
+    match load_and_attach(object, name, place, btf) {
+        Ok(()) => Ok(true),
+        Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) => Ok(false),
+        Err(error) => {
+            Err(refused(&format!("the kernel does not let observe at its {place}"), &error).hint(HINT))
+        }
     }
 }
 
-fn load_and_attach(object: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<(), ProgramError> {
-    let program: &mut BtfTracePoint = object
-        .program_mut(name)
-        .and_then(|program| match program {
-            Program::BtfTracePoint(program) => Some(program),
-            _ => None,
-        })
-        .expect("the compiled object has all programs");
-    program.load(tracepoint, btf)?;
-    program.attach().map(drop)
+/// As [`attach_if_there`], where the kernel has to have the place.
+///
+/// # Errors
+/// When the kernel refuses the program or has no such place.
+pub(crate) fn attach(object: &mut Ebpf, name: &str, place: &str, btf: &Btf) -> Result<(), OperationError> {
+    if attach_if_there(object, name, place, btf)? { Ok(()) } else { Err(lacks(place)) }
 }
 
-fn not_attached(tracepoint: &str, error: &ProgramError) -> OperationError {
-    refused(&format!("the kernel does not let observe at its tracepoint {tracepoint}"), error)
-        .hint("docs/observe.md says which kernels have all tracepoints")
+/// The error of a kernel without a place where observing has to begin.
+pub(crate) fn lacks(place: &str) -> OperationError {
+    OperationError::machine(format_args!("the kernel has no {place} to observe at")).hint(HINT)
+}
+
+const HINT: &str = "docs/observe.md says which kernels have all that is needed";
+
+fn load_and_attach(object: &mut Ebpf, name: &str, place: &str, btf: &Btf) -> Result<(), ProgramError> {
+    match object.program_mut(name).expect("the compiled object has all programs") {
+        Program::BtfTracePoint(program) => {
+            program.load(place, btf)?;
+            program.attach().map(drop)
+        }
+        Program::FEntry(program) => {
+            program.load(place, btf)?;
+            program.attach().map(drop)
+        }
+        Program::FExit(program) => {
+            program.load(place, btf)?;
+            program.attach().map(drop)
+        }
+        _ => unreachable!("the compiled object has no other programs"),
+    }
 }
 
 /// Takes a map out of an object.

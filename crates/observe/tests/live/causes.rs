@@ -122,7 +122,7 @@ fn nothing_injected() {
 }
 
 #[test]
-fn a_hog_on_the_cpu_of_the_server() {
+pub(crate) fn a_hog_on_the_cpu_of_the_server() {
     let _alone = alone();
     let Some(server) = may_observe().then(|| pinned_memcached(1, "1")).flatten() else { return };
     let hogs: Vec<Background> = (0..2).map(|_| Background::start("taskset", &["-c", "1", "yes"])).collect();

@@ -4,6 +4,7 @@
 mod block;
 mod causes;
 mod clients;
+mod guests;
 mod nfs;
 mod protocols;
 mod servers;

@@ -88,7 +88,7 @@ fn take_turn(stream: &mut TcpStream, dialogue: Dialogue, turn: &Turn) -> Vec<Cli
 }
 
 #[test]
-fn http_with_bodies_in_several_goes_and_several_requests_at_once() {
+pub(crate) fn http_with_bodies_in_several_goes_and_several_requests_at_once() {
     let Some(server) = may_observe().then(nginx).flatten() else { return };
     let head = b"POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n";
     let chunked = b"PUT /up HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
@@ -113,7 +113,7 @@ fn http_with_bodies_in_several_goes_and_several_requests_at_once() {
 }
 
 #[test]
-fn memcached_in_several_goes_and_several_at_once() {
+pub(crate) fn memcached_in_several_goes_and_several_at_once() {
     let Some(server) = may_observe().then(|| memcached(2)).flatten() else { return };
     let address = addresses(&server)[0];
     let value = [b"set key 0 0 1000\r\n", &[b'x'; 1000][..], b"\r\n"].concat();
@@ -262,7 +262,7 @@ fn another_protocol_than_the_named_one() {
 }
 
 #[test]
-fn a_server_that_accepts_late() {
+pub(crate) fn a_server_that_accepts_late() {
     if !may_observe() {
         return;
     }

@@ -1,47 +1,33 @@
-//! The scheduler in a real kernel: a guest of QEMU without hardware support boots Debian's kernel and plays requests.
+//! The scheduler in a real kernel: a guest of QEMU boots Debian's kernel and plays requests under its scheduler and under ours.
 //!
-//! Instructions are counted as time there, so that the guest's clock does not depend on how busy this machine is. Only the order
-//! of figures is asserted, never a time.
+//! Only the order of figures is asserted, never a time. This program is also the first one of the guest.
 
-mod archive;
-mod figures;
-mod kernel_package;
-mod machine;
+mod checks;
+mod ending;
+mod play;
 
-use figures::Figures;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
+use testkit::guest::{Guest, GuestClock, GuestFigures, GuestKernel, be_first_program};
 
 #[test]
 fn the_oldest_first_in_a_guest() {
-    if !cfg!(target_arch = "x86_64") {
-        return testkit::skip("the guest's kernel is one for x86-64");
+    if be_first_program(checks::all) {
+        return;
     }
-    let Some(emulator) = testkit::program("qemu-system-x86_64") else { return };
-    let kernel = match kernel_package::kernel() {
-        Ok(kernel) => kernel,
-        Err(reason) => return testkit::skip(&format!("the guest's kernel cannot be had: {reason}")),
+    let program = std::env::current_exe().expect("it is running");
+    let guest = Guest {
+        kernel: &GuestKernel::DEBIAN_13_BACKPORTS,
+        clock: GuestClock::Instructions,
+        program: &program,
+        arguments: &["--exact", "the_oldest_first_in_a_guest", "--nocapture"],
+        others: &[],
+        cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
     };
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let files = folder.path().join("files.cpio");
-    let guest = std::path::Path::new(env!("CARGO_BIN_EXE_sched-ext-guest"));
-    std::fs::write(&files, archive::with_first_program(guest)).expect("the folder is ours");
-    let mut played = machine::run(&emulator, &kernel, &files);
-    if let Err(late) = &played
-        && late.stands_still()
-    {
-        // Seen in few of many runs, with no cause found; each one is told.
-        println!("the guest stood still; it printed:\n{}", late.text);
-        testkit::skip("the guest stood still once, and was begun again");
-        played = machine::run(&emulator, &kernel, &files);
-    }
-    let console = match played {
-        Ok(console) => console,
-        Err(late) => {
-            println!("the guest was not done in time; it printed:\n{}", late.text);
-            assert!(!late.stands_still(), "the guest has begun its checks and stands still");
-            return testkit::skip("the guest was not done in time: the machine is too busy");
-        }
-    };
-    let figures = Figures::read(&console);
+    let Some(figures) = guest.play() else { return };
     println!("{figures}");
     the_rule_is_kept(&figures);
     tails_are_shorter(&figures);
@@ -50,7 +36,7 @@ fn the_oldest_first_in_a_guest() {
 }
 
 /// Every choice in the log is what the pure rule says, and what runs is among the c oldest.
-fn the_rule_is_kept(figures: &Figures) {
+fn the_rule_is_kept(figures: &GuestFigures) {
     for play in ["c1_0", "c3_0", "c1_1", "c3_1", "changed"] {
         let of = |name: &str| figures.number(&format!("{play}_{name}"));
         assert!(of("choices") > 100.0, "{play}: {figures}");
@@ -69,7 +55,7 @@ fn the_rule_is_kept(figures: &Figures) {
 const UNREGISTERED: &str = "64";
 
 /// The same requests under the kernel's own scheduler are the judge.
-fn tails_are_shorter(figures: &Figures) {
+fn tails_are_shorter(figures: &GuestFigures) {
     for repetition in ["0", "1"] {
         let fair = figures.number(&format!("fair{repetition}_p99_ms"));
         assert!(figures.number(&format!("c3_{repetition}_p99_ms")) < fair, "{figures}");
@@ -85,7 +71,7 @@ fn tails_are_shorter(figures: &Figures) {
 }
 
 /// A tenth for threads without a request, the rest for the three oldest; a slice for each when the patience is over.
-fn shares_are_kept(figures: &Figures) {
+fn shares_are_kept(figures: &GuestFigures) {
     let share = figures.number("untagged_share");
     assert!((0.09..0.2).contains(&share), "{share}: {figures}");
     assert!(figures.number("oldest_three_share") > 0.75, "{figures}");
@@ -98,7 +84,7 @@ fn shares_are_kept(figures: &Figures) {
 }
 
 /// After SIGINT and after a crash all threads run, and the next scheduler can come.
-fn the_kernel_takes_over(figures: &Figures) {
+fn the_kernel_takes_over(figures: &GuestFigures) {
     for (name, exit) in [("interrupted", "0"), ("killed", "-1")] {
         assert_eq!(figures.text(&format!("{name}_state")), "disabled", "{figures}");
         assert_eq!(figures.text(&format!("{name}_exit")), exit, "{figures}");
@@ -111,4 +97,34 @@ fn the_kernel_takes_over(figures: &Figures) {
     assert_eq!(figures.text("second_refused"), "true", "{figures}");
     assert_eq!(figures.text("second_leaves_first"), "enabled", "{figures}");
     assert_eq!(figures.text("second_state"), "disabled", "{figures}");
+}
+
+/// Set in a guest's process whose scheduler runs until SIGINT: the folder of its slots.
+const FOLDER: &str = "SCHEDULER_FOLDER";
+
+/// Nothing but in a guest, where the other test begins this program once more.
+#[test]
+fn a_scheduler_until_interrupted() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
+        .expect("SIGINT can be handled");
+    let request =
+        AttachRequest { folder: PathBuf::from(folder), log_entries: 0, ..request(QueueLayout::PerCpu, 3) };
+    let scheduler = KernelScheduler::attach(&request).unwrap_or_else(|error| panic!("{error:?}"));
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
+    println!("the scheduler ended: {} {}", end.kind, end.text);
+}
+
+fn request(layout: QueueLayout, oldest: u32) -> AttachRequest {
+    AttachRequest {
+        settings: OldestFirstSettings { oldest, ..OldestFirstSettings::default() },
+        layout,
+        folder: PathBuf::from(sched_hint::DEFAULT_FOLDER),
+        group: None,
+        log_entries: 200_000,
+    }
 }

@@ -48,18 +48,30 @@ fn round_below(latency: f64) -> Option<f64> {
     round.map(|round| round.min(latency))
 }
 
-/// Lines with the same points as one, under all of their names.
+/// Lines that look the same as one, under all of their names.
 pub(super) fn without_duplicates(
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
 ) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut different: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for (name, points) in lines {
-        match different.iter_mut().find(|(_, others)| *others == points && !points.is_empty()) {
-            Some((names, _)) => *names = format!("{names} = {name}"),
+        match different.iter_mut().find(|(_, others)| look_alike(others, &points)) {
+            Some((names, others)) => {
+                let sign = if *others == points { '=' } else { '≈' };
+                *names = format!("{names} {sign} {name}");
+            }
             None => different.push((name, points)),
         }
     }
     different
+}
+
+/// The largest share by which values differ that nobody can tell apart in a chart.
+const INVISIBLE: f64 = 0.01;
+
+fn look_alike(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {
+    let is_near = |a: f64, b: f64| a == b || (a - b).abs() <= INVISIBLE * a.abs().max(b.abs());
+    let mut pairs = a.iter().zip(b);
+    !a.is_empty() && a.len() == b.len() && pairs.all(|(a, b)| is_near(a.0, b.0) && is_near(a.1, b.1))
 }
 
 #[cfg(test)]
@@ -86,5 +98,8 @@ mod tests {
         let line = |name: &str, x: f64| (name.to_owned(), vec![(x, 1.0)]);
         let found = without_duplicates([line("end to end", 1.0), line("b", 2.0), line("disk", 1.0)]);
         assert_eq!(found, [line("end to end = disk", 1.0), line("b", 2.0)]);
+        let found = without_duplicates([line("p99", 1.0), line("longest", 1.004), line("b", 1.02)]);
+        assert_eq!(found, [line("p99 ≈ longest", 1.0), line("b", 1.02)]);
+        assert_eq!(without_duplicates([line("a", 0.0), line("b", 0.0)]).len(), 1);
     }
 }

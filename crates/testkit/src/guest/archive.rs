@@ -1,5 +1,5 @@
-//! The guest's files as the kernel takes them: an archive of cpio in the format "newc", with the first program and the libraries
-//! that it loads.
+//! The guest's files as the kernel takes them: an archive of cpio in the format "newc", with the first program, others, and
+//! the libraries that they load.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,14 @@ use std::process::Command;
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 
-/// An archive with this program as `/init`.
-pub(crate) fn with_first_program(program: &Path) -> Vec<u8> {
-    let libraries = libraries(program);
-    let above = libraries.iter().flat_map(|library| library.ancestors().skip(1));
+/// An archive with this program as `/init`, and others at their paths.
+pub(super) fn with_first_program(program: &Path, others: &[PathBuf]) -> Vec<u8> {
+    let mut files = libraries(program);
+    for other in others {
+        files.extend(libraries(other));
+        files.insert(other.clone());
+    }
+    let above = files.iter().flat_map(|library| library.ancestors().skip(1));
     let mut folders: BTreeSet<&Path> = above.filter(|folder| *folder != Path::new("/")).collect();
     folders.extend(["/proc", "/sys", "/dev"].map(Path::new));
     let mut archive = Vec::new();
@@ -19,8 +23,8 @@ pub(crate) fn with_first_program(program: &Path) -> Vec<u8> {
         put(&mut archive, folder, FOLDER, &[]);
     }
     put(&mut archive, Path::new("/init"), PROGRAM, &read(program));
-    for library in &libraries {
-        put(&mut archive, library, PROGRAM, &read(library));
+    for file in &files {
+        put(&mut archive, file, PROGRAM, &read(file));
     }
     put(&mut archive, Path::new("TRAILER!!!"), 0, &[]);
     archive

@@ -1,10 +1,10 @@
 //! Ends of the scheduler: asked for, by a crash of its program, and what threads and later schedulers see of it.
 
 use crate::play::Spinners;
-use crate::report;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::guest::report_figure;
 
 /// Waits for what the kernel does by itself.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -22,14 +22,14 @@ fn ended_by(name: &str, signal: rustix::process::Signal) {
     let mut program = loaded();
     let spinners = Spinners::start(1, &[0, 31, 32, 33, 34, 35]);
     thread::sleep(Duration::from_millis(500));
-    report(&format!("{name}_tagged_before"), state_after(|state| state == "enabled"));
+    report_figure(&format!("{name}_tagged_before"), state_after(|state| state == "enabled"));
     let number = rustix::process::Pid::from_child(&program);
     rustix::process::kill_process(number, signal).expect("it is ours");
     let begun = Instant::now();
-    report(&format!("{name}_state"), state_after(|state| state == "disabled"));
-    report(&format!("{name}_after_ms"), begun.elapsed().as_millis());
+    report_figure(&format!("{name}_state"), state_after(|state| state == "disabled"));
+    report_figure(&format!("{name}_after_ms"), begun.elapsed().as_millis());
     let status = program.wait().expect("it ends");
-    report(&format!("{name}_exit"), status.code().unwrap_or(-1));
+    report_figure(&format!("{name}_exit"), status.code().unwrap_or(-1));
     // Under the kernel's own scheduler all six have the CPU alike.
     let before = spinners.spent();
     thread::sleep(Duration::from_secs(2));
@@ -37,34 +37,36 @@ fn ended_by(name: &str, signal: rustix::process::Signal) {
         before.iter().zip(spinners.spent()).map(|(before, after)| after - before).collect();
     spinners.stop();
     let least = gained.iter().min().copied().unwrap_or(0) as f64;
-    report(
+    report_figure(
         &format!("{name}_least_share"),
         format_args!("{:.3}", least / gained.iter().sum::<u64>().max(1) as f64),
     );
-    report(&format!("{name}_is_scheduled"), sched_hint::is_scheduled());
+    report_figure(&format!("{name}_is_scheduled"), sched_hint::is_scheduled());
 }
 
 /// Two programs at once: the second one is told so and changes nothing.
 fn refused_beside_another() {
     let mut first = loaded();
-    let second = run("/init").output().expect("it starts");
+    let second = again().output().expect("it starts");
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    report("second_refused", !second.status.success() && said.contains("has a scheduler already"));
-    report("second_leaves_first", tailwright_sched_ext::state().unwrap_or_default());
+    report_figure("second_refused", !second.status.success() && said.contains("has a scheduler already"));
+    report_figure("second_leaves_first", tailwright_sched_ext::state().unwrap_or_default());
     first.kill().expect("it is ours");
     first.wait().expect("it ends");
-    report("second_state", state_after(|state| state == "disabled"));
+    report_figure("second_state", state_after(|state| state == "disabled"));
 }
 
 fn loaded() -> Child {
-    let program = run("/init").spawn().expect("it starts");
+    let program = again().spawn().expect("it starts");
     state_after(|state| state == "enabled");
     program
 }
 
-fn run(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.args(["load", sched_hint::DEFAULT_FOLDER]).stdin(Stdio::null());
+/// This program once more, with a scheduler until SIGINT.
+fn again() -> Command {
+    let mut command = Command::new("/init");
+    command.args(["--exact", "a_scheduler_until_interrupted", "--nocapture"]).stdin(Stdio::null());
+    command.env(crate::FOLDER, sched_hint::DEFAULT_FOLDER);
     command
 }
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The figures of a guest by name.
+/// The figures that a guest printed, by name.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub struct GuestFigures {
     values: BTreeMap<String, String>,
     console: String,
 }
 
-impl Figures {
+impl GuestFigures {
     /// Reads what a guest printed. One that did not come to its end is a failure.
-    pub(crate) fn read(console: &str) -> Self {
+    pub(super) fn read(console: &str) -> Self {
         let mut values = BTreeMap::new();
         for line in console.lines() {
             // The first line comes after what the firmware printed.
@@ -25,17 +25,32 @@ impl Figures {
         Self { values, console: console.to_owned() }
     }
 
-    pub(crate) fn text(&self, name: &str) -> &str {
+    /// The value of a figure, as it was printed.
+    ///
+    /// # Panics
+    /// When the guest did not print it.
+    #[track_caller]
+    pub fn text(&self, name: &str) -> &str {
         self.values.get(name).unwrap_or_else(|| panic!("the guest did not print {name}:\n{}", self.console))
     }
 
-    pub(crate) fn number(&self, name: &str) -> f64 {
+    /// The value of a figure that is a number.
+    ///
+    /// # Panics
+    /// When the guest did not print it, or it is no number.
+    #[track_caller]
+    pub fn number(&self, name: &str) -> f64 {
         let text = self.text(name);
         text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}"))
     }
+
+    /// What tests in the guest said that they skip.
+    pub fn skipped(&self) -> Vec<&str> {
+        self.console.lines().filter(|line| line.contains("SKIPPED ")).collect()
+    }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for GuestFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.values.iter().try_for_each(|(name, value)| writeln!(f, "{name} {value}"))?;
         // Words of choices that are wrong, and of ends that are errors.

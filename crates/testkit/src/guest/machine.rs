@@ -1,5 +1,6 @@
 //! The guest as a process: started, read from, and ended when it takes too long.
 
+use super::GuestClock;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,24 +11,27 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// It takes about two minutes of CPU time.
+/// The longest guest takes about two minutes of CPU time.
 const LIMIT: Duration = Duration::from_secs(6 * 60);
 
-/// Twice what all of it takes: a guest that has had so much CPU time since its last figure does not go on.
+/// Twice what all of the longest takes: a guest that has had so much CPU time since its last figure does not go on.
 const SILENT_CPU_TIME: Duration = Duration::from_secs(4 * 60);
+
+/// Where the guest's programs are.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A guest that was not done in time.
 #[derive(Debug)]
-pub(crate) struct LateGuest {
+pub(super) struct LateGuest {
     /// What it printed.
-    pub(crate) text: String,
+    pub(super) text: String,
     /// The emulator's CPU time since the last figure; zero where the kernel does not say.
     silent: Duration,
 }
 
 impl LateGuest {
     /// Whether it began its checks and then had the time to go on, so that the machine is not to blame.
-    pub(crate) fn stands_still(&self) -> bool {
+    pub(super) fn stands_still(&self) -> bool {
         self.text.contains("FIGURE ") && self.silent >= SILENT_CPU_TIME
     }
 }
@@ -68,7 +72,13 @@ impl Drop for RunningGuest {
 
 /// Boots a kernel with these files and returns what it prints until it switches itself off; what it printed until then, as an
 /// error, when it takes too long.
-pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String, LateGuest> {
+pub(super) fn run(
+    emulator: &Path,
+    kernel: &Path,
+    files: &Path,
+    arguments: &[&str],
+    clock: GuestClock,
+) -> Result<String, LateGuest> {
     let mut command = Command::new(emulator);
     command.args([
         "-M",
@@ -84,10 +94,16 @@ pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String
         "-nic",
         "none",
     ]);
-    // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
-    command.args(["-accel", "tcg", "-icount", "shift=2,sleep=off"]);
+    command.args(["-accel", "tcg"]);
+    if clock == GuestClock::Instructions {
+        // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
+        command.args(["-icount", "shift=2,sleep=off"]);
+    }
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(files);
-    command.args(["-append", "console=ttyS0 panic=-1 quiet"]);
+    // The kernel makes a variable of what it does not know. What follows two dashes are the arguments of the first program.
+    command
+        .arg("-append")
+        .arg(format!("console=ttyS0 panic=-1 quiet PATH={PATH} -- {}", arguments.join(" ")));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = RunningGuest(command.spawn().expect("the emulator starts"));
     let console = guest.0.stdout.take().expect("it is piped");
@@ -107,15 +123,20 @@ pub(crate) fn run(emulator: &Path, kernel: &Path, files: &Path) -> Result<String
     })
 }
 
-#[test]
-fn only_a_guest_that_had_time_to_go_on_stands_still() {
-    let late = |text: &str, silent| LateGuest { text: text.to_owned(), silent };
-    assert!(late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME).stands_still());
-    assert!(!late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME / 2).stands_still(), "the machine is busy");
-    assert!(!late("Linux version\n", SILENT_CPU_TIME).stands_still(), "it did not boot");
-    let before = cpu_time(std::process::id());
-    let begun = std::time::Instant::now();
-    while before > 0 && cpu_time(std::process::id()) == before {
-        assert!(begun.elapsed() < LIMIT, "CPU time passes while one looks at it");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_guest_that_had_time_to_go_on_stands_still() {
+        let late = |text: &str, silent| LateGuest { text: text.to_owned(), silent };
+        assert!(late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME).stands_still());
+        assert!(!late("FIGURE uptime_s 1.2\n", SILENT_CPU_TIME / 2).stands_still(), "the machine is busy");
+        assert!(!late("Linux version\n", SILENT_CPU_TIME).stands_still(), "it did not boot");
+        let before = cpu_time(std::process::id());
+        let begun = std::time::Instant::now();
+        while before > 0 && cpu_time(std::process::id()) == before {
+            assert!(begun.elapsed() < LIMIT, "CPU time passes while one looks at it");
+        }
     }
 }

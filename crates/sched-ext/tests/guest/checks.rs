@@ -2,13 +2,14 @@
 
 use crate::ending;
 use crate::play::{PlayOutcome, Spinners, keep_to, play, requests};
-use crate::{report, request};
+use crate::request;
 use sched_hint::{DEFAULT_FOLDER, SlotArray};
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 use tailwright_sched_ext::replay::replay;
 use tailwright_sched_ext::{KernelScheduler, OldestFirstSettings, QueueLayout};
+use testkit::guest::report_figure;
 
 /// Mean work of a request in nanoseconds, and how many there are of them.
 const WORK_NS: f64 = 5e6;
@@ -17,7 +18,7 @@ const REQUESTS: usize = 500;
 /// Everything, in turn. CPU 0 is left to what sends requests.
 pub(crate) fn all() {
     keep_to(&[0]);
-    report("state", tailwright_sched_ext::state().unwrap_or_default());
+    report_figure("state", tailwright_sched_ext::state().unwrap_or_default());
     ending::all();
     one_cpu();
     several_cpus();
@@ -28,17 +29,17 @@ pub(crate) fn all() {
 }
 
 fn say(name: &str, outcome: &PlayOutcome) {
-    report(&format!("{name}_p50_ms"), format_args!("{:.3}", outcome.p50_ms));
-    report(&format!("{name}_p99_ms"), format_args!("{:.3}", outcome.p99_ms));
-    report(&format!("{name}_mean_ms"), format_args!("{:.3}", outcome.mean_ms));
-    report(&format!("{name}_reordered"), format_args!("{:.4}", outcome.reordered));
+    report_figure(&format!("{name}_p50_ms"), format_args!("{:.3}", outcome.p50_ms));
+    report_figure(&format!("{name}_p99_ms"), format_args!("{:.3}", outcome.p99_ms));
+    report_figure(&format!("{name}_mean_ms"), format_args!("{:.3}", outcome.mean_ms));
+    report_figure(&format!("{name}_reordered"), format_args!("{:.4}", outcome.reordered));
 }
 
 fn attach(layout: QueueLayout, oldest: u32) -> KernelScheduler {
     let begun = Instant::now();
     let scheduler =
         KernelScheduler::attach(&request(layout, oldest)).unwrap_or_else(|error| panic!("{error:?}"));
-    report("attach_ms", begun.elapsed().as_millis());
+    report_figure("attach_ms", begun.elapsed().as_millis());
     scheduler
 }
 
@@ -47,16 +48,16 @@ fn judge(name: &str, scheduler: KernelScheduler) {
     let events = scheduler.events();
     let verdict = replay(&events);
     let statistics = scheduler.control().statistics();
-    report(&format!("{name}_events"), events.len());
-    report(&format!("{name}_choices"), verdict.choices);
-    report(&format!("{name}_wrong"), verdict.wrong.len());
-    report(&format!("{name}_rescued"), verdict.rescued);
+    report_figure(&format!("{name}_events"), events.len());
+    report_figure(&format!("{name}_choices"), verdict.choices);
+    report_figure(&format!("{name}_wrong"), verdict.wrong.len());
+    report_figure(&format!("{name}_rescued"), verdict.rescued);
     let share = verdict.not_among_oldest_ns as f64 / verdict.tagged_ns.max(1) as f64;
-    report(&format!("{name}_not_among_oldest"), format_args!("{share:.5}"));
+    report_figure(&format!("{name}_not_among_oldest"), format_args!("{share:.5}"));
     verdict.wrong.iter().take(3).for_each(|wrong| println!("WRONG {name}: {wrong}"));
     println!("{name}: {statistics:?}");
     let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
-    report(&format!("{name}_end"), end.kind);
+    report_figure(&format!("{name}_end"), end.kind);
     if end.is_error() {
         println!("{name}: {}", end.text);
     }
@@ -84,7 +85,7 @@ fn several_cpus() {
         let statistics = scheduler.control().statistics();
         println!("{name}: {statistics:?}");
         let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
-        report(&format!("{name}_end"), end.kind);
+        report_figure(&format!("{name}_end"), end.kind);
     }
 }
 
@@ -97,7 +98,7 @@ fn changed_while_running() {
     };
     play(&requests(REQUESTS / 2, WORK_NS, 0.9), &[1], true, change);
     let seen: BTreeSet<u32> = scheduler.events().iter().map(|event| event.oldest).collect();
-    report("changed_oldest", seen.iter().map(u32::to_string).collect::<Vec<_>>().join("-"));
+    report_figure("changed_oldest", seen.iter().map(u32::to_string).collect::<Vec<_>>().join("-"));
     judge("changed", scheduler);
 }
 
@@ -112,8 +113,8 @@ fn untagged_share() {
     spinners.stop();
     let spent: Vec<u64> = before.iter().zip(&after).map(|(before, after)| after - before).collect();
     let share = |place: usize| spent[place] as f64 / spent.iter().sum::<u64>().max(1) as f64;
-    report("untagged_share", format_args!("{:.4}", share(0)));
-    report("oldest_three_share", format_args!("{:.4}", share(1) + share(2) + share(3)));
+    report_figure("untagged_share", format_args!("{:.4}", share(0)));
+    report_figure("oldest_three_share", format_args!("{:.4}", share(1) + share(2) + share(3)));
     judge("untagged", scheduler);
 }
 
@@ -127,8 +128,8 @@ fn patience() {
     thread::sleep(Duration::from_secs(4));
     let spent = spinners.spent();
     spinners.stop();
-    report("patience_least_ms", spent.iter().min().map_or(0, |least| least / 1_000_000));
-    report("patience_oldest_ms", spent[0] / 1_000_000);
+    report_figure("patience_least_ms", spent.iter().min().map_or(0, |least| least / 1_000_000));
+    report_figure("patience_oldest_ms", spent[0] / 1_000_000);
     judge("patience", scheduler);
 }
 
@@ -149,14 +150,14 @@ fn slots_come_back() {
         registered +=
             threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|is_read| *is_read).count();
     }
-    report("slots_registered", registered);
+    report_figure("slots_registered", registered);
     let begun = Instant::now();
     // The kernel is done with a thread a little after it was joined.
     while array.taken() > before && begun.elapsed() < Duration::from_secs(5) {
         thread::sleep(Duration::from_millis(10));
     }
-    report("slots_kept", array.taken() - before);
+    report_figure("slots_kept", array.taken() - before);
     let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
-    report("slots_end", end.kind);
-    report("slots_after", sched_hint::is_scheduled());
+    report_figure("slots_end", end.kind);
+    report_figure("slots_after", sched_hint::is_scheduled());
 }
