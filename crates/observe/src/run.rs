@@ -76,6 +76,8 @@ pub struct ObservationReport {
     pub counts: JoinCounts,
     /// Events that the kernel could not report because nobody took the earlier ones in time.
     pub lost_events: u64,
+    /// How often the kernel passed over a program, so that an event is missing: see [`AttachedProbes::skipped_runs`].
+    pub skipped_runs: u64,
     /// The number of events.
     pub events: u64,
     /// How long it took.
@@ -184,7 +186,7 @@ pub fn watch(
     };
     observation.step(settings, &mut probes, watcher);
     observation.end_measuring(&mut probes);
-    Ok(observation.finish(end, probes.lost()?, watcher))
+    Ok(observation.finish(end, probes.lost()?, probes.skipped_runs(), watcher))
 }
 
 /// What is known while an observation runs.
@@ -337,6 +339,7 @@ impl RunningObservation {
         mut self,
         end: ObservationEnd,
         lost_events: u64,
+        skipped_runs: u64,
         watcher: &mut dyn ObservationWatcher,
     ) -> ObservationReport {
         std::mem::take(&mut self.order).finish(|event| self.join(&event, watcher));
@@ -350,6 +353,7 @@ impl RunningObservation {
             statistics: self.statistics,
             counts: self.joiner.counts(),
             lost_events,
+            skipped_runs,
             events: self.events,
             duration: self.start.elapsed(),
             end,

@@ -11,7 +11,7 @@ use aya::maps::{Array, MapData, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// `bpf/observe.bpf.c`, compiled by `bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
@@ -154,6 +154,14 @@ impl AttachedProbes {
         self.counts.get(&0, 0).map_err(|error| refused("the count of lost events cannot be read", &error))
     }
 
+    /// How often the kernel passed over a program until now, because it ran on the same CPU for a thread that was
+    /// interrupted in the middle of it: what that run would have reported is missing. 0 before Linux 5.12, which does not
+    /// tell.
+    pub fn skipped_runs(&self) -> u64 {
+        let files = self.object.programs().filter_map(|(_, program)| program.fd().ok());
+        files.map(|file| skipped_runs_of(file.as_fd())).sum()
+    }
+
     /// Begins to measure the run time of programs, which makes each a little slower. False without the right to.
     pub fn begin_measuring_cost(&mut self) -> bool {
         self.measuring =
@@ -175,6 +183,14 @@ impl AttachedProbes {
             runs: sum.runs + info.run_count(),
         })
     }
+}
+
+/// What the kernel says of an open program, a line for each number.
+fn skipped_runs_of(program: BorrowedFd<'_>) -> u64 {
+    let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_raw_fd()));
+    let said = said.unwrap_or_default();
+    let found = said.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
+    found.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {

@@ -124,8 +124,9 @@ fn nothing_injected() {
 #[test]
 pub(crate) fn a_hog_on_the_cpu_of_the_server() {
     let _alone = alone();
-    let Some(server) = may_observe().then(|| pinned_memcached(1, "1")).flatten() else { return };
-    let hogs: Vec<Background> = (0..2).map(|_| Background::start("taskset", &["-c", "1", "yes"])).collect();
+    let cpu = (std::thread::available_parallelism().expect("there are CPUs").get() - 1).to_string();
+    let Some(server) = may_observe().then(|| pinned_memcached(1, &cpu)).flatten() else { return };
+    let hogs: Vec<Background> = (0..2).map(|_| Background::start("taskset", &["-c", &cpu, "yes"])).collect();
     let watched = watch(addresses(&server)[0], &paced());
     let numbers: Vec<u32> = hogs.iter().map(|hog| hog.0.id()).collect();
     drop(hogs);

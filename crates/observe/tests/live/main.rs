@@ -85,18 +85,35 @@ fn observe_while(
 }
 
 impl Watched {
-    /// Every request of a client was seen once, inside of what the client saw, and adds up.
+    /// Every request of a client was seen once, inside of what the client saw, and adds up; but for a few for each run of
+    /// a program that the kernel skipped.
     #[track_caller]
     fn expect_all(&self) {
-        let expected = RequestNesting { nested: self.sent, outside: 0, missing: 0 };
-        let counts = self.report.counts;
-        assert_eq!(self.nesting, expected, "{counts:?}, {} events lost", self.report.lost_events);
-        assert_eq!((counts.unrequested, counts.unseen_arrivals, counts.gaps), (0, 0, 0), "{counts:?}");
+        let (counts, lost) = (self.report.counts, self.report.lost_events);
+        let said = format!("{counts:?}, {lost} events lost, {} skipped", self.report.skipped_runs);
+        expect_nested(self.nesting, self.sent, self.report.skipped_runs, &said);
+        if self.report.skipped_runs == 0 {
+            assert_eq!((counts.unrequested, counts.unseen_arrivals, counts.gaps), (0, 0, 0), "{said}");
+        }
         for request in &self.requests {
             assert!(request.points.is_sorted(), "{request:?}");
             assert_eq!(request.stages().iter().sum::<u64>(), request.latency_from_wire());
         }
     }
+}
+
+/// The most requests that are missing or misplaced because one run of a program was skipped: those in flight, and those
+/// until the connection has answered all.
+const FOLLOWING_MAX: u64 = 16;
+
+#[track_caller]
+fn expect_nested(found: RequestNesting, sent: u64, skipped_runs: u64, said: &str) {
+    if skipped_runs == 0 {
+        let expected = RequestNesting { nested: sent, outside: 0, missing: 0 };
+        return assert_eq!(found, expected, "{said}");
+    }
+    let allowed = FOLLOWING_MAX * skipped_runs;
+    assert!(found.nested > 0 && found.missing <= allowed && found.outside <= allowed, "{found:?}: {said}");
 }
 
 fn addresses(server: &RunningServer) -> [SocketAddr; 2] {
@@ -205,6 +222,8 @@ fn lost_events_are_counted_and_nothing_false_is_told() {
 fn the_self_test_finds_that_all_is_right() {
     if may_observe() {
         let report = self_test(500).unwrap_or_else(|error| panic!("{error}"));
-        assert!(report.is_right(), "{report:?}");
+        let skipped = report.observed.skipped_runs;
+        assert_eq!(report.is_right(), report.nesting.nested == 2000, "{:?}", report.nesting);
+        expect_nested(report.nesting, 2000, skipped, &format!("{skipped} skipped"));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
-use testkit::guest::{Guest, GuestClock, GuestFigures, GuestKernel, be_first_program};
+use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program};
 
 #[test]
 fn the_oldest_first_in_a_guest() {
@@ -21,7 +21,7 @@ fn the_oldest_first_in_a_guest() {
     let program = std::env::current_exe().expect("it is running");
     let guest = Guest {
         kernel: &GuestKernel::DEBIAN_13_BACKPORTS,
-        clock: GuestClock::Instructions,
+        cpus: 3,
         program: &program,
         arguments: &["--exact", "the_oldest_first_in_a_guest", "--nocapture"],
         others: &[],

@@ -42,6 +42,8 @@ pub(crate) struct ObservedDocument<'a> {
     /// Where that was asked for.
     accept_queue: Option<AcceptQueueFields>,
     lost_events: u64,
+    /// How often the kernel passed over a program, so that an event is missing.
+    skipped_runs: u64,
     events: u64,
     cost: Option<CostFields>,
 }
@@ -86,6 +88,7 @@ pub(crate) struct SelfTestDocument {
     outside: u64,
     missing: u64,
     lost_events: u64,
+    skipped_runs: u64,
 }
 
 /// The observation as one object.
@@ -118,6 +121,7 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         sending: (several > 0).then(|| latency(sending)),
         accept_queue: report.accept_queue.as_ref().map(accept_queue),
         lost_events: report.lost_events,
+        skipped_runs: report.skipped_runs,
         events: report.events,
         cost: report.cost.as_ref().map(cost),
     })
@@ -304,7 +308,18 @@ pub(crate) fn doubts(report: &ObservationReport) -> String {
     if report.lost_events > 0 {
         text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events, "event"));
     }
+    if report.skipped_runs > 0 {
+        text += &format!("  {}\n", skipped_words(report.skipped_runs));
+    }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
+}
+
+/// That the kernel did not run programs, and what follows.
+fn skipped_words(runs: u64) -> String {
+    let runs = plural(runs, "run");
+    format!(
+        "the kernel skipped {runs} of BPF programs: as many events are missing, and what they would have told"
+    )
 }
 
 /// What observing cost, as far as it was measured.
@@ -342,15 +357,19 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
 /// The result of the self-test, in lines.
 pub(crate) fn test_text(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
+    let complete = match (observed.lost_events, observed.skipped_runs) {
+        (0, 0) => "no event was lost".to_owned(),
+        (0, skipped) => skipped_words(skipped),
+        _ => "events were lost".to_owned(),
+    };
     format!(
-        "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {}\n",
+        "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {complete}\n",
         plural(*sent, "request"),
         observed.statistics.count(),
         nesting.nested,
         nesting.outside,
         nesting.missing,
         if report.is_right() { "right" } else { "WRONG" },
-        if observed.lost_events == 0 { "no event was lost" } else { "events were lost" },
     )
 }
 
@@ -365,5 +384,6 @@ pub(crate) fn test_json(report: &SelfTestReport) -> String {
         outside: nesting.outside,
         missing: nesting.missing,
         lost_events: observed.lost_events,
+        skipped_runs: observed.skipped_runs,
     })
 }

@@ -1,6 +1,5 @@
 //! The guest as a process: started, read from, and ended when it takes too long.
 
-use super::GuestClock;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -77,28 +76,13 @@ pub(super) fn run(
     kernel: &Path,
     files: &Path,
     arguments: &[&str],
-    clock: GuestClock,
+    cpus: u32,
 ) -> Result<String, LateGuest> {
     let mut command = Command::new(emulator);
-    command.args([
-        "-M",
-        "q35",
-        "-cpu",
-        "max",
-        "-m",
-        "512",
-        "-smp",
-        "3",
-        "-nographic",
-        "-no-reboot",
-        "-nic",
-        "none",
-    ]);
-    command.args(["-accel", "tcg"]);
-    if clock == GuestClock::Instructions {
-        // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
-        command.args(["-icount", "shift=2,sleep=off"]);
-    }
+    command.args(["-M", "q35", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nic", "none"]);
+    command.arg("-smp").arg(cpus.to_string());
+    // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
+    command.args(["-accel", "tcg", "-icount", "shift=2,sleep=off"]);
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(files);
     // The kernel makes a variable of what it does not know. What follows two dashes are the arguments of the first program.
     command

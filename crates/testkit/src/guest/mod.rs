@@ -1,4 +1,6 @@
-//! Guests: a kernel of Debian in QEMU without hardware support, with a program of the tests as its first one. Tests
+//! Guests: a kernel of Debian in QEMU without hardware support, with a program of the tests as its first one.
+//!
+//! Instructions are counted as time there, so that the guest's clock does not depend on how busy this machine is. Tests
 //! assert the order of figures and counts, never a time.
 
 mod archive;
@@ -13,22 +15,13 @@ pub use kernel_package::GuestKernel;
 
 use std::path::{Path, PathBuf};
 
-/// What time is in a guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestClock {
-    /// Instructions are counted, so that the guest does not see how busy this machine is. Its CPUs take turns.
-    Instructions,
-    /// That of this machine, for kernels that do not bring up several CPUs when instructions are counted (Linux 6.1).
-    Machine,
-}
-
 /// What is booted.
 #[derive(Debug)]
 pub struct Guest<'a> {
     /// The kernel.
     pub kernel: &'a GuestKernel,
-    /// What time is there.
-    pub clock: GuestClock,
+    /// How many CPUs there are, which take turns. Linux 6.1 brings up only one.
+    pub cpus: u32,
     /// The first program, which calls [`be_first_program`].
     pub program: &'a Path,
     /// The arguments of the first program, without spaces.
@@ -58,7 +51,7 @@ impl Guest<'_> {
         let files = folder.path().join("files.cpio");
         std::fs::write(&files, archive::with_first_program(self.program, self.others))
             .expect("the folder is ours");
-        let run = || machine::run(&emulator, &image, &files, self.arguments, self.clock);
+        let run = || machine::run(&emulator, &image, &files, self.arguments, self.cpus);
         let mut played = run();
         if let Err(late) = &played
             && late.stands_still()
