@@ -9,7 +9,7 @@ mod ganesha;
 mod proxy;
 
 use codec::{BLOCK, ClientCodec};
-use ganesha::{FOR_EVERYBODY, Ganesha, export, from, in_namespaces};
+use ganesha::{FOR_EVERYBODY, export, from, in_namespaces, start_server};
 use proxy::{Running, policy, profile};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn nfs_in_a_namespace() {
 }
 
 fn inside() {
-    let _server = Ganesha::start(&[export(1, "/export", FOR_EVERYBODY), export(2, "/gold", FOR_EVERYBODY)]);
+    let _server = start_server(&[export(1, "/export", FOR_EVERYBODY), export(2, "/gold", FOR_EVERYBODY)]);
     let deployment = Deployment::parse(HOSTS).unwrap_or_else(|error| panic!("{error}"));
     let policy = policy(&[("gold", 0, &[]), ("silver", 1, &[(0.5, 0.1)])]);
     let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));

@@ -4,7 +4,7 @@
 mod ganesha;
 mod proxy;
 
-use ganesha::{FOR_EVERYBODY, Ganesha, NOBODY, ROOT, RpcClient, export, in_namespaces};
+use ganesha::{FOR_EVERYBODY, NOBODY, ROOT, RpcClient, export, in_namespaces, start_server};
 use proxy::{Running, policy, profile};
 use std::process::Command;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn added(proxy: &Running, work: impl FnOnce()) -> [u64; 3] {
 #[test]
 fn requests_are_of_the_export_of_their_handles() {
     in_namespaces("requests_are_of_the_export_of_their_handles", &["nfs-ls"], || {
-        let _server = Ganesha::start(&two_exports());
+        let _server = start_server(&two_exports());
         let proxy = start("");
         // One host that uses both, with one connection.
         let mut client = RpcClient::nfs("10.99.0.2");
@@ -129,7 +129,7 @@ fn requests_are_of_the_export_of_their_handles() {
 #[test]
 fn a_refused_mount_gives_nothing() {
     in_namespaces("a_refused_mount_gives_nothing", &[], || {
-        let _server = Ganesha::start(&two_exports()[..1]);
+        let _server = start_server(&two_exports()[..1]);
         let proxy = start("");
         let root = RpcClient::mountd("10.99.0.3").mount(ROOT, "/export").expect("it is granted");
         let file = RpcClient::nfs("10.99.0.3").create(&root, "file");
@@ -149,7 +149,7 @@ fn a_refused_mount_gives_nothing() {
 #[test]
 fn an_address_and_an_export_are_both_needed() {
     in_namespaces("an_address_and_an_export_are_both_needed", &[], || {
-        let _server = Ganesha::start(&two_exports());
+        let _server = start_server(&two_exports());
         let with_address =
             hosts("").replacen("export = \"/gold\"", "export = \"/gold\"\naddress = [\"10.99.0.2\"]", 1);
         let proxy = start_with(&with_address);
@@ -169,7 +169,7 @@ fn an_address_and_an_export_are_both_needed() {
 fn the_servers_rules_about_addresses_hold_through_the_proxy() {
     in_namespaces("the_servers_rules_about_addresses_hold_through_the_proxy", &[], || {
         let only = "Access_Type = NONE; CLIENT { Clients = 10.99.0.2; Access_Type = RW; }";
-        let _server = Ganesha::start(&[export(1, "/export", only), export(2, "/gold", FOR_EVERYBODY)]);
+        let _server = start_server(&[export(1, "/export", only), export(2, "/gold", FOR_EVERYBODY)]);
         let proxy = start("source = \"client\"");
         let root = RpcClient::mountd("10.99.0.2").mount(ROOT, "/export").expect("it is the right client");
         let file = RpcClient::nfs("10.99.0.2").create(&root, "file");
@@ -189,7 +189,7 @@ fn the_servers_rules_about_addresses_hold_through_the_proxy() {
 fn a_server_that_trusts_only_root_serves_the_proxy() {
     in_namespaces("a_server_that_trusts_only_root_serves_the_proxy", &[], || {
         let secure = "Access_Type = RW; PrivilegedPort = true;";
-        let _server = Ganesha::start(&[export(1, "/export", secure), export(2, "/gold", FOR_EVERYBODY)]);
+        let _server = start_server(&[export(1, "/export", secure), export(2, "/gold", FOR_EVERYBODY)]);
         let proxy = start("source = \"reserved\"");
         let root = RpcClient::mountd("10.99.0.2").mount(ROOT, "/export").expect("the port is root's");
         let file = RpcClient::nfs("10.99.0.2").create(&root, "file");

@@ -5,10 +5,10 @@ mod common;
 use common::{MS, Server, options, play, poisson, values, volume, workload};
 use model::{Op, RequestOutcome};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Child, Command, Stdio};
 use tailwright_load::{
     ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedTransport, OfferedLoad,
 };
+use testkit::nfs::{FOR_EVERYBODY, NamespacedTest, NfsServer, ProcessNumbers, nfs_export};
 use units::{Bytes, Nanos};
 
 fn all_done(report: &LoadReport) -> bool {
@@ -224,65 +224,24 @@ fn http() {
     }
 }
 
-/// Set in the second run, inside the namespace.
-const IN_NAMESPACE: &str = "TAILWRIGHT_LOAD_TEST_IN_NAMESPACE";
-const SET_UP: &str = "ip link set lo up && ip addr add 10.99.0.1/32 dev lo && mount -t tmpfs tmpfs /run \
-    && mkdir -p /run/rpcbind /run/export /var/lib/nfs && mount -t tmpfs tmpfs /var/lib/nfs \
-    && mkdir -p /var/lib/nfs/ganesha && ip netns add client";
-const CONFIGURATION: &str = "
-NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
-    Protocols = 3; mount_path_pseudo = true; }
-EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; Squash = none; SecType = sys;
-    Protocols = 3; Transports = TCP; FSAL { Name = VFS; } }
-";
-
 #[test]
 fn nfs_in_a_namespace() {
-    if std::env::var_os(IN_NAMESPACE).is_some() {
-        return run_in_namespace();
-    }
-    if !["ganesha.nfsd", "rpcbind"].into_iter().all(|name| testkit::program(name).is_some()) {
-        return;
-    }
-    const FLAGS: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    let probe = Command::new("unshare").args(FLAGS).arg("true").stderr(Stdio::null()).status();
-    if !probe.is_ok_and(|status| status.success()) {
-        return testkit::skip("namespaces need root and `unshare`");
-    }
-    let itself = std::env::current_exe().expect("a test has a path");
-    let mut again = Command::new("unshare");
-    again
-        .args(FLAGS)
-        .arg(itself)
-        .args(["--exact", "nfs_in_a_namespace", "--nocapture"])
-        .env(IN_NAMESPACE, "1");
-    let output = again.output().expect("unshare runs");
-    let text = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&text));
+    let test = NamespacedTest {
+        name: "nfs_in_a_namespace",
+        processes: ProcessNumbers::Own,
+        programs: &[],
+        set_up: "ip addr add 10.99.0.1/32 dev lo && ip netns add client",
+    };
+    test.run(against_nfs);
 }
 
-fn start_server(name: &str, args: &[&str]) -> Child {
-    let program = testkit::program(name).expect("looked for outside");
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a server starts")
-}
-
-fn run_in_namespace() {
-    let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
-    assert!(set_up.success(), "the namespace is set up");
-    std::fs::write("/run/ganesha.conf", CONFIGURATION).unwrap();
-    let mut rpcbind = start_server("rpcbind", &["-f"]);
-    while std::net::TcpStream::connect("127.0.0.1:111").is_err() {
-        std::thread::yield_now();
-        assert!(rpcbind.try_wait().unwrap().is_none(), "rpcbind ended");
-    }
-    let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-    let mut ganesha = start_server("ganesha.nfsd", &log);
+fn against_nfs() {
+    let mut server = NfsServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
     let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
     // It is there when it can be mounted.
     let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];
     while play(nothing(), &options(1)).is_err() {
-        assert!(ganesha.try_wait().unwrap().is_none(), "nfs-ganesha ended");
+        server.check_runs();
     }
     assert_eq!(std::fs::metadata("/run/export/file").unwrap().len(), 4 << 20);
     let bound = LoadWorkload {
@@ -294,7 +253,6 @@ fn run_in_namespace() {
     let kept = std::fs::metadata("/run/export/file").unwrap().len();
     assert_eq!(kept, 4 << 20, "places stay inside of the file");
     check_unreachable(&target);
-    let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
 }
 
 /// Workloads in a namespace without a route to the server, and in one that does not exist.

@@ -3,6 +3,7 @@
 
 mod climbing;
 pub mod guest;
+pub mod nfs;
 mod proxies;
 mod real_time;
 mod servers;

@@ -42,5 +42,5 @@ fn nbd_conversations() {
 
 #[test]
 fn nfs_calls() {
-    ganesha::in_a_namespace("nfs_calls", nfs::calls);
+    ganesha::in_namespaces("nfs_calls", nfs::calls);
 }

@@ -8,7 +8,6 @@ mod ganesha;
 mod relay;
 
 use common::{Side, Watch};
-use ganesha::NfsServer;
 use relay::{Relay, moved};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,10 +18,11 @@ use std::sync::{Arc, Mutex};
 use tailwright_wire::GrantedMount;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
+use testkit::nfs::{MOUNT_PORT, NFS_PORT, NfsServer, PORTMAP_PORT};
 
 #[test]
 fn nfs_in_a_namespace() {
-    ganesha::in_a_namespace("nfs_in_a_namespace", |server| {
+    ganesha::in_namespaces("nfs_in_a_namespace", |server| {
         our_client(server);
         unmodified_clients();
     });
@@ -68,7 +68,7 @@ impl Talk {
 }
 
 fn our_client(server: &mut NfsServer) {
-    let mut portmap = Talk::new(server.connect_portmap());
+    let mut portmap = Talk::new(server.connect(PORTMAP_PORT));
     let port = |talk: &mut Talk, program| {
         decode::getport(&talk.call(|calls, xid| calls.getport(xid, program, 3))).unwrap()
     };
@@ -78,14 +78,14 @@ fn our_client(server: &mut NfsServer) {
     }
     assert_eq!((port(&mut portmap, NFS), port(&mut portmap, MOUNT), port(&mut portmap, 1)), (2049, 20048, 0));
 
-    let mut mount = Talk::new(server.connect_mount());
+    let mut mount = Talk::new(server.connect(MOUNT_PORT));
     let refused = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/nowhere")));
     assert!(matches!(refused, Err(decode::CallError::Status(_))), "{refused:?}");
     assert!(mount.watch.replies()[0].0.is_error);
     let root = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/export"))).unwrap();
     assert_eq!(mount.watch.mounts, [GrantedMount { path: b"/export".to_vec(), root: root.clone() }]);
 
-    let mut nfs = Talk::new(server.connect_nfs());
+    let mut nfs = Talk::new(server.connect(NFS_PORT));
     decode::null(&nfs.call(|calls, xid| {
         calls.null(xid);
     }))

@@ -1,108 +1,34 @@
 //! nfs-ganesha in namespaces of its own, at the loopback address, and clients that have several addresses of the host.
-//! A test runs itself again inside the namespaces. It needs root for that.
 
 #![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+pub use testkit::nfs::{FOR_EVERYBODY, NfsServer, nfs_export as export};
+use testkit::nfs::{MOUNT_PORT, NamespacedTest, ProcessNumbers};
 use wire::rpc::MOUNT;
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use wire::rpc::decode::{self, CallError};
 
-/// Set in the second run, inside the namespaces.
-const INSIDE: &str = "TAILWRIGHT_ENFORCE_TEST_IN_NAMESPACE";
-const SET_UP: &str = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up \
-    && for n in 1 2 3 4; do ip addr add 10.99.0.$n/24 dev v0 || exit 1; done \
-    && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/export/folder /run/gold /var/lib/nfs \
-    && mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha";
-const CORE: &str = "
-NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
-    Protocols = 3, 4; mount_path_pseudo = true; Bind_addr = 127.0.0.1; }
-NFSV4 { Graceless = true; }
-";
-
-/// An export of ganesha for everybody, or with these further fields.
-pub fn export(id: u32, path: &str, access: &str) -> String {
-    format!(
-        "EXPORT {{ Export_Id = {id}; Path = /run{path}; Pseudo = {path}; Squash = none; SecType = sys; {access}\n\
-         Protocols = 3, 4; Transports = TCP; FSAL {{ Name = VFS; }} }}\n"
-    )
-}
-
-pub const FOR_EVERYBODY: &str = "Access_Type = RW;";
+const SET_UP: &str = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up \
+    && for n in 1 2 3 4; do ip addr add 10.99.0.$n/24 dev v0 || exit 1; done";
 
 /// Runs the test of this name again in namespaces of its own, and there its body. Nothing without root or the programs.
 pub fn in_namespaces(test: &str, programs: &[&str], body: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
-        assert!(set_up.success(), "the namespace is set up");
-        return body();
-    }
-    let is_there = |name: &&str| testkit::program(name).is_some();
-    if !["ganesha.nfsd", "rpcbind"].iter().chain(programs).all(is_there) {
-        return;
-    }
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command
-    };
-    if !unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return testkit::skip("namespaces need root and `unshare`");
-    }
-    let itself = std::env::current_exe().expect("a test has a path");
-    let arguments = ["--exact", test, "--nocapture"];
-    let output = unshare().arg(itself).args(arguments).env(INSIDE, "1").output().expect("unshare runs");
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    NamespacedTest { name: test, processes: ProcessNumbers::Own, programs, set_up: SET_UP }.run(body);
 }
 
-/// A server that ends with the namespaces, or with this.
-pub struct Ganesha {
-    rpcbind: Child,
-    ganesha: Child,
-}
-
-impl Ganesha {
-    /// With these exports, whose folders are made; it listens when this returns.
-    pub fn start(exports: &[String]) -> Self {
-        std::fs::write("/run/ganesha.conf", CORE.to_owned() + &exports.concat()).expect("a file");
-        let mut rpcbind = program("rpcbind", &["-f"]);
-        await_port(111, &mut rpcbind);
-        let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-        let mut ganesha = program("ganesha.nfsd", &log);
-        await_port(2049, &mut ganesha);
-        await_port(20048, &mut ganesha);
-        // It listens before it registers.
-        while mount_port() == 0 {
-            assert!(ganesha.try_wait().expect("a child can be asked").is_none(), "the server ended");
-        }
-        assert_eq!(mount_port(), 20048);
-        Self { rpcbind, ganesha }
+/// The server with these exports; it can be mounted when this returns.
+pub fn start_server(exports: &[String]) -> NfsServer {
+    let mut server = NfsServer::start(Some("127.0.0.1"), exports);
+    // It listens before it registers.
+    while mount_port() == 0 {
+        server.check_runs();
     }
-}
-
-impl Drop for Ganesha {
-    fn drop(&mut self) {
-        let _ = (self.ganesha.kill(), self.rpcbind.kill(), self.ganesha.wait(), self.rpcbind.wait());
-    }
-}
-
-fn program(name: &str, args: &[&str]) -> Child {
-    let program = testkit::program(name).expect("looked for outside");
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a server starts")
-}
-
-fn await_port(port: u16, server: &mut Child) {
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        std::thread::yield_now();
-        let ended = server.try_wait().expect("a child can be asked");
-        assert!(ended.is_none(), "the server ended: {ended:?}");
-    }
+    assert_eq!(mount_port(), u32::from(MOUNT_PORT));
+    server
 }
 
 /// Where the portmapper says that MOUNT is; 0 as long as it is not registered.

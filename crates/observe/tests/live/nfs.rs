@@ -1,28 +1,19 @@
 //! nfs-ganesha as Debian has it, in a network namespace of its own: calls that are in flight together are joined with
-//! their replies by XID, in whatever order these come. A test runs itself again inside of the namespace.
+//! their replies by XID, in whatever order these come.
 
 use crate::may_observe;
 use crate::protocols::{at_the_same_time, watch_protocol};
 use machine::clock::now;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use tailwright_observe::{ApplicationProtocol, ClientRequest, ObservedRequest};
+use testkit::nfs::{
+    FOR_EVERYBODY, MOUNT_PORT, NFS_PORT, NamespacedTest, NfsServer, ProcessNumbers, nfs_export,
+};
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use wire::rpc::decode;
 
-/// Set in the second run, inside of the namespace.
-const INSIDE: &str = "TAILWRIGHT_OBSERVE_TEST_IN_NAMESPACE";
-const SET_UP: &str = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/export /var/lib/nfs \
-    && mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha";
-const CONFIGURATION: &str = "
-NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
-    Protocols = 3, 4; mount_path_pseudo = true; }
-NFSV4 { Graceless = true; }
-EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; Squash = none; SecType = sys;
-    Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
-";
 const ROOT: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
 
 /// Connections at a time, and how often each sends a burst of calls.
@@ -38,57 +29,18 @@ fn bytes_of(call: u32) -> u32 {
     if call < 2 { 150_000 + call * 4 } else { call * 100 }
 }
 
-/// A program that ends with the value.
-struct RunningProgram(Child);
-
-impl RunningProgram {
-    fn start(name: &str, args: &[&str]) -> Self {
-        let mut command = Command::new(testkit::program(name).expect("looked for outside"));
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(command.spawn().unwrap_or_else(|error| panic!("{name}: {error}")))
-    }
-
-    fn connect(&mut self, port: u16) -> TcpStream {
-        testkit::connect_when_ready(&mut self.0, || TcpStream::connect(("127.0.0.1", port)))
-    }
-}
-
-impl Drop for RunningProgram {
-    fn drop(&mut self) {
-        let _ = (self.0.kill(), self.0.wait());
-    }
-}
-
-/// The server with its portmapper, in the order in which they end.
-struct NfsServer {
-    ganesha: RunningProgram,
-    _rpcbind: RunningProgram,
-}
-
-impl NfsServer {
-    fn start() -> Self {
-        std::fs::write("/run/ganesha.conf", CONFIGURATION).expect("a file can be written");
-        let mut rpcbind = RunningProgram::start("rpcbind", &["-f"]);
-        drop(rpcbind.connect(111));
-        let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-        let mut ganesha = RunningProgram::start("ganesha.nfsd", &log);
-        drop(ganesha.connect(2049));
-        Self { ganesha, _rpcbind: rpcbind }
-    }
-
-    /// The handle of a new file that is full of data.
-    fn file(&mut self) -> Vec<u8> {
-        let mut mount = self.ganesha.connect(20048);
-        let root = call(&mut mount, |calls| calls.mount(1, b"/export"));
-        let root = decode::mount(&root).expect("the export is there");
-        let mut nfs = self.ganesha.connect(2049);
-        let file = call(&mut nfs, |calls| calls.create(2, &root, b"file", 0o644, Some(0)));
-        let file = decode::create(&file).expect("a file can be made").handle;
-        let data = vec![7; FILE_BYTES as usize];
-        let written = call(&mut nfs, |calls| calls.write(3, &file, 0, StableHow::FileSync, &data));
-        assert_eq!(decode::write(&written).expect("there is room").count, FILE_BYTES);
-        file
-    }
+/// The handle of a new file that is full of data.
+fn full_file(server: &mut NfsServer) -> Vec<u8> {
+    let mut mount = server.connect(MOUNT_PORT);
+    let root = call(&mut mount, |calls| calls.mount(1, b"/export"));
+    let root = decode::mount(&root).expect("the export is there");
+    let mut nfs = server.connect(NFS_PORT);
+    let file = call(&mut nfs, |calls| calls.create(2, &root, b"file", 0o644, Some(0)));
+    let file = decode::create(&file).expect("a file can be made").handle;
+    let data = vec![7; FILE_BYTES as usize];
+    let written = call(&mut nfs, |calls| calls.write(3, &file, 0, StableHow::FileSync, &data));
+    assert_eq!(decode::write(&written).expect("there is room").count, FILE_BYTES);
+    file
 }
 
 /// A reply with the mark of its record, which is its only one.
@@ -140,39 +92,21 @@ fn talk(address: SocketAddr, file: &[u8]) -> Vec<SeenCall> {
     seen
 }
 
-/// Runs a test in a namespace, by running the test of this name there. Not in a namespace of processes: the kernel's
-/// programs report processes by the numbers of the first one.
-fn in_a_namespace(test: &str, inside: impl FnOnce()) {
-    if std::env::var_os(INSIDE).is_some() {
-        let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("there is a shell");
-        assert!(set_up.success(), "the namespace is set up");
-        return inside();
-    }
-    let programs = ["ganesha.nfsd", "rpcbind", "unshare", "ip"];
-    if !may_observe() || !programs.into_iter().all(|name| testkit::program(name).is_some()) {
-        return;
-    }
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--mount"]);
-        command
-    };
-    if !unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return testkit::skip("namespaces need root");
-    }
-    let itself = std::env::current_exe().expect("a test has a path");
-    let arguments = ["--exact", test, "--nocapture"];
-    let output = unshare().arg(itself).args(arguments).env(INSIDE, "1").output().expect("unshare runs");
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-    println!("{}", String::from_utf8_lossy(&said));
-}
-
 #[test]
 fn nfs_replies_in_any_order() {
-    in_a_namespace("nfs::nfs_replies_in_any_order", || {
-        let mut server = NfsServer::start();
-        let file = server.file();
+    // Programs in the kernel report processes by the numbers of the machine.
+    let test = NamespacedTest {
+        name: "nfs::nfs_replies_in_any_order",
+        processes: ProcessNumbers::Machine,
+        programs: &[],
+        set_up: "true",
+    };
+    if !may_observe() {
+        return;
+    }
+    test.run(|| {
+        let mut server = NfsServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
+        let file = full_file(&mut server);
         let address = SocketAddr::from(([127, 0, 0, 1], 2049));
         let calls = Mutex::new(Vec::new());
         let watched = watch_protocol(address, ApplicationProtocol::Nfs, || {

@@ -3,10 +3,10 @@
 
 use super::common::{Side, Watch};
 use super::corpus::{ComparisonCount, CorpusChoices, Ending, PATIENCE, converse, feed_pieces};
-use super::ganesha::NfsServer;
 use std::net::TcpStream;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS};
+use testkit::nfs::{MOUNT_PORT, NFS_PORT, NfsServer};
 
 const AUTH: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
 
@@ -119,7 +119,7 @@ fn records(heard: &[u8]) -> Vec<(u32, usize)> {
 
 /// The handle of the export's root.
 fn root_of(server: &mut NfsServer, choices: &mut CorpusChoices) -> Vec<u8> {
-    let mut stream = server.connect_mount();
+    let mut stream = server.connect(MOUNT_PORT);
     let mut watch = Watch::rpc();
     let said = fragments(&encoded(|calls| calls.mount(1, b"/export")), &mut CorpusChoices::new(1));
     watch.feed(Side::Client, &said).unwrap();
@@ -136,7 +136,7 @@ pub(super) fn calls(server: &mut NfsServer) {
     let mut counts = ComparisonCount::default();
     let root = root_of(server, &mut choices);
     for round in 0..60u32 {
-        let mut stream: TcpStream = server.connect_nfs();
+        let mut stream: TcpStream = server.connect(NFS_PORT);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut watch = Watch::rpc();
         let (mut said, mut xids) = (Vec::new(), Vec::new());
