@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use tailwright_load::{
     ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedTransport, OfferedLoad,
 };
-use testkit::nfs::{FOR_EVERYBODY, NamespacedTest, NfsServer, ProcessNumbers, nfs_export};
+use testkit::nfs::{FOR_EVERYBODY, GaneshaServer, NamespacedTest, ProcessNumbers, nfs_export};
 use units::{Bytes, Nanos};
 
 fn all_done(report: &LoadReport) -> bool {
@@ -236,7 +236,7 @@ fn nfs_in_a_namespace() {
 }
 
 fn against_nfs() {
-    let mut server = NfsServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
+    let mut server = GaneshaServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
     let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
     // It is there when it can be mounted.
     let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];

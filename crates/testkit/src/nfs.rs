@@ -99,12 +99,12 @@ fn core_parameters(address: Option<&str>) -> String {
 
 /// An NFS server with MOUNT and a portmapper, inside of namespaces. All end with the value.
 #[derive(Debug)]
-pub struct NfsServer {
+pub struct GaneshaServer {
     ganesha: Child,
     rpcbind: Child,
 }
 
-impl NfsServer {
+impl GaneshaServer {
     /// Starts it with these exports; it listens at `address`, or at all where that is none.
     ///
     /// # Panics
@@ -139,7 +139,7 @@ impl NfsServer {
     }
 }
 
-impl Drop for NfsServer {
+impl Drop for GaneshaServer {
     fn drop(&mut self) {
         let _ = (self.ganesha.kill(), self.rpcbind.kill(), self.ganesha.wait(), self.rpcbind.wait());
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use tailwright_wire::GrantedMount;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
-use testkit::nfs::{MOUNT_PORT, NFS_PORT, NfsServer, PORTMAP_PORT};
+use testkit::nfs::{GaneshaServer, MOUNT_PORT, NFS_PORT, PORTMAP_PORT};
 
 #[test]
 fn nfs_in_a_namespace() {
@@ -67,7 +67,7 @@ impl Talk {
     }
 }
 
-fn our_client(server: &mut NfsServer) {
+fn our_client(server: &mut GaneshaServer) {
     let mut portmap = Talk::new(server.connect(PORTMAP_PORT));
     let port = |talk: &mut Talk, program| {
         decode::getport(&talk.call(|calls, xid| calls.getport(xid, program, 3))).unwrap()

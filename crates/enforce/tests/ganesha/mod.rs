@@ -6,7 +6,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
-pub use testkit::nfs::{FOR_EVERYBODY, NfsServer, nfs_export as export};
+pub use testkit::nfs::{FOR_EVERYBODY, GaneshaServer, nfs_export as export};
 use testkit::nfs::{MOUNT_PORT, NamespacedTest, ProcessNumbers};
 use wire::rpc::MOUNT;
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
@@ -21,8 +21,8 @@ pub fn in_namespaces(test: &str, programs: &[&str], body: impl FnOnce()) {
 }
 
 /// The server with these exports; it can be mounted when this returns.
-pub fn start_server(exports: &[String]) -> NfsServer {
-    let mut server = NfsServer::start(Some("127.0.0.1"), exports);
+pub fn start_server(exports: &[String]) -> GaneshaServer {
+    let mut server = GaneshaServer::start(Some("127.0.0.1"), exports);
     // It listens before it registers.
     while mount_port() == 0 {
         server.check_runs();

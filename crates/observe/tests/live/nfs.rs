@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use tailwright_observe::{ApplicationProtocol, ClientRequest, ObservedRequest};
 use testkit::nfs::{
-    FOR_EVERYBODY, MOUNT_PORT, NFS_PORT, NamespacedTest, NfsServer, ProcessNumbers, nfs_export,
+    FOR_EVERYBODY, GaneshaServer, MOUNT_PORT, NFS_PORT, NamespacedTest, ProcessNumbers, nfs_export,
 };
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use wire::rpc::decode;
@@ -30,7 +30,7 @@ fn bytes_of(call: u32) -> u32 {
 }
 
 /// The handle of a new file that is full of data.
-fn full_file(server: &mut NfsServer) -> Vec<u8> {
+fn full_file(server: &mut GaneshaServer) -> Vec<u8> {
     let mut mount = server.connect(MOUNT_PORT);
     let root = call(&mut mount, |calls| calls.mount(1, b"/export"));
     let root = decode::mount(&root).expect("the export is there");
@@ -105,7 +105,7 @@ fn nfs_replies_in_any_order() {
         return;
     }
     test.run(|| {
-        let mut server = NfsServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
+        let mut server = GaneshaServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
         let file = full_file(&mut server);
         let address = SocketAddr::from(([127, 0, 0, 1], 2049));
         let calls = Mutex::new(Vec::new());

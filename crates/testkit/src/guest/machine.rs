@@ -22,7 +22,7 @@ const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// A guest that was not done in time.
 #[derive(Debug)]
 pub(super) struct LateGuest {
-    /// What it printed.
+    /// What it printed until then.
     pub(super) text: String,
     /// The emulator's CPU time since the last figure; zero where the kernel does not say.
     silent: Duration,

@@ -15,10 +15,10 @@ pub use kernel_package::GuestKernel;
 
 use std::path::{Path, PathBuf};
 
-/// What is booted.
+/// What a machine of QEMU boots and runs.
 #[derive(Debug)]
 pub struct Guest<'a> {
-    /// The kernel.
+    /// The kernel that is booted.
     pub kernel: &'a GuestKernel,
     /// How many CPUs there are, which take turns. Linux 6.1 brings up only one.
     pub cpus: u32,

@@ -6,7 +6,7 @@ use super::corpus::{ComparisonCount, CorpusChoices, Ending, PATIENCE, converse, 
 use std::net::TcpStream;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS};
-use testkit::nfs::{MOUNT_PORT, NFS_PORT, NfsServer};
+use testkit::nfs::{GaneshaServer, MOUNT_PORT, NFS_PORT};
 
 const AUTH: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
 
@@ -118,7 +118,7 @@ fn records(heard: &[u8]) -> Vec<(u32, usize)> {
 }
 
 /// The handle of the export's root.
-fn root_of(server: &mut NfsServer, choices: &mut CorpusChoices) -> Vec<u8> {
+fn root_of(server: &mut GaneshaServer, choices: &mut CorpusChoices) -> Vec<u8> {
     let mut stream = server.connect(MOUNT_PORT);
     let mut watch = Watch::rpc();
     let said = fragments(&encoded(|calls| calls.mount(1, b"/export")), &mut CorpusChoices::new(1));
@@ -131,7 +131,7 @@ fn root_of(server: &mut NfsServer, choices: &mut CorpusChoices) -> Vec<u8> {
     mount.root.clone()
 }
 
-pub(super) fn calls(server: &mut NfsServer) {
+pub(super) fn calls(server: &mut GaneshaServer) {
     let mut choices = CorpusChoices::new(15);
     let mut counts = ComparisonCount::default();
     let root = root_of(server, &mut choices);
