@@ -2,8 +2,8 @@
 
 use crate::age_order::TierVisit;
 use crate::machine_fit::LoadTurn;
-use crate::measures::PlayedRequest;
 use crate::mode::ScheduleMode;
+use crate::played_request::PlayedRequest;
 use crate::sender::{SentRequests, send};
 use crate::tier::{LoggedVisit, TierPort, TierReady, TierReport, TierSettings};
 use crate::workload::ChainWorkload;

@@ -3,9 +3,10 @@
 use crate::age_order::younger_share;
 use crate::gains::{GainSplit, RatioEstimate};
 use crate::kernel_slice::KernelSlices;
-use crate::measures::{PlayMeasures, PlayedRequest};
+use crate::measures::PlayMeasures;
 use crate::mode::ScheduleMode;
 use crate::play::FinishedPlay;
+use crate::played_request::PlayedRequest;
 use crate::settings::BenchSettings;
 use crate::workload::ChainWorkload;
 use schemars::JsonSchema;

@@ -80,7 +80,7 @@ impl TierService {
         let received = TagCodec::baggage().read(values);
         let tag =
             self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
-        let permit = self.gate.enter(tag.start_ns);
+        let permit = self.gate.enter(tag);
         let runs = thread.spend(hop.work.0);
         let end = clock::now();
         // The call of the next tier is not part of the work here: it waits without a CPU.

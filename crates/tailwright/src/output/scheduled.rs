@@ -1,6 +1,7 @@
 //! What services did under each scheduling, beside the simulator, as a table and as JSON.
 
 use crate::output::json::document;
+use crate::output::scheduled_classes::class_table;
 use crate::terminal::TextTable;
 use chain::{
     BenchReport, BenchSettings, GainSplit, GainVerdict, ModeReport, PlayMeasures, PlaySummary, RatioEstimate,
@@ -214,6 +215,10 @@ fn run_text(run: &ScheduledRun) -> String {
     if report.tiers.len() <= TIERS_SHOWN {
         text.push('\n');
         text.push_str(&tier_table(report).render());
+    }
+    if let Some(classes) = class_table(report) {
+        text.push('\n');
+        text.push_str(&classes.render());
     }
     text.push_str(&against_fair(report, settings));
     text.push_str(&gains(report));
