@@ -244,7 +244,7 @@ fn each_class_says_how_many_are_late() {
     ]);
     let text = text.expect_code(0).stdout;
     let is_row = |line: &&str| {
-        line.starts_with("deadline-adm") && line.contains("interactive") && line.contains("75 ms")
+        line.starts_with("deadline-adm") && line.contains("interactive") && line.contains("75ms")
     };
     assert!(text.lines().any(|line| is_row(&line)), "{text}");
 }
