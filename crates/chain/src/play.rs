@@ -211,8 +211,8 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
 
 impl From<LoggedVisit> for TierVisit {
     fn from(visit: LoggedVisit) -> Self {
-        let LoggedVisit { request, start, arrival, end, runs } = visit;
-        Self { request, start, arrival, end, runs }
+        let LoggedVisit { request, key, arrival, end, runs, .. } = visit;
+        Self { request, key, arrival, end, runs }
     }
 }
 

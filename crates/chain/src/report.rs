@@ -46,7 +46,8 @@ pub struct ModeReport {
     pub busy_per_work: Option<Vec<f64>>,
     /// Each play by itself, in order of repetitions.
     pub plays: Vec<PlaySummary>,
-    /// By tier, the share of the time in which something ran that was not among the c oldest; none without a limit.
+    /// By tier, the share of the time in which something ran that was not among the c oldest, or of modes by deadline among
+    /// the c with the earliest deadlines; none without a limit.
     pub younger_share: Vec<Option<f64>>,
     /// The ratio of the 99th percentile to that of a thread per request, where both were played.
     pub against_fair: Option<RatioEstimate>,

@@ -25,6 +25,7 @@
 //! Instants are nanoseconds of `CLOCK_REALTIME` since 1970. Whoever calls reads the clock.
 
 mod baggage;
+mod class_slos;
 mod codec;
 mod domain;
 mod edge;
@@ -33,10 +34,11 @@ mod slo;
 mod tag;
 mod window;
 
+pub use class_slos::ClassSlos;
 pub use codec::{HeaderChange, TagCodec, TagNameError, WrittenHeader};
 pub use domain::{HostPatternError, TagDomain};
 pub use edge::{Edge, EdgeClock};
 pub use inner_tier::{InnerTier, ReceivedTagCounts, TagCase, TagTolerance};
-pub use slo::{ClassSlos, RequestSlo, SloError};
+pub use slo::{RequestSlo, SloError};
 pub use tag::{ReceivedTag, RequestTag, TagFault, TagOrder};
 pub use window::{EntryDecision, EntryWindow};

@@ -44,9 +44,14 @@ impl AdmissionGate {
         self.without_preemption.clone()
     }
 
-    /// Waits until the request with this tag may run.
-    pub(super) fn enter(&self, tag: RequestTag) -> Permit {
-        self.gate.enter(RequestKey(tag.key(self.order)))
+    /// What orders the request with this tag here.
+    pub(super) fn key(&self, tag: RequestTag) -> RequestKey {
+        RequestKey(tag.key(self.order))
+    }
+
+    /// Waits until the request with this key may run.
+    pub(super) fn enter(&self, key: RequestKey) -> Permit {
+        self.gate.enter(key)
     }
 
     /// The limit in force; none is no limit.

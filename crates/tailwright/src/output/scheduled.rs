@@ -216,10 +216,7 @@ fn run_text(run: &ScheduledRun) -> String {
         text.push('\n');
         text.push_str(&tier_table(report).render());
     }
-    if let Some(classes) = class_table(report) {
-        text.push('\n');
-        text.push_str(&classes.render());
-    }
+    text.push_str(&class_table(report));
     text.push_str(&against_fair(report, settings));
     text.push_str(&gains(report));
     text

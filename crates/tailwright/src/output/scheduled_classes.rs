@@ -4,8 +4,8 @@ use crate::terminal::TextTable;
 use chain::{BenchReport, ClassMeasures};
 use workflow::text::time;
 
-/// A row for each class of each mode; none if no class has an SLO.
-pub(crate) fn class_table(report: &BenchReport) -> Option<TextTable> {
+/// A row for each class of each mode, after an empty line; nothing if no class has an SLO.
+pub(crate) fn class_table(report: &BenchReport) -> String {
     let headings = ["mode", "class", "slo", "requests", "late", "simulated", "p99", "mean"];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for mode in &report.modes {
@@ -15,7 +15,10 @@ pub(crate) fn class_table(report: &BenchReport) -> Option<TextTable> {
             rows.push(row);
         }
     }
-    (!rows.is_empty()).then(|| TextTable::of_rows(&headings, 2, rows))
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", TextTable::of_rows(&headings, 2, rows).render())
 }
 
 fn class_cells(measured: &ClassMeasures, simulated: &ClassMeasures) -> [String; 7] {
