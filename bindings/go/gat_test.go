@@ -5,7 +5,9 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 type sharedCase struct {
@@ -69,6 +71,38 @@ func TestTheCasesOfAllLanguages(t *testing.T) {
 		}
 		if written := Write(values, Tag{StartNs: 1_700_000_000_000_000_000}); written != latin1(one.Written) {
 			t.Errorf("%s: wrote %q, expected %q", one.What, written, one.Written)
+		}
+	}
+}
+
+func TestWhatAllLanguagesBelieve(t *testing.T) {
+	text, err := os.ReadFile("../beliefs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		What     string
+		Values   []string
+		Believed []any
+		Case     string
+	}
+	if err := json.Unmarshal(text, &cases); err != nil || len(cases) < 10 {
+		t.Fatal(err, len(cases))
+	}
+	for _, one := range cases {
+		tier := &InnerTier{}
+		tag := tier.Receive(one.Values, time.Unix(1_700_000_000, 0))
+		pair := []any{strconv.FormatUint(tag.StartNs, 10), nil}
+		if tag.DeadlineNs != 0 {
+			pair[1] = strconv.FormatUint(tag.DeadlineNs, 10)
+		}
+		name := ""
+		for _, word := range strings.Split(one.Case, "_") {
+			name += strings.ToUpper(word[:1]) + word[1:]
+		}
+		counts := reflect.ValueOf(tier.Counts()).FieldByName(name)
+		if !reflect.DeepEqual(pair, one.Believed) || counts.Uint() != 1 {
+			t.Errorf("%s: believed %v, expected %v, %s", one.What, pair, one.Believed, one.Case)
 		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// sloLongest is a day: what is longer is a mistake of a unit.
+const sloLongest = 24 * time.Hour
+
 // Role decides on the tag of a request that comes in: *Edge or *InnerTier.
 type Role interface {
 	Receive(values []string, now time.Time) Tag
@@ -12,7 +15,8 @@ type Role interface {
 
 // Edge stamps requests from outside, and believes nothing that they claim. Starts of one Edge increase strictly.
 type Edge struct {
-	// SLO is how long after the start the answer is due; 0 for no deadline.
+	// SLO is how long after the start the answer is due; 0 for no deadline. One below 0 is taken as 0, and one above a
+	// day as a day.
 	SLO time.Duration
 
 	mutex  sync.Mutex
@@ -26,13 +30,13 @@ func (edge *Edge) Receive(_ []string, now time.Time) Tag {
 	edge.lastNs = max(edge.lastNs+1, uint64(max(now.UnixNano(), 0)))
 	tag := Tag{StartNs: edge.lastNs}
 	if edge.SLO > 0 {
-		tag.DeadlineNs = tag.StartNs + uint64(edge.SLO)
+		tag.DeadlineNs = tag.StartNs + uint64(min(edge.SLO, sloLongest))
 	}
 	return tag
 }
 
 // Counts says how often each case occurred at an InnerTier.
-type Counts struct{ Accepted, Untagged, Malformed, Future, TooOld, DeadlineBeforeStart uint64 }
+type Counts struct{ Accepted, Untagged, Malformed, Future, TooOld, DeadlineBeforeStart, DeadlineTooFar uint64 }
 
 // InnerTier believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival.
 type InnerTier struct {
@@ -40,6 +44,8 @@ type InnerTier struct {
 	AheadMax time.Duration
 	// AgeMax is how old a request can be; 0 is one hour.
 	AgeMax time.Duration
+	// SLOMax is how long after its start a request can be due; 0 is a day.
+	SLOMax time.Duration
 
 	mutex  sync.Mutex
 	counts Counts
@@ -66,6 +72,7 @@ func (tier *InnerTier) judge(values []string, nowNs uint64) (Tag, *uint64) {
 	tag, found, err := Read(values)
 	ageMaxNs := uint64(orDefault(tier.AgeMax, time.Hour))
 	oldestNs := nowNs - min(nowNs, ageMaxNs)
+	sloMaxNs := uint64(orDefault(tier.SLOMax, sloLongest))
 	switch {
 	case err != nil:
 		return arrived, &tier.counts.Malformed
@@ -74,12 +81,14 @@ func (tier *InnerTier) judge(values []string, nowNs uint64) (Tag, *uint64) {
 	case tag.StartNs > nowNs+uint64(orDefault(tier.AheadMax, time.Second)):
 		return arrived, &tier.counts.Future
 	case tag.StartNs < oldestNs:
-		if tag.DeadlineNs < oldestNs {
+		if tag.DeadlineNs < oldestNs || tag.DeadlineNs > oldestNs+sloMaxNs {
 			tag.DeadlineNs = 0
 		}
 		return Tag{oldestNs, tag.DeadlineNs}, &tier.counts.TooOld
 	case tag.DeadlineNs != 0 && tag.DeadlineNs < tag.StartNs:
 		return Tag{StartNs: tag.StartNs}, &tier.counts.DeadlineBeforeStart
+	case tag.DeadlineNs > tag.StartNs+sloMaxNs:
+		return Tag{StartNs: tag.StartNs}, &tier.counts.DeadlineTooFar
 	}
 	return tag, &tier.counts.Accepted
 }

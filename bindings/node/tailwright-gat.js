@@ -18,6 +18,8 @@ const { fileURLToPath } = require('node:url');
 
 const START_KEY = 'tailwright-start';
 const DEADLINE_KEY = 'tailwright-deadline';
+/** A day: what is longer is a mistake of a unit. */
+const SLO_NS_MAX = 86400n * 10n ** 9n;
 const BYTES_MAX = 8192;
 const MEMBERS_MAX = 180;
 const NS_MAX = 2n ** 64n - 1n;
@@ -127,6 +129,9 @@ class Edge {
   #lastNs = 0n;
 
   constructor({ sloNs = null, clockNs = realClockNs } = {}) {
+    if (sloNs !== null && !(sloNs > 0 && sloNs <= SLO_NS_MAX)) {
+      throw new RangeError(`an SLO of ${sloNs} ns; expected more than zero, and at most a day`);
+    }
     this.#sloNs = sloNs;
     this.#clockNs = clockNs;
   }
@@ -143,13 +148,15 @@ class Edge {
 class InnerTier {
   #aheadNsMax;
   #ageNsMax;
+  #sloNsMax;
   #clockNs;
   /** How often each case occurred. */
-  counts = { accepted: 0, untagged: 0, malformed: 0, future: 0, tooOld: 0, deadlineBeforeStart: 0 };
+  counts = { accepted: 0, untagged: 0, malformed: 0, future: 0, tooOld: 0, deadlineBeforeStart: 0, deadlineTooFar: 0 };
 
-  constructor({ aheadNsMax = 10n ** 9n, ageNsMax = 3600n * 10n ** 9n, clockNs = realClockNs } = {}) {
+  constructor({ aheadNsMax = 10n ** 9n, ageNsMax = 3600n * 10n ** 9n, sloNsMax = SLO_NS_MAX, clockNs = realClockNs } = {}) {
     this.#aheadNsMax = aheadNsMax;
     this.#ageNsMax = ageNsMax;
+    this.#sloNsMax = sloNsMax;
     this.#clockNs = clockNs;
   }
 
@@ -174,9 +181,11 @@ class InnerTier {
     const oldestNs = nowNs > this.#ageNsMax ? nowNs - this.#ageNsMax : 0n;
     const { startNs, deadlineNs } = tag;
     if (startNs < oldestNs) {
-      return [{ startNs: oldestNs, deadlineNs: deadlineNs !== null && deadlineNs >= oldestNs ? deadlineNs : null }, 'tooOld'];
+      const possible = deadlineNs !== null && deadlineNs >= oldestNs && deadlineNs <= oldestNs + this.#sloNsMax;
+      return [{ startNs: oldestNs, deadlineNs: possible ? deadlineNs : null }, 'tooOld'];
     }
     if (deadlineNs !== null && deadlineNs < startNs) return [{ startNs, deadlineNs: null }, 'deadlineBeforeStart'];
+    if (deadlineNs !== null && deadlineNs > startNs + this.#sloNsMax) return [{ startNs, deadlineNs: null }, 'deadlineTooFar'];
     return [tag, 'accepted'];
   }
 }

@@ -3,6 +3,7 @@
 const assert = require('node:assert');
 const gat = require('./tailwright-gat.js');
 const cases = require('../cases.json');
+const beliefs = require('../beliefs.json');
 
 function read(values) {
   try {
@@ -21,3 +22,13 @@ for (const { what, values, ...expected } of cases) {
   const written = gat.write(values, { startNs: 1_700_000_000_000_000_000n, deadlineNs: null });
   assert.deepStrictEqual({ read: read(values), strip, written }, expected, what);
 }
+
+assert(beliefs.length > 10);
+for (const { what, values, believed, case: situation } of beliefs) {
+  const tier = new gat.InnerTier({ clockNs: () => 1_700_000_000_000_000_000n });
+  const { startNs, deadlineNs } = tier.receive(values);
+  assert.deepStrictEqual([String(startNs), deadlineNs === null ? null : String(deadlineNs)], believed, what);
+  assert.strictEqual(tier.counts[situation.replace(/_(.)/g, (_, letter) => letter.toUpperCase())], 1, what);
+}
+
+for (const sloNs of [0, -1, Number.NaN, 86400n * 10n ** 9n + 1n]) assert.throws(() => new gat.Edge({ sloNs }), RangeError);

@@ -24,6 +24,8 @@ from urllib.parse import urlsplit
 
 START_KEY = "tailwright-start"
 DEADLINE_KEY = "tailwright-deadline"
+# A day: what is longer is a mistake of a unit.
+SLO_NS_MAX = 86400 * 10**9
 BYTES_MAX = 8192
 MEMBERS_MAX = 180
 NS_MAX = 2**64 - 1
@@ -131,6 +133,8 @@ class Edge:
     """Stamps requests from outside, and believes nothing that they claim. Starts increase strictly."""
 
     def __init__(self, slo_ns: Optional[int] = None, clock_ns=time.time_ns):
+        if slo_ns is not None and not 0 < slo_ns <= SLO_NS_MAX:
+            raise ValueError(f"an SLO of {slo_ns} ns; expected more than zero, and at most a day")
         self._slo_ns, self._clock_ns = slo_ns, clock_ns
         self._last_ns, self._lock = 0, threading.Lock()
 
@@ -144,10 +148,11 @@ class Edge:
 class InnerTier:
     """Believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival."""
 
-    CASES = ("accepted", "untagged", "malformed", "future", "too_old", "deadline_before_start")
+    CASES = ("accepted", "untagged", "malformed", "future", "too_old", "deadline_before_start", "deadline_too_far")
 
-    def __init__(self, ahead_ns_max=10**9, age_ns_max=3600 * 10**9, clock_ns=time.time_ns):
-        self._ahead_ns_max, self._age_ns_max, self._clock_ns = ahead_ns_max, age_ns_max, clock_ns
+    def __init__(self, ahead_ns_max=10**9, age_ns_max=3600 * 10**9, slo_ns_max=SLO_NS_MAX, clock_ns=time.time_ns):
+        self._ahead_ns_max, self._age_ns_max, self._slo_ns_max = ahead_ns_max, age_ns_max, slo_ns_max
+        self._clock_ns = clock_ns
         self._counts, self._lock = dict.fromkeys(self.CASES, 0), threading.Lock()
 
     def counts(self) -> dict:
@@ -174,9 +179,12 @@ class InnerTier:
             return Tag(now_ns), "future"
         due = tag.deadline_ns
         if tag.start_ns < oldest_ns:
-            return Tag(oldest_ns, due if due is not None and due >= oldest_ns else None), "too_old"
+            possible = due is not None and oldest_ns <= due <= oldest_ns + self._slo_ns_max
+            return Tag(oldest_ns, due if possible else None), "too_old"
         if due is not None and due < tag.start_ns:
             return Tag(tag.start_ns), "deadline_before_start"
+        if due is not None and due > tag.start_ns + self._slo_ns_max:
+            return Tag(tag.start_ns), "deadline_too_far"
         return tag, "accepted"
 
 

@@ -1,4 +1,4 @@
-//! Whether those that run are the oldest: a log of every run against the ages of those that wait.
+//! Whether those that run are the oldest, or by deadline the earliest: a log of every run against the keys of those that wait.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 pub struct TierVisit {
     /// The number of the request.
     pub request: u64,
-    /// When the request entered the system; the older of two has the lower one, and of equal ones the lower number.
-    pub start: u64,
+    /// What orders the request at the tier: when it entered the system, or its deadline. The lower goes first, and of equal
+    /// ones the lower number.
+    pub key: u64,
     /// When the caller had sent the request.
     pub arrival: u64,
     /// When its work there was done.
@@ -33,8 +34,8 @@ enum VisitChange {
     Runs,
 }
 
-/// The share of the time in which something runs at a tier where that is not among the `limit` oldest requests there, of
-/// those waiting and running. None when nothing ever runs.
+/// The share of the time in which something runs at a tier where that is not among the `limit` oldest requests there (by
+/// deadline: those with the earliest deadlines), of those waiting and running. None when nothing ever runs.
 pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
     let mut changes: Vec<(u64, VisitChange, usize)> = Vec::new();
     for (index, visit) in visits.iter().enumerate() {
@@ -55,7 +56,7 @@ pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
             younger += if running.iter().all(is_old) { 0 } else { instant - since };
         }
         since = instant;
-        let key = (visits[index].start, visits[index].request);
+        let key = (visits[index].key, visits[index].request);
         match change {
             VisitChange::Arrives => present.insert(key),
             VisitChange::Leaves => present.remove(&key),
@@ -71,8 +72,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn visit(request: u64, start: u64, arrival: u64, end: u64, runs: &[(u64, u64)]) -> TierVisit {
-        TierVisit { request, start, arrival, end, runs: runs.to_vec() }
+    fn visit(request: u64, key: u64, arrival: u64, end: u64, runs: &[(u64, u64)]) -> TierVisit {
+        TierVisit { request, key, arrival, end, runs: runs.to_vec() }
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
         for now in 0..200 {
             let is_at = |from: u64, to: u64| from <= now && now < to;
             let mut present: Vec<_> = visits.iter().filter(|visit| is_at(visit.arrival, visit.end)).collect();
-            present.sort_by_key(|visit| (visit.start, visit.request));
+            present.sort_by_key(|visit| (visit.key, visit.request));
             let runs = |visit: &&&TierVisit| visit.runs.iter().any(|(from, to)| is_at(*from, *to));
             let running = present.iter().filter(runs).count();
             let old = present.iter().take(limit).filter(runs).count();
@@ -108,11 +109,11 @@ mod tests {
             drawn in proptest::collection::vec((0u64..30, 0u64..90, [1u64..20, 1u64..20, 1u64..20, 1u64..20]), 0..12),
             limit in 1usize..5,
         ) {
-            let visits: Vec<TierVisit> = (0..).zip(&drawn).map(|(request, (start, arrival, gaps))| {
+            let visits: Vec<TierVisit> = (0..).zip(&drawn).map(|(request, (key, arrival, gaps))| {
                 let mut at = *arrival;
                 let instants = gaps.map(|gap| { at += gap; at });
                 let runs = [(*arrival, instants[0]), (instants[1], instants[2])];
-                visit(request, *start, *arrival, instants[3], &runs)
+                visit(request, *key, *arrival, instants[3], &runs)
             }).collect();
             let (sweep, slow) = (younger_share(&visits, limit), by_instants(&visits, limit));
             prop_assert_eq!(sweep.is_some(), slow.is_some());

@@ -4,9 +4,9 @@
 use crate::grouping::TierGrouping;
 use crate::kernel_slice::KernelSlices;
 use crate::machine_fit::{LoadTurn, no_round_robin, tier_cpus};
-use crate::measures::PlayedRequest;
 use crate::mode::ScheduleMode;
 use crate::play::{FinishedPlay, PlayEnd, play};
+use crate::played_request::PlayedRequest;
 use crate::report::{BenchReport, ModePlays, report};
 use crate::settings::BenchSettings;
 use crate::simulated::predicted_play;
@@ -35,10 +35,24 @@ const LIMIT: u32 = 3;
 /// The limit of requests in service that a scenario gives for a station, of the first with one.
 pub fn scenario_limit(case: &SimulationCase) -> u32 {
     let limits = case.network.stations.iter().filter_map(|station| match &station.discipline {
-        DisciplineSpec::Limited(limited) if limited.limit < u32::MAX => Some(limited.limit),
+        DisciplineSpec::Limited(limited) | DisciplineSpec::LimitedDeadline { sharing: limited, .. }
+            if limited.limit < u32::MAX =>
+        {
+            Some(limited.limit)
+        }
         _ => None,
     });
     limits.into_iter().next().unwrap_or(LIMIT)
+}
+
+/// Why no mode by deadline can be played with a scenario: the class that has no SLO. None where each class has one.
+pub fn no_deadlines(case: &SimulationCase) -> Option<String> {
+    let lacking = case.slos.iter().position(Option::is_none)?;
+    if case.slos.iter().all(Option::is_none) {
+        return Some("no deadlines: the scenario has no [[class]] with an slo".to_owned());
+    }
+    let name = case.classes.get(lacking).map_or("", String::as_str);
+    Some(format!("no deadlines: class '{name}' has no slo"))
 }
 
 /// Plays all modes with the requests of a scenario. When `stop` becomes true, it ends with the repetitions that are
@@ -60,6 +74,11 @@ pub fn run_bench(
     let (mut left_out, mut workloads) = (Vec::new(), Vec::new());
     if let Some(why) = no_round_robin() {
         leave_out(ScheduleMode::RoundRobin, &why, &mut plays, &mut left_out, host);
+    }
+    if let Some(why) = no_deadlines(case) {
+        for mode in ScheduleMode::ALL.into_iter().filter(|mode| mode.is_by_deadline()) {
+            leave_out(mode, &why, &mut plays, &mut left_out, host);
+        }
     }
     for repetition in 0..settings.repetitions {
         let (workload, seed) = draw_repetition(case, &grouping, settings, repetition)?;
@@ -156,10 +175,10 @@ fn leave_out(
     }
 }
 
-/// What stands for age where nobody may be preempted, if it is not played anyway.
+/// What stands for age or deadlines where nobody may be preempted, if it is not played anyway.
 fn substitute(mode: ScheduleMode, plays: &mut Vec<ModePlays>) -> Option<ScheduleMode> {
-    let without = ScheduleMode::OldestAdmission;
-    if mode != ScheduleMode::OldestFirst || plays.iter().any(|plays| plays.mode == without) {
+    let without = mode.without_preemption()?;
+    if plays.iter().any(|plays| plays.mode == without) {
         return None;
     }
     plays.push(ModePlays::of(without));
@@ -225,7 +244,9 @@ impl RepetitionPlan<'_> {
     ) -> Result<Vec<PlayedRequest>, OperationError> {
         let slice = if mode == ScheduleMode::RoundRobin { self.slices.round_robin } else { self.slices.fair };
         let limits = finished.limits.iter();
-        let disciplines: Vec<DisciplineSpec> = limits.map(|limit| mode.discipline(*limit, slice.0)).collect();
+        let allowed_ns = workload.allowed_ns();
+        let disciplines: Vec<DisciplineSpec> =
+            limits.map(|limit| mode.discipline(*limit, slice.0, &allowed_ns)).collect();
         predicted_play(workload, &disciplines)
     }
 }

@@ -1,5 +1,7 @@
 //! What a play shows: latencies, slowdown, order and waiting, by the same functions for services and for the simulator.
 
+use crate::class_measures::ClassMeasures;
+use crate::played_request::PlayedRequest;
 use crate::workload::{ChainRequest, ChainWorkload};
 use confidence::nearest_rank;
 use schemars::JsonSchema;
@@ -8,15 +10,6 @@ use units::Nanos;
 
 /// The share of the requests with the least work that are looked at by themselves, percent (TailClipper, §5.4).
 const SHORTEST_PERCENT: f64 = 1.0;
-
-/// What became of a request, live or simulated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlayedRequest {
-    /// When it was complete, on the clock of its arrival; none when it was not answered.
-    pub done: Option<Nanos>,
-    /// The time that it spent at each tier, from arrival there to the end of its work, of all its visits together.
-    pub at_tiers: Vec<Nanos>,
-}
 
 /// Figures of all requests of some plays. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -48,6 +41,8 @@ pub struct PlayMeasures {
     pub throughput_per_s: f64,
     /// The mean over visits of the time at each tier beyond the work there; 0 where nobody went.
     pub wait_mean_s: Vec<f64>,
+    /// By class how many are late; empty if no class has an SLO.
+    pub classes: Vec<ClassMeasures>,
 }
 
 impl PlayMeasures {
@@ -77,6 +72,7 @@ impl PlayMeasures {
             shortest_p99_s: percentile(&shortest(&answered), 99.0),
             throughput_per_s: if duration > 0.0 { answered.len() as f64 / duration } else { 0.0 },
             wait_mean_s: waits(plays),
+            classes: ClassMeasures::of(plays),
         })
     }
 }
@@ -165,18 +161,20 @@ fn percentile(sorted: &[f64], percent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainEntry, ChainTier, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainTier, RouteHop};
     use proptest::prelude::*;
 
     fn workload(requests: &[(u64, u64)]) -> ChainWorkload {
         let request = |(arrival, work): &(u64, u64)| ChainRequest {
             arrival: Nanos(*arrival),
             entry: 0,
+            class: 0,
             route: vec![RouteHop { tier: 0, work: Nanos(*work) }],
         };
         ChainWorkload {
             tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
             entries: vec![ChainEntry { window: None, skew_ns: 0 }],
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
             requests: requests.iter().map(request).collect(),
             serialised: 0,
         }

@@ -23,9 +23,14 @@ pub enum ScheduleMode {
     OldestFirst,
     /// As the former, with a limit that each tier derives from its service times.
     OldestAuto,
+    /// Those with the earliest deadlines are let in first; who is in service stays there.
+    DeadlineAdmission,
+    /// The c with the earliest deadlines share the CPUs: an arrival with an earlier one takes the place of the last in
+    /// service.
+    DeadlineFirst,
 }
 
-const NAMES: [(ScheduleMode, &str); 7] = [
+const NAMES: [(ScheduleMode, &str); 9] = [
     (ScheduleMode::Fair, "fair"),
     (ScheduleMode::RoundRobin, "rr"),
     (ScheduleMode::FirstCome, "fcfs"),
@@ -33,11 +38,13 @@ const NAMES: [(ScheduleMode, &str); 7] = [
     (ScheduleMode::OldestAdmission, "orf-admission"),
     (ScheduleMode::OldestFirst, "orf"),
     (ScheduleMode::OldestAuto, "orf-auto"),
+    (ScheduleMode::DeadlineAdmission, "deadline-admission"),
+    (ScheduleMode::DeadlineFirst, "deadline"),
 ];
 
 impl ScheduleMode {
     /// All modes, baselines first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Fair,
         Self::RoundRobin,
         Self::FirstCome,
@@ -45,6 +52,8 @@ impl ScheduleMode {
         Self::OldestAdmission,
         Self::OldestFirst,
         Self::OldestAuto,
+        Self::DeadlineAdmission,
+        Self::DeadlineFirst,
     ];
 
     /// The name in files and options.
@@ -54,7 +63,21 @@ impl ScheduleMode {
 
     /// Whether an older arrival takes the place of the youngest in service.
     pub fn preempts(self) -> bool {
-        matches!(self, Self::OldestFirst | Self::OldestAuto)
+        matches!(self, Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst)
+    }
+
+    /// Whether the deadline of a request takes the place of its age, so that each class needs an SLO.
+    pub fn is_by_deadline(self) -> bool {
+        matches!(self, Self::DeadlineAdmission | Self::DeadlineFirst)
+    }
+
+    /// The mode of the same order in which who is in service stays there, where there is one.
+    pub(crate) fn without_preemption(self) -> Option<Self> {
+        match self {
+            Self::OldestFirst => Some(Self::OldestAdmission),
+            Self::DeadlineFirst => Some(Self::DeadlineAdmission),
+            _ => None,
+        }
     }
 
     /// The limit of requests in service when the experiment is about this one; none is no limit.
@@ -62,16 +85,23 @@ impl ScheduleMode {
         match self {
             Self::Fair | Self::RoundRobin => None,
             Self::FirstCome => Some(1),
-            Self::Limited | Self::OldestAdmission | Self::OldestFirst | Self::OldestAuto => c,
+            _ => c,
         }
     }
 
-    /// The discipline of the simulator that is nearest, for a limit of requests in service (none: no limit) and the
-    /// time in nanoseconds for which the kernel lets one of several run.
-    pub fn discipline(self, limit: Option<u32>, slice_ns: u64) -> DisciplineSpec {
+    /// The discipline of the simulator that is nearest, for a limit of requests in service (none: no limit), the time in
+    /// nanoseconds for which the kernel lets one of several run, and the time in nanoseconds from arrival to deadline by
+    /// class, which only modes by deadline use.
+    pub fn discipline(self, limit: Option<u32>, slice_ns: u64, allowed_ns: &[u64]) -> DisciplineSpec {
         let limit = limit.unwrap_or(u32::MAX);
         let oldest = LimitedSharingParameters::oldest_first(limit, slice_ns);
+        let by_deadline = |entrance| DisciplineSpec::LimitedDeadline {
+            sharing: LimitedSharingParameters { entrance, ..oldest },
+            allowed: allowed_ns.to_vec(),
+        };
         DisciplineSpec::Limited(match self {
+            Self::DeadlineAdmission => return by_deadline(PoolEntrance::Wait),
+            Self::DeadlineFirst => return by_deadline(PoolEntrance::Preempt),
             Self::FirstCome => return DisciplineSpec::Fifo,
             Self::Fair | Self::RoundRobin => LimitedSharingParameters::round_robin(slice_ns),
             Self::Limited => LimitedSharingParameters::without_age(limit, slice_ns),
@@ -122,7 +152,7 @@ mod tests {
     fn names_and_back() {
         for mode in ScheduleMode::ALL {
             assert_eq!(mode.to_string().parse(), Ok(mode));
-            assert_eq!(mode.discipline(mode.limit(Some(3)), 1000).check(), Ok(()));
+            assert_eq!(mode.discipline(mode.limit(Some(3)), 1000, &[5]).check(), Ok(()));
         }
         assert!("cfs".parse::<ScheduleMode>().unwrap_err().contains("orf-admission"));
     }

@@ -2,8 +2,8 @@
 
 use crate::age_order::TierVisit;
 use crate::machine_fit::LoadTurn;
-use crate::measures::PlayedRequest;
 use crate::mode::ScheduleMode;
+use crate::played_request::PlayedRequest;
 use crate::sender::{SentRequests, send};
 use crate::tier::{LoggedVisit, TierPort, TierReady, TierReport, TierSettings};
 use crate::workload::ChainWorkload;
@@ -211,8 +211,8 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
 
 impl From<LoggedVisit> for TierVisit {
     fn from(visit: LoggedVisit) -> Self {
-        let LoggedVisit { request, start, arrival, end, runs } = visit;
-        Self { request, start, arrival, end, runs }
+        let LoggedVisit { request, key, arrival, end, runs, .. } = visit;
+        Self { request, key, arrival, end, runs }
     }
 }
 

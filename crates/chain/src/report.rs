@@ -3,9 +3,10 @@
 use crate::age_order::younger_share;
 use crate::gains::{GainSplit, RatioEstimate};
 use crate::kernel_slice::KernelSlices;
-use crate::measures::{PlayMeasures, PlayedRequest};
+use crate::measures::PlayMeasures;
 use crate::mode::ScheduleMode;
 use crate::play::FinishedPlay;
+use crate::played_request::PlayedRequest;
 use crate::settings::BenchSettings;
 use crate::workload::ChainWorkload;
 use schemars::JsonSchema;
@@ -45,7 +46,8 @@ pub struct ModeReport {
     pub busy_per_work: Option<Vec<f64>>,
     /// Each play by itself, in order of repetitions.
     pub plays: Vec<PlaySummary>,
-    /// By tier, the share of the time in which something ran that was not among the c oldest; none without a limit.
+    /// By tier, the share of the time in which something ran that was not among the c oldest, or of modes by deadline among
+    /// the c with the earliest deadlines; none without a limit.
     pub younger_share: Vec<Option<f64>>,
     /// The ratio of the 99th percentile to that of a thread per request, where both were played.
     pub against_fair: Option<RatioEstimate>,

@@ -174,7 +174,10 @@ impl<'a> RequestSender<'a> {
             sent_ns: Some(clock::now()),
             baggage: Vec::new(),
         };
-        http::write_request(&mut bytes, &head, RequestTag::starting_at(start));
+        let slo = self.workload.classes[request.class].slo;
+        let entered = RequestTag::starting_at(start);
+        let tag = slo.map_or(entered, |slo| entered.with_slo(slo));
+        http::write_request(&mut bytes, &head, tag);
         let connection = self.idle_connection(request.route[0].tier)?;
         let connection = &mut self.connections[connection];
         connection.request = Some(index);
@@ -265,7 +268,7 @@ impl<'a> RequestSender<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::{Arc, Mutex};
 
@@ -310,11 +313,13 @@ mod tests {
         let request = |number| ChainRequest {
             arrival: Nanos(1000 * number),
             entry: 0,
+            class: 0,
             route: vec![RouteHop { tier: 0, work: Nanos(1) }],
         };
         ChainWorkload {
             tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
             entries: vec![ChainEntry { window, skew_ns: -500 }],
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
             requests: (0..requests).map(request).collect(),
             serialised: 0,
         }

@@ -1,7 +1,7 @@
 //! The same requests in the simulator: what each mode would do on CPUs without overheads, messages that take no time,
 //! and nobody else on the machine.
 
-use crate::measures::PlayedRequest;
+use crate::played_request::PlayedRequest;
 use crate::workload::{ChainWorkload, RouteHop};
 use discipline::serve::DisciplineSpec;
 use model::OperationError;
@@ -45,6 +45,7 @@ fn network(workload: &ChainWorkload, disciplines: &[DisciplineSpec]) -> Queueing
         NetworkStation::new(&tier.name, tier.workers, discipline.clone())
     };
     let mut network = QueueingNetwork::chain(workload.tiers.iter().zip(disciplines).map(station).collect());
+    network.classes = u32::try_from(workload.classes.len()).unwrap_or(u32::MAX);
     network.steps.clear();
     for position in 0..positions {
         let before = position.saturating_sub(1) * tiers..position * tiers;
@@ -60,12 +61,14 @@ fn network(workload: &ChainWorkload, disciplines: &[DisciplineSpec]) -> Queueing
 /// An entry that brings its requests of the workload as they were drawn.
 fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
     let of_entry = workload.requests.iter().filter(|request| request.entry == entry);
-    let (arrivals, routes): (Vec<Nanos>, Vec<Vec<RouteHop>>) =
-        of_entry.map(|request| (request.arrival, request.route.clone())).unzip();
-    let (tiers, mut routes) = (workload.tiers.len(), routes.into_iter());
+    let (arrivals, contents): (Vec<Nanos>, Vec<(usize, Vec<RouteHop>)>) =
+        of_entry.map(|request| (request.arrival, (request.class, request.route.clone()))).unzip();
+    let (tiers, mut contents) = (workload.tiers.len(), contents.into_iter());
     let draw = move |draft: &mut RequestDraft<'_>| {
         draft.demands.fill(SKIP);
-        for (position, hop) in routes.next().unwrap_or_default().iter().enumerate() {
+        let (class, route) = contents.next().unwrap_or_default();
+        draft.class = u32::try_from(class).unwrap_or(u32::MAX);
+        for (position, hop) in route.iter().enumerate() {
             draft.demands[position * tiers + hop.tier] = hop.work;
         }
     };
@@ -82,26 +85,31 @@ fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
 mod tests {
     use super::*;
     use crate::mode::ScheduleMode;
-    use crate::workload::{ChainEntry, ChainRequest, ChainTier};
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
+    use gat::RequestSlo;
     use proptest::prelude::*;
+    use std::time::Duration;
 
     fn workload(requests: &[(u64, Vec<(usize, u64)>)]) -> ChainWorkload {
         let tier = |name: &str| ChainTier { name: name.into(), workers: 1 };
         let request = |(arrival, route): &(u64, Vec<(usize, u64)>)| ChainRequest {
             arrival: Nanos(*arrival),
             entry: 0,
+            class: 0,
             route: route.iter().map(|(tier, work)| RouteHop { tier: *tier, work: Nanos(*work) }).collect(),
         };
         ChainWorkload {
             tiers: vec![tier("a"), tier("b")],
             entries: vec![ChainEntry { window: None, skew_ns: 0 }],
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
             requests: requests.iter().map(request).collect(),
             serialised: 0,
         }
     }
 
     fn ends(workload: &ChainWorkload, mode: ScheduleMode, c: Option<u32>) -> Vec<u64> {
-        let disciplines = [mode.discipline(mode.limit(c), 1), mode.discipline(mode.limit(c), 1)];
+        let discipline = mode.discipline(mode.limit(c), 1, &workload.allowed_ns());
+        let disciplines = [discipline.clone(), discipline];
         let played = predicted_play(workload, &disciplines).unwrap();
         played.iter().map(|request| request.done.unwrap().0).collect()
     }
@@ -125,7 +133,50 @@ mod tests {
         assert_eq!(ends(ScheduleMode::OldestFirst), [12, 13, 23]);
     }
 
+    fn with_slos(mut workload: ChainWorkload, slos_ns: &[u64]) -> ChainWorkload {
+        let class = |ns: &u64| ChainClass {
+            name: ns.to_string(),
+            slo: Some(RequestSlo::new(Duration::from_nanos(*ns)).unwrap()),
+        };
+        workload.classes = slos_ns.iter().map(class).collect();
+        for (number, request) in workload.requests.iter_mut().enumerate() {
+            request.class = number % slos_ns.len();
+        }
+        workload
+    }
+
+    #[test]
+    fn an_urgent_request_goes_before_older_ones_by_deadline_alone() {
+        // The second and the last are due 5 after they arrive, the others 100.
+        let workload =
+            workload(&[(0, vec![(0, 10)]), (1, vec![(0, 3)]), (2, vec![(0, 10)]), (3, vec![(0, 3)])]);
+        let workload = with_slos(workload, &[100, 5]);
+        let ends = |mode| ends(&workload, mode, Some(1));
+        assert_eq!(ends(ScheduleMode::OldestFirst), [10, 13, 23, 26]);
+        assert_eq!(ends(ScheduleMode::DeadlineAdmission), [10, 13, 26, 16]);
+        assert_eq!(ends(ScheduleMode::DeadlineFirst), [16, 4, 26, 7]);
+    }
+
     proptest! {
+        /// If all classes have one SLO, every request ends by deadline when it does by age, to the nanosecond.
+        #[test]
+        fn with_one_slo_deadlines_are_ages(
+            drawn in proptest::collection::vec((0u64..20, 1u64..20, 0u64..20), 1..40),
+            c in 1u32..5,
+            slo in 1u64..1_000_000,
+        ) {
+            let (mut arrival, mut requests) = (0, Vec::new());
+            for (gap, first, second) in drawn {
+                arrival += gap;
+                let second = (second > 0).then_some((1, second));
+                requests.push((arrival, [(0, first)].into_iter().chain(second).collect()));
+            }
+            let workload = with_slos(workload(&requests), &[slo, slo, slo]);
+            let ends = |mode| ends(&workload, mode, Some(c));
+            prop_assert_eq!(ends(ScheduleMode::DeadlineFirst), ends(ScheduleMode::OldestFirst));
+            prop_assert_eq!(ends(ScheduleMode::DeadlineAdmission), ends(ScheduleMode::OldestAdmission));
+        }
+
         /// One worker and c = 1 is the textbook recursion: an end is the later of arrival and last end, and the work.
         #[test]
         fn a_limit_of_one_is_first_come_first_served(

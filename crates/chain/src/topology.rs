@@ -1,5 +1,6 @@
 //! Systems to show without a file: the examples, with the law of their work replaced.
 
+use crate::mode::ScheduleMode;
 use arrivals::TimeDistribution;
 use model::OperationError;
 use scenario::ScenarioDocument;
@@ -7,16 +8,27 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A system of two tiers on two CPUs.
+/// A system of two tiers on two CPUs, whose requests are of one class or of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DemoTopology {
     /// One tier calls the other.
     Chain,
     /// A slow path and a fast one join in a shared tier, which needs half as much work for each request.
     FanIn,
+    /// A chain for two classes of requests with different SLOs, one of which needs three times as much work.
+    TwoClasses,
 }
 
 impl DemoTopology {
+    /// The modes that show what the system is about.
+    pub fn modes(self) -> Vec<ScheduleMode> {
+        use ScheduleMode::{DeadlineFirst, Fair, FirstCome, Limited, OldestFirst};
+        match self {
+            Self::Chain | Self::FanIn => vec![Fair, FirstCome, Limited, OldestFirst],
+            Self::TwoClasses => vec![Fair, Limited, OldestFirst, DeadlineFirst],
+        }
+    }
+
     /// The scenario with this law of work, and this utilisation of its busiest tier.
     ///
     /// # Errors
@@ -29,16 +41,26 @@ impl DemoTopology {
             Self::FanIn => {
                 ("demo --topology fan-in", include_str!("../../../examples/scenarios/schedule-fan-in.toml"))
             }
+            Self::TwoClasses => (
+                "demo --topology two-classes",
+                include_str!("../../../examples/scenarios/schedule-deadlines.toml"),
+            ),
         };
         let mut document = ScenarioDocument::parse(Path::new(path), text)?;
-        let half =
-            work.scaled(0.5).map_err(|error| OperationError::input(format_args!("the work: {error}")))?;
-        let (whole, half) = (work.to_string(), half.to_string());
+        let times = |factor: f64| {
+            let scaled = work.scaled(factor).map(|work| work.to_string());
+            scaled.map_err(|error| OperationError::input(format_args!("the work: {error}")))
+        };
+        let whole = work.to_string();
         match self {
             Self::Chain => document.set("entry.0.service.*", &whole)?,
             Self::FanIn => {
                 document.set("entry.0.service.slow", &whole)?;
-                document.set("entry.*.service.shared", &half)?;
+                document.set("entry.*.service.shared", &times(0.5)?)?;
+            }
+            Self::TwoClasses => {
+                document.set("entry.interactive.service.*", &whole)?;
+                document.set("entry.batch.service.*", &times(3.0)?)?;
             }
         }
         document.set("run.load", &format!("{load:?}"))?;
@@ -51,6 +73,7 @@ impl fmt::Display for DemoTopology {
         f.write_str(match self {
             Self::Chain => "chain",
             Self::FanIn => "fan-in",
+            Self::TwoClasses => "two-classes",
         })
     }
 }
@@ -59,10 +82,10 @@ impl FromStr for DemoTopology {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Chain, Self::FanIn]
+        [Self::Chain, Self::FanIn, Self::TwoClasses]
             .into_iter()
             .find(|topology| topology.to_string() == text)
-            .ok_or_else(|| format!("'{text}': expected chain or fan-in"))
+            .ok_or_else(|| format!("'{text}': expected chain, fan-in or two-classes"))
     }
 }
 
@@ -74,7 +97,7 @@ mod tests {
     fn work_and_load_are_as_asked_for() {
         for law in ["exp(10ms)", "trimodal(90% 5ms, 9% 50ms, 1% 100ms)", "lognormal(mean=10ms, c2=100)"] {
             let work: TimeDistribution = law.parse().unwrap();
-            for topology in ["chain", "fan-in"] {
+            for topology in ["chain", "fan-in", "two-classes"] {
                 let topology: DemoTopology = topology.parse().unwrap();
                 let case = topology.scenario(&work, 0.7).and_then(|document| document.case()).unwrap();
                 for tier in 0..2 {

@@ -4,10 +4,12 @@
 //! a route. Costs of stations (`switch`, `dispatch`, `interference`) and network delays are left out, because the machine
 //! has its own. Steps that could overlap are put one after the other.
 
+use gat::RequestSlo;
 use model::OperationError;
 use scenario::SimulationCase;
 use sim::engine::{DELAY_ONLY, EntryArrivals, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry};
 use std::ops::Range;
+use std::time::Duration;
 use units::Nanos;
 
 /// The most work of a request at one tier: more would hold up everything that is to be measured.
@@ -42,6 +44,8 @@ pub struct ChainRequest {
     pub arrival: Nanos,
     /// The index of the entry at which it arrives.
     pub entry: usize,
+    /// The index of its class.
+    pub class: usize,
     /// The tiers that it visits, one calling the next; at least one.
     pub route: Vec<RouteHop>,
 }
@@ -67,6 +71,15 @@ pub struct ChainEntry {
     pub skew_ns: i64,
 }
 
+/// A class of requests, which may have an SLO.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainClass {
+    /// The name by which reports call it.
+    pub name: String,
+    /// The time from arrival to deadline; none where its requests are never late.
+    pub slo: Option<RequestSlo>,
+}
+
 /// Requests in order of arrival, with the tiers that they visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainWorkload {
@@ -74,6 +87,8 @@ pub struct ChainWorkload {
     pub tiers: Vec<ChainTier>,
     /// The entries, by the index that requests use.
     pub entries: Vec<ChainEntry>,
+    /// The classes, by the index that requests use; at least one.
+    pub classes: Vec<ChainClass>,
     /// The requests, in order of arrival and then of entry.
     pub requests: Vec<ChainRequest>,
     /// How many of them have steps that could overlap and are put one after the other here.
@@ -90,6 +105,12 @@ impl ChainWorkload {
     pub fn work(&self, tier: usize) -> Nanos {
         let hops = self.requests.iter().flat_map(|request| &request.route);
         Nanos(hops.filter(|hop| hop.tier == tier).map(|hop| hop.work.0).sum())
+    }
+
+    /// The time from arrival to deadline by class, nanoseconds; without an SLO of each class none.
+    pub fn allowed_ns(&self) -> Vec<u64> {
+        let slos = self.classes.iter().map(|class| Some(class.slo?.ns()));
+        slos.collect::<Option<_>>().unwrap_or_default()
     }
 }
 
@@ -123,6 +144,7 @@ pub fn draw_workload(
     let mut drawn = ChainWorkload {
         tiers: case.network.stations.iter().map(chain_tier).collect(),
         entries: Vec::new(),
+        classes: case.classes.iter().zip(&case.slos).map(chain_class).collect(),
         requests: Vec::new(),
         serialised: 0,
     };
@@ -137,6 +159,11 @@ pub fn draw_workload(
 
 fn chain_tier(station: &sim::engine::NetworkStation) -> ChainTier {
     ChainTier { name: station.name.clone(), workers: station.workers }
+}
+
+fn chain_class((name, slo): (&String, &Option<Nanos>)) -> ChainClass {
+    let slo = slo.and_then(|slo| RequestSlo::new(Duration::from_nanos(slo.0)).ok());
+    ChainClass { name: name.clone(), slo }
 }
 
 fn unplayable(what: &str, hint: &str) -> OperationError {
@@ -168,12 +195,13 @@ fn add_requests(
         };
         draw.draw(&mut draft);
         let range = draft.steps.clone();
+        let class = draft.class as usize;
         let route = route(network, range.clone(), &demands)?;
         if route.is_empty() {
             continue;
         }
         drawn.serialised += usize::from(could_overlap(network, range, &demands));
-        drawn.requests.push(ChainRequest { arrival, entry: index, route });
+        drawn.requests.push(ChainRequest { arrival, entry: index, class, route });
         if drawn.requests.len() > REQUESTS_MAX {
             return Err(unplayable("more than a million requests", "a shorter --duration has fewer"));
         }

@@ -17,7 +17,7 @@ fn split(topology: DemoTopology, work: &str, load: f64) -> GainSplit {
     let case = topology.scenario(&work, load).and_then(|document| document.case()).expect("a scenario");
     let p99 = |mode: ScheduleMode| -> Vec<f64> {
         let limit = if mode == ScheduleMode::Fair { None } else { Some(3) };
-        let disciplines = [mode.discipline(limit, SLICE_NS), mode.discipline(limit, SLICE_NS)];
+        let disciplines = [mode.discipline(limit, SLICE_NS, &[]), mode.discipline(limit, SLICE_NS, &[])];
         (0..SEEDS)
             .map(|seed| {
                 let workload = draw_workload(&case, seed, DURATION).expect("requests");

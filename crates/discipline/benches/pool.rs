@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
+use tailwright_discipline::RequestKey;
 use tailwright_discipline::pool::{Displacement, PoolRules, PooledRequest, RequestPool};
 use tailwright_discipline::serve::PoolOrder;
 
@@ -58,7 +59,7 @@ impl Loaded {
         let mut loaded =
             Self { pool: RequestPool::new(rules), serving: Vec::new(), actions: Vec::new(), next: 0 };
         for _ in 0..u64::from(LIMIT) {
-            let request = loaded.pool.enter(0, 1 << 40, &mut loaded.actions);
+            let request = loaded.pool.enter(0, RequestKey(1 << 40), &mut loaded.actions);
             loaded.serving.push(request);
         }
         (0..waiting).for_each(|_| {
@@ -72,7 +73,7 @@ impl Loaded {
     fn enter(&mut self) -> PooledRequest {
         self.next += 1;
         let key = (1 << 50) + self.next * 1000 + scattered(self.next) % 100_000;
-        self.pool.enter(self.next, key, &mut self.actions)
+        self.pool.enter(self.next, RequestKey(key), &mut self.actions)
     }
 
     /// The places in service that were free are taken by those who were admitted.
@@ -109,7 +110,7 @@ fn block(loaded: &mut Loaded, round: usize) {
 }
 
 fn displace(loaded: &mut Loaded, _round: usize) {
-    let oldest = loaded.pool.enter(loaded.next, 0, &mut loaded.actions);
+    let oldest = loaded.pool.enter(loaded.next, RequestKey(0), &mut loaded.actions);
     loaded.pool.leave(loaded.next, oldest, &mut loaded.actions);
     black_box(loaded.actions.len());
     loaded.actions.clear();

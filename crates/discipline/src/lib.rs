@@ -10,6 +10,7 @@ mod bit_set;
 pub mod enforce;
 pub mod pool;
 mod processor_sharing;
+mod request_key;
 pub mod serve;
 mod split_mix;
 mod strict_priority;
@@ -17,5 +18,6 @@ mod token_buckets;
 mod tournament;
 
 pub use processor_sharing::ProcessorSharing;
+pub use request_key::RequestKey;
 pub use strict_priority::StrictPriority;
 pub use token_buckets::{Limit, TokenBuckets};

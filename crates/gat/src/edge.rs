@@ -8,6 +8,7 @@
 //!
 //! An edge whose clock was set back by b stamps up to b ahead until the clock has caught up: b counts into s.
 
+use crate::slo::RequestSlo;
 use crate::tag::RequestTag;
 
 /// What the starts of an edge are.
@@ -25,20 +26,20 @@ pub enum EdgeClock {
 #[derive(Debug, Clone, Default)]
 pub struct Edge {
     clock: EdgeClock,
-    slo_ns: Option<u64>,
+    slo: Option<RequestSlo>,
     last_ns: u64,
 }
 
 impl Edge {
     /// An edge with this kind of clock.
     pub fn new(clock: EdgeClock) -> Self {
-        Self { clock, slo_ns: None, last_ns: 0 }
+        Self { clock, slo: None, last_ns: 0 }
     }
 
-    /// The same edge, which gives each request a deadline `slo_ns` nanoseconds after its start; logical clocks have none.
+    /// The same edge, which gives each request a deadline so long after its start; logical clocks have none.
     #[must_use]
-    pub fn with_slo(self, slo_ns: u64) -> Self {
-        Self { slo_ns: Some(slo_ns), ..self }
+    pub fn with_slo(self, slo: RequestSlo) -> Self {
+        Self { slo: Some(slo), ..self }
     }
 
     /// What the starts of this edge are.
@@ -57,7 +58,7 @@ impl Edge {
             EdgeClock::Real => {
                 self.last_ns = after_last.max(now_ns);
                 let tag = RequestTag::starting_at(self.last_ns);
-                self.slo_ns.map_or(tag, |slo_ns| tag.with_slo(slo_ns))
+                self.slo.map_or(tag, |slo| tag.with_slo(slo))
             }
         }
     }

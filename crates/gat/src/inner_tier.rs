@@ -6,6 +6,7 @@
 //! age, so that one wrong unit does not put a request before all others for ever.
 
 use crate::edge::EdgeClock;
+use crate::slo::RequestSlo;
 use crate::tag::{ReceivedTag, RequestTag};
 
 /// How far a tag may be from this service's clock.
@@ -15,12 +16,14 @@ pub struct TagTolerance {
     pub ahead_ns_max: u64,
     /// How old a request can be, in nanoseconds.
     pub age_ns_max: u64,
+    /// How long after its start a request can be due.
+    pub slo_max: RequestSlo,
 }
 
 impl Default for TagTolerance {
-    /// One second ahead, one hour old.
+    /// One second ahead, one hour old, due within a day.
     fn default() -> Self {
-        Self { ahead_ns_max: 1_000_000_000, age_ns_max: 3_600_000_000_000 }
+        Self { ahead_ns_max: 1_000_000_000, age_ns_max: 3_600_000_000_000, slo_max: RequestSlo::MAX }
     }
 }
 
@@ -39,6 +42,8 @@ pub enum TagCase {
     TooOld,
     /// The deadline was before the start, and is left out.
     DeadlineBeforeStart,
+    /// The deadline was too long after the start, and is left out.
+    DeadlineTooFar,
 }
 
 /// How often each case occurred, for a log and for metrics.
@@ -56,6 +61,8 @@ pub struct ReceivedTagCounts {
     pub too_old: u64,
     /// Requests whose deadline was before their start.
     pub deadline_before_start: u64,
+    /// Requests whose deadline was too long after their start.
+    pub deadline_too_far: u64,
 }
 
 impl ReceivedTagCounts {
@@ -68,6 +75,7 @@ impl ReceivedTagCounts {
             TagCase::Future => &mut self.future,
             TagCase::TooOld => &mut self.too_old,
             TagCase::DeadlineBeforeStart => &mut self.deadline_before_start,
+            TagCase::DeadlineTooFar => &mut self.deadline_too_far,
         } += 1;
     }
 }
@@ -131,11 +139,16 @@ impl TagTolerance {
         }
         let oldest_ns = now_ns.saturating_sub(self.age_ns_max);
         if tag.start_ns < oldest_ns {
-            let deadline_ns = tag.deadline_ns.filter(|deadline_ns| *deadline_ns >= oldest_ns);
+            let due = oldest_ns..=oldest_ns.saturating_add(self.slo_max.ns());
+            let deadline_ns = tag.deadline_ns.filter(|deadline_ns| due.contains(deadline_ns));
             return (RequestTag { start_ns: oldest_ns, deadline_ns }, TagCase::TooOld);
         }
         if tag.deadline_ns.is_some_and(|deadline_ns| deadline_ns < tag.start_ns) {
             return (RequestTag { deadline_ns: None, ..tag }, TagCase::DeadlineBeforeStart);
+        }
+        let latest_ns = tag.start_ns.saturating_add(self.slo_max.ns());
+        if tag.deadline_ns.is_some_and(|deadline_ns| deadline_ns > latest_ns) {
+            return (RequestTag { deadline_ns: None, ..tag }, TagCase::DeadlineTooFar);
         }
         (tag, TagCase::Accepted)
     }

@@ -5,6 +5,7 @@
 //! - [`TagCodec`] reads, writes and strips the tag in a W3C `baggage` header, or in a header of its own.
 //! - [`InnerTier`] decides what a service believes of a tag that it receives.
 //! - [`TagDomain`] says which hosts may see it.
+//! - [`ClassSlos`] has the SLOs of classes by name, from which edges make deadlines; [`TagOrder`] says what orders requests.
 //!
 //! ```
 //! use gat::{Edge, InnerTier, TagCodec};
@@ -24,16 +25,20 @@
 //! Instants are nanoseconds of `CLOCK_REALTIME` since 1970. Whoever calls reads the clock.
 
 mod baggage;
+mod class_slos;
 mod codec;
 mod domain;
 mod edge;
 mod inner_tier;
+mod slo;
 mod tag;
 mod window;
 
+pub use class_slos::ClassSlos;
 pub use codec::{HeaderChange, TagCodec, TagNameError, WrittenHeader};
 pub use domain::{HostPatternError, TagDomain};
 pub use edge::{Edge, EdgeClock};
 pub use inner_tier::{InnerTier, ReceivedTagCounts, TagCase, TagTolerance};
+pub use slo::{RequestSlo, SloError};
 pub use tag::{ReceivedTag, RequestTag, TagFault, TagOrder};
 pub use window::{EntryDecision, EntryWindow};

@@ -1,5 +1,6 @@
 //! What a request carries through the system, and what may be found where it should be.
 
+use crate::slo::RequestSlo;
 use std::fmt;
 
 /// What a request carries from the edge to every service on its way.
@@ -18,10 +19,10 @@ pub enum TagOrder {
     /// The start: oldest first.
     #[default]
     Start,
-    /// The deadline: earliest deadline first. A request without one is due so many nanoseconds after its start.
+    /// The deadline: earliest deadline first. A request without one is due so long after its start.
     Deadline {
-        /// The SLO of requests without a deadline, in nanoseconds.
-        default_slo_ns: u64,
+        /// The SLO of requests without a deadline.
+        default_slo: RequestSlo,
     },
 }
 
@@ -31,10 +32,10 @@ impl RequestTag {
         Self { start_ns, deadline_ns: None }
     }
 
-    /// The same request, due `slo_ns` nanoseconds after its start.
+    /// The same request, due so long after its start.
     #[must_use]
-    pub fn with_slo(self, slo_ns: u64) -> Self {
-        Self { deadline_ns: Some(self.start_ns.saturating_add(slo_ns).max(1)), ..self }
+    pub fn with_slo(self, slo: RequestSlo) -> Self {
+        Self { deadline_ns: Some(self.start_ns.saturating_add(slo.ns())), ..self }
     }
 
     /// The time since the start at `now_ns`, in nanoseconds; zero where clocks disagree about which was first.
@@ -47,8 +48,8 @@ impl RequestTag {
     pub fn key(&self, order: TagOrder) -> u64 {
         match order {
             TagOrder::Start => self.start_ns,
-            TagOrder::Deadline { default_slo_ns } => {
-                self.deadline_ns.unwrap_or(self.start_ns.saturating_add(default_slo_ns))
+            TagOrder::Deadline { default_slo } => {
+                self.deadline_ns.unwrap_or(self.start_ns.saturating_add(default_slo.ns()))
             }
         }
     }

@@ -1,12 +1,17 @@
 //! What an inner tier believes, case by case, and that it counts each; joining; the hosts that may see tags.
 
 use gat::{
-    InnerTier, ReceivedTag, ReceivedTagCounts, RequestTag, TagCase, TagDomain, TagFault, TagTolerance,
+    InnerTier, ReceivedTag, ReceivedTagCounts, RequestSlo, RequestTag, TagCase, TagCodec, TagDomain,
+    TagFault, TagTolerance,
 };
 use proptest::prelude::*;
+use serde_json::Value;
 
 const NOW_NS: u64 = 1_000_000;
-const TOLERANCE: TagTolerance = TagTolerance { ahead_ns_max: 100, age_ns_max: 10_000 };
+const TOLERANCE: TagTolerance =
+    TagTolerance { ahead_ns_max: 100, age_ns_max: 10_000, slo_max: RequestSlo::MAX };
+/// The longest SLO.
+const DAY_NS: u64 = 86_400_000_000_000;
 
 fn tag(start_ns: u64, deadline_ns: u64) -> RequestTag {
     RequestTag { start_ns, deadline_ns: Some(deadline_ns).filter(|ns| *ns > 0) }
@@ -25,12 +30,43 @@ fn each_case_at_its_boundary() {
         (tag(0, NOW_NS), tag(NOW_NS - 10_000, NOW_NS), TagCase::TooOld),
         (tag(NOW_NS, NOW_NS), tag(NOW_NS, NOW_NS), TagCase::Accepted),
         (tag(NOW_NS, NOW_NS - 1), tag(NOW_NS, 0), TagCase::DeadlineBeforeStart),
+        (tag(NOW_NS, NOW_NS + DAY_NS), tag(NOW_NS, NOW_NS + DAY_NS), TagCase::Accepted),
+        (tag(NOW_NS, NOW_NS + DAY_NS + 1), tag(NOW_NS, 0), TagCase::DeadlineTooFar),
+        (tag(NOW_NS, u64::MAX), tag(NOW_NS, 0), TagCase::DeadlineTooFar),
+        (tag(0, u64::MAX), tag(NOW_NS - 10_000, 0), TagCase::TooOld),
     ] {
         assert_eq!(TOLERANCE.judge(received, NOW_NS), (believed, case), "{received:?}");
     }
     // At both ends of time nothing overflows.
     assert_eq!(TOLERANCE.judge(tag(0, 0), 0), (tag(0, 0), TagCase::Accepted));
     assert_eq!(TOLERANCE.judge(tag(u64::MAX, 0), u64::MAX), (tag(u64::MAX, 0), TagCase::Accepted));
+}
+
+/// What the bindings of all languages believe (`bindings/beliefs.json`).
+#[test]
+fn the_beliefs_of_all_languages() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../../../bindings/beliefs.json")).unwrap();
+    assert!(cases.len() > 10);
+    for case in &cases {
+        let values: Vec<&str> = case["values"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let received = TagCodec::baggage().read(values.iter().map(|value| value.as_bytes()));
+        let mut tier = InnerTier::default();
+        let believed = tier.receive(received, 1_700_000_000_000_000_000);
+        let number = |at: usize| case["believed"][at].as_str().map(|digits| digits.parse::<u64>().unwrap());
+        assert_eq!((Some(believed.start_ns), believed.deadline_ns), (number(0), number(1)), "{case}");
+        let mut expected = ReceivedTagCounts::default();
+        expected.add(match case["case"].as_str().unwrap() {
+            "accepted" => TagCase::Accepted,
+            "untagged" => TagCase::Untagged,
+            "malformed" => TagCase::Malformed,
+            "future" => TagCase::Future,
+            "too_old" => TagCase::TooOld,
+            "deadline_before_start" => TagCase::DeadlineBeforeStart,
+            "deadline_too_far" => TagCase::DeadlineTooFar,
+            other => panic!("{other}"),
+        });
+        assert_eq!(tier.counts(), expected, "{case}");
+    }
 }
 
 #[test]
@@ -44,6 +80,7 @@ fn cases_are_counted() {
         ReceivedTag::Tagged(tag(u64::MAX, 0)),
         ReceivedTag::Tagged(tag(1, 0)),
         ReceivedTag::Tagged(tag(NOW_NS, 1)),
+        ReceivedTag::Tagged(tag(NOW_NS, u64::MAX)),
     ] {
         let believed = tier.receive(received, NOW_NS);
         assert!(believed.start_ns <= NOW_NS + TOLERANCE.ahead_ns_max);
@@ -56,6 +93,7 @@ fn cases_are_counted() {
         future: 1,
         too_old: 1,
         deadline_before_start: 1,
+        deadline_too_far: 1,
     };
     assert_eq!(tier.counts(), expected);
 }

@@ -1,7 +1,8 @@
 //! What skew between the clocks of edges costs, by a simulation of two edges and a sort by true time as judge.
 
-use gat::{Edge, EdgeClock, InnerTier, ReceivedTag, RequestTag, TagCodec};
+use gat::{Edge, EdgeClock, InnerTier, ReceivedTag, RequestSlo, RequestTag, TagCodec};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use std::time::Duration;
 
 const ORIGIN_NS: u64 = 1_700_000_000_000_000_000;
 
@@ -83,7 +84,7 @@ fn logical_clocks_put_no_effect_before_its_cause() {
         edges[1 - cause].observe(tag.start_ns);
         assert!(edges[1 - cause].enter(random.random()).start_ns > tag.start_ns);
     }
-    assert_eq!(Edge::new(EdgeClock::Logical).with_slo(5).enter(9).deadline_ns, None);
+    assert_eq!(Edge::new(EdgeClock::Logical).with_slo(RequestSlo::MAX).enter(9).deadline_ns, None);
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn a_request_without_a_tag_is_as_young_as_the_youngest_where_clocks_are_logical(
 #[test]
 fn a_chain_with_fan_out_join_and_retry_keeps_the_first_start() {
     let codec = TagCodec::baggage();
-    let tag = Edge::default().with_slo(50_000_000).enter(ORIGIN_NS);
+    let tag = Edge::default().with_slo(RequestSlo::new(Duration::from_millis(50)).unwrap()).enter(ORIGIN_NS);
     let mut sent = codec.write([], tag).value;
     for hop in 1..=6u64 {
         let now_ns = ORIGIN_NS + hop * 3_000_000;

@@ -15,6 +15,7 @@ pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
@@ -51,6 +52,16 @@ impl Policy {
     ) -> Result<Self, PolicyError> {
         soundness::check(&servers, &workloads)?;
         Ok(Self { policy_name: method.into(), servers, workloads })
+    }
+
+    /// The workloads that are admitted, each with the latency of its SLO: what services need that serve these classes of
+    /// requests by deadline. A workload without a guarantee is best effort here as well, and has no deadline.
+    pub fn slo_latencies(&self) -> impl Iterator<Item = (&str, Duration)> {
+        let admitted = self.workloads.iter().filter(|workload| workload.admitted);
+        admitted.map(|workload| {
+            let latency = Duration::try_from_secs_f64(workload.slo.latency.0);
+            (workload.name.as_str(), latency.unwrap_or(Duration::MAX))
+        })
     }
 
     /// How the server of this name is used, where the bounds of its workloads count it.
@@ -161,6 +172,17 @@ mod tests {
             )
         );
         assert_eq!(Policy::from_json(&text).unwrap(), policy());
+    }
+
+    #[test]
+    fn deadlines_are_those_of_the_slos_of_admitted_workloads() {
+        let mut policy = policy();
+        let slos = |policy: &Policy| -> Vec<(String, Duration)> {
+            policy.slo_latencies().map(|(name, latency)| (name.to_owned(), latency)).collect()
+        };
+        assert_eq!(slos(&policy), [("a".to_owned(), Duration::from_millis(200))]);
+        policy.workloads[0].slo = "99% < 1e300s".parse().unwrap();
+        assert_eq!(slos(&policy)[0].1, Duration::MAX);
     }
 
     #[test]

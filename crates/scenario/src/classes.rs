@@ -1,9 +1,16 @@
 //! The classes of requests, by number and by name.
 
 use crate::file::{ClassRef, EntrySpec, KindSpec, Scenario};
+use crate::policy_file::read_policy;
+use ::discipline::serve::DisciplineSpec;
+use ::model::Policy;
+use std::path::Path;
+use units::Nanos;
 
 /// Most classes of a scenario, and most priority levels of a discipline.
 pub(crate) const CLASSES_MAX: u32 = 1000;
+/// A longer SLO, of more than a day, is a mistake of a unit.
+const SLO_MAX: Nanos = Nanos(86_400_000_000_000);
 
 /// The number of a kind's class; 0 unless it says otherwise.
 pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32, String> {
@@ -43,6 +50,67 @@ pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>, String> {
         None => joined_names(members).unwrap_or_else(|| format!("class {class}")),
     });
     Ok(names.collect())
+}
+
+/// The SLO of each class, as many as there are names: its own, or that of the workload of its name in the policy that the
+/// scenario names; `None` for a class without one.
+pub(crate) fn slos(
+    scenario: &Scenario,
+    names: &[String],
+    folder: &Path,
+) -> Result<Vec<Option<Nanos>>, String> {
+    let policy = scenario.slos.as_ref().map(|path| read_policy(&folder.join(path))).transpose()?;
+    let mut slos = Vec::with_capacity(names.len());
+    for (position, name) in names.iter().enumerate() {
+        let own = scenario.classes.get(position).and_then(|class| class.slo);
+        let slo = match (own, &policy) {
+            (None, Some(policy)) => Some(slo_of(policy, name).map_err(|error| format!("slos: {error}"))?),
+            _ => own,
+        };
+        if let Some(slo) = slo.filter(|slo| *slo == Nanos::ZERO || *slo > SLO_MAX) {
+            return Err(format!(
+                "class '{name}': slo: expected a time above 0 and of at most a day, found {slo}"
+            ));
+        }
+        slos.push(slo);
+    }
+    Ok(slos)
+}
+
+/// The latency of the SLO of an admitted workload.
+fn slo_of(policy: &Policy, class: &str) -> Result<Nanos, String> {
+    let found = policy.slo_latencies().find(|(name, _)| *name == class);
+    let latency = found.map(|(_, latency)| Nanos(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX)));
+    latency.ok_or_else(|| {
+        let names: Vec<&str> = policy.slo_latencies().map(|(name, _)| name).collect();
+        format!("the policy admits no workload '{class}'; it admits: {}", names.join(", "))
+    })
+}
+
+/// Gives a discipline of deadlines that has no times of its own the SLOs of the classes.
+pub(crate) fn give_slos(
+    discipline: &mut DisciplineSpec,
+    names: &[String],
+    slos: &[Option<Nanos>],
+) -> Result<(), String> {
+    let allowed = match discipline {
+        DisciplineSpec::Deadline { allowed }
+        | DisciplineSpec::PreemptiveDeadline { allowed }
+        | DisciplineSpec::LimitedDeadline { allowed, .. } => allowed,
+        _ => return Ok(()),
+    };
+    if !allowed.is_empty() {
+        return Ok(());
+    }
+    for (name, slo) in names.iter().zip(slos) {
+        let slo = slo.ok_or_else(|| {
+            format!(
+                "earliest deadline first: expected a time for each class, or a [[class]] '{name}' with an slo"
+            )
+        })?;
+        allowed.push(slo.0);
+    }
+    Ok(())
 }
 
 /// The names of all members of a class; `None` if there are no members, or one has no name.

@@ -8,7 +8,7 @@ use units::Nanos;
 
 const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, random-worker, shortest-queue, \
     two-choices, oldest-first, oldest-first-preemptive, priority(levels=2), priority-preemptive(levels=2), \
-    edf(10ms, 100ms), edf-preemptive(10ms, 100ms), proportional(4, 1), sharing, sharing(c=8), \
+    edf(10ms, 100ms), edf-preemptive(10ms, 100ms), edf-limited(c=8, slice=50us, 10ms, 100ms), proportional(4, 1), sharing, sharing(c=8), \
     round-robin(slice=50us), limited(c=8, slice=50us), orf(c=8, slice=50us, count=pool, entrance=back) or \
     fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
 
@@ -28,6 +28,10 @@ pub(crate) fn parse_discipline(text: &str) -> Result<DisciplineSpec, String> {
         "priority-preemptive" => DisciplineSpec::PreemptivePriority { levels: call.key("levels")? },
         "edf" => DisciplineSpec::Deadline { allowed: call.times()? },
         "edf-preemptive" => DisciplineSpec::PreemptiveDeadline { allowed: call.times()? },
+        "edf-limited" => {
+            let sharing = oldest_first(&mut call)?;
+            DisciplineSpec::LimitedDeadline { sharing, allowed: call.times()? }
+        }
         "proportional" => DisciplineSpec::Proportional { weights: call.list()? },
         "sharing" => DisciplineSpec::Sharing { limit: call.optional("c")? },
         "round-robin" => DisciplineSpec::Limited(LimitedSharingParameters::round_robin(call.time("slice")?)),
@@ -121,15 +125,16 @@ impl<'a> DisciplineText<'a> {
 
     /// Takes all arguments that are left, one for each class.
     fn list<T: FromStr>(&mut self) -> Result<Vec<T>, String> {
-        let values = std::mem::take(&mut self.left);
-        if values.is_empty() {
+        if self.left.is_empty() {
             return Err(format!("'{}': expected a value per class", self.text));
         }
-        values.into_iter().map(|value| self.parse(value)).collect()
+        std::mem::take(&mut self.left).into_iter().map(|value| self.parse(value)).collect()
     }
 
+    /// Takes all arguments that are left as times, one for each class; none where the classes have SLOs.
     fn times(&mut self) -> Result<Vec<u64>, String> {
-        Ok(self.list::<Nanos>()?.into_iter().map(|time| time.0).collect())
+        let times = std::mem::take(&mut self.left);
+        times.into_iter().map(|time| Ok(self.parse::<Nanos>(time)?.0)).collect()
     }
 
     fn parse<T: FromStr>(&self, value: &str) -> Result<T, String> {
@@ -171,6 +176,12 @@ mod tests {
             parse_discipline("edf(1ms, 2ms)"),
             Ok(DisciplineSpec::Deadline { allowed: vec![1_000_000, 2_000_000] })
         );
+        let sharing = LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..orf };
+        assert_eq!(
+            parse_discipline("edf-limited(c=8, slice=50us, entrance=preempt, 1ms, 2ms)"),
+            Ok(DisciplineSpec::LimitedDeadline { sharing, allowed: vec![1_000_000, 2_000_000] })
+        );
+        assert_eq!(parse_discipline("edf"), Ok(DisciplineSpec::Deadline { allowed: Vec::new() }));
         assert_eq!(parse_discipline("sharing"), Ok(DisciplineSpec::Sharing { limit: None }));
     }
 
@@ -180,6 +191,10 @@ mod tests {
             ("fife", "found 'fife'"),
             ("orf(c=8)", "expected slice="),
             ("orf(c=0, slice=1us)", "at least 1"),
+            ("edf-limited(c=0, slice=1us, 1ms)", "at least 1"),
+            ("edf-limited(1ms, 2ms)", "expected c="),
+            ("edf-limited(c=2, slice=1us, wait=1ms)", "'wait=1ms'"),
+            ("proportional", "expected a value per class"),
             ("orf(c=8, slice=-1us)", "'-1us'"),
             ("fifo(c=8)", "'c=8'"),
             ("orf(c=8, slice=1us, count=heap)", "expected count=pool or queue"),

@@ -25,6 +25,8 @@ pub(crate) struct Scenario {
     pub(crate) steps: Vec<StepSpec>,
     #[serde(default, rename = "class")]
     pub(crate) classes: Vec<ClassSpec>,
+    /// The policy with the SLOs of classes that have none here.
+    pub(crate) slos: Option<PathBuf>,
     pub(crate) call_graph: Option<CallGraphSpec>,
     #[serde(default, rename = "entry")]
     pub(crate) entries: Vec<EntrySpec>,
@@ -70,6 +72,7 @@ pub(crate) struct PrecisionSpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClassSpec {
     pub(crate) name: String,
+    pub(crate) slo: Option<Nanos>,
 }
 
 /// A class as an entry or a kind names it.

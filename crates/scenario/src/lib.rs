@@ -17,6 +17,7 @@ mod entry_load;
 mod error;
 mod file;
 pub mod path;
+mod policy_file;
 mod recorded_calls;
 mod request_kinds;
 mod scenario_network;

@@ -1,6 +1,6 @@
 //! The stations and steps of a scenario as a queueing network: names become indices.
 
-use crate::classes::CLASSES_MAX;
+use crate::classes::{self, CLASSES_MAX};
 use crate::file::{Scenario, StationSpec, StepSpec};
 use crate::recorded_calls::RecordedCalls;
 use crate::request_kinds::RandomDelays;
@@ -40,17 +40,21 @@ pub(crate) fn expand_copies(specs: &[StationSpec]) -> Result<Vec<StationSpec>, S
 }
 
 /// The network of a scenario, whose steps are those of recorded calls if there are any, and the random delays before
-/// its steps.
+/// its steps. Of the classes it gets the names and the SLOs.
 ///
 /// # Errors
 /// When names do not fit together, a delay cannot be read, or there are too many workers.
 pub(crate) fn scenario_network(
     scenario: &Scenario,
     recorded: Option<&RecordedCalls>,
-    classes: usize,
+    (classes, slos): (&[String], &[Option<Nanos>]),
     folder: &Path,
 ) -> Result<(QueueingNetwork, RandomDelays), String> {
-    let stations: Vec<NetworkStation> = scenario.stations.iter().map(network_station).collect();
+    let mut stations: Vec<NetworkStation> = scenario.stations.iter().map(network_station).collect();
+    for station in &mut stations {
+        classes::give_slos(&mut station.discipline, classes, slos)
+            .map_err(|error| format!("station '{}': {error}", station.name))?;
+    }
     stations.iter().try_for_each(check_memory)?;
     check_unique(scenario.stations.iter().map(|spec| spec.name.as_str()), "stations")?;
     check_unique(scenario.classes.iter().map(|spec| spec.name.as_str()), "classes")?;
@@ -72,7 +76,7 @@ pub(crate) fn scenario_network(
         network.steps = recorded.steps().to_vec();
     }
     // Class numbers are below `CLASSES_MAX`.
-    network.classes = u32::try_from(classes).unwrap_or(u32::MAX);
+    network.classes = u32::try_from(classes.len()).unwrap_or(u32::MAX);
     Ok((network, delays))
 }
 

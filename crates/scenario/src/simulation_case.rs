@@ -25,6 +25,9 @@ pub struct SimulationCase {
     pub network: QueueingNetwork,
     /// Names of the classes, as many as the network has.
     pub classes: Vec<String>,
+    /// The SLO of each class: the time from entry to deadline, above 0 and at most a day; none for a class without, and for
+    /// workloads of a storage server, which have SLOs of their own.
+    pub slos: Vec<Option<Nanos>>,
     /// How to run it; the seed is that of no run yet.
     pub plan: SimulationPlan,
     /// Workloads of a storage server; empty for other scenarios. The position is the class.
@@ -45,7 +48,8 @@ impl SimulationCase {
         scenario.stations = expand_copies(&scenario.stations)?;
         let recorded = recorded_calls::attach(&mut scenario, folder)?;
         let classes = classes::names(&scenario)?;
-        let (network, delays) = scenario_network(&scenario, recorded.as_deref(), classes.len(), folder)?;
+        let slos = classes::slos(&scenario, &classes, folder)?;
+        let (network, delays) = scenario_network(&scenario, recorded.as_deref(), (&classes, &slos), folder)?;
         network.check().map_err(|error| error.to_string())?;
         let loads = entry_loads(&scenario, recorded.as_ref(), &delays, folder)?;
         if loads.is_empty() {
@@ -53,7 +57,7 @@ impl SimulationCase {
         }
         let (workloads, server) = (Vec::new(), None);
         let plan = simulation_plan(&scenario)?;
-        let mut case = Self { name, network, classes, plan, workloads, server, loads };
+        let mut case = Self { name, network, classes, slos, plan, workloads, server, loads };
         if let Some(load) = scenario.run.load {
             case.scale(load)?;
         }

@@ -141,6 +141,77 @@ fn at_the_last_station_of_a_chain_the_order_is_that_of_the_requests() {
     }
 }
 
+/// Deadlines by the SLOs of classes are those of the times in the discipline, to the last figure.
+#[test]
+fn slos_of_classes_are_the_times_of_deadlines() {
+    let with_slos =
+        MIXTURE.replace("class = 1", "class = \"late\"").replace("name = \"short\"", "class = \"soon\"");
+    let with_slos = format!(
+        "{with_slos}[[class]]\nname = \"soon\"\nslo = \"2ms\"\n[[class]]\nname = \"late\"\nslo = \"50ms\"\n"
+    );
+    for (without, with) in [
+        ("edf", "edf(2ms, 50ms)"),
+        ("edf-preemptive", "edf-preemptive(2ms, 50ms)"),
+        (
+            "edf-limited(c=3, slice=1ms, entrance=wait)",
+            "edf-limited(c=3, slice=1ms, entrance=wait, 2ms, 50ms)",
+        ),
+    ] {
+        let settings = |text| [("run.requests", "2000"), ("station.queue.discipline", text)];
+        let [a, b] = [without, with].map(|text| run(&with_slos, &settings(text)));
+        assert_eq!(a.case.network.stations[0].discipline, b.case.network.stations[0].discipline);
+        assert_eq!(a.case.slos, [2_000_000, 50_000_000].map(|ns| Some(units::Nanos(ns))));
+        let soon = |found: &ScenarioRun| found.report.estimate(|run| run.by_class[0].mean()).unwrap().value;
+        assert!((soon(&a) - soon(&b)).abs() < 1e-9 && soon(&a) < 1e7, "{} {}", soon(&a), soon(&b));
+    }
+}
+
+/// One policy for storage, network and CPUs: classes have the SLOs of its admitted workloads.
+#[test]
+fn classes_have_the_slos_of_a_policy() {
+    let folder = Spans::new("policy", "");
+    let workload = |name: &str, place: &str, slo: &str, seconds: &str| {
+        format!(
+            "{{\"name\":\"{name}\",{place},\"slo\":\"99% < {slo}\",\"slo_percentile\":99,\"slo_s\":{seconds},\"bound_s\":null,\
+             \"limits\":[]}}"
+        )
+    };
+    let here = "\"admitted\":true,\"server\":\"s\",\"priority\":0";
+    let nowhere = "\"admitted\":false,\"server\":null,\"priority\":null";
+    let workloads = [
+        workload("soon", here, "2ms", "0.002"),
+        workload("late", here, "50ms", "0.05"),
+        workload("refused", nowhere, "1s", "1"),
+        workload("unit", here, "200000s", "200000"),
+    ];
+    let policy = format!(
+        "{{\"format\":\"tailwright.policy\",\"version\":1,\"policy_name\":\"x\",\"servers\":[],\"workloads\":[{}]}}",
+        workloads.join(",")
+    );
+    std::fs::write(folder.0.join("policy.json"), policy).unwrap();
+    let scenario = |names: [&str; 2], slos: &str| {
+        let classes: String = names.iter().map(|name| format!("[[class]]\nname = \"{name}\"\n")).collect();
+        let text = format!("slos = \"{slos}\"\n{MIXTURE}{classes}").replace("fifo", "edf");
+        ScenarioDocument::parse(&folder.0.join("scenario.toml"), &text).and_then(|document| document.case())
+    };
+    let case = scenario(["soon", "late"], "policy.json").unwrap();
+    assert_eq!(case.slos, [2_000_000, 50_000_000].map(|ns| Some(units::Nanos(ns))));
+    for (names, slos, part) in [
+        (
+            ["soon", "lat"],
+            "policy.json",
+            "slos: the policy admits no workload 'lat'; it admits: soon, late, unit",
+        ),
+        (["soon", "refused"], "policy.json", "admits no workload 'refused'"),
+        (["unit", "soon"], "policy.json", "class 'unit': slo: expected a time above 0 and of at most a day"),
+        (["soon", "late"], "nothing.json", "nothing.json: cannot read the policy"),
+        (["soon", "late"], "scenario.toml", "cannot read the policy"),
+    ] {
+        let found = scenario(names, slos).map(drop).unwrap_err().message;
+        assert!(found.contains(part), "'{part}' is not in: {found}");
+    }
+}
+
 #[test]
 fn faults_are_named() {
     let entry = |rest: &str| {
@@ -153,6 +224,12 @@ fn faults_are_named() {
         let kind = |share: &&str| format!("[[entry.kind]]\n{share}\nservice = {{ q = \"1ms\" }}\n");
         entry(&shares.iter().map(kind).collect::<String>())
     };
+    let classes = |slo: &str, discipline: &str| {
+        let kinds = kinds(&["class = \"web\"\nshare = 0.5", "class = \"batch\""]).replace("fifo", discipline);
+        format!(
+            "[[class]]\nname = \"web\"\nslo = \"{slo}\"\n[[class]]\nname = \"batch\"\nslo = \"1h\"\n{kinds}"
+        )
+    };
     for (text, part) in [
         (entry(""), "expected service, or [[entry.kind]]"),
         (entry("service = { q = \"50% 1ms\" }"), "neither skipped nor optional"),
@@ -163,6 +240,11 @@ fn faults_are_named() {
         (entry("service = { q = \"1ms\" }\nname = \"web\"\nwindow = 0"), "('web'): window"),
         (entry("service = { q = \"1ms\" }\n[[entry.kind]]\nservice = { q = \"1ms\" }"), "found both"),
         (entry("service = { q = 'empirical(\"nothing.csv\")' }"), "nothing.csv"),
+        (classes("0s", "edf"), "class 'web': slo: expected a time above 0 and of at most a day, found 0s"),
+        (classes("25h", "edf"), "found 90000s"),
+        (classes("-1ms", "edf"), "-1ms"),
+        (entry("service = { q = \"1ms\" }").replace("fifo", "edf"), "expected a time for each class"),
+        (classes("1ms", "edf(1ms)"), "knows 1 classes; requests have 2"),
         (kinds(&["share = 0.5", "share = 0.4"]), "add up to 1, found 0.9"),
         (kinds(&["", ""]), "a share for each but one"),
         (kinds(&["share = 1.0", ""]), "no share for the one without"),
@@ -173,7 +255,7 @@ fn faults_are_named() {
                 "[[entry]]",
                 "interference = { gap = \"1ms\", length = \"1us\", requeue = true }\n[[entry]]",
             ),
-            "round-robin, limited and orf",
+            "round-robin, limited, orf and edf-limited",
         ),
         (
             entry("").replace(

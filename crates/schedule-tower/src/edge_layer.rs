@@ -2,7 +2,7 @@
 
 use crate::gate_rules::{GateRules, SloOfRequest, TagSource};
 use crate::gate_service::GateService;
-use gat::{Edge, TagCodec, TagOrder};
+use gat::{Edge, RequestSlo, TagCodec, TagOrder};
 use http::request::Parts;
 use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit, GateStatistics, PoolOrder};
 use std::num::NonZeroU32;
@@ -20,6 +20,7 @@ pub struct EdgeLayer {
     window: AsyncGate,
     source: Arc<TagSource>,
     codec: TagCodec,
+    order: TagOrder,
     slo_of: Option<SloOfRequest>,
     wait_max: Option<Duration>,
 }
@@ -33,7 +34,7 @@ impl Default for EdgeLayer {
 
 impl EdgeLayer {
     /// A layer that stamps by this edge and lets `inside_max` requests inside, any number for `None`; of more than
-    /// `queued_max` before the window the youngest get the answer that the service is overloaded. The window has no patience: a
+    /// `queued_max` before the window the last in its order get the answer that the service is overloaded. The window has no patience: a
     /// request keeps its place until the body of its response has ended, however long that takes.
     pub fn new(edge: Edge, inside_max: Option<NonZeroU32>, queued_max: Option<usize>) -> Self {
         let window = AsyncGate::new(AsyncGateSettings {
@@ -44,14 +45,28 @@ impl EdgeLayer {
             ..AsyncGateSettings::default()
         });
         let source = Arc::new(TagSource::Stamp(Mutex::new(edge)));
-        Self { window, source, codec: TagCodec::default(), slo_of: None, wait_max: None }
+        Self {
+            window,
+            source,
+            codec: TagCodec::default(),
+            order: TagOrder::Start,
+            slo_of: None,
+            wait_max: None,
+        }
     }
 
-    /// The same layer, which gives a request a deadline by what it asks for: so long after its start. Requests for which this
-    /// says `None` have the deadline of the edge, if it gives any; those of a logical clock have none.
+    /// The same layer, which gives a request a deadline by what it asks for: so long after its start, by the SLO of its class
+    /// ([`gat::ClassSlos`]). Requests for which this says `None` have the deadline of the edge, if it gives any; those of a
+    /// logical clock have none.
     #[must_use]
-    pub fn with_slo_of(self, slo_of: impl Fn(&Parts) -> Option<Duration> + Send + Sync + 'static) -> Self {
+    pub fn with_slo_of(self, slo_of: impl Fn(&Parts) -> Option<RequestSlo> + Send + Sync + 'static) -> Self {
         Self { slo_of: Some(SloOfRequest(Arc::new(slo_of))), ..self }
+    }
+
+    /// The same layer, whose window lets requests inside in another order.
+    #[must_use]
+    pub fn ordered_by(self, order: TagOrder) -> Self {
+        Self { order, ..self }
     }
 
     /// The same layer for tags in another place.
@@ -76,8 +91,8 @@ impl<S> Layer<S> for EdgeLayer {
     type Service = GateService<S>;
 
     fn layer(&self, inner: S) -> GateService<S> {
-        let Self { window: gate, source, codec, slo_of, wait_max } = self.clone();
-        let rules = GateRules { gate, source, codec, order: TagOrder::Start, slo_of, wait_max };
+        let Self { window: gate, source, codec, order, slo_of, wait_max } = self.clone();
+        let rules = GateRules { gate, source, codec, order, slo_of, wait_max };
         GateService { inner, rules: Arc::new(rules) }
     }
 }

@@ -1,7 +1,7 @@
 //! What a service before others does with a request before it calls them: where its tag comes from, and what orders it.
 
 use crate::tag_headers;
-use gat::{Edge, EdgeClock, InnerTier, RequestTag, TagCodec, TagOrder};
+use gat::{Edge, EdgeClock, InnerTier, RequestSlo, RequestTag, TagCodec, TagOrder};
 use http::Request;
 use http::request::Parts;
 use machine::clock;
@@ -20,7 +20,7 @@ pub(crate) enum TagSource {
 }
 
 /// Says which SLO a request has by what it asks for.
-type SloFunction = dyn Fn(&Parts) -> Option<Duration> + Send + Sync;
+type SloFunction = dyn Fn(&Parts) -> Option<RequestSlo> + Send + Sync;
 
 /// The SLO of a request by what it asks for.
 #[derive(Clone)]
@@ -63,10 +63,7 @@ impl GateRules {
         };
         let slo =
             self.slo_of.as_ref().filter(|_| clock == EdgeClock::Real).and_then(|slo_of| slo_of.0(parts));
-        let tag = match slo.map(|slo| u64::try_from(slo.as_nanos()).unwrap_or(u64::MAX)) {
-            Some(slo_ns) => stamped.with_slo(slo_ns),
-            None => stamped,
-        };
+        let tag = slo.map_or(stamped, |slo| stamped.with_slo(slo));
         tag_headers::write(&self.codec, &mut parts.headers, tag);
         tag
     }

@@ -83,7 +83,7 @@ mod tests {
         let codec = TagCodec::header("x-request-start").expect("it is a name");
         let mut headers = HeaderMap::new();
         headers.insert("x_request_start", HeaderValue::from_static("1"));
-        write(&codec, &mut headers, RequestTag::starting_at(5).with_slo(2));
+        write(&codec, &mut headers, RequestTag { start_ns: 5, deadline_ns: Some(7) });
         assert_eq!(headers.len(), 1);
         assert_eq!(headers["x-request-start"], "5;deadline=7");
         strip(&codec, &mut headers);

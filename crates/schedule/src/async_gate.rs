@@ -6,9 +6,10 @@
 use crate::async_permit::AsyncPermit;
 use crate::entry_refusal::EntryRefusal;
 use crate::report::GateStatistics;
-use crate::settings::{AsyncGateSettings, ConcurrencyLimit, RequestKey};
+use crate::settings::{AsyncGateSettings, ConcurrencyLimit};
 use crate::shared_async_gate::{GateClock, SharedAsyncGate};
 use crate::task_admission::{EntryProgress, ListenerNumber, TaskEntry};
+use discipline::RequestKey;
 use machine::clock;
 use std::future::Future;
 use std::pin::Pin;
@@ -99,7 +100,7 @@ impl Future for EntryFuture {
         let Self { gate, key, limit, stage } = self.get_mut();
         let (entry, progress) = match stage {
             EntryStage::Outside => {
-                let (entry, progress, listener) = gate.enter(key.0, *limit, context.waker());
+                let (entry, progress, listener) = gate.enter(*key, *limit, context.waker());
                 *stage = EntryStage::Entered(entry, listener);
                 (entry, progress)
             }

@@ -3,8 +3,9 @@
 
 use crate::async_gate::AsyncGate;
 use crate::async_permit::AsyncPermit;
-use crate::settings::{AsyncGateSettings, ConcurrencyLimit, RequestKey};
+use crate::settings::{AsyncGateSettings, ConcurrencyLimit};
 use crate::shared_async_gate::GateClock;
+use discipline::RequestKey;
 use discipline::serve::PoolOrder;
 use shuttle::future::{block_on, yield_now};
 use shuttle::rand::{Rng, thread_rng};

@@ -3,8 +3,9 @@
 
 use crate::async_gate::AsyncGate;
 use crate::entry_refusal::EntryRefusal;
-use crate::settings::{AsyncGateSettings, ConcurrencyLimit, RequestKey};
+use crate::settings::{AsyncGateSettings, ConcurrencyLimit};
 use crate::shared_async_gate::GateClock;
+use discipline::RequestKey;
 use discipline::serve::PoolOrder;
 use proptest::prelude::*;
 use std::cell::Cell;

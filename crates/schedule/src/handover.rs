@@ -5,6 +5,7 @@
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use discipline::RequestKey;
 use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledRequest, RequestPool};
 use std::num::NonZeroU32;
 
@@ -81,7 +82,7 @@ impl<K: LevelChange> Handover<K> {
     }
 
     /// Adds a request of the calling thread, whose cell has begun. It may go on once the cell is admitted.
-    pub(crate) fn enter(&self, now: u64, key: u64, cell: &Arc<EntryCell>) -> HandoverEntry {
+    pub(crate) fn enter(&self, now: u64, key: RequestKey, cell: &Arc<EntryCell>) -> HandoverEntry {
         let mut state = self.lock();
         let HandoverState { pool, cells, actions, totals } = &mut *state;
         let request = pool.enter(now, key, actions);

@@ -4,8 +4,8 @@ use crate::cancellation::EntryCancellation;
 use crate::entry_cell::EntryCell;
 use crate::entry_refusal::EntryRefusal;
 use crate::kernel::{own_cpu_time, own_number};
-use crate::settings::RequestKey;
 use crate::shared_gate::SharedGate;
+use discipline::RequestKey;
 use discipline::pool::PooledRequest;
 use machine::clock;
 use std::cell::RefCell;
@@ -116,7 +116,7 @@ impl HeldPermit {
         let spare = OWN.try_with(|own| own.borrow_mut().cell()).ok().flatten();
         let cell = spare.unwrap_or_else(|| Arc::new(EntryCell::new(own_number())));
         cell.begin();
-        let entry = while_ordinary(|| gate.handover.enter(clock::now(), key.0, &cell));
+        let entry = while_ordinary(|| gate.handover.enter(clock::now(), key, &cell));
         let mut held = Self { gate: Arc::clone(gate), cell, request: entry.request, cpu_before: 0 };
         held.attend(entry.needs_time);
         if !held.cell.is_admitted() {

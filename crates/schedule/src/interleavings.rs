@@ -2,6 +2,7 @@
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use crate::handover::Handover;
+use discipline::RequestKey;
 use discipline::pool::{Displacement, PoolCounts, PoolRules};
 use discipline::serve::PoolOrder;
 use shuttle::rand::{Rng, thread_rng};
@@ -77,7 +78,8 @@ impl Played {
     fn request(&self, number: u32, checks: bool) {
         let cell = Arc::new(EntryCell::new(number));
         cell.begin();
-        let entry = self.handover.enter(self.now(), u64::from(thread_rng().gen_range(0..3u8)), &cell);
+        let entry =
+            self.handover.enter(self.now(), RequestKey(u64::from(thread_rng().gen_range(0..3u8))), &cell);
         let gives_up = thread_rng().gen_bool(0.25);
         while !cell.is_admitted() {
             if gives_up && self.handover.give_up(self.now(), entry.request, &cell) {

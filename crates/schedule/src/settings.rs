@@ -4,11 +4,6 @@ use discipline::serve::PoolOrder;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What orders requests: smaller ones go first. The time of entry into the system as a whole in nanoseconds since 1970, or a
-/// deadline; all requests of a gate have keys of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestKey(pub u64);
-
 /// How many requests run at once: c of TailClipper (§3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConcurrencyLimit {

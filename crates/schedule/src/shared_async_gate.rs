@@ -12,6 +12,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::task_admission::{EntryProgress, ListenerNumber, TaskAdmission, TaskEntry};
 use crate::wake_list::TaskWakeList;
 use crate::watch::Watch;
+use discipline::RequestKey;
 use discipline::pool::{Displacement, PoolRules};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
@@ -69,7 +70,7 @@ impl SharedAsyncGate {
     /// Adds a request, which waits for at most so long; where it has to wait, the waker is woken once it need not any more.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        key: u64,
+        key: RequestKey,
         limit: Option<Duration>,
         waker: &Waker,
     ) -> (TaskEntry, EntryProgress, Option<ListenerNumber>) {

@@ -12,6 +12,7 @@
 
 use crate::entry_refusal::EntryRefusal;
 use crate::wake_list::TaskWakeList;
+use discipline::RequestKey;
 use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledRequest, RequestPool};
 use discipline::serve::PoolOrder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +56,7 @@ struct TaskSlot {
     number: u64,
     may_go_on: bool,
     /// What orders it, for as long as it waits for its first turn.
-    rank: Option<(u64, u64)>,
+    rank: Option<(RequestKey, u64)>,
     /// Until when it waits for its first turn.
     expires: Option<u64>,
     listeners: Vec<(ListenerNumber, Waker)>,
@@ -68,7 +69,7 @@ pub(crate) struct TaskAdmission {
     waiting_max: usize,
     slots: Vec<TaskSlot>,
     /// Those that wait for their first turn, the youngest last. Without a greatest number it is empty.
-    waiting: BTreeMap<(u64, u64), TaskEntryName>,
+    waiting: BTreeMap<(RequestKey, u64), TaskEntryName>,
     /// Those of them that wait for a limited time, the first to be refused first.
     expiries: BTreeSet<(u64, TaskEntryName)>,
     /// Those that were refused and have not noticed, by number.
@@ -104,7 +105,7 @@ impl TaskAdmission {
     pub(crate) fn enter(
         &mut self,
         now: u64,
-        key: u64,
+        key: RequestKey,
         expires: Option<u64>,
         woken: &mut TaskWakeList,
     ) -> TaskEntry {
@@ -230,9 +231,9 @@ impl TaskAdmission {
         self.slots.get_mut(entry.request.index()).filter(|slot| slot.number == entry.number)
     }
 
-    fn begin_first_wait(&mut self, entry: TaskEntry, key: u64, expires: Option<u64>) {
+    fn begin_first_wait(&mut self, entry: TaskEntry, key: RequestKey, expires: Option<u64>) {
         let TaskEntry { request, number } = entry;
-        let key = if self.pool.rules().order == PoolOrder::Age { key } else { 0 };
+        let key = if self.pool.rules().order == PoolOrder::Age { key } else { RequestKey(0) };
         let slot = &mut self.slots[request.index()];
         slot.rank = Some((key, number));
         slot.expires = expires;

@@ -166,7 +166,7 @@ fn an_ordinary_user_gets_what_takes_no_right() {
 #[test]
 fn examples_are_for_simulate_as_well() {
     let folder = Folder::new();
-    for name in ["schedule-chain", "schedule-fan-in", "schedule-laws"] {
+    for name in ["schedule-chain", "schedule-fan-in", "schedule-laws", "schedule-deadlines"] {
         let file = format!("{}/../../examples/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         folder
             .run(&["simulate", &file, "--set", "run.requests=2000", "--load", "0.5", "--json"])
@@ -195,6 +195,97 @@ fn examples_are_for_simulate_as_well() {
             assert_eq!(loads[..2], ["0.3", "0.5"]);
         }
     }
+}
+
+/// The figures of a class under a mode.
+fn class<'a>(run: &'a Value, name: &str, class: &str) -> &'a Value {
+    let classes = mode(run, name)["classes"].as_array().expect("classes");
+    classes.iter().find(|found| found["class"] == class).unwrap_or_else(|| panic!("no class {class}: {run}"))
+}
+
+#[test]
+fn each_class_says_how_many_are_late() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    let modes = "fair,orf-admission,deadline-admission,deadline";
+    let options =
+        ["--topology", "two-classes", "--duration", "500ms", "--repetitions", "2", "--modes", modes];
+    let outcome = folder.run(&[&["schedule", "demo"], &options[..], &["--json"]].concat());
+    let run = only_run(outcome);
+    // Where nobody may be preempted, what only admits by deadline is there.
+    for name in ["fair", "orf-admission", "deadline-admission"] {
+        let played = mode(&run, name);
+        let mut requests = 0.0;
+        for (of, slo_s) in [("interactive", 0.075), ("batch", 0.75)] {
+            let measured = class(&run, name, of);
+            assert_eq!(measured["slo_s"], slo_s, "{measured}");
+            assert!((0.0..=100.0).contains(&number(&measured["late_pct"])), "{measured}");
+            assert!(number(&measured["mean_s"]) <= number(&measured["p99_s"]), "{measured}");
+            requests += number(&measured["requests"]);
+        }
+        assert_eq!(requests, number(&played["requests"]), "{played}");
+        let simulated = played["simulated"]["classes"].as_array().expect("classes");
+        assert!(simulated.iter().all(|class| class["late_pct"].is_number()), "{played}");
+    }
+    let text = folder.run(&[
+        "schedule",
+        "demo",
+        "--topology",
+        "two-classes",
+        "--duration",
+        "300ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,deadline-admission",
+    ]);
+    let text = text.expect_code(0).stdout;
+    let is_row = |line: &&str| {
+        line.starts_with("deadline-adm") && line.contains("interactive") && line.contains("75ms")
+    };
+    assert!(text.lines().any(|line| is_row(&line)), "{text}");
+}
+
+#[test]
+fn urgent_requests_wait_less_by_deadline_than_by_age() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    let modes = "orf-admission,deadline-admission";
+    let options =
+        ["--topology", "two-classes", "-c", "1", "--duration", "2s", "--repetitions", "1", "--modes", modes];
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let run = only_run(demo(&folder, &options));
+        let urgent = |name: &str| class(&run, name, "interactive")["mean_s"].as_f64().expect("answers");
+        let [oldest, deadline] = ["orf-admission", "deadline-admission"].map(urgent);
+        if deadline < oldest { Ok(()) } else { Err(format!("by age {oldest}, by deadline {deadline}")) }
+    });
+}
+
+#[test]
+fn without_slos_the_modes_by_deadline_are_left_out_and_named() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let file = format!("{}/../../examples/scenarios/schedule-chain.toml", env!("CARGO_MANIFEST_DIR"));
+    let options = ["--duration", "50ms", "--repetitions", "1", "--load", "0.3", "--json"];
+    let outcome = Folder::new().run(&[&["schedule", "bench", &file], &options[..]].concat());
+    assert!(outcome.stderr.contains("deadline is left out: no deadlines"), "{}", outcome.stderr);
+    let run = only_run(outcome);
+    let left_out = run["left_out"].as_array().expect("a list");
+    for name in ["deadline", "deadline-admission"] {
+        let why = left_out.iter().find(|left| left["mode"] == name).map(|left| left["why"].to_string());
+        assert!(why.is_some_and(|why| why.contains("no [[class]] with an slo")), "{name}: {run}");
+    }
+    assert_eq!(mode(&run, "fair")["classes"], Value::Array(Vec::new()));
+    let chain = demo(&Folder::new(), &["--topology", "chain", "--modes", "fair,deadline"]).expect_code(2);
+    assert!(chain.stderr.contains("'deadline': no deadlines"), "{}", chain.stderr);
 }
 
 #[test]
@@ -257,6 +348,8 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
     let folder = Folder::new();
     let entry = "[[entry]]\narrivals = \"poisson(100/s)\"\nservice = { a = \"exp(1ms)\" }\n";
     folder.write("good.toml", &format!("{TIERS}{entry}"));
+    let classes = "[[class]]\nname = \"web\"\nslo = \"50ms\"\n[[class]]\nname = \"batch\"\n";
+    folder.write("half.toml", &format!("{TIERS}{classes}{entry}class = \"web\"\n"));
     folder.write("wide.toml", &format!("{}{entry}", TIERS.replace("workers = 1", "workers = 5000")));
     folder.write(
         "closed.toml",
@@ -270,6 +363,28 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         (&["good.toml", "--load", "1.2"][..], 2, ["unstable: tier 'a'", "--load below 1"]),
         (&["good.toml", "--modes", "cfs"], 2, ["orf-admission", "--modes"]),
         (&["good.toml", "--modes", "fair,fair"], 2, ["'fair' is there twice", ""]),
+        (
+            &["good.toml", "--modes", "fair,deadline"],
+            2,
+            [
+                "'deadline': no deadlines: the scenario has no [[class]] with an slo",
+                "give every [[class]] an slo",
+            ],
+        ),
+        (
+            &["half.toml", "--modes", "deadline-admission"],
+            2,
+            ["'deadline-admission': no deadlines: class 'batch' has no slo", "hint"],
+        ),
+        (
+            &["half.toml", "--set", "class.web.slo=0s"],
+            2,
+            ["class 'web': slo", "above 0 and of at most a day"],
+        ),
+        (&["half.toml", "--set", "class.web.slo=48h"], 2, ["class 'web': slo", "found 172800s"]),
+        (&["half.toml", "--set", "entry.0.class=wbe"], 2, ["no [[class]] has the name 'wbe'", "web, batch"]),
+        (&["half.toml", "--set", "station.a.discipline=edf"], 2, ["'batch' with an slo", ""]),
+        (&["half.toml", "--set", "slos=no.json"], 2, ["no.json: cannot read the policy", ""]),
         (&["good.toml", "-c", "0"], 2, ["a number from 1, or inf", ""]),
         (&["good.toml", "--duration", "0s"], 2, ["1ms to a day", "hint"]),
         (&["good.toml", "--set", "station.b.workers=1"], 2, ["no element 'b'", ""]),

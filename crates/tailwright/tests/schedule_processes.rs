@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::Folder;
 use support::bench::{alone, has_two_cpus, number};
 use support::servers::signal;
@@ -104,7 +104,7 @@ struct HandledTier {
 }
 
 impl HandledTier {
-    fn start() -> Self {
+    fn start(mode: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
         command.args(["schedule", "tier"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -112,7 +112,8 @@ impl HandledTier {
         let mut tier = Self { child, port: 0, output };
         let port = tier.hear();
         tier.port = u16::try_from(port["port"].as_u64().expect("a port")).expect("a port");
-        let settings = r#"{"tier":0,"cpus":[0],"mode":"fcfs","limit":1,"tiers":["127.0.0.1:1"]}"#;
+        let settings =
+            format!(r#"{{"tier":0,"cpus":[0],"mode":"{mode}","limit":1,"tiers":["127.0.0.1:1"]}}"#);
         let input = tier.child.stdin.as_mut().expect("it is piped");
         writeln!(input, "{settings}").expect("it listens");
         assert!(tier.hear()["without_preemption"].is_null());
@@ -144,7 +145,7 @@ impl HandledTier {
 
 #[test]
 fn a_tier_serves_what_it_understands_and_reports_it_once() {
-    let tier = HandledTier::start();
+    let tier = HandledTier::start("fcfs");
     let request = |number: u32, headers: &str| {
         format!("GET / HTTP/1.1\r\ntailwright-request: {number}\r\n{headers}\r\n")
     };
@@ -173,6 +174,31 @@ fn a_tier_serves_what_it_understands_and_reports_it_once() {
     // A start in 1970 is held to the greatest age.
     assert!(number(&visits[0]["start"]) < number(&visits[2]["start"]), "{report}");
     assert!(number(&report["cpu_ns"]) >= 1e6);
+}
+
+/// What is not a deadline that an entry point gives orders nobody before others.
+#[test]
+fn a_tier_by_deadline_orders_by_deadlines_that_can_be() {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    let tier = HandledTier::start("deadline-admission");
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let start = u64::try_from(since.as_nanos()).expect("before 2554");
+    let deadlines =
+        [Some(start + 50_000_000), None, Some(start - 1), Some(1), Some(start + DAY_NS + 1), Some(u64::MAX)];
+    for (number, deadline) in deadlines.into_iter().enumerate() {
+        let deadline = deadline.map(|ns| format!(",tailwright-deadline={ns}")).unwrap_or_default();
+        let headers = format!("tailwright-route: 0:1000\r\nbaggage: tailwright-start={start}{deadline}\r\n");
+        let answer = tier.ask(&format!("GET / HTTP/1.1\r\ntailwright-request: {number}\r\n{headers}\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let report = tier.finish();
+    let keys = report["visits"]
+        .as_array()
+        .expect("visits")
+        .iter()
+        .map(|visit| visit["key"].as_u64().expect("a key"));
+    let last = start + DAY_NS;
+    assert_eq!(keys.collect::<Vec<u64>>(), [start + 50_000_000, last, last, last, last, last]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::protocol::TierSettings;
 use crate::mode::ScheduleMode;
 use discipline::serve::PoolOrder;
+use gat::{RequestSlo, RequestTag, TagOrder};
 use schedule::{AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, RequestKey};
 use std::num::NonZeroU32;
 
@@ -10,6 +11,7 @@ use std::num::NonZeroU32;
 #[derive(Debug)]
 pub(super) struct AdmissionGate {
     gate: Gate,
+    order: TagOrder,
     /// Why nobody is preempted, where somebody should be.
     without_preemption: Option<String>,
 }
@@ -32,16 +34,24 @@ impl AdmissionGate {
             AdmissionReport::AdmissionOnly { reason } if mode.preempts() => Some(reason),
             _ => None,
         };
-        Self { gate, without_preemption }
+        // A request without a deadline goes last.
+        let by_deadline = TagOrder::Deadline { default_slo: RequestSlo::MAX };
+        let order = if mode.is_by_deadline() { by_deadline } else { TagOrder::Start };
+        Self { gate, order, without_preemption }
     }
 
     pub(super) fn without_preemption(&self) -> Option<String> {
         self.without_preemption.clone()
     }
 
-    /// Waits until the request that started then may run.
-    pub(super) fn enter(&self, start_ns: u64) -> Permit {
-        self.gate.enter(RequestKey(start_ns))
+    /// What orders the request with this tag here.
+    pub(super) fn key(&self, tag: RequestTag) -> RequestKey {
+        RequestKey(tag.key(self.order))
+    }
+
+    /// Waits until the request with this key may run.
+    pub(super) fn enter(&self, key: RequestKey) -> Permit {
+        self.gate.enter(key)
     }
 
     /// The limit in force; none is no limit.

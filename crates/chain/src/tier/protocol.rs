@@ -52,6 +52,8 @@ pub(crate) struct LoggedVisit {
     pub(crate) request: u64,
     /// Its start, nanoseconds of the real-time clock.
     pub(crate) start: u64,
+    /// What orders it here: its start, or its deadline.
+    pub(crate) key: u64,
     /// When the caller had sent it.
     pub(crate) arrival: u64,
     /// When its work was done.

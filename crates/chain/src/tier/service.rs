@@ -80,12 +80,13 @@ impl TierService {
         let received = TagCodec::baggage().read(values);
         let tag =
             self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
-        let permit = self.gate.enter(tag.start_ns);
+        let key = self.gate.key(tag);
+        let permit = self.gate.enter(key);
         let runs = thread.spend(hop.work.0);
         let end = clock::now();
         // The call of the next tier is not part of the work here: it waits without a CPU.
         drop(permit);
-        let visit = LoggedVisit { request: head.number, start: tag.start_ns, arrival, end, runs };
+        let visit = LoggedVisit { request: head.number, start: tag.start_ns, key: key.0, arrival, end, runs };
         self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
         let Some(next) = rest.first() else { return 200 };
         let mut request = Vec::new();

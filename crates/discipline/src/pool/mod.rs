@@ -1,8 +1,8 @@
 //! Which requests of a service may run: at most c, the oldest first. Oldest Request First of TailClipper (§3.2, §4,
 //! Algorithm 1) for a service whose threads the kernel schedules, as a state machine with the clock as argument.
 //!
-//! A request [enters](RequestPool::enter) with a key, the time of its entry into the system as a whole or a deadline;
-//! smaller keys go first, and of equal ones the first that came. The pool answers with [`PoolAction`]s. A request is in one
+//! A request [enters](RequestPool::enter) with a [`RequestKey`], the time of its entry into the system as a whole or its
+//! deadline; smaller keys go first, and of equal ones the first that came. *Older* below is: of a smaller key. The pool answers with [`PoolAction`]s. A request is in one
 //! [`PoolPlace`]:
 //!
 //! - *waiting*: its thread does not run. After a block it may be waiting again.
@@ -26,6 +26,10 @@
 //!    counts for longer than the patience while others want to go on. A request is demoted for at most the patience at a
 //!    time, and then not again unless it blocks. Requests with older keys go first without end, so keys must not be what
 //!    a client can choose.
+//! 5. **How long older ones can still enter.** By age, only those that entered the system earlier are older. By deadline,
+//!    a request whose SLO is D is overtaken only by requests that entered the system at most D − S after it, S being the
+//!    shortest SLO: one that entered later is due later. With L, the longest SLO of the set, that is at most L − S for every
+//!    request; from then on 4 holds for it. A request without such a limit, due at no time, can be overtaken without end.
 //!
 //! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
 //! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of
@@ -39,12 +43,15 @@ mod slot_heap;
 mod slots;
 
 #[cfg(test)]
+mod deadline_tests;
+#[cfg(test)]
 mod reference;
 #[cfg(test)]
 mod tests;
 
 pub use place::{PoolCounts, PoolPlace};
 
+use crate::RequestKey;
 use crate::serve::PoolOrder;
 use place::PLACES;
 use slot_heap::SlotHeap;
@@ -155,10 +162,10 @@ impl RequestPool {
 
     /// Adds a request. It goes on when it is told to be admitted, which may be at once. An instant before that of an
     /// earlier call counts as that one, here and in all other calls.
-    pub fn enter(&mut self, now: u64, key: u64, actions: &mut Vec<PoolAction>) -> PooledRequest {
+    pub fn enter(&mut self, now: u64, key: RequestKey, actions: &mut Vec<PoolAction>) -> PooledRequest {
         let first = match self.rules.order {
             PoolOrder::Age => key,
-            PoolOrder::Arrival => self.arrivals,
+            PoolOrder::Arrival => RequestKey(self.arrivals),
         };
         let slot = self.slots.insert((first, self.arrivals), PoolPlace::Waiting);
         self.arrivals += 1;

@@ -1,13 +1,14 @@
 //! A pool as its definition says it: a list of all requests, sorted anew at every call. The judge of the real one.
 
 use super::{Displacement, PoolCounts, PoolPlace, PoolRules};
+use crate::RequestKey;
 use crate::serve::PoolOrder;
 
 /// A request of [`ListedPool`].
 #[derive(Debug, Clone)]
 pub(super) struct ListedRequest {
     pub(super) name: usize,
-    pub(super) key: (u64, u64),
+    pub(super) key: (RequestKey, u64),
     pub(super) place: PoolPlace,
     pub(super) since: u64,
     /// The position among all that came into service.
@@ -41,8 +42,8 @@ impl ListedPool {
         }
     }
 
-    pub(super) fn enter(&mut self, now: u64, name: usize, key: u64) {
-        let first = if self.rules.order == PoolOrder::Age { key } else { self.arrivals };
+    pub(super) fn enter(&mut self, now: u64, name: usize, key: RequestKey) {
+        let first = if self.rules.order == PoolOrder::Age { key } else { RequestKey(self.arrivals) };
         let key = (first, self.arrivals);
         self.requests.push(ListedRequest { name, key, place: PoolPlace::Waiting, since: 0, admission: 0 });
         self.arrivals += 1;

@@ -1,9 +1,10 @@
 //! The requests of a pool in numbered slots, and lists of them in the order in which something happened to them.
 
 use super::place::PoolPlace;
+use crate::RequestKey;
 
-/// The key of a request: smaller first. Its time or position, then its position among arrivals, which nobody shares.
-pub(super) type PoolKey = (u64, u64);
+/// The place of a request in the order: its key, then its position among arrivals, which nobody shares.
+pub(super) type PoolKey = (RequestKey, u64);
 
 /// No slot: the end of a list.
 const NONE: u32 = u32::MAX;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What happens to a pool. Numbers choose among the requests that are there.
 #[derive(Debug, Clone)]
 enum Step {
-    Enter(u64),
+    Enter(RequestKey),
     Leave(usize),
     Block(usize),
     Unblock(usize),
@@ -22,7 +22,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0u64..50).prop_map(Step::Enter),
+        4 => (0u64..50).prop_map(|entered| Step::Enter(RequestKey(entered))),
+        2 => (0u64..50, 0u64..50).prop_map(|(entered, slo)| Step::Enter(RequestKey::due(entered, slo))),
         4 => any::<usize>().prop_map(Step::Leave),
         2 => any::<usize>().prop_map(Step::Block),
         2 => any::<usize>().prop_map(Step::Unblock),
@@ -210,7 +211,7 @@ proptest! {
             match kind {
                 0 | 1 => {
                     let item = simulated.arrive(now, key);
-                    requests.insert(item, pool.enter(now, key, &mut actions));
+                    requests.insert(item, pool.enter(now, RequestKey(key), &mut actions));
                 }
                 2 => {
                     if let Some(item) = simulated.depart(now, number) {
@@ -239,7 +240,7 @@ proptest! {
         let mut entered = Vec::new();
         for (key, pause) in keys {
             now += pause;
-            entered.push((key, pool.enter(now, key, &mut actions)));
+            entered.push((key, pool.enter(now, RequestKey(key), &mut actions)));
         }
         entered.sort();
         let begin = now;
@@ -324,7 +325,7 @@ fn admission_only(limit: u32) -> RequestPool {
 #[test]
 fn with_one_place_it_is_first_come_first_served_by_key() {
     let (mut pool, mut actions) = (admission_only(1), Vec::new());
-    let requests = [50, 10, 40, 10, 20].map(|key| pool.enter(0, key, &mut actions));
+    let requests = [50, 10, 40, 10, 20].map(|key| pool.enter(0, RequestKey(key), &mut actions));
     let mut order = vec![0];
     for place in 0..5 {
         let next = actions.iter().find_map(|action| match action {
@@ -341,7 +342,7 @@ fn with_one_place_it_is_first_come_first_served_by_key() {
 #[test]
 fn without_a_limit_everybody_is_admitted() {
     let (mut pool, mut actions) = (admission_only(0), Vec::new());
-    let requests = [3, 1, 2].map(|key| pool.enter(0, key, &mut actions));
+    let requests = [3, 1, 2].map(|key| pool.enter(0, RequestKey(key), &mut actions));
     assert_eq!(actions, requests.map(PoolAction::Admit));
     assert_eq!(pool.counts(), PoolCounts { serving: 3, ..PoolCounts::default() });
 }
@@ -353,8 +354,8 @@ fn the_patience_counts_while_somebody_wants_to_go_on() {
         let limit = NonZeroU32::new(limit);
         let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience });
         let mut actions = Vec::new();
-        let young = pool.enter(0, 9, &mut actions);
-        pool.enter(100, 1, &mut actions);
+        let young = pool.enter(0, RequestKey(9), &mut actions);
+        pool.enter(100, RequestKey(1), &mut actions);
         pool.set_limit(105, NonZeroU32::new(1), &mut actions);
         assert_eq!(
             pool.place(young),
@@ -368,16 +369,16 @@ fn the_patience_counts_while_somebody_wants_to_go_on() {
 #[test]
 fn names_are_used_again() {
     let (mut pool, mut actions) = (admission_only(2), Vec::new());
-    let first = pool.enter(0, 1, &mut actions);
+    let first = pool.enter(0, RequestKey(1), &mut actions);
     pool.leave(0, first, &mut actions);
     assert_eq!(pool.place(first), None);
-    assert_eq!(pool.enter(0, 2, &mut actions), first);
+    assert_eq!(pool.enter(0, RequestKey(2), &mut actions), first);
 }
 
 #[test]
 #[should_panic(expected = "it returns from a block")]
 fn only_the_blocked_return() {
     let (mut pool, mut actions) = (admission_only(1), Vec::new());
-    let request = pool.enter(0, 1, &mut actions);
+    let request = pool.enter(0, RequestKey(1), &mut actions);
     pool.unblock(0, request, &mut actions);
 }

@@ -72,6 +72,9 @@ impl DisciplineSpec {
             Self::PreemptiveOldestFirst => AnyDiscipline::ranked(workers, PreemptiveRank::Age),
             Self::Split(choice) => AnyDiscipline::Split(QueuePerWorker::new(workers, *choice, seed)),
             Self::Limited(parameters) => AnyDiscipline::Limited(LimitedSharing::new(workers, *parameters)),
+            Self::LimitedDeadline { sharing, allowed } => {
+                AnyDiscipline::Limited(LimitedSharing::new(workers, *sharing).by_deadline(allowed.clone()))
+            }
             Self::Fair(parameters) => AnyDiscipline::Fair(FairScheduler::new(workers, *parameters)),
             Self::Enforced(rules) => {
                 AnyDiscipline::Enforced(Box::new(EnforcedDiscipline::new(workers, rules)))

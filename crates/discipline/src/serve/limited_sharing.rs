@@ -1,5 +1,6 @@
 //! Round-robin among a limited number of items, chosen by age: Oldest Request First of TailClipper (§3.2, §4,
-//! Algorithm 1). Without age it is limited processor sharing, and without a limit centralised round-robin.
+//! Algorithm 1). Without age it is limited processor sharing, and without a limit centralised round-robin. With the deadline
+//! of an item in the place of its age it is earliest deadline first with the same limit ([`LimitedSharing::by_deadline`]).
 //!
 //! The *pool* is what is on the workers and in the round-robin queue; the other items wait in a heap. What the paper
 //! leaves open or says in two ways is read like this:
@@ -20,6 +21,7 @@
 //! queue and has a whole slice when its turn comes again. Finding the youngest item looks at up to c of them.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
+use crate::RequestKey;
 use crate::bit_set::BitSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,7 +29,7 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The order in which items are chosen for the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolOrder {
-    /// By the time of entry into the system as a whole.
+    /// By the time of entry into the system as a whole, or by deadline where items have one.
     Age,
     /// By arrival at this station, which is the ablation.
     Arrival,
@@ -88,13 +90,15 @@ impl LimitedSharingParameters {
     }
 }
 
-/// The age of an item, older first: its time, then its position among arrivals here, then the item.
-type AgeKey = (u64, u64, u32);
+/// The place of an item in the order, older first: its key, then its position among arrivals here, then the item.
+type AgeKey = (RequestKey, u64, u32);
 
-/// Limited processor sharing with slices, by age or not.
+/// Limited processor sharing with slices, by age, by deadline, or by neither.
 #[derive(Debug, Clone)]
 pub struct LimitedSharing {
     parameters: LimitedSharingParameters,
+    /// The time from entry to deadline by class; none where age decides.
+    allowed: Vec<u64>,
     queue: VecDeque<AgeKey>,
     heap: BinaryHeap<Reverse<AgeKey>>,
     /// The item on each worker.
@@ -129,12 +133,28 @@ impl LimitedSharing {
         }
         Self {
             parameters,
+            allowed: Vec::new(),
             queue: VecDeque::new(),
             heap: BinaryHeap::new(),
             running: vec![None; workers as usize],
             idle: BitSet::full(workers as usize),
             busy: 0,
             arrivals: 0,
+        }
+    }
+
+    /// The same station with deadlines in the place of ages; `allowed[class]` is the time from entry to deadline.
+    #[must_use]
+    pub fn by_deadline(self, allowed: Vec<u64>) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// What orders an item that arrives now.
+    fn key(&self, item: &QueueItem) -> RequestKey {
+        match (self.parameters.order, self.allowed.as_slice()) {
+            (PoolOrder::Arrival, _) => RequestKey(self.arrivals),
+            (PoolOrder::Age, []) => RequestKey(item.age),
+            (PoolOrder::Age, allowed) => RequestKey::due(item.age, allowed[item.class as usize]),
         }
     }
 
@@ -262,11 +282,7 @@ impl LimitedSharing {
 
 impl Discipline for LimitedSharing {
     fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
-        let time = match self.parameters.order {
-            PoolOrder::Age => item.age,
-            PoolOrder::Arrival => self.arrivals,
-        };
-        let key = (time, self.arrivals, item.id);
+        let key = (self.key(&item), self.arrivals, item.id);
         self.arrivals += 1;
         if self.counted() < self.limit() {
             self.queue.push_back(key);

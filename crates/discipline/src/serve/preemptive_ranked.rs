@@ -1,6 +1,7 @@
 //! Preemptive service by rank: at every instant the c items of the lowest ranks are in service.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
+use crate::RequestKey;
 use crate::bit_set::BitSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,7 +51,7 @@ impl PreemptiveRanked {
         let rank = match &self.rank {
             PreemptiveRank::Class => u64::from(item.class),
             PreemptiveRank::Age => item.age,
-            PreemptiveRank::Deadline(allowed) => item.age.saturating_add(allowed[item.class as usize]),
+            PreemptiveRank::Deadline(allowed) => RequestKey::due(item.age, allowed[item.class as usize]).0,
         };
         self.arrivals += 1;
         (rank, self.arrivals, item.id)

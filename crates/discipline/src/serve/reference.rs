@@ -1,5 +1,6 @@
 //! Every discipline against a slow and obvious one: lists that are searched from end to end.
 
+mod deadlines;
 mod lines;
 mod queues;
 
@@ -121,6 +122,8 @@ fn by_rank() -> Vec<(DisciplineSpec, bool, Rank)> {
 /// and every question is answered by sorting the whole pool.
 struct Orf {
     parameters: LimitedSharingParameters,
+    /// The time from entry to deadline by class; zeros where age decides.
+    allowed: [u64; 3],
     limit: usize,
     queue: Vec<Key>,
     heap: Vec<Key>,
@@ -137,7 +140,12 @@ impl Orf {
         let limit = parameters.limit.max(least) as usize;
         let on = vec![None; workers as usize];
         let away = vec![false; workers as usize];
-        Self { parameters, limit, queue: Vec::new(), heap: Vec::new(), on, away, arrivals: 0 }
+        let allowed = [0; 3];
+        Self { parameters, allowed, limit, queue: Vec::new(), heap: Vec::new(), on, away, arrivals: 0 }
+    }
+
+    fn by_deadline(self, allowed: [u64; 3]) -> Self {
+        Self { allowed, ..self }
     }
 
     fn pool(&self) -> Vec<Key> {
@@ -183,7 +191,8 @@ impl Orf {
 
 impl Discipline for Orf {
     fn arrive(&mut self, _now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
-        let time = if self.parameters.order == PoolOrder::Age { item.age } else { self.arrivals };
+        let due = item.age + self.allowed[item.class as usize];
+        let time = if self.parameters.order == PoolOrder::Age { due } else { self.arrivals };
         let key = (time, self.arrivals, item.id);
         self.arrivals += 1;
         let pool = self.pool();

@@ -2,7 +2,7 @@
 
 use super::{
     EnforcedDeviceParameters, FairSchedulerParameters, FeedbackParameters, LimitedSharingParameters,
-    PacketLinkParameters, QueueChoice,
+    PacketLinkParameters, PoolOrder, QueueChoice,
 };
 use crate::enforce::EnforcementRules;
 
@@ -49,6 +49,13 @@ pub enum DisciplineSpec {
     Split(QueueChoice),
     /// Round-robin among a limited number of items, chosen by age or not: ORF and its ablations.
     Limited(LimitedSharingParameters),
+    /// The same with deadlines in the place of ages: earliest deadline first among a limited number of items.
+    LimitedDeadline {
+        /// The limit, the slice and where early deadlines go; the order is by deadline.
+        sharing: LimitedSharingParameters,
+        /// The time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
     /// Fair sharing by worker, as Linux does it.
     Fair(FairSchedulerParameters),
     /// Strict priority under token buckets and bounds, the queueing logic of an enforcer. A class is a flow. It looks at
@@ -86,8 +93,15 @@ impl DisciplineSpec {
             {
                 "a weight of a class is at least 1"
             }
-            Self::Limited(limited) if limited.limit == 0 => "the limit of processor sharing is at least 1",
-            Self::Limited(limited) if limited.slice == 0 => "a slice is at least 1",
+            Self::Limited(limited) | Self::LimitedDeadline { sharing: limited, .. } if limited.limit == 0 => {
+                "the limit of processor sharing is at least 1"
+            }
+            Self::Limited(limited) | Self::LimitedDeadline { sharing: limited, .. } if limited.slice == 0 => {
+                "a slice is at least 1"
+            }
+            Self::LimitedDeadline { sharing, .. } if sharing.order == PoolOrder::Arrival => {
+                "the order of deadlines is not that of arrival"
+            }
             Self::Fair(fair) if fair.min_granularity == 0 => "the minimum granularity is at least 1",
             Self::Sharing { limit: Some(0) } | Self::WeightedSharing { limit: Some(0), .. } => {
                 "the limit of processor sharing is at least 1"
@@ -109,14 +123,16 @@ impl DisciplineSpec {
     /// Whether an item whose service has begun returns to a queue when other work takes its worker
     /// ([`super::Discipline::take_worker`]).
     pub fn requeues(&self) -> bool {
-        matches!(self, Self::Limited(_))
+        matches!(self, Self::Limited(_) | Self::LimitedDeadline { .. })
     }
 
     /// The number of classes that the discipline distinguishes; `None` when it does not look at classes.
     pub fn classes(&self) -> Option<usize> {
         match self {
             Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),
-            Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
+            Self::Deadline { allowed }
+            | Self::PreemptiveDeadline { allowed }
+            | Self::LimitedDeadline { allowed, .. } => Some(allowed.len()),
             Self::Proportional { weights } | Self::WeightedSharing { weights, .. } => Some(weights.len()),
             Self::Feedback(parameters) => Some(parameters.classes.len()),
             Self::PacketLink(parameters) => Some(parameters.classes.len()),

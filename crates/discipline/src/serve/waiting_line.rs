@@ -2,6 +2,7 @@
 
 use super::QueueItem;
 use super::start_time_fair_queue::StartTimeFairQueue;
+use crate::RequestKey;
 use crate::StrictPriority;
 use crate::split_mix::SplitMix64;
 use std::cmp::Reverse;
@@ -98,18 +99,18 @@ impl WaitingLine for StrictPriority<u32> {
 /// Items by a key, then by arrival.
 #[derive(Debug, Clone, Default)]
 struct KeyedHeap {
-    heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    heap: BinaryHeap<Reverse<(RequestKey, u64, u32)>>,
     arrivals: u64,
 }
 
 impl KeyedHeap {
-    fn push(&mut self, key: u64, id: u32) {
+    fn push(&mut self, key: RequestKey, id: u32) {
         self.heap.push(Reverse((key, self.arrivals, id)));
         self.arrivals += 1;
     }
 
-    fn pop(&mut self) -> Option<(u64, u32)> {
-        self.heap.pop().map(|Reverse((key, _, id))| (key, id))
+    fn pop(&mut self) -> Option<u32> {
+        self.heap.pop().map(|Reverse((_, _, id))| id)
     }
 }
 
@@ -119,10 +120,10 @@ pub struct OldestFirst(KeyedHeap);
 
 impl WaitingLine for OldestFirst {
     fn push(&mut self, item: QueueItem) {
-        self.0.push(item.age, item.id);
+        self.0.push(RequestKey(item.age), item.id);
     }
     fn pop(&mut self) -> Option<u32> {
-        self.0.pop().map(|(_, id)| id)
+        self.0.pop()
     }
     fn len(&self) -> usize {
         self.0.heap.len()
@@ -145,11 +146,11 @@ impl EarliestDeadlineFirst {
 
 impl WaitingLine for EarliestDeadlineFirst {
     fn push(&mut self, item: QueueItem) {
-        let deadline = item.age.saturating_add(self.allowed[item.class as usize]);
+        let deadline = RequestKey::due(item.age, self.allowed[item.class as usize]);
         self.line.push(deadline, item.id);
     }
     fn pop(&mut self) -> Option<u32> {
-        self.line.pop().map(|(_, id)| id)
+        self.line.pop()
     }
     fn len(&self) -> usize {
         self.line.heap.len()

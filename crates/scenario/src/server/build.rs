@@ -30,8 +30,8 @@ impl SimulationCase {
         let network = stages(&server, &workloads, rules)?;
         network.check().map_err(|error| error.to_string())?;
         let classes = workloads.iter().map(|workload| workload.name.clone()).collect();
-        let mut case =
-            Self { name, network, classes, plan, workloads, server: Some(server), loads: Vec::new() };
+        let (slos, loads) = (vec![None; workloads.len()], Vec::new());
+        let mut case = Self { name, network, classes, slos, plan, workloads, server: Some(server), loads };
         if case.plan.window.span.is_none() {
             case.plan.window.span = case.span_of_longest_trace();
         }
@@ -44,6 +44,9 @@ impl SimulationCase {
             return Err(
                 "expected [server] and [[workload]], or [[station]], [[step]] and [[entry]], not both".into(),
             );
+        }
+        if scenario.slos.is_some() {
+            return Err("slos is for [[class]] sections; each [[workload]] has its own slo".into());
         }
         let spec = scenario.server.as_ref().ok_or("[[workload]] needs a [server]")?;
         let server = spec.server()?;

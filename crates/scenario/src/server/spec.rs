@@ -4,8 +4,9 @@ use super::playback::{at_rate, repeated};
 use super::rules::ServerRules;
 use super::storage_server::StorageServer;
 use super::workload::{SimulatedWorkload, WorkloadRequests};
+use crate::policy_file::read_policy;
 use crate::text_field::TextField;
-use ::model::{CircularTrace, Job, Op, Policy, Request, Slo, Stage};
+use ::model::{CircularTrace, Job, Op, Request, Slo, Stage};
 use ::workload::device::{PathWork, StorageProfile};
 use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use discipline::enforce::{DeviceAccess, DeviceOperation, OwnerBounds};
@@ -96,12 +97,7 @@ impl ServerSpec {
             (Some(_), Some(_)) => Err("server: expected a discipline or a policy, not both".into()),
             (None, None) => Ok(ServerRules::default()),
             (Some(discipline), None) => ServerRules::read(discipline),
-            (None, Some(path)) => {
-                let text = read_file(path, "policy")?;
-                let policy =
-                    Policy::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(ServerRules::Policy(Box::new(policy)))
-            }
+            (None, Some(path)) => Ok(ServerRules::Policy(Box::new(read_policy(path)?))),
         }
     }
 }

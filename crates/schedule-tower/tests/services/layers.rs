@@ -1,7 +1,8 @@
 //! Tags at the edge, in replies and on calls of others.
 
 use super::server::{
-    Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, spawn, start_ns, until,
+    Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, slo, spawn, start_ns,
+    until,
 };
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -14,6 +15,7 @@ use std::future::{Ready, ready};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tailwright_schedule_tower::{EdgeLayer, GateLayer, TagClientLayer, current_tag, with_tag};
 use tokio::sync::Semaphore;
 use tower_layer::Layer;
@@ -94,7 +96,7 @@ async fn calling(
 fn the_edge_stamps_whatever_a_client_claims() {
     run(async {
         let (seen, gate) = (Seen::default(), gate(2, None));
-        let edge = EdgeLayer::new(Edge::default().with_slo(1_000_000), None, None);
+        let edge = EdgeLayer::new(Edge::default().with_slo(slo(Duration::from_millis(1))), None, None);
         let router = Router::new().route("/", get(calling)).layer(Extension(Arc::clone(&seen)));
         let address = serve_router(router.layer(GateLayer::new(gate.clone())).layer(edge.clone())).await;
         let before = machine::clock::real_time();
@@ -168,10 +170,11 @@ fn classes_have_deadlines_of_their_own() {
         let served = ServedPaths::default();
         let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
         let slo_of = |request: &http::request::Parts| {
-            request.uri.path().starts_with("/search").then_some(std::time::Duration::from_secs(50))
+            request.uri.path().starts_with("/search").then_some(slo(Duration::from_secs(50)))
         };
-        let edge = EdgeLayer::new(Edge::default().with_slo(100_000_000_000), None, None).with_slo_of(slo_of);
-        let order = TagOrder::Deadline { default_slo_ns: 1 };
+        let edge = EdgeLayer::new(Edge::default().with_slo(slo(Duration::from_secs(100))), None, None)
+            .with_slo_of(slo_of);
+        let order = TagOrder::Deadline { default_slo: slo(Duration::from_nanos(1)) };
         let router = Router::new()
             .fallback(get(note_and_hold))
             .layer(Extension(Arc::clone(&served)))

@@ -5,5 +5,6 @@ mod grpc;
 mod layers;
 mod order;
 mod permits;
+mod policy;
 mod server;
 mod storm;

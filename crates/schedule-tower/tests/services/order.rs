@@ -1,11 +1,12 @@
 //! The oldest first, whichever way requests come, and what cancelled ones leave behind.
 
 use super::server::{
-    Client, HttpVersion, assert_empties, collect, gate, request, run, serve, spawn, start_ns, until,
+    Client, HttpVersion, assert_empties, collect, gate, request, run, serve, slo, spawn, start_ns, until,
 };
 use gat::TagOrder;
 use http::Request;
 use http_body_util::Empty;
+use std::time::Duration;
 use tailwright_schedule_tower::GateLayer;
 
 async fn serves_the_oldest_first(version: HttpVersion) {
@@ -68,7 +69,7 @@ fn closed_sockets_and_streams_give_places_back() {
 fn the_earliest_deadline_first() {
     run(async {
         let gate = gate(1, None);
-        let order = TagOrder::Deadline { default_slo_ns: 100_000_000 };
+        let order = TagOrder::Deadline { default_slo: slo(Duration::from_millis(100)) };
         let (address, script) = serve(GateLayer::new(gate.clone()).ordered_by(order)).await;
         let client = Client::new(HttpVersion::Two, address).await;
         let mut sent = vec![spawn(&client, request(0, "hold"))];

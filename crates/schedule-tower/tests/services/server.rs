@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::routing::get;
 use axum::{Extension, Router};
-use gat::RequestTag;
+use gat::{RequestSlo, RequestTag};
 use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -30,6 +30,11 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     // Services that were left in an endless answer end with it.
     runtime.shutdown_background();
     result
+}
+
+/// An SLO of this length.
+pub(crate) fn slo(length: Duration) -> RequestSlo {
+    RequestSlo::new(length).expect("it is in its range")
 }
 
 /// A gate for so many at once, without patience.

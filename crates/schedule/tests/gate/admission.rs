@@ -19,23 +19,41 @@ fn until_waiting(gate: &Gate, count: usize) {
     testkit::wait_until(LONG, "requests that wait", || gate.statistics().waiting == count);
 }
 
-#[test]
-fn the_oldest_of_those_waiting_goes_first() {
+/// The keys of requests that come one after the other while another one is served, in the order in which they are.
+fn served(keys: impl IntoIterator<Item = RequestKey>) -> Vec<u64> {
     let (gate, order) = (admission_only(1), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         let held = gate.enter(RequestKey(0));
-        for (count, key) in [50, 10, 40, 10, 20].into_iter().enumerate() {
+        for (count, key) in keys.into_iter().enumerate() {
             let (gate, order) = (&gate, &order);
             scope.spawn(move || {
-                let _permit = gate.enter(RequestKey(key));
-                order.lock().unwrap().push(key);
+                let _permit = gate.enter(key);
+                order.lock().unwrap().push(key.0);
             });
             until_waiting(gate, count + 1);
         }
         drop(held);
     });
-    assert_eq!(*order.lock().unwrap(), [10, 10, 20, 40, 50]);
     assert_empty(&gate);
+    order.into_inner().unwrap()
+}
+
+#[test]
+fn the_oldest_of_those_waiting_goes_first() {
+    assert_eq!(served([50, 10, 40, 10, 20].map(RequestKey)), [10, 10, 20, 40, 50]);
+}
+
+/// When each entered the system, and how long it may take.
+#[test]
+fn the_earliest_deadline_of_those_waiting_goes_first() {
+    let requests = [(1, 400), (2, 100), (3, 47), (4, 100), (5, 400), (6, u64::MAX)];
+    assert_eq!(
+        served(requests.map(|(entered, slo)| RequestKey::due(entered, slo))),
+        [50, 102, 104, 401, 405, u64::MAX]
+    );
+    // With one SLO it is the oldest.
+    let one = [(5, 100), (3, 100), (4, 100)].map(|(entered, slo)| RequestKey::due(entered, slo));
+    assert_eq!(served(one), [103, 104, 105]);
 }
 
 #[test]

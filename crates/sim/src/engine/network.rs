@@ -117,7 +117,9 @@ fn check_station(station: &NetworkStation, classes: usize) -> Result<(), Invalid
         return invalid("the gap between interferences is at least 1 ns");
     }
     if station.interference.is_some_and(|other| other.requeue) && !station.discipline.requeues() {
-        return invalid("only round-robin, limited and orf have a queue for what other work displaces");
+        return invalid(
+            "only round-robin, limited, orf and edf-limited have a queue for what other work displaces",
+        );
     }
     let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
     if costs

@@ -31,6 +31,7 @@ pub(crate) mod profiled;
 pub(crate) mod profiled_disk;
 pub(crate) mod reproduced;
 pub(crate) mod scheduled;
+mod scheduled_classes;
 pub(crate) mod simulated;
 pub(crate) mod table;
 pub(crate) mod tried;

@@ -1,6 +1,7 @@
 //! What services did under each scheduling, beside the simulator, as a table and as JSON.
 
 use crate::output::json::document;
+use crate::output::scheduled_classes::class_table;
 use crate::terminal::TextTable;
 use chain::{
     BenchReport, BenchSettings, GainSplit, GainVerdict, ModeReport, PlayMeasures, PlaySummary, RatioEstimate,
@@ -215,6 +216,7 @@ fn run_text(run: &ScheduledRun) -> String {
         text.push('\n');
         text.push_str(&tier_table(report).render());
     }
+    text.push_str(&class_table(report));
     text.push_str(&against_fair(report, settings));
     text.push_str(&gains(report));
     text

@@ -1,6 +1,6 @@
 //! `tailwright schedule bench`: a scenario as services of this machine.
 
-use super::playing::{PlayingArgs, distinct};
+use super::playing::{PlayingArgs, check_modes};
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use chain::{ScheduleMode, TierGrouping};
@@ -17,12 +17,14 @@ Examples:
   tailwright schedule bench examples/scenarios/schedule-fan-in.toml \\
       --load 0.5,0.7,0.85,0.95 --json
   tailwright schedule bench examples/scenarios/replay.toml --cpus 2 --load 0.8
+  tailwright schedule bench examples/scenarios/schedule-deadlines.toml \\
+      --modes fair,orf,deadline
   tailwright schedule bench my.toml --modes fair,limited,orf \\
       --set 'entry.0.service.back=exp(2ms)'
 
 The file is one that `tailwright simulate` takes: stations become services with as many CPUs as \
 workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else; \
-the modes schedule. docs/schedule.md says what else is left out, and how to read the figures.
+the modes schedule. The modes by deadline need `slo` of every [[class]]. docs/schedule.md says what else is left out, and how to read the figures.
 
 Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs, or a signal ended \
 it: the repetitions that were complete are shown.";
@@ -43,7 +45,7 @@ pub(crate) struct ScheduleBenchArgs {
     /// Replace a value of the scenario, such as station.front.workers=2.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// The modes that are run [default: all].
+    /// The modes that are run [default: all that the scenario and the machine allow].
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]
@@ -51,7 +53,6 @@ pub(crate) struct ScheduleBenchArgs {
 }
 
 pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError> {
-    distinct(&args.modes)?;
     let modes = if args.modes.is_empty() { ScheduleMode::ALL.to_vec() } else { args.modes.clone() };
     let settings =
         ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: None, report: None };
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError
             variants.push(at_load(&variant, *load, cpus)?);
         }
     }
+    check_modes(&args.modes, &variants)?;
     args.playing.play(document.name(), &variants, &modes, cpus)
 }
 

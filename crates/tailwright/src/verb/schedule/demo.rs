@@ -1,6 +1,6 @@
 //! `tailwright schedule demo`: what oldest-first does to two services of this machine, in a minute.
 
-use super::playing::{PlayingArgs, distinct};
+use super::playing::{PlayingArgs, check_modes};
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
 use arrivals::TimeDistribution;
@@ -12,6 +12,7 @@ const HELP: &str = "\
 Examples:
   tailwright schedule demo
   tailwright schedule demo --topology chain --load 0.7
+  tailwright schedule demo --topology two-classes --duration 10s
   tailwright schedule demo --work 'trimodal(90% 2500us, 9% 25ms, 1% 50ms)' \\
       --duration 20s
   tailwright schedule demo \\
@@ -19,7 +20,8 @@ Examples:
 
 Two services on two CPUs, as processes that spend CPU time. Every mode serves the same requests, \
 one mode after the other, and a simulation of each is shown beside it. Modes: fair (a thread per request), rr (the same under \
-SCHED_RR, where that is permitted), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto. \
+SCHED_RR, where that is permitted), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto; \
+with two-classes, whose requests have SLOs, also deadline-admission and deadline (the earliest deadline first). \
 docs/schedule.md says what each is and how to read the figures.
 
 Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU, or a \
@@ -29,24 +31,27 @@ signal ended it: the repetitions that were complete are shown.";
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ScheduleDemoArgs {
-    /// chain: one tier calls the other; fan-in: a slow and a fast path join in a shared tier.
+    /// chain: one tier calls the other; fan-in: a slow and a fast path join in a shared tier; two-classes: a chain for
+    /// requests with SLOs of 75 ms and of 750 ms.
     #[arg(long, value_name = "NAME", default_value = "fan-in")]
     topology: DemoTopology,
-    /// Work of a request at a tier, CPU time; half of it at the shared tier of fan-in.
+    /// Work of a request at a tier, CPU time; half of it at the shared tier of fan-in, and three times as much for the longer
+    /// SLO of two-classes.
     #[arg(long, value_name = "LAW", default_value = "exp(5ms)")]
     work: TimeDistribution,
     /// Utilisation of the tiers, above 0 and below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.85, value_parser = share)]
     load: f64,
-    /// The modes that are run.
-    #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "fair,fcfs,limited,orf")]
+    /// The modes that are run [default: fair,fcfs,limited,orf; of two-classes fair,limited,orf,deadline].
+    #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]
     playing: PlayingArgs,
 }
 
 pub(crate) fn run(args: &ScheduleDemoArgs) -> Result<VerbAnswer, OperationError> {
-    distinct(&args.modes)?;
     let variants = args.topology.scenario(&args.work, args.load)?.variants()?;
-    args.playing.play(&args.topology.to_string(), &variants, &args.modes, None)
+    check_modes(&args.modes, &variants)?;
+    let modes = if args.modes.is_empty() { args.topology.modes() } else { args.modes.clone() };
+    args.playing.play(&args.topology.to_string(), &variants, &modes, None)
 }

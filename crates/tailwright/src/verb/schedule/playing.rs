@@ -5,7 +5,9 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, stop_on_termination};
 use crate::output::scheduled::{self, ScheduledRun};
 use crate::terminal::{self, Talk, talk};
-use chain::{BenchHost, BenchSettings, ScheduleMode, check_playable, run_bench, scenario_limit};
+use chain::{
+    BenchHost, BenchSettings, ScheduleMode, check_playable, no_deadlines, run_bench, scenario_limit,
+};
 use clap::Args;
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -146,12 +148,19 @@ impl PlayingArgs {
     }
 }
 
-/// The modes of `--modes`, each once.
-pub(crate) fn distinct(modes: &[ScheduleMode]) -> Result<(), OperationError> {
-    let twice = (1..modes.len()).find(|at| modes[..*at].contains(&modes[*at]));
-    twice.map_or(Ok(()), |at| {
-        Err(OperationError::input(format_args!("--modes: '{}' is there twice", modes[at])))
-    })
+/// Whether the modes of `--modes` are there once, and have deadlines where they need them.
+pub(crate) fn check_modes(modes: &[ScheduleMode], variants: &[Variant]) -> Result<(), OperationError> {
+    if let Some(at) = (1..modes.len()).find(|at| modes[..*at].contains(&modes[*at])) {
+        return Err(OperationError::input(format_args!("--modes: '{}' is there twice", modes[at])));
+    }
+    let Some(mode) = modes.iter().find(|mode| mode.is_by_deadline()) else { return Ok(()) };
+    for variant in variants {
+        if let Some(why) = no_deadlines(&variant.document.case()?) {
+            return Err(OperationError::input(format_args!("--modes: '{mode}': {why}"))
+                .hint("give every [[class]] an slo, such as \"50ms\", and every entry or kind a class"));
+        }
+    }
+    Ok(())
 }
 
 /// How a bench gets on, on the terminal.
