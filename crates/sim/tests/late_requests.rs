@@ -13,21 +13,21 @@ use units::{Nanos, Percentile};
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
 
-/// Bursts with pauses: seconds long, works of up to 40 ms, some stages without work.
+/// Bursts with pauses: seconds long, works of up to 40 ms; of half of the streams some stages without work.
 fn bursty() -> impl Strategy<Value = Plain> {
     let work = || prop_oneof![2 => Just(0u64), 3 => 0..2 * MS, 1 => 0..40 * MS];
     let job = (prop_oneof![3 => 0..3 * MS, 1 => 0..900 * MS], [work(), work(), work()]);
-    (prop::collection::vec(job, 1..60), 0..2000 * MS, [0u32..3, 0u32..3, 0u32..3]).prop_map(
-        |(gaps, rest, priority)| {
+    let priorities = [0u32..3, 0u32..3, 0u32..3];
+    (prop::collection::vec(job, 1..60), 0..2000 * MS, priorities, prop_oneof![Just(0u64), Just(1000)])
+        .prop_map(|(gaps, rest, priority, work_min)| {
             let mut at = 0;
             let mut jobs = Vec::new();
             for (gap, work) in gaps {
                 at += gap;
-                jobs.push((at, work));
+                jobs.push((at, work.map(|work| work.max(work_min))));
             }
             Plain { jobs, period: at + rest + 1, priority, shift: 0 }
-        },
-    )
+        })
 }
 
 /// Streams with the target of each.
