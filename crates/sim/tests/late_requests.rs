@@ -68,6 +68,19 @@ fn by_complete_replays(
     (above, kept)
 }
 
+#[test]
+fn a_window_shorter_than_a_cell_is_replayed() {
+    let plain = Plain { jobs: vec![(0, [0, 0, 1])], period: 100, priority: [0; 3], shift: 0 };
+    let traces = [plain.trace()];
+    let system = ReplaySystem::new(streams(&[plain], &traces)).expect("a steady system");
+    let alignments: Vec<Alignment> = Alignment::random(7, 4).collect();
+    let percentile = Percentile::new(100.0).expect("a percentile");
+    for (budget, kept) in [(0, false), (1, true)] {
+        let targets = [LatencyTarget { percentile, budget: Nanos(budget) }];
+        assert_eq!(first_target_miss(&system, &alignments, &targets, 0).is_none(), kept, "{budget} ns");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -165,6 +165,12 @@ impl BandCells<'_> {
             }
             level = level.saturating_sub(cell) + work;
         }
+        if period.end.is_none() {
+            // Nothing is known of who arrives after the last cell.
+            let behind = period.start.cell + cells.len() as u64;
+            let open = late.get_or_insert(LateCells { arrivals: behind..behind, longest: u64::MAX });
+            (open.arrivals.end, open.longest) = (u64::MAX, u64::MAX);
+        }
         late
     }
 }
