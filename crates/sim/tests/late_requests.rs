@@ -13,21 +13,21 @@ use units::{Nanos, Percentile};
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
 
-/// Bursts with pauses: seconds long, works of up to 40 ms, some stages without work.
+/// Bursts with pauses: seconds long, works of up to 40 ms; of half of the streams some stages without work.
 fn bursty() -> impl Strategy<Value = Plain> {
     let work = || prop_oneof![2 => Just(0u64), 3 => 0..2 * MS, 1 => 0..40 * MS];
     let job = (prop_oneof![3 => 0..3 * MS, 1 => 0..900 * MS], [work(), work(), work()]);
-    (prop::collection::vec(job, 1..60), 0..2000 * MS, [0u32..3, 0u32..3, 0u32..3]).prop_map(
-        |(gaps, rest, priority)| {
+    let priorities = [0u32..3, 0u32..3, 0u32..3];
+    (prop::collection::vec(job, 1..60), 0..2000 * MS, priorities, prop_oneof![Just(0u64), Just(1000)])
+        .prop_map(|(gaps, rest, priority, work_min)| {
             let mut at = 0;
             let mut jobs = Vec::new();
             for (gap, work) in gaps {
                 at += gap;
-                jobs.push((at, work));
+                jobs.push((at, work.map(|work| work.max(work_min))));
             }
             Plain { jobs, period: at + rest + 1, priority, shift: 0 }
-        },
-    )
+        })
 }
 
 /// Streams with the target of each.
@@ -66,6 +66,19 @@ fn by_complete_replays(
     let misses = |stream: usize| above.iter().filter(|run| run[stream].is_some()).count();
     let kept = (0..targets.len()).all(|stream| misses(stream) <= spare);
     (above, kept)
+}
+
+#[test]
+fn a_window_shorter_than_a_cell_is_replayed() {
+    let plain = Plain { jobs: vec![(0, [0, 0, 1])], period: 100, priority: [0; 3], shift: 0 };
+    let traces = [plain.trace()];
+    let system = ReplaySystem::new(streams(&[plain], &traces)).expect("a steady system");
+    let alignments: Vec<Alignment> = Alignment::random(7, 4).collect();
+    let percentile = Percentile::new(100.0).expect("a percentile");
+    for (budget, kept) in [(0, false), (1, true)] {
+        let targets = [LatencyTarget { percentile, budget: Nanos(budget) }];
+        assert_eq!(first_target_miss(&system, &alignments, &targets, 0).is_none(), kept, "{budget} ns");
+    }
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use super::alignment::Alignment;
 use super::arrived_work::ArrivedWork;
-use super::banded::BandedServer;
+use super::banded::{AlignedArrivals, BandedServer};
 use super::latency_target::LatencyTarget;
 use super::percentile_search::{PercentileSearch, floor_of_percentile};
 use super::percentiles::Percentiles;
@@ -66,10 +66,10 @@ pub fn percentiles_above(
     let percentiles: Vec<Percentile> = targets.iter().map(|target| target.percentile).collect();
     let make_scratch = || (server.replays(), ArrivedWork::default(), Percentiles::default());
     parallel::map_with(alignments.len(), make_scratch, |(replays, work, observer), index| {
-        let shifts = alignments[index].shifts(system);
-        observer.reset(&system.counts(&shifts), &percentiles);
+        let arrivals = AlignedArrivals::new(system, alignments[index]);
+        observer.reset(&arrivals.counts, &percentiles);
         work.clear(server.span());
-        server.replay_late(replays, work, &shifts, observer);
+        server.replay_late(&[], replays, work, &arrivals, observer);
         observer.take_above(targets.iter().map(|target| target.budget))
     })
 }

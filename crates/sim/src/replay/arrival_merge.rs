@@ -25,29 +25,6 @@ impl<'a> StreamCursor<'a> {
         self.base + self.jobs[self.index].arrival.0
     }
 
-    /// How many jobs from here on arrive before `time`; near ones are counted by few comparisons.
-    fn jobs_before(&self, time: u64) -> usize {
-        let rest = &self.jobs[self.index..];
-        let Some(within) = time.checked_sub(self.base) else { return 0 };
-        let mut reach = 1;
-        while reach < rest.len() && rest[reach].arrival.0 < within {
-            reach *= 2;
-        }
-        let near = &rest[..(reach + 1).min(rest.len())];
-        near.partition_point(|job| job.arrival.0 < within)
-    }
-
-    /// Goes forward to the first arrival at or after `time`.
-    fn skip_to(&mut self, time: u64) {
-        loop {
-            self.index += self.jobs_before(time);
-            if self.index < self.jobs.len() {
-                return;
-            }
-            (self.index, self.base) = (0, self.base + self.period);
-        }
-    }
-
     /// Goes on to the next job and returns its arrival.
     #[inline]
     fn advance(&mut self) -> u64 {
@@ -64,8 +41,6 @@ impl<'a> StreamCursor<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct ArrivalMerge<'a> {
     cursors: Vec<StreamCursor<'a>>,
-    /// The positions at the instant that was looked for last.
-    found: Vec<StreamCursor<'a>>,
     /// The winner of each match of the tournament: the streams are the leaves in the upper half, the overall winner is
     /// at 1, and node i has the earlier of nodes 2i and 2i + 1. Leaves without a stream never win.
     nodes: Vec<TournamentNode>,
@@ -84,26 +59,22 @@ impl<'a> ArrivalMerge<'a> {
     pub(super) fn new(traces: impl Iterator<Item = &'a ReplayTrace>) -> Self {
         let cursors: Vec<_> = traces.map(StreamCursor::new).collect();
         let leaves = cursors.len().next_power_of_two();
-        let found = cursors.clone();
-        Self {
-            cursors,
-            found,
-            nodes: vec![TournamentNode { time: u64::MAX, stream: u32::MAX }; 2 * leaves],
-            leaves,
-        }
+        Self { cursors, nodes: vec![TournamentNode { time: u64::MAX, stream: u32::MAX }; 2 * leaves], leaves }
     }
 
     /// Goes to the first arrivals at or after `time`, where the first period of stream i begins at `offsets[i]`,
     /// which is at most `time`.
     pub(super) fn seek(&mut self, traces: impl Iterator<Item = &'a ReplayTrace>, offsets: &[u64], time: u64) {
         for (stream, (trace, &offset)) in traces.zip(offsets).enumerate() {
-            let cursor = &mut self.found[stream];
+            let cursor = &mut self.cursors[stream];
             let position = trace.position(time - offset);
             let count = cursor.jobs.len() as u64;
             cursor.index = usize::try_from(position % count).expect("an index");
             cursor.base = offset + position / count * cursor.period;
+            let number = u32::try_from(stream).expect("few streams");
+            self.nodes[self.leaves + stream] = TournamentNode { time: cursor.time(), stream: number };
         }
-        self.start_from_found();
+        self.play_all();
     }
 
     /// Plays all matches of the tournament.
@@ -112,21 +83,6 @@ impl<'a> ArrivalMerge<'a> {
             let [left, right] = [self.nodes[2 * index], self.nodes[2 * index + 1]];
             self.nodes[index] = if left.time <= right.time { left } else { right };
         }
-    }
-
-    /// Goes forward to the first arrivals at or after `time` from the instant that was looked for last.
-    pub(super) fn seek_forward(&mut self, time: u64) {
-        self.found.iter_mut().for_each(|cursor| cursor.skip_to(time));
-        self.start_from_found();
-    }
-
-    fn start_from_found(&mut self) {
-        self.cursors.copy_from_slice(&self.found);
-        for (stream, cursor) in self.cursors.iter().enumerate() {
-            let number = u32::try_from(stream).expect("few streams");
-            self.nodes[self.leaves + stream] = TournamentNode { time: cursor.time(), stream: number };
-        }
-        self.play_all();
     }
 
     /// When the next job arrives.

@@ -9,20 +9,32 @@
 //! arrives in the cells from k to l; only where both exceed the budget, the requests have to be replayed, from the idle
 //! instant of cell k on. All that holds whatever the priorities within a band and those before it.
 //!
+//! Where requests of a band do not overtake each other, who arrives in a cell only waits for the work that is there, L + w at
+//! most, and for what bands before it bring until the request leaves. If that is at most the budget for the arrivals of the
+//! budget's length after the cell, the latency is, too.
+//!
+//! Most bands are idle most of the time: coarse cells, each of several cells, are looked at in the same way first, and cells only
+//! where these do not show that nobody is late.
+//!
 //! The work is kept by band. A stream that comes adds its own work, one that goes takes it away, so that what is known
 //! of the others is kept. All in integers: a bound is never below the exact value.
 
+use super::cell_scan::{BandCells, BusyRun, CellScan, CellStart, LatePeriod};
+use super::latency_band::magnitude;
 use super::trace::ReplayTrace;
 use super::work_bucket::work_of_all_stages;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// A band has at most so many cells.
+/// A band has at most so many cells, coarse ones of which are kept.
 const CELLS_MAX: u64 = 1 << 18;
 /// The shortest cell, as a power of two: 2¹⁸ ns, a quarter of a millisecond.
 const CELL_BITS_MIN: u32 = 18;
 /// A budget has at least this many cells, as a power of two, unless they would be too many.
 const CELL_BITS_BELOW_BAND: u32 = 4;
+/// A coarse cell has so many cells, as a power of two.
+const COARSER: u32 = 3;
 /// Runs with a shorter gap between them are one, nanoseconds.
 const GAP_MIN: u64 = 1 << 25;
 
@@ -40,18 +52,28 @@ impl ArrivingStream {
     fn key(&self) -> (u32, usize, u64) {
         (self.band, self.trace.address(), self.shift)
     }
-}
 
-/// Arrivals among which there may be a late one; nanoseconds from the beginning of the cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BusyRun {
-    /// When the arrivals begin: there is an instant at which the system is idle within a cell from here.
-    pub(super) first: u64,
-    /// An upper bound of the unfinished work at `first`; `None` where the first arrivals are not known to see an idle instant
-    /// within a cell.
-    pub(super) level: Option<u64>,
-    /// The end of the arrivals, exclusive.
-    pub(super) end: u64,
+    /// The arrivals in this time, and the work of each at all stages, nanoseconds from `before` the opening of the window.
+    fn arrivals(&self, before: u64, times: Range<u64>, mut each: impl FnMut(u64, u64)) {
+        let (jobs, period) = (self.trace.jobs(), self.trace.period().0);
+        // The instant of the trace at which the time begins, in the second period.
+        let begin = 2 * period - (before + self.shift) % period;
+        let position = self.trace.position(begin + times.start);
+        let job_count = jobs.len() as u64;
+        let mut base = position / job_count * period;
+        let mut jobs_left = &jobs[usize::try_from(position % job_count).expect("an index")..];
+        loop {
+            for job in jobs_left {
+                let at = base + job.arrival.0 - begin;
+                if at >= times.end {
+                    return;
+                }
+                each(at, work_of_all_stages(job));
+            }
+            jobs_left = jobs;
+            base += period;
+        }
+    }
 }
 
 /// A band at the instant where the cells begin.
@@ -62,6 +84,8 @@ pub(super) struct BandStart {
     pub(super) threshold: Option<u64>,
     /// An upper bound of the unfinished work of the band and those before it, nanoseconds.
     pub(super) level: u64,
+    /// Whether no request of the band is ever overtaken by a later one of the band.
+    pub(super) is_in_order: bool,
 }
 
 /// The time that is looked at, nanoseconds.
@@ -79,10 +103,12 @@ pub(super) struct ArrivedWork {
     span: CellSpan,
     /// Whose work is in the cells, sorted by key.
     streams: Vec<ArrivingStream>,
-    /// The work that arrives in each cell by band, nanoseconds.
+    /// The work of the streams of a band that arrives in each coarse cell, by band, nanoseconds.
     cells: BTreeMap<u32, Vec<u64>>,
-    /// The work of a band and those before it in each cell.
+    /// The work of a band and those before it in each coarse cell, nanoseconds.
     sums: Vec<u64>,
+    /// The same without the band itself.
+    before: Vec<u64>,
 }
 
 impl ArrivedWork {
@@ -108,6 +134,7 @@ impl ArrivedWork {
         let old = std::mem::take(&mut self.streams);
         let (gone, come) = differences(&old, &streams);
         if gone.len() + come.len() > streams.len() {
+            self.cells.retain(|band, _| streams.iter().any(|stream| stream.band == *band));
             self.cells.values_mut().for_each(|cells| cells.fill(0));
             streams.iter().for_each(|stream| self.pour::<true>(stream));
         } else {
@@ -117,58 +144,115 @@ impl ArrivedWork {
         self.streams = streams;
     }
 
-    /// Adds the work of a stream to the cells of its arrivals, or takes it away.
+    /// Adds the work of a stream to the coarse cells of its arrivals, or takes it away.
     fn pour<const ADD: bool>(&mut self, stream: &ArrivingStream) {
-        let bits = self.cell_bits(stream.band);
-        let length = self.span.before + self.span.after;
+        let bits = self.cell_bits(stream.band) + COARSER;
+        let (before, length) = (self.span.before, self.span.before + self.span.after);
         let count = usize::try_from(length.div_ceil(1 << bits)).expect("bounded by the length of cells");
         let cells = self.cells.entry(stream.band).or_default();
         cells.resize(count, 0);
-        let (jobs, period) = (stream.trace.jobs(), stream.trace.period().0);
-        // The instant of the trace at which the cells begin, in the second period.
-        let begin = 2 * period - (self.span.before + stream.shift) % period;
-        let position = stream.trace.position(begin);
-        let job_count = jobs.len() as u64;
-        let mut base = position / job_count * period;
-        let mut jobs_left = &jobs[usize::try_from(position % job_count).expect("an index")..];
-        loop {
-            for job in jobs_left {
-                let at = base + job.arrival.0 - begin;
-                if at >= length {
-                    return;
-                }
-                let cell = &mut cells[usize::try_from(at >> bits).expect("an index")];
-                let work = work_of_all_stages(job);
-                *cell = if ADD { *cell + work } else { *cell - work };
-            }
-            jobs_left = jobs;
-            base += period;
-        }
+        stream.arrivals(before, 0..length, |at, work| {
+            let cell = &mut cells[usize::try_from(at >> bits).expect("an index")];
+            *cell = if ADD { *cell + work } else { *cell - work };
+        });
     }
 
     /// The length of a cell of a band, as a power of two.
     fn cell_bits(&self, band: u32) -> u32 {
         let length = self.span.before + self.span.after;
         let few = length.div_ceil(CELLS_MAX).next_power_of_two().ilog2();
-        band.saturating_sub(CELL_BITS_BELOW_BAND).max(CELL_BITS_MIN).max(few)
+        magnitude(band).saturating_sub(CELL_BITS_BELOW_BAND).max(CELL_BITS_MIN).max(few)
     }
 
     /// The runs of arrivals up to `close` outside of which no latency of a band exceeds its threshold, nanoseconds, for each
     /// band in ascending order.
     pub(super) fn busy_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<BusyRun>> {
-        let mut sums = std::mem::take(&mut self.sums);
+        let [mut sums, mut before] = [&mut self.sums, &mut self.before].map(std::mem::take);
         sums.clear();
         let (mut bits, mut all_runs) = (0, Vec::with_capacity(bands.len()));
-        for &BandStart { band, threshold, level } in bands {
-            let new_bits = self.cell_bits(band);
+        for start in bands {
+            let new_bits = self.cell_bits(start.band) + COARSER;
+            let of_band = &self.cells[&start.band];
             let coarser = if sums.is_empty() { 0 } else { new_bits - bits };
-            add_cells(&mut sums, coarser, &self.cells[&band]);
+            lengthen_cells(&mut sums, coarser);
+            sums.resize(of_band.len(), 0);
+            before.clone_from(&sums);
+            sums.iter_mut().zip(of_band).for_each(|(sum, cell)| *sum += cell);
             bits = new_bits;
-            let runs = threshold.map(|threshold| busy_runs(&sums, bits, (close, level), threshold));
-            all_runs.push(runs.unwrap_or_default());
+            let mut runs = BusyRuns { runs: Vec::new(), close };
+            if let Some(threshold) = start.threshold {
+                let scan = CellScan { bits, close, threshold, ends_idle: false };
+                let begin = CellStart { cell: 0, level: start.level, sees_idle: start.level == 0 };
+                let complete = self.complete_cells(bits);
+                let cells = BandCells { cells: &sums[..complete], before: &before[..complete], first: 0 };
+                scan.periods(begin, cells.cells, |period| {
+                    if cells.late_cells(scan, period, start.is_in_order).is_some() {
+                        self.refine(start, scan, period, &mut runs);
+                    }
+                });
+            }
+            all_runs.push(runs.runs);
         }
-        self.sums = sums;
+        (self.sums, self.before) = (sums, before);
         all_runs
+    }
+
+    /// How many cells of this length are covered in full.
+    fn complete_cells(&self, bits: u32) -> usize {
+        usize::try_from((self.span.before + self.span.after) >> bits).expect("bounded by the length of cells")
+    }
+
+    /// Adds the runs of a period that was found among coarse cells, as cells show them.
+    fn refine(&self, band: &BandStart, coarse: CellScan, period: LatePeriod, runs: &mut BusyRuns) {
+        let bits = coarse.bits - COARSER;
+        let first = period.start.cell << COARSER;
+        let end = period.end.map_or(self.complete_cells(bits) as u64, |end| end << COARSER);
+        let [cells, before] = self.work_of(band.band, bits, first..end);
+        // The system is idle by the end of the coarse period.
+        let scan = CellScan { bits, ends_idle: period.end.is_some(), ..coarse };
+        let of_band = BandCells { cells: &cells, before: &before, first };
+        scan.periods(CellStart { cell: first, ..period.start }, &cells, |late| {
+            let arrivals = of_band.late_cells(scan, late, band.is_in_order);
+            runs.extend(arrivals.map(|arrivals| arrivals.busy_run(late, scan)));
+        });
+    }
+
+    /// The work of a band and those before it in the cells of this length with these numbers, and that of the latter alone.
+    fn work_of(&self, band: u32, bits: u32, numbers: Range<u64>) -> [Vec<u64>; 2] {
+        let count = usize::try_from(numbers.end - numbers.start).expect("an index");
+        let [mut own, mut before] = [vec![0; count], vec![0; count]];
+        let (origin, times) = (numbers.start << bits, numbers.start << bits..numbers.end << bits);
+        for stream in self.streams.iter().filter(|stream| stream.band <= band) {
+            let cells = if stream.band == band { &mut own } else { &mut before };
+            stream.arrivals(self.span.before, times.clone(), |at, work| {
+                cells[usize::try_from((at - origin) >> bits).expect("an index")] += work;
+            });
+        }
+        own.iter_mut().zip(&before).for_each(|(cell, before)| *cell += before);
+        [own, before]
+    }
+}
+
+/// Runs of arrivals in ascending order.
+struct BusyRuns {
+    runs: Vec<BusyRun>,
+    /// The end of the arrivals, exclusive.
+    close: u64,
+}
+
+impl BusyRuns {
+    fn extend(&mut self, run: Option<BusyRun>) {
+        let Some(mut run) = run.filter(|run| run.first < run.end.min(self.close)) else { return };
+        run.end = run.end.min(self.close);
+        match self.runs.last_mut() {
+            // To look for the arrivals of the next run takes longer than to serve the few between. No arrival is in two runs,
+            // also where budgets are shorter than cells.
+            Some(before) if run.from <= before.end.saturating_add(GAP_MIN) => {
+                before.end = before.end.max(run.end);
+                before.longest = before.longest.max(run.longest);
+            }
+            _ => self.runs.push(run),
+        }
     }
 }
 
@@ -194,55 +278,16 @@ fn differences<'s>(
     (gone, come)
 }
 
-/// Makes cells 2^`coarser` times as long, and adds others of that length.
-fn add_cells(sums: &mut Vec<u64>, coarser: u32, cells: &[u64]) {
-    if coarser > 0 {
-        let group = 1 << coarser;
-        let count = sums.len().div_ceil(group);
-        for index in 0..count {
-            let end = ((index + 1) * group).min(sums.len());
-            sums[index] = sums[index * group..end].iter().sum();
-        }
-        sums.truncate(count);
+/// Makes cells 2^`coarser` times as long.
+fn lengthen_cells(sums: &mut Vec<u64>, coarser: u32) {
+    if coarser == 0 {
+        return;
     }
-    sums.resize(cells.len(), 0);
-    sums.iter_mut().zip(cells).for_each(|(sum, cell)| *sum += cell);
-}
-
-/// The runs of arrivals up to `close` outside of which no latency exceeds `threshold`; `level` bounds the unfinished work at
-/// the beginning.
-fn busy_runs(cells: &[u64], bits: u32, (close, mut level): (u64, u64), threshold: u64) -> Vec<BusyRun> {
-    let cell = 1u64 << bits;
-    let mut runs: Vec<BusyRun> = Vec::new();
-    // The last cell with an idle instant, and the level where it begins.
-    let (mut last_idle, mut level_there) = (0u64, (level == 0).then_some(0));
-    // The work that was there or has arrived since the beginning of that cell.
-    let mut since_idle = level;
-    let mut add = |from: u64, level: Option<u64>, end: u64| {
-        let (first, end) = (from << bits, end.min(close));
-        match runs.last_mut() {
-            // To look for the arrivals of the next run takes longer than to serve the few between. No arrival is in two runs,
-            // also where budgets are shorter than cells.
-            Some(before) if first <= before.end.saturating_add(GAP_MIN) => before.end = end,
-            _ => runs.push(BusyRun { first, level, end }),
-        }
-    };
-    for (number, &work) in (0u64..).zip(cells) {
-        since_idle += work;
-        if level + work < cell {
-            let left_by = (number + 1) << bits;
-            if since_idle.min(left_by - (last_idle << bits)) > threshold {
-                // Who arrives less than the threshold before everybody has left is in time.
-                add(last_idle, level_there, left_by - threshold);
-            }
-            (last_idle, level_there, since_idle) = (number, Some(level), work);
-            if number << bits >= close {
-                return runs;
-            }
-        }
-        level = level.saturating_sub(cell) + work;
+    let group = 1 << coarser;
+    let count = sums.len().div_ceil(group);
+    for index in 0..count {
+        let end = ((index + 1) * group).min(sums.len());
+        sums[index] = sums[index * group..end].iter().sum();
     }
-    // Nothing is known of what comes after the last cell.
-    add(last_idle, level_there, close);
-    runs
+    sums.truncate(count);
 }

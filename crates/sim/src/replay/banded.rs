@@ -1,13 +1,16 @@
 //! A server by bands: the latencies above budgets in one alignment, with as little replayed as possible.
 
+use super::alignment::Alignment;
 use super::arrived_work::{ArrivedWork, ArrivingStream, BandStart, CellSpan};
 use super::latency_band::latency_bands;
 use super::latency_target::LatencyTarget;
 use super::observer::Observer;
+use super::possibly_late::{LateStream, PossiblyLate};
 use super::run::{PreemptionMode, Replay, ReplayedStretch};
 use super::system::ReplaySystem;
 use super::trace::ReplayTrace;
 use model::PerStage;
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use units::{Nanos, Percentile};
 
@@ -76,6 +79,23 @@ struct BandSystem<'a> {
     streams: Vec<(usize, bool)>,
 }
 
+/// When the streams of a server arrive.
+#[derive(Debug)]
+pub(super) struct AlignedArrivals {
+    /// The trace of stream i begins `shifts[i]` after the window opens.
+    pub(super) shifts: Vec<Nanos>,
+    /// Requests of each stream that arrive within the window.
+    pub(super) counts: Vec<usize>,
+}
+
+impl AlignedArrivals {
+    pub(super) fn new(system: &ReplaySystem<'_>, alignment: Alignment) -> Self {
+        let shifts = alignment.shifts(system);
+        let counts = system.counts(&shifts);
+        Self { shifts, counts }
+    }
+}
+
 /// What a thread needs to replay a banded server: a replay of all streams, and one for each band.
 #[derive(Debug)]
 pub(super) struct BandReplays<'r, 'a> {
@@ -134,42 +154,71 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         (horizon..=2 * horizon).contains(&span.after) && span.before <= self.system.longest_period()
     }
 
-    /// Tells the observer of every request within the window whose latency exceeds the budget of its stream, and of some
-    /// others. `work` holds what arrives in this alignment, or in one of other streams before it. The trace of stream i
-    /// begins `shifts[i]` after the window opens.
-    pub(super) fn replay_late(
-        &self,
-        replays: &mut BandReplays<'_, 'a>,
-        work: &mut ArrivedWork,
-        shifts: &[Nanos],
-        observer: &mut impl Observer,
-    ) {
-        self.replay_late_unless(&[], replays, work, shifts, observer);
-    }
-
-    /// As [`Self::replay_late`], but nothing is told of the bands among `in_time`, unless everything has to be replayed. Gives
+    /// Tells the observer of requests within the window whose latency exceeds the budget of their stream, and of some others: of
+    /// all of a stream where these are more than its percentile allows. `work` holds what arrives in this alignment, or in one
+    /// of other streams before it. Nothing is told of the bands among `in_time`, unless everything has to be replayed. Gives
     /// whether the observer ended the replay.
-    pub(super) fn replay_late_unless(
+    pub(super) fn replay_late(
         &self,
         in_time: &[u32],
         replays: &mut BandReplays<'_, 'a>,
         work: &mut ArrivedWork,
-        shifts: &[Nanos],
+        arrivals: &AlignedArrivals,
         observer: &mut impl Observer,
     ) -> bool {
+        let shifts = &arrivals.shifts;
         let (open, offsets) = self.system.window(shifts);
         let by_band: Vec<Vec<u64>> = self.bands.iter().map(|band| band.of_streams(&offsets)).collect();
         let Some(stretches) = self.late_stretches(in_time, replays, work, shifts, (open, &by_band)) else {
             return replays.all.run(shifts, observer).stopped;
         };
-        for (number, band) in self.bands.iter().enumerate() {
-            let mut of_band = BandObserver { inner: observer, streams: &band.streams };
-            let stretches = stretches[number].iter().copied();
-            if replays.by_band[number].run_stretches(&by_band[number], stretches, &mut of_band) {
+        let mut of_bands = self.bands.iter().zip(&by_band).zip(stretches).zip(&mut replays.by_band);
+        of_bands.any(|(((band, offsets), stretches), replay)| {
+            self.replay_band(band, stretches, replay, (offsets, &arrivals.counts), observer)
+        })
+    }
+
+    /// Replays the stretches of a band on which a percentile depends, those with the longest latencies first. Gives whether the
+    /// observer ended it.
+    fn replay_band(
+        &self,
+        band: &BandSystem<'a>,
+        mut stretches: Vec<ReplayedStretch>,
+        replay: &mut Replay<'_, 'a>,
+        (offsets, counts): (&[u64], &[usize]),
+        observer: &mut impl Observer,
+    ) -> bool {
+        stretches.sort_by_key(|stretch| Reverse(stretch.longest));
+        let mut late = self.possibly_late(band, &stretches, offsets, counts);
+        for (number, stretch) in stretches.into_iter().enumerate() {
+            let longest = Nanos(stretch.longest);
+            let depends = |stream: usize| observer.depends_on(band.streams[stream].0, longest);
+            if !late.matters(number, depends) {
+                continue;
+            }
+            let mut of_band = BandObserver { inner: observer, band, budgets: &self.budgets, late: &mut late };
+            if replay.run_stretch(offsets, stretch, &mut of_band) {
                 return true;
             }
         }
         false
+    }
+
+    /// Which requests of a band may be late in the stretches in which somebody may be.
+    fn possibly_late(
+        &self,
+        band: &BandSystem<'a>,
+        stretches: &[ReplayedStretch],
+        offsets: &[u64],
+        counts: &[usize],
+    ) -> PossiblyLate {
+        let streams = band.streams.iter().zip(offsets).map(|(&(stream, is_own), &offset)| {
+            let target = LatencyTarget { percentile: self.percentiles[stream], budget: self.budgets[stream] };
+            let (trace, budget) = (self.system.streams()[stream].trace, target.budget.0);
+            let allowed = target.allowed_above(counts[stream]);
+            (is_own && budget < u64::MAX).then_some(LateStream { trace, offset, budget, allowed })
+        });
+        PossiblyLate::new(streams, stretches)
     }
 
     /// What decides whether a band is in time, for each band.
@@ -199,7 +248,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         for (band, offsets) in self.bands.iter().zip(offsets) {
             let level = band.system.idle().level(band.system.streams(), offsets, origin)?;
             let threshold = (!in_time.contains(&band.band)).then_some(band.threshold);
-            starts.push(BandStart { band: band.band, threshold, level });
+            starts.push(BandStart { band: band.band, threshold, level, is_in_order: band.is_in_order() });
         }
         work.follow(self.arriving(shifts));
         let close = open + self.system.horizon().0;
@@ -208,18 +257,14 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         for ((runs, replay), offsets) in runs.into_iter().zip(&mut replays.by_band).zip(offsets) {
             let mut stretches = Vec::with_capacity(runs.len());
             for run in runs.into_iter().filter(|run| origin + run.end > open) {
-                let first = origin + run.first;
                 // The first run of a band may begin before an idle instant is known.
                 let (from, level) = match run.level {
-                    Some(level) => (first, level),
+                    Some(level) => (origin + run.from, level),
                     None => (replay.idle_before(open, offsets, self.system.longest_period())?, 0),
                 };
-                stretches.push(ReplayedStretch {
-                    from,
-                    level,
-                    first: first.max(open),
-                    end: origin + run.end,
-                });
+                let first = (origin + run.first).max(open);
+                let (end, longest) = (origin + run.end, run.longest);
+                stretches.push(ReplayedStretch { from, level, first, end, longest });
             }
             all_stretches.push(stretches);
         }
@@ -239,6 +284,17 @@ impl<'s, 'a> BandedServer<'s, 'a> {
 }
 
 impl BandSystem<'_> {
+    /// Whether no request of the band is ever overtaken by a later one of the band: they are first come, first served at every
+    /// stage, and all pass the same stages.
+    fn is_in_order(&self) -> bool {
+        let mut own = (0..self.streams.len()).filter(|&number| self.streams[number].1).map(|number| {
+            let levels = PerStage::from_fn(|stage| self.system.levels(stage)[number]);
+            (levels, self.system.streams()[number].trace.passes())
+        });
+        let first = own.next().expect("a band has streams");
+        first.1.is_some() && own.all(|other| other == first)
+    }
+
     /// What belongs to the streams of the band and those before it, of values for all streams.
     fn of_streams(&self, values: &[u64]) -> Vec<u64> {
         self.streams.iter().map(|&(stream, _)| values[stream]).collect()
@@ -258,18 +314,21 @@ impl BandSystem<'_> {
     }
 }
 
-/// Tells an observer of the streams of one band, by their numbers among all.
-struct BandObserver<'r, O> {
+/// Tells an observer of the streams of one band, by their numbers among all, and counts who is late.
+struct BandObserver<'r, 'a, O> {
     inner: &'r mut O,
-    streams: &'r [(usize, bool)],
+    band: &'r BandSystem<'a>,
+    budgets: &'r [Nanos],
+    late: &'r mut PossiblyLate,
 }
 
-impl<O: Observer> Observer for BandObserver<'_, O> {
+impl<O: Observer> Observer for BandObserver<'_, '_, O> {
     #[inline]
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
-        match self.streams[stream] {
-            (number, true) => self.inner.latency(number, latency),
-            (_, false) => ControlFlow::Continue(()),
+        let (number, true) = self.band.streams[stream] else { return ControlFlow::Continue(()) };
+        if latency > self.budgets[number] {
+            self.late.add_late(stream);
         }
+        self.inner.latency(number, latency)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The latencies of a stream depend on streams of its own and of higher priorities only. Looking at the streams of all
 //! priorities would find much work near each instant, and almost everything would have to be replayed for the sake of the
-//! smallest budget. So streams are divided into bands by the power of two below their budgets, and a band is looked at with
-//! the bands before it: whoever is in a later band has a lower priority than all of them.
+//! smallest budget. So streams are divided into bands by the power of two below their budgets, four bands to each, and a band
+//! is looked at with the bands before it: whoever is in a later band has a lower priority than all of them.
 //!
 //! Where priorities do not follow budgets, or differ from stage to stage, streams share a band that have to.
 
@@ -11,9 +11,26 @@ use super::latency_target::LatencyTarget;
 use super::stream::ReplayStream;
 use model::Stage;
 
+/// The bands between one power of two and the next, as a power of two.
+const BITS_PER_MAGNITUDE: u32 = 2;
+
+/// The power of two below the budgets of a band, nanoseconds.
+pub(super) fn magnitude(band: u32) -> u32 {
+    band >> BITS_PER_MAGNITUDE
+}
+
+/// The band of a stream by its budget alone.
+fn band_of_budget(target: &LatencyTarget) -> u32 {
+    let budget = target.budget.0.max(1);
+    let magnitude = budget.ilog2();
+    // The bits behind the first one.
+    let fraction = (u128::from(budget) << BITS_PER_MAGNITUDE) >> magnitude;
+    let fraction = u32::try_from(fraction).expect("below 8") - (1 << BITS_PER_MAGNITUDE);
+    (magnitude << BITS_PER_MAGNITUDE) + fraction
+}
+
 /// The band of each stream: no stream delays one of a lower band.
 pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarget]) -> Vec<u32> {
-    let magnitude = |target: &LatencyTarget| target.budget.0.max(1).ilog2();
     let ranks = if same_at_all_stages(streams) {
         streams.iter().map(|stream| stream.priority[Stage::NetworkIn]).collect()
     } else {
@@ -25,7 +42,7 @@ pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarg
     let mut bands = vec![0; streams.len()];
     let mut least = u32::MAX;
     for equals in order.chunk_by(|&a, &b| ranks[a] == ranks[b]) {
-        least = equals.iter().map(|&stream| magnitude(&targets[stream])).fold(least, u32::min);
+        least = equals.iter().map(|&stream| band_of_budget(&targets[stream])).fold(least, u32::min);
         equals.iter().for_each(|&stream| bands[stream] = least);
     }
     bands

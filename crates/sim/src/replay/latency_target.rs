@@ -57,7 +57,7 @@ impl Exceedances {
 
 impl LatencyTarget {
     /// How many of `count` latencies may be above the budget while the percentile is not.
-    fn allowed_above(&self, count: usize) -> usize {
+    pub(super) fn allowed_above(&self, count: usize) -> usize {
         if count == 0 { 0 } else { count - nearest_rank(self.percentile, count) }
     }
 }
@@ -66,5 +66,9 @@ impl Observer for Exceedances {
     #[inline]
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
         if latency <= self.budgets[stream] { ControlFlow::Continue(()) } else { self.count(stream) }
+    }
+
+    fn depends_on(&mut self, stream: usize, longest: Nanos) -> bool {
+        self.left[stream].is_some() && longest > self.budgets[stream]
     }
 }

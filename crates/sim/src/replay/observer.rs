@@ -7,6 +7,11 @@ use units::Nanos;
 pub trait Observer {
     /// Receives the latency of a request of this stream. `Break` ends the replay.
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()>;
+
+    /// Whether more latencies of this stream, none of which is longer than `longest`, may change what is found.
+    fn depends_on(&mut self, _stream: usize, _longest: Nanos) -> bool {
+        true
+    }
 }
 
 /// All latencies of every stream, in order of departure: for distributions.

@@ -1,13 +1,13 @@
 //! Percentiles in many alignments, without replaying everything: a high percentile is one of the longest latencies.
 //!
 //! A guess says which latency the percentile of a stream most likely exceeds, and only stretches with longer ones are
-//! replayed. The first guess is the percentile of the work of its own requests, which take that long at least; the next
+//! replayed: those in which latencies may be longest first, until the others can no longer change the percentile. The first guess is the percentile of the work of its own requests, which take that long at least; the next
 //! ones are a little below the least percentile that was found so far. Where a guess was too high, it is lowered once, and
 //! then everything is replayed. Guesses decide how long it takes, never the result.
 
 use super::alignment::Alignment;
 use super::arrived_work::ArrivedWork;
-use super::banded::BandedServer;
+use super::banded::{AlignedArrivals, BandedServer};
 use super::latency_target::LatencyTarget;
 use super::percentiles::Percentiles;
 use super::run::{PreemptionMode, Replay};
@@ -57,19 +57,19 @@ impl<'s, 'a> PercentileSearch<'s, 'a> {
 
     /// The percentile of each stream in an alignment; `None` without requests.
     pub(super) fn percentiles(&mut self, alignment: Alignment) -> Vec<Option<Nanos>> {
-        let shifts = alignment.shifts(self.system);
-        let counts = self.system.counts(&shifts);
+        let arrivals = AlignedArrivals::new(self.system, alignment);
+        let AlignedArrivals { shifts, counts } = &arrivals;
         let is_open = counts.iter().map(|count| *count > 0).collect();
         let mut found = FoundPercentiles { values: vec![None; counts.len()], is_open };
         let mut guesses = self.guesses.clone();
-        self.look(&shifts, &counts, &guesses, &mut found);
+        self.look(&arrivals, &guesses, &mut found);
         if found.is_open.contains(&true) {
             guesses.iter_mut().for_each(|guess| guess.0 /= 4);
-            self.look(&shifts, &counts, &guesses, &mut found);
+            self.look(&arrivals, &guesses, &mut found);
         }
         if found.is_open.contains(&true) {
-            self.observer.reset(&counts, self.percentiles);
-            Replay::new(self.system, PreemptionMode::Preemptive).run(&shifts, &mut self.observer);
+            self.observer.reset(counts, self.percentiles);
+            Replay::new(self.system, PreemptionMode::Preemptive).run(shifts, &mut self.observer);
             found.values = self.observer.take();
         }
         self.learn(&found.values);
@@ -77,7 +77,7 @@ impl<'s, 'a> PercentileSearch<'s, 'a> {
     }
 
     /// Looks for the open percentiles above guesses.
-    fn look(&mut self, shifts: &[Nanos], counts: &[usize], guesses: &[Nanos], found: &mut FoundPercentiles) {
+    fn look(&mut self, arrivals: &AlignedArrivals, guesses: &[Nanos], found: &mut FoundPercentiles) {
         let mut targets = Vec::with_capacity(guesses.len());
         for ((&guess, &percentile), &is_open) in guesses.iter().zip(self.percentiles).zip(&found.is_open) {
             targets.push(LatencyTarget { percentile, budget: if is_open { guess } else { Nanos(u64::MAX) } });
@@ -86,8 +86,8 @@ impl<'s, 'a> PercentileSearch<'s, 'a> {
         if !server.is_within(self.work.span()) {
             self.work.clear(server.span());
         }
-        self.observer.reset(counts, self.percentiles);
-        server.replay_late(&mut server.replays(), &mut self.work, shifts, &mut self.observer);
+        self.observer.reset(&arrivals.counts, self.percentiles);
+        server.replay_late(&[], &mut server.replays(), &mut self.work, arrivals, &mut self.observer);
         let above = self.observer.take_above(targets.iter().map(|target| target.budget));
         for (stream, value) in above.into_iter().enumerate().filter(|(_, value)| value.is_some()) {
             found.values[stream] = value;

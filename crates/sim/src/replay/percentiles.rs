@@ -36,6 +36,15 @@ impl LongestLatencies {
         }
     }
 
+    /// Whether latencies of at most `longest` may change the percentile.
+    fn depends_on(&mut self, longest: u64) -> bool {
+        if self.keep > 0 && self.longest.len() >= self.keep {
+            self.floor = Some(self.select_longest());
+            self.longest.truncate(self.keep);
+        }
+        self.keep > 0 && self.floor.is_none_or(|floor| longest > floor)
+    }
+
     /// Brings the longest `keep` latencies to the front and returns the least of them.
     fn select_longest(&mut self) -> u64 {
         *self.longest.select_nth_unstable_by(self.keep - 1, |a, b| b.cmp(a)).1
@@ -83,5 +92,9 @@ impl Observer for Percentiles {
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
         self.streams[stream].push(latency.0);
         ControlFlow::Continue(())
+    }
+
+    fn depends_on(&mut self, stream: usize, longest: Nanos) -> bool {
+        self.streams[stream].depends_on(longest.0)
     }
 }

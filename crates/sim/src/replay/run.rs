@@ -83,32 +83,18 @@ impl<'s, 'a> Replay<'s, 'a> {
         ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
 
-    /// Runs only the arrivals of these stretches of time, in ascending order. The first period of stream i begins at
-    /// `offsets[i]`. Gives whether the observer ended the replay.
-    pub(super) fn run_stretches(
+    /// Runs only the arrivals of this stretch of time. The first period of stream i begins at `offsets[i]`. Gives whether the
+    /// observer ended the replay.
+    pub(super) fn run_stretch(
         &mut self,
         offsets: &[u64],
-        stretches: impl Iterator<Item = ReplayedStretch>,
+        stretch: ReplayedStretch,
         observer: &mut impl Observer,
     ) -> bool {
-        let mut begun = false;
-        for ReplayedStretch { from, level, first, end } in stretches {
-            if begun {
-                self.merge.seek_forward(from);
-            } else {
-                self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), offsets, from);
-                begun = true;
-            }
-            let first = first.max(first_empty(&mut self.merge, from, level));
-            if first >= end {
-                continue;
-            }
-            let (_, stopped) = self.serve(ObservedArrivals { open: first, close: end }, observer);
-            if stopped {
-                return true;
-            }
-        }
-        false
+        let ReplayedStretch { from, level, first, end, .. } = stretch;
+        self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), offsets, from);
+        let first = first.max(first_empty(&mut self.merge, from, level));
+        first < end && self.serve(ObservedArrivals { open: first, close: end }, observer).1
     }
 
     /// An instant, at most `distance` before `time`, at which the system is certainly idle, if one is found. The first period
@@ -156,6 +142,8 @@ pub(super) struct ReplayedStretch {
     pub(super) first: u64,
     /// The end of the arrivals, exclusive.
     pub(super) end: u64,
+    /// No latency is longer than this, nanoseconds.
+    pub(super) longest: u64,
 }
 
 /// The arrivals that are observed: those from `open` until before `close`, nanoseconds.

@@ -5,7 +5,7 @@
 
 use super::alignment::Alignment;
 use super::arrived_work::ArrivedWork;
-use super::banded::BandedServer;
+use super::banded::{AlignedArrivals, BandedServer};
 use super::latency_target::{Exceedances, LatencyTarget};
 use super::observer::Observer;
 use super::system::ReplaySystem;
@@ -18,7 +18,7 @@ use units::Nanos;
 /// Which stream misses its target, and how early that was certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetMiss {
-    /// The stream that is the first to exceed its budget once too often.
+    /// The stream that exceeds its budget once too often in that alignment; of several, one that is found first.
     pub stream: usize,
     /// Alignments up to and including the one that decided.
     pub alignments: usize,
@@ -40,9 +40,9 @@ pub fn first_target_miss(
     let make_scratch = || (server.replays(), ArrivedWork::default(), Exceedances::default());
     parallel::map_with(alignments.len(), make_scratch, |(replays, work, exceedances), index| {
         work.clear(server.span());
-        let shifts = alignments[index].shifts(system);
-        tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
-            server.replay_late_unless(&[], replays, work, &shifts, observer)
+        let arrivals = AlignedArrivals::new(system, alignments[index]);
+        tally.look(index, exceedances, &arrivals.counts, targets, |observer| {
+            server.replay_late(&[], replays, work, &arrivals, observer)
         });
     });
     tally.decide()
@@ -117,5 +117,9 @@ impl Observer for CancellableObserver<'_> {
             return ControlFlow::Break(());
         }
         self.inner.latency(stream, latency)
+    }
+
+    fn depends_on(&mut self, stream: usize, longest: Nanos) -> bool {
+        self.inner.depends_on(stream, longest)
     }
 }

@@ -8,7 +8,7 @@
 use super::alignment::Alignment;
 use super::alignment_order::sort_worst_first;
 use super::arrived_work::ArrivedWork;
-use super::banded::{BandQuestion, BandedServer};
+use super::banded::{AlignedArrivals, BandQuestion, BandedServer};
 use super::latency_target::{Exceedances, LatencyTarget};
 use super::system::ReplaySystem;
 use super::target_miss::MissTally;
@@ -74,12 +74,12 @@ impl TargetSearch {
             let (alignment, remembered) = &self.alignments[index];
             let mut remembered = remembered.lock().expect("no thread panics while it holds the lock");
             let RememberedAlignment { work, in_time } = &mut *remembered;
-            let shifts = alignment.shifts(system);
-            let questions = server.questions(&shifts);
+            let arrivals = AlignedArrivals::new(system, *alignment);
+            let questions = server.questions(&arrivals.shifts);
             let known = questions.iter().filter(|asked| in_time.iter().any(|known| known.implies(asked)));
             let known: Vec<u32> = known.map(|question| question.band).collect();
-            let all_in_time = tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
-                server.replay_late_unless(&known, replays, work, &shifts, observer)
+            let all_in_time = tally.look(index, exceedances, &arrivals.counts, targets, |observer| {
+                server.replay_late(&known, replays, work, &arrivals, observer)
             });
             if all_in_time {
                 *in_time = questions;

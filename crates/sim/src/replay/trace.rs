@@ -1,5 +1,6 @@
 //! A circular trace with what a replay derives from it once: the work of a period, and when it arrives.
 
+use super::arrival_index::ArrivalIndex;
 use super::work_bucket::{DRAIN_STEPS, WorkBucket};
 use model::{CircularTrace, Job, PerStage, Stage};
 use std::fmt;
@@ -24,6 +25,9 @@ struct PreparedTrace {
     work: PerStage<u64>,
     /// Work at all stages together by cell of the arrival, in cells.
     work_profile: Box<[f32]>,
+    arrivals: ArrivalIndex,
+    /// Which stages have work for each job, where these are the same for all.
+    passes: Option<PerStage<bool>>,
     /// The buckets that have been asked for, by step of their drain rate; `None` where the levels do not repeat.
     buckets: [OnceLock<Option<WorkBucket>>; DRAIN_STEPS.len()],
 }
@@ -55,7 +59,15 @@ impl ReplayTrace {
             work[stage] = sum.filter(|sum| *sum <= WORK_MAX.0).ok_or(WorkOverflowError { stage })?;
         }
         let buckets = std::array::from_fn(|_| OnceLock::new());
-        Ok(Self(Arc::new(PreparedTrace { work, work_profile: work_profile(&trace), trace, buckets })))
+        let (work_profile, arrivals) = (work_profile(&trace), ArrivalIndex::new(&trace));
+        Ok(Self(Arc::new(PreparedTrace {
+            work,
+            work_profile,
+            arrivals,
+            passes: passes(&trace),
+            trace,
+            buckets,
+        })))
     }
 
     /// The trace that is replayed.
@@ -88,6 +100,11 @@ impl ReplayTrace {
         &self.0.work_profile
     }
 
+    /// Which stages have work for each job; `None` where that differs from job to job.
+    pub(super) fn passes(&self) -> Option<PerStage<bool>> {
+        self.0.passes
+    }
+
     /// The bucket of this trace that drains at `DRAIN_STEPS[step]` times the work per second of all stages.
     pub(super) fn bucket(&self, step: usize) -> Option<&WorkBucket> {
         self.0.buckets[step]
@@ -105,8 +122,23 @@ impl ReplayTrace {
     /// Position in the endless sequence of jobs of the first that arrives at or after `time`, as
     /// [`CircularTrace::position`] counts it.
     pub(super) fn position(&self, time: u64) -> u64 {
-        self.0.trace.position(Nanos(time))
+        let period = self.period().0;
+        // An instant between two periods is the end of the first: what arrives there comes before the next one.
+        let periods = time.saturating_sub(1) / period;
+        periods * self.jobs().len() as u64 + self.arrivals_before(time - periods * period) as u64
     }
+
+    /// How many jobs of a period arrive before `time`, nanoseconds from its beginning and at most the period.
+    #[inline]
+    pub(super) fn arrivals_before(&self, time: u64) -> usize {
+        self.0.arrivals.arrivals_before(self.jobs(), time)
+    }
+}
+
+fn passes(trace: &CircularTrace<Job>) -> Option<PerStage<bool>> {
+    let mut jobs = trace.items().iter().map(|job| job.work.map(|work| work.0 > 0));
+    let first = jobs.next()?;
+    jobs.all(|other| other == first).then_some(first)
 }
 
 fn work_profile(trace: &CircularTrace<Job>) -> Box<[f32]> {
