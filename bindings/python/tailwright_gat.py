@@ -133,8 +133,8 @@ class Edge:
     """Stamps requests from outside, and believes nothing that they claim. Starts increase strictly."""
 
     def __init__(self, slo_ns: Optional[int] = None, clock_ns=time.time_ns):
-        if slo_ns is not None and not 0 < slo_ns <= SLO_NS_MAX:
-            raise ValueError(f"an SLO of {slo_ns} ns; expected more than zero, and at most a day")
+        if slo_ns is not None and not (isinstance(slo_ns, int) and 0 < slo_ns <= SLO_NS_MAX):
+            raise ValueError(f"an SLO of {slo_ns} ns; expected a whole number, more than zero, and at most a day")
         self._slo_ns, self._clock_ns = slo_ns, clock_ns
         self._last_ns, self._lock = 0, threading.Lock()
 

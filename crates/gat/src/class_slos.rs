@@ -51,8 +51,9 @@ impl ClassSlos {
         self.longest
     }
 
-    /// The earliest deadline first, where requests without a deadline have the longest SLO of all classes: then no request is
-    /// overtaken by one that enters the system more than [`overtaken_for`](Self::overtaken_for) after it.
+    /// The earliest deadline first, where requests without a deadline have the longest SLO of all classes. If every deadline
+    /// was made from an SLO of these classes, and every request has the tag of its entry, no request is overtaken by one that
+    /// enters the system more than [`overtaken_for`](Self::overtaken_for) after it.
     pub fn order(&self) -> TagOrder {
         TagOrder::Deadline { default_slo: self.longest }
     }

@@ -74,12 +74,23 @@ fn a_client_cannot_claim_a_deadline() {
     }
 }
 
+const HOUR_NS: i64 = 3_600_000_000_000;
+const DAY_NS: i64 = 24 * HOUR_NS;
+
 proptest! {
     /// What a service inside believes is due after its start and within a day of it, whatever it is sent.
     #[test]
-    fn believed_deadlines_are_possible(start_ns: u64, deadline_ns in 1u64.., now_ns: u64) {
+    fn believed_deadlines_are_possible(
+        age_ns in -2 * HOUR_NS..2 * HOUR_NS, ahead_ns in -2 * DAY_NS..2 * DAY_NS, is_at_limit: bool,
+    ) {
+        let start_ns = NOW_NS.saturating_add_signed(-age_ns);
+        let ahead_ns = if is_at_limit { ahead_ns.signum() * DAY_NS } else { ahead_ns };
+        let deadline_ns = start_ns.saturating_add_signed(ahead_ns);
+        let now_ns = NOW_NS;
         let received = RequestTag { start_ns, deadline_ns: Some(deadline_ns) };
         let (believed, case) = TagTolerance::default().judge(received, now_ns);
+        let is_near = (-1_000_000_000..=HOUR_NS).contains(&age_ns);
+        prop_assert_eq!(case == TagCase::Accepted, is_near && (0..=DAY_NS).contains(&ahead_ns));
         if let Some(due) = believed.deadline_ns {
             prop_assert!(believed.start_ns <= due && due - believed.start_ns <= RequestSlo::MAX.ns());
             prop_assert_eq!(due, deadline_ns);

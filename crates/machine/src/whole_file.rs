@@ -298,14 +298,14 @@ fn writable(path: &Path) -> io::Result<Option<Metadata>> {
 /// When there are more symbolic links than are followed.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let steps: Vec<PathBuf> = link_steps(path).collect();
-    let is_end = |_: &PathBuf| steps.len() <= LINKS_MAX;
+    let is_end = |_: &PathBuf| steps.len() <= LINKS_MAX + 1;
     steps.last().cloned().filter(is_end).ok_or_else(|| io::Error::other("too many symbolic links"))
 }
 
-/// A path, and where each symbolic link leads from there, the most of them that are followed.
+/// A path, and where each symbolic link leads from there, until one too many.
 fn link_steps(path: &Path) -> impl Iterator<Item = PathBuf> {
     let next = |path: &PathBuf| fs::read_link(path).ok().map(|next| folder_of(path).join(next));
-    std::iter::successors(Some(path.to_owned()), next).take(LINKS_MAX + 1)
+    std::iter::successors(Some(path.to_owned()), next).take(LINKS_MAX + 2)
 }
 
 /// The folder of a path, which is the current one where it names none.

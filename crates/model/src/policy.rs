@@ -55,7 +55,7 @@ impl Policy {
     }
 
     /// The workloads that are admitted, each with the latency of its SLO: what services need that serve these classes of
-    /// requests by deadline. A workload without a guarantee is best effort here as well, and has no deadline.
+    /// requests by deadline. A workload without a guarantee is no such class.
     pub fn slo_latencies(&self) -> impl Iterator<Item = (&str, Duration)> {
         let admitted = self.workloads.iter().filter(|workload| workload.admitted);
         admitted.map(|workload| {

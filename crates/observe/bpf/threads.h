@@ -169,6 +169,7 @@ INLINE void leave(const struct task_struct *who, u32 cpu, u32 state, u64 now, u6
 	end_wait(record);
 	if (came_unseen)
 		forget(record, now - 1);
+	/* After all else: verifiers of older kernels lose an event over the exchange in end_wait. */
 	event = begin_event(EVENT_LEAVE, now, woken);
 	if (event) {
 		event->flags = record->was_idle ? FLAG_IDLE : 0;

@@ -34,8 +34,8 @@ impl Default for EdgeLayer {
 
 impl EdgeLayer {
     /// A layer that stamps by this edge and lets `inside_max` requests inside, any number for `None`; of more than
-    /// `queued_max` before the window the last in its order get the answer that the service is overloaded. The window has no patience: a
-    /// request keeps its place until the body of its response has ended, however long that takes.
+    /// `queued_max` before the window the last in its order get the answer that the service is overloaded. The window has no
+    /// patience: a request keeps its place until the body of its response has ended, however long that takes.
     pub fn new(edge: Edge, inside_max: Option<NonZeroU32>, queued_max: Option<usize>) -> Self {
         let window = AsyncGate::new(AsyncGateSettings {
             limit: inside_max.map_or(ConcurrencyLimit::Unlimited, ConcurrencyLimit::Fixed),

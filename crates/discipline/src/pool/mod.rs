@@ -2,8 +2,8 @@
 //! Algorithm 1) for a service whose threads the kernel schedules, as a state machine with the clock as argument.
 //!
 //! A request [enters](RequestPool::enter) with a [`RequestKey`], the time of its entry into the system as a whole or its
-//! deadline; smaller keys go first, and of equal ones the first that came. *Older* below is: of a smaller key. The pool answers with [`PoolAction`]s. A request is in one
-//! [`PoolPlace`]:
+//! deadline; smaller keys go first, and of equal ones the first that came. *Older* below is: of a smaller key. The pool
+//! answers with [`PoolAction`]s. A request is in one [`PoolPlace`]:
 //!
 //! - *waiting*: its thread does not run. After a block it may be waiting again.
 //! - *serving*: it counts towards c. Threads of these share the CPUs by the kernel's own slices, which take the place of
@@ -29,7 +29,7 @@
 //! 5. **How long older ones can still enter.** By age, only those that entered the system earlier are older. By deadline,
 //!    a request whose SLO is D is overtaken only by requests that entered the system at most D − S after it, S being the
 //!    shortest SLO: one that entered later is due later. With L, the longest SLO of the set, that is at most L − S for every
-//!    request; from then on 4 holds for it. A request without such a limit, due at no time, can be overtaken without end.
+//!    request. Once none that entered the system before then can still arrive here, 4 holds for it. A request without such a limit, due at no time, can be overtaken without end.
 //!
 //! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
 //! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of

@@ -39,7 +39,8 @@ const PROGRAMS: [(&str, &str, bool); 18] = [
 ];
 
 /// Tracepoints that older kernels lack, with the programs that take the place of theirs and the functions that these are
-/// attached to. There, a function of the kernel is called once where the tracepoint may be passed several times.
+/// attached to; the first one is needed. There, a function of the kernel is called once where the tracepoint may be passed
+/// several times.
 const SUBSTITUTES: [(&str, &[(&str, &str)]); 3] = [
     ("sk_data_ready", &[("tw_ready_before_6_3", "sock_def_readable")]),
     (
@@ -116,7 +117,11 @@ impl AttachedProbes {
                 .iter()
                 .find(|(lacking, _)| *lacking == tracepoint)
                 .ok_or_else(|| lacks(tracepoint))?;
-            programs.iter().try_for_each(|(name, function)| attach(&mut object, name, function, &btf))?;
+            for (index, (name, function)) in programs.iter().enumerate() {
+                if !attach_if_there(&mut object, name, function, &btf)? && index == 0 {
+                    return Err(lacks(function));
+                }
+            }
         }
         if settings.accepts {
             let (name, tracepoint) = ACCEPT_PROGRAM;
@@ -155,7 +160,7 @@ impl AttachedProbes {
     }
 
     /// How often the kernel passed over a program until now, because it ran on the same CPU for a thread that was
-    /// interrupted in the middle of it: what that run would have reported is missing. 0 before Linux 5.12, which does not
+    /// interrupted in the middle of it: what that run might have reported is missing. 0 before Linux 5.12, which does not
     /// tell.
     pub fn skipped_runs(&self) -> u64 {
         let files = self.object.programs().filter_map(|(_, program)| program.fd().ok());

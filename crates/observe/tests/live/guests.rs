@@ -17,7 +17,7 @@ const CHECKS: [Check; 5] = [
     ("requests_of_many_packets", crate::requests_of_many_packets),
 ];
 
-/// What is run besides where the kernel skips no run of a program.
+/// What is run besides where the kernel skips no run of a program: these judge every request.
 const EXACT_CHECKS: [Check; 5] = [
     ("memcached_over_udp", crate::memcached_over_udp),
     ("http", protocols::http_with_bodies_in_several_goes_and_several_requests_at_once),

@@ -10,8 +10,8 @@
 //! instant of cell k on. All that holds whatever the priorities within a band and those before it.
 //!
 //! Where requests of a band do not overtake each other, who arrives in a cell only waits for the work that is there, L + w at
-//! most, and for what bands before it bring until the request leaves. If that is at most the budget for the arrivals of the
-//! budget's length after the cell, the latency is, too.
+//! most, and for what bands before it bring until the request leaves. If that sum, with all that bands before it bring within
+//! one budget after the cell, is at most the budget, so is the latency.
 //!
 //! Most bands are idle most of the time: coarse cells, each of several cells, are looked at in the same way first, and cells only
 //! where these do not show that nobody is late.

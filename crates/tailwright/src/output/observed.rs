@@ -42,7 +42,7 @@ pub(crate) struct ObservedDocument<'a> {
     /// Where that was asked for.
     accept_queue: Option<AcceptQueueFields>,
     lost_events: u64,
-    /// How often the kernel passed over a program, so that an event is missing.
+    /// How often the kernel passed over a program, each time perhaps an event that is missing.
     skipped_runs: u64,
     events: u64,
     cost: Option<CostFields>,
@@ -317,9 +317,7 @@ pub(crate) fn doubts(report: &ObservationReport) -> String {
 /// That the kernel did not run programs, and what follows.
 fn skipped_words(runs: u64) -> String {
     let runs = plural(runs, "run");
-    format!(
-        "the kernel skipped {runs} of BPF programs: as many events are missing, and what they would have told"
-    )
+    format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
 }
 
 /// What observing cost, as far as it was measured.

@@ -1,5 +1,6 @@
 //! The guest as a process: started, read from, and ended when it takes too long.
 
+use super::inside::GUEST;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -87,7 +88,7 @@ pub(super) fn run(
     // The kernel makes a variable of what it does not know. What follows two dashes are the arguments of the first program.
     command
         .arg("-append")
-        .arg(format!("console=ttyS0 panic=-1 quiet PATH={PATH} -- {}", arguments.join(" ")));
+        .arg(format!("console=ttyS0 panic=-1 quiet PATH={PATH} {GUEST}=1 -- {}", arguments.join(" ")));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = RunningGuest(command.spawn().expect("the emulator starts"));
     let console = guest.0.stdout.take().expect("it is piped");

@@ -32,7 +32,7 @@ proptest! {
         prop_assert_eq!(got, play(workers, &jobs, &mut build(&by_age, workers)));
     }
 
-    /// The limit of one, without preemption, is the discipline that has no limit to choose.
+    /// With as many in service as there are workers, and without preemption, it is plain earliest deadline first.
     #[test]
     fn a_limit_of_the_workers_is_earliest_deadline_first(workers in 1u32..4, jobs in jobs()) {
         let at_once = LimitedSharingParameters {
