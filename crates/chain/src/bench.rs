@@ -34,15 +34,9 @@ const LIMIT: u32 = 3;
 
 /// The limit of requests in service that a scenario gives for a station, of the first with one.
 pub fn scenario_limit(case: &SimulationCase) -> u32 {
-    let limits = case.network.stations.iter().filter_map(|station| match &station.discipline {
-        DisciplineSpec::Limited(limited) | DisciplineSpec::LimitedDeadline { sharing: limited, .. }
-            if limited.limit < u32::MAX =>
-        {
-            Some(limited.limit)
-        }
-        _ => None,
-    });
-    limits.into_iter().next().unwrap_or(LIMIT)
+    let sharing = case.network.stations.iter().filter_map(|station| station.discipline.limited_sharing());
+    let mut limits = sharing.map(|sharing| sharing.limit).filter(|limit| *limit < u32::MAX);
+    limits.next().unwrap_or(LIMIT)
 }
 
 /// Why no mode by deadline can be played with a scenario: the class that has no SLO. None where each class has one.

@@ -95,21 +95,22 @@ impl ScheduleMode {
     pub fn discipline(self, limit: Option<u32>, slice_ns: u64, allowed_ns: &[u64]) -> DisciplineSpec {
         let limit = limit.unwrap_or(u32::MAX);
         let oldest = LimitedSharingParameters::oldest_first(limit, slice_ns);
-        let by_deadline = |entrance| DisciplineSpec::LimitedDeadline {
-            sharing: LimitedSharingParameters { entrance, ..oldest },
-            allowed: allowed_ns.to_vec(),
-        };
-        DisciplineSpec::Limited(match self {
-            Self::DeadlineAdmission => return by_deadline(PoolEntrance::Wait),
-            Self::DeadlineFirst => return by_deadline(PoolEntrance::Preempt),
+        let sharing = match self {
             Self::FirstCome => return DisciplineSpec::Fifo,
             Self::Fair | Self::RoundRobin => LimitedSharingParameters::round_robin(slice_ns),
             Self::Limited => LimitedSharingParameters::without_age(limit, slice_ns),
-            Self::OldestAdmission => LimitedSharingParameters { entrance: PoolEntrance::Wait, ..oldest },
-            Self::OldestFirst | Self::OldestAuto => {
+            Self::OldestAdmission | Self::DeadlineAdmission => {
+                LimitedSharingParameters { entrance: PoolEntrance::Wait, ..oldest }
+            }
+            Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst => {
                 LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest }
             }
-        })
+        };
+        if self.is_by_deadline() {
+            DisciplineSpec::LimitedDeadline { sharing, allowed: allowed_ns.to_vec() }
+        } else {
+            DisciplineSpec::Limited(sharing)
+        }
     }
 }
 

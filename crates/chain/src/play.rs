@@ -211,7 +211,7 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
 
 impl From<LoggedVisit> for TierVisit {
     fn from(visit: LoggedVisit) -> Self {
-        let LoggedVisit { request, key, arrival, end, runs, .. } = visit;
+        let LoggedVisit { request, key, arrival, end, runs } = visit;
         Self { request, key, arrival, end, runs }
     }
 }

@@ -9,7 +9,6 @@ use model::OperationError;
 use scenario::SimulationCase;
 use sim::engine::{DELAY_ONLY, EntryArrivals, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry};
 use std::ops::Range;
-use std::time::Duration;
 use units::Nanos;
 
 /// The most work of a request at one tier: more would hold up everything that is to be measured.
@@ -161,8 +160,7 @@ fn chain_tier(station: &sim::engine::NetworkStation) -> ChainTier {
     ChainTier { name: station.name.clone(), workers: station.workers }
 }
 
-fn chain_class((name, slo): (&String, &Option<Nanos>)) -> ChainClass {
-    let slo = slo.and_then(|slo| RequestSlo::new(Duration::from_nanos(slo.0)).ok());
+fn chain_class((name, &slo): (&String, &Option<RequestSlo>)) -> ChainClass {
     ChainClass { name: name.clone(), slo }
 }
 

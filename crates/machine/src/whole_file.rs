@@ -100,10 +100,8 @@ impl WholeFile {
         let mut place = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
         // What was there is lost already, so that the new content has to reach the disk.
         let overwritten = io::copy(&mut content, &mut place).and_then(|_| place.sync_all());
-        let Err(error) = overwritten else {
-            drop(unfinished);
-            return Ok(());
-        };
+        // The lock is released before the temporary file is removed, when `self` is dropped.
+        let Err(error) = overwritten else { return Ok(()) };
         let kept = self.temporary.take().unwrap_or_default();
         unfinished.retain(|other| *other != kept);
         Err(io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display())))

@@ -1,16 +1,15 @@
 //! The classes of requests, by number and by name.
 
 use crate::file::{ClassRef, EntrySpec, KindSpec, Scenario};
-use crate::policy_file::read_policy;
+use crate::named_files::read_policy;
 use ::discipline::serve::DisciplineSpec;
 use ::model::Policy;
+use gat::RequestSlo;
 use std::path::Path;
-use units::Nanos;
+use std::time::Duration;
 
 /// Most classes of a scenario, and most priority levels of a discipline.
 pub(crate) const CLASSES_MAX: u32 = 1000;
-/// A longer SLO, of more than a day, is a mistake of a unit.
-const SLO_MAX: Nanos = Nanos(86_400_000_000_000);
 
 /// The number of a kind's class; 0 unless it says otherwise.
 pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32, String> {
@@ -58,30 +57,26 @@ pub(crate) fn slos(
     scenario: &Scenario,
     names: &[String],
     folder: &Path,
-) -> Result<Vec<Option<Nanos>>, String> {
+) -> Result<Vec<Option<RequestSlo>>, String> {
     let policy = scenario.slos.as_ref().map(|path| read_policy(&folder.join(path))).transpose()?;
     let mut slos = Vec::with_capacity(names.len());
     for (position, name) in names.iter().enumerate() {
         let own = scenario.classes.get(position).and_then(|class| class.slo);
-        let slo = match (own, &policy) {
+        let length = match (own, &policy) {
+            (Some(own), _) => Some(Duration::from_nanos(own.0)),
             (None, Some(policy)) => Some(slo_of(policy, name).map_err(|error| format!("slos: {error}"))?),
-            _ => own,
+            (None, None) => None,
         };
-        if let Some(slo) = slo.filter(|slo| *slo == Nanos::ZERO || *slo > SLO_MAX) {
-            return Err(format!(
-                "class '{name}': slo: expected a time above 0 and of at most a day, found {slo}"
-            ));
-        }
-        slos.push(slo);
+        let slo = length.map(RequestSlo::new).transpose();
+        slos.push(slo.map_err(|error| format!("class '{name}': slo: {error}"))?);
     }
     Ok(slos)
 }
 
 /// The latency of the SLO of an admitted workload.
-fn slo_of(policy: &Policy, class: &str) -> Result<Nanos, String> {
+fn slo_of(policy: &Policy, class: &str) -> Result<Duration, String> {
     let found = policy.slo_latencies().find(|(name, _)| *name == class);
-    let latency = found.map(|(_, latency)| Nanos(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX)));
-    latency.ok_or_else(|| {
+    found.map(|(_, latency)| latency).ok_or_else(|| {
         let names: Vec<&str> = policy.slo_latencies().map(|(name, _)| name).collect();
         format!("the policy admits no workload '{class}'; it admits: {}", names.join(", "))
     })
@@ -91,7 +86,7 @@ fn slo_of(policy: &Policy, class: &str) -> Result<Nanos, String> {
 pub(crate) fn give_slos(
     discipline: &mut DisciplineSpec,
     names: &[String],
-    slos: &[Option<Nanos>],
+    slos: &[Option<RequestSlo>],
 ) -> Result<(), String> {
     let allowed = match discipline {
         DisciplineSpec::Deadline { allowed }
@@ -108,7 +103,7 @@ pub(crate) fn give_slos(
                 "earliest deadline first: expected a time for each class, or a [[class]] '{name}' with an slo"
             )
         })?;
-        allowed.push(slo.0);
+        allowed.push(slo.ns());
     }
     Ok(())
 }

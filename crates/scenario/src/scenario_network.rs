@@ -6,6 +6,7 @@ use crate::recorded_calls::RecordedCalls;
 use crate::request_kinds::RandomDelays;
 use crate::unique_names::check_unique;
 use arrivals::{DistributionFamily, TimeDistribution};
+use gat::RequestSlo;
 use sim::engine::{NetworkStation, NetworkStep, QueueingNetwork};
 use std::path::Path;
 use units::Nanos;
@@ -47,7 +48,7 @@ pub(crate) fn expand_copies(specs: &[StationSpec]) -> Result<Vec<StationSpec>, S
 pub(crate) fn scenario_network(
     scenario: &Scenario,
     recorded: Option<&RecordedCalls>,
-    (classes, slos): (&[String], &[Option<Nanos>]),
+    (classes, slos): (&[String], &[Option<RequestSlo>]),
     folder: &Path,
 ) -> Result<(QueueingNetwork, RandomDelays), String> {
     let mut stations: Vec<NetworkStation> = scenario.stations.iter().map(network_station).collect();

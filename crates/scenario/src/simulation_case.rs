@@ -10,6 +10,7 @@ use crate::scenario_network::{expand_copies, scenario_network, step_names};
 use crate::server::{SimulatedWorkload, StorageServer};
 use crate::simulation_plan::simulation_plan;
 use ::model::Stage;
+use gat::RequestSlo;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::engine::{QueueingNetwork, RequestEntry, SimulationPlan};
@@ -27,7 +28,7 @@ pub struct SimulationCase {
     pub classes: Vec<String>,
     /// The SLO of each class: the time from entry to deadline, above 0 and at most a day; none for a class without, and for
     /// workloads of a storage server, which have SLOs of their own.
-    pub slos: Vec<Option<Nanos>>,
+    pub slos: Vec<Option<RequestSlo>>,
     /// How to run it; the seed is that of no run yet.
     pub plan: SimulationPlan,
     /// Workloads of a storage server; empty for other scenarios. The position is the class.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 use tailwright_scenario::{ScenarioDocument, ScenarioRun};
 use units::Percentile;
 
@@ -160,7 +161,7 @@ fn slos_of_classes_are_the_times_of_deadlines() {
         let settings = |text| [("run.requests", "2000"), ("station.queue.discipline", text)];
         let [a, b] = [without, with].map(|text| run(&with_slos, &settings(text)));
         assert_eq!(a.case.network.stations[0].discipline, b.case.network.stations[0].discipline);
-        assert_eq!(a.case.slos, [2_000_000, 50_000_000].map(|ns| Some(units::Nanos(ns))));
+        assert_eq!(a.case.slos, [2, 50].map(|ms| gat::RequestSlo::new(Duration::from_millis(ms)).ok()));
         let soon = |found: &ScenarioRun| found.report.estimate(|run| run.by_class[0].mean()).unwrap().value;
         assert!((soon(&a) - soon(&b)).abs() < 1e-9 && soon(&a) < 1e7, "{} {}", soon(&a), soon(&b));
     }
@@ -195,7 +196,7 @@ fn classes_have_the_slos_of_a_policy() {
         ScenarioDocument::parse(&folder.0.join("scenario.toml"), &text).and_then(|document| document.case())
     };
     let case = scenario(["soon", "late"], "policy.json").unwrap();
-    assert_eq!(case.slos, [2_000_000, 50_000_000].map(|ns| Some(units::Nanos(ns))));
+    assert_eq!(case.slos, [2, 50].map(|ms| gat::RequestSlo::new(Duration::from_millis(ms)).ok()));
     for (names, slos, part) in [
         (
             ["soon", "lat"],
@@ -203,7 +204,7 @@ fn classes_have_the_slos_of_a_policy() {
             "slos: the policy admits no workload 'lat'; it admits: soon, late, unit",
         ),
         (["soon", "refused"], "policy.json", "admits no workload 'refused'"),
-        (["unit", "soon"], "policy.json", "class 'unit': slo: expected a time above 0 and of at most a day"),
+        (["unit", "soon"], "policy.json", "class 'unit': slo: an SLO of"),
         (["soon", "late"], "nothing.json", "nothing.json: cannot read the policy"),
         (["soon", "late"], "scenario.toml", "cannot read the policy"),
     ] {
@@ -240,8 +241,8 @@ fn faults_are_named() {
         (entry("service = { q = \"1ms\" }\nname = \"web\"\nwindow = 0"), "('web'): window"),
         (entry("service = { q = \"1ms\" }\n[[entry.kind]]\nservice = { q = \"1ms\" }"), "found both"),
         (entry("service = { q = 'empirical(\"nothing.csv\")' }"), "nothing.csv"),
-        (classes("0s", "edf"), "class 'web': slo: expected a time above 0 and of at most a day, found 0s"),
-        (classes("25h", "edf"), "found 90000s"),
+        (classes("0s", "edf"), "class 'web': slo: an SLO of 0ns; expected more than zero, and at most a day"),
+        (classes("25h", "edf"), "an SLO of 90000s"),
         (classes("-1ms", "edf"), "-1ms"),
         (entry("service = { q = \"1ms\" }").replace("fifo", "edf"), "expected a time for each class"),
         (classes("1ms", "edf(1ms)"), "knows 1 classes; requests have 2"),

@@ -379,7 +379,7 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         (
             &["half.toml", "--set", "class.web.slo=0s"],
             2,
-            ["class 'web': slo", "above 0 and of at most a day"],
+            ["class 'web': slo", "more than zero, and at most a day"],
         ),
         (&["half.toml", "--set", "class.web.slo=48h"], 2, ["class 'web': slo", "found 172800s"]),
         (&["half.toml", "--set", "entry.0.class=wbe"], 2, ["no [[class]] has the name 'wbe'", "web, batch"]),

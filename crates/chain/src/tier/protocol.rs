@@ -50,8 +50,6 @@ pub(crate) struct TierReport {
 pub(crate) struct LoggedVisit {
     /// The number of the request.
     pub(crate) request: u64,
-    /// Its start, nanoseconds of the real-time clock.
-    pub(crate) start: u64,
     /// What orders it here: its start, or its deadline.
     pub(crate) key: u64,
     /// When the caller had sent it.

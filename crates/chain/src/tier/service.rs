@@ -86,7 +86,7 @@ impl TierService {
         let end = clock::now();
         // The call of the next tier is not part of the work here: it waits without a CPU.
         drop(permit);
-        let visit = LoggedVisit { request: head.number, start: tag.start_ns, key: key.0, arrival, end, runs };
+        let visit = LoggedVisit { request: head.number, key: key.0, arrival, end, runs };
         self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
         let Some(next) = rest.first() else { return 200 };
         let mut request = Vec::new();

@@ -29,7 +29,8 @@
 //! 5. **How long older ones can still enter.** By age, only those that entered the system earlier are older. By deadline,
 //!    a request whose SLO is D is overtaken only by requests that entered the system at most D − S after it, S being the
 //!    shortest SLO: one that entered later is due later. With L, the longest SLO of the set, that is at most L − S for every
-//!    request. Once none that entered the system before then can still arrive here, 4 holds for it. A request without such a limit, due at no time, can be overtaken without end.
+//!    request. Once none that entered the system before then can still arrive here, 4 holds for it. A request without such
+//!    a limit, due at no time, can be overtaken without end.
 //!
 //! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
 //! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of

@@ -88,6 +88,17 @@ impl LimitedSharingParameters {
     pub fn round_robin(slice: u64) -> Self {
         Self::without_age(u32::MAX, slice)
     }
+
+    /// Checks that they are within their ranges; an error says in words which is not.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.limit == 0 {
+            return Err("the limit of processor sharing is at least 1".to_owned());
+        }
+        if self.slice == 0 {
+            return Err("a slice is at least 1".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// The place of an item in the order, older first: its key, then its position among arrivals here, then the item.

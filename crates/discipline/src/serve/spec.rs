@@ -87,17 +87,14 @@ impl DisciplineSpec {
     /// # Errors
     /// What is wrong with them, in words.
     pub fn check(&self) -> Result<(), String> {
+        if let Some(sharing) = self.limited_sharing() {
+            sharing.check()?;
+        }
         let error = match self {
             Self::Proportional { weights } | Self::WeightedSharing { weights, .. }
                 if weights.contains(&0) =>
             {
                 "a weight of a class is at least 1"
-            }
-            Self::Limited(limited) | Self::LimitedDeadline { sharing: limited, .. } if limited.limit == 0 => {
-                "the limit of processor sharing is at least 1"
-            }
-            Self::Limited(limited) | Self::LimitedDeadline { sharing: limited, .. } if limited.slice == 0 => {
-                "a slice is at least 1"
             }
             Self::LimitedDeadline { sharing, .. } if sharing.order == PoolOrder::Arrival => {
                 "the order of deadlines is not that of arrival"
@@ -123,7 +120,15 @@ impl DisciplineSpec {
     /// Whether an item whose service has begun returns to a queue when other work takes its worker
     /// ([`super::Discipline::take_worker`]).
     pub fn requeues(&self) -> bool {
-        matches!(self, Self::Limited(_) | Self::LimitedDeadline { .. })
+        self.limited_sharing().is_some()
+    }
+
+    /// The parameters of limited processor sharing, if it is that, by arrival or by deadline.
+    pub fn limited_sharing(&self) -> Option<&LimitedSharingParameters> {
+        match self {
+            Self::Limited(sharing) | Self::LimitedDeadline { sharing, .. } => Some(sharing),
+            _ => None,
+        }
     }
 
     /// The number of classes that the discipline distinguishes; `None` when it does not look at classes.

@@ -12,7 +12,7 @@
 use crate::ScenarioRun;
 use ::model::Slo;
 use confidence::needed_for_tolerance;
-use sim::engine::{Estimate, Histogram, Measures};
+use sim::engine::{Estimate, Histogram};
 use units::{Nanos, Percentile};
 
 /// The percentile that is measured of a workload without an SLO.
@@ -68,7 +68,7 @@ impl ScenarioRun {
     fn outcome(&self, class: usize) -> WorkloadOutcome {
         let workload = &self.case.workloads[class];
         let confidence = self.report.confidence;
-        let runs: Vec<&Histogram> = self.report.runs.iter().map(|run| class_response(run, class)).collect();
+        let runs: Vec<&Histogram> = self.report.runs.iter().map(|run| run.response_of(class)).collect();
         let mut response = Histogram::default();
         runs.iter().for_each(|run| response.merge(run));
         let percentile = workload.slo.map_or_else(percentile_without_slo, |slo| slo.percentile);
@@ -84,7 +84,7 @@ impl ScenarioRun {
             measured_ns: measured.map(|measured| measured.0 as f64),
             low_ns: interval.and_then(|interval| interval.low_ns),
             high_ns: interval.and_then(|interval| interval.high_ns),
-            over: workload.slo.and_then(|slo| share_over(&response, slo_ns(slo))),
+            over: workload.slo.and_then(|slo| response.share_above(slo_ns(slo))),
             verdict: workload.slo.map(|slo| verdict(slo, measured, response.count(), confidence)),
             per_second: if seconds > 0.0 { response.count() as f64 / seconds } else { 0.0 },
             response,
@@ -96,22 +96,12 @@ fn percentile_without_slo() -> Percentile {
     Percentile::new(PERCENT_WITHOUT_SLO).expect("99 is a percentile")
 }
 
-/// Response times of a class; the engine keeps them apart only where there are several.
-fn class_response(run: &Measures, class: usize) -> &Histogram {
-    if run.by_class.len() > 1 { &run.by_class[class] } else { &run.response }
-}
-
 /// The latency of the SLO in nanoseconds.
 fn slo_ns(slo: Slo) -> u64 {
     // A float beyond u64 becomes the largest.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let ns = (slo.latency.0 * 1e9).round() as u64;
     ns
-}
-
-fn share_over(response: &Histogram, limit: u64) -> Option<f64> {
-    let count = response.count();
-    (count > 0).then(|| (count - response.at_or_below(limit)) as f64 / count as f64)
 }
 
 fn verdict(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> SloVerdict {

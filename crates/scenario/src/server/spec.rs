@@ -4,7 +4,7 @@ use super::playback::{at_rate, repeated};
 use super::rules::ServerRules;
 use super::storage_server::StorageServer;
 use super::workload::{SimulatedWorkload, WorkloadRequests};
-use crate::policy_file::read_policy;
+use crate::named_files::{read_file, read_policy};
 use crate::text_field::TextField;
 use ::model::{CircularTrace, Job, Op, Request, Slo, Stage};
 use ::workload::device::{PathWork, StorageProfile};
@@ -100,11 +100,6 @@ impl ServerSpec {
             (None, Some(path)) => Ok(ServerRules::Policy(Box::new(read_policy(path)?))),
         }
     }
-}
-
-fn read_file(path: &Path, what: &str) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| format!("{}: cannot read the {what}: {error}", path.display()))
 }
 
 impl ScenarioWorkloadSpec {

@@ -3,8 +3,8 @@
 //! A guess says which latency the percentile of a stream most likely exceeds, and only stretches with longer ones are
 //! replayed: those in which latencies may be longest first, until the others can no longer change the percentile. The first
 //! guess is the percentile of the work of its own requests, which take that long at least; the next ones are a little below
-//! the least percentile that was found so far. Where a guess was too high, it is lowered once, and
-//! then everything is replayed. Guesses decide how long it takes, never the result.
+//! the least percentile that was found so far. Where a guess was too high, it is lowered once, and then everything is
+//! replayed. Guesses decide how long it takes, never the result.
 
 use super::alignment::Alignment;
 use super::arrived_work::ArrivedWork;

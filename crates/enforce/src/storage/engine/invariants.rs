@@ -5,6 +5,7 @@ use super::super::system::System;
 use super::ProxyEngine;
 
 /// How many rounds pass between two checks while real clients are served: a check looks at every request.
+#[cfg(debug_assertions)]
 const ROUNDS_BETWEEN_CHECKS: u64 = 64;
 
 impl<S: System> ProxyEngine<S> {
