@@ -13,6 +13,9 @@ use units::{Nanos, Percentile};
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
 
+/// How many times as long pauses are in traces of hours, of which work is counted in longer cells.
+const LONG: u64 = 5_000;
+
 /// Bursts with pauses: seconds long, works of up to 40 ms; of half of the streams some stages without work.
 fn bursty() -> impl Strategy<Value = Plain> {
     let work = || prop_oneof![2 => Just(0u64), 3 => 0..2 * MS, 1 => 0..40 * MS];
@@ -30,6 +33,19 @@ fn bursty() -> impl Strategy<Value = Plain> {
         })
 }
 
+/// The same bursts with longer pauses.
+fn stretched(plain: Plain, factor: u64) -> Plain {
+    let (mut before, mut at) = (0, 0);
+    let mut jobs = Vec::new();
+    for (arrival, work) in plain.jobs {
+        let gap = arrival - before;
+        at += if gap < 3 * MS { gap } else { gap * factor };
+        before = arrival;
+        jobs.push((at, work));
+    }
+    Plain { jobs, period: at + (plain.period - before) * factor, ..plain }
+}
+
 /// Streams with the target of each.
 fn targeted() -> impl Strategy<Value = Vec<(Plain, LatencyTarget)>> {
     let budget = prop_oneof![1 => 0..5 * MS, 4 => 4 * MS..400 * MS, 1 => Just(u64::MAX)];
@@ -43,7 +59,11 @@ fn targeted() -> impl Strategy<Value = Vec<(Plain, LatencyTarget)>> {
             }
             (plain, LatencyTarget { percentile, budget: Nanos(budget) })
         });
-    prop::collection::vec(stream, 1..6)
+    // All pauses alike: seconds of one stream would repeat too often within hours of another.
+    let stretch = prop_oneof![3 => Just(1u64), 1 => Just(LONG)];
+    (prop::collection::vec(stream, 1..6), stretch).prop_map(|(streams, factor)| {
+        streams.into_iter().map(|(plain, target)| (stretched(plain, factor), target)).collect()
+    })
 }
 
 /// What complete replays say: the percentiles above targets, and whether every stream keeps its target but for `spare`

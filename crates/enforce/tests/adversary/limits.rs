@@ -45,7 +45,7 @@ fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sy
         (counts.needed_burst(TAG, rate), counts.longest(TAG), counts.tag(TAG).answered)
     };
     let unknown = longest * f64::from(surprises);
-    assert!(answered > 0, "something is served");
+    assert!(answered > 0 && needed > 0.0, "{answered} answered in {needed} s of a device");
     // Where service ends is not where it was let go: another half.
     assert!(
         needed <= 1.5 * (burst + unknown),
@@ -57,6 +57,25 @@ fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sy
 fn plain_reads() {
     check(FrontProtocol::Nbd, WHATEVER_IS_OUTSTANDING, |caller| caller.read(4096));
     check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| caller.read(64 << 10));
+}
+
+/// Requests without data count as the smallest read, which takes the device of these tests as long.
+#[test]
+fn control_requests() {
+    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+        check(protocol, WHATEVER_IS_OUTSTANDING, Caller::sync);
+    }
+}
+
+/// They and data use the limit together.
+#[test]
+fn control_requests_among_reads() {
+    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+        check(protocol, WHATEVER_IS_OUTSTANDING, |caller| match caller.place % 2 {
+            0 => caller.sync(),
+            _ => caller.read(4096),
+        });
+    }
 }
 
 #[test]
