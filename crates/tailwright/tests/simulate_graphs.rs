@@ -61,6 +61,50 @@ fn classes_and_evenness_are_in_text_and_page() {
     assert!(!outcome.stdout.contains("class"), "{}", outcome.stdout);
 }
 
+/// In M/M/1 the time in the system is exponential, with the difference between the rates of service and arrival.
+#[test]
+fn the_share_of_late_requests_is_that_of_the_closed_form() {
+    let folder = Folder::new();
+    let station = "[[station]]\nname = \"queue\"\nworkers = 1\ndiscipline = \"fifo\"\n";
+    let class = |name: &str, slo: &str| format!("[[class]]\nname = \"{name}\"\n{slo}\n");
+    let entry = |class: &str, rate: u32| {
+        format!(
+            "[[entry]]\narrivals = \"poisson({rate}/s)\"\nclass = \"{class}\"\nservice = {{ queue = \"exp(1ms)\" }}\n"
+        )
+    };
+    let several = [
+        class("soon", "slo = \"2ms\""),
+        class("later", "slo = \"6ms\""),
+        class("never", ""),
+        entry("soon", 200),
+        entry("later", 200),
+        entry("never", 100),
+    ];
+    let one = [class("soon", "slo = \"2ms\""), entry("soon", 500)];
+    for (name, parts) in [("several.toml", &several[..]), ("one.toml", &one[..])] {
+        folder.write(name, &format!("{station}{}", parts.concat()));
+        let found = folder.run(&["simulate", name, "--seed", "3", "--json"]).expect_code(0).json();
+        let classes = found["classes"].as_array().expect("classes");
+        assert_eq!(classes.len(), parts.len() / 2);
+        for class in classes {
+            let Some(slo_s) = class["slo_s"].as_f64() else {
+                assert!(class["name"] == "never" && class["late_pct"].is_null(), "{class}");
+                continue;
+            };
+            let expected = 100.0 * (-500.0 * slo_s).exp();
+            let ends = &class["ci"]["late_pct"];
+            let half_width = (number(&ends[1]) - number(&ends[0])) / 2.0;
+            // Whoever is late by less than 0.4 % may count as in time.
+            let room = 2.0 * half_width + 0.004 * expected;
+            assert!((number(&class["late_pct"]) - expected).abs() < room, "{expected} % in {class}");
+            assert!(half_width < 0.2 * expected, "{class}");
+        }
+        let text = folder.run(&["simulate", name, "--seed", "3"]).expect_code(0).stdout;
+        let late = format!("{:.1}", number(&classes[0]["late_pct"]));
+        assert!(text.contains("slo") && text.contains("late") && text.contains(&late), "{late}: {text}");
+    }
+}
+
 #[test]
 fn the_length_of_a_chain_is_varied() {
     let folder = Folder::new();

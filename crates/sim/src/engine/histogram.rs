@@ -90,6 +90,11 @@ impl Histogram {
         self.counts.iter().take(bucket(value) + 1).sum()
     }
 
+    /// The share of the values above `value`, counting the bucket in which it lies as not above; `None` without values.
+    pub fn share_above(&self, value: u64) -> Option<f64> {
+        (self.count > 0).then(|| (self.count - self.at_or_below(value)) as f64 / self.count as f64)
+    }
+
     /// The complementary distribution function: (value, share of the values at least as large), from the least value
     /// at 1 to the largest at 1/n; between them at shares with equal ratios, twenty to a power of ten.
     pub fn ccdf(&self) -> Vec<(Nanos, f64)> {

@@ -103,6 +103,16 @@ impl Measures {
         }
     }
 
+    /// Response times of a class, also where there is but one.
+    pub fn response_of(&self, class: usize) -> &Histogram {
+        if self.by_class.len() > 1 { &self.by_class[class] } else { &self.response }
+    }
+
+    /// Slowdowns of a class, also where there is but one.
+    pub fn slowdown_of(&self, class: usize) -> &Histogram {
+        if self.slowdown_by_class.len() > 1 { &self.slowdown_by_class[class] } else { &self.slowdown }
+    }
+
     /// Records a measured request that is complete.
     #[inline]
     pub(crate) fn record_completion(

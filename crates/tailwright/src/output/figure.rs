@@ -1,5 +1,6 @@
 //! Figures with their confidence intervals as text.
 
+use sim::engine::Estimate;
 use workflow::simulation::SimulatedFigure;
 use workflow::text::time;
 
@@ -10,15 +11,20 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
 
 /// A relative change as a percentage with its interval, in digits that show how wide that is.
 pub(crate) fn change(figure: SimulatedFigure) -> String {
-    const DECIMALS_MAX: usize = 6;
     let Some(estimate) = figure else { return "-".to_owned() };
     let (value, half) = (100.0 * estimate.value, 100.0 * estimate.half_width);
     if !estimate.has_interval() {
         return format!("{value:+.1} %");
     }
-    let shows = |decimals: &usize| half * 10f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 0.5;
-    let decimals = (1..DECIMALS_MAX).find(shows).unwrap_or(DECIMALS_MAX);
+    let decimals = decimals_of(half);
     format!("{value:+.decimals$} ± {half:.decimals$} %")
+}
+
+/// How many decimals show how wide an interval is: at least one.
+fn decimals_of(half_width: f64) -> usize {
+    const DECIMALS_MAX: usize = 6;
+    let shows = |decimals: &usize| half_width * 10f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 0.5;
+    (1..DECIMALS_MAX).find(shows).unwrap_or(DECIMALS_MAX)
 }
 
 /// A time with its interval; without one where nothing varies, which says nothing about how sure it is.
@@ -30,6 +36,15 @@ pub(crate) fn interval(figure: SimulatedFigure) -> String {
         }
         Some(estimate) => time(estimate.value),
     }
+}
+
+/// Percent with their interval, in digits that show how wide that is.
+pub(crate) fn percent_interval(figure: SimulatedFigure) -> String {
+    let Some(estimate) = figure.filter(Estimate::has_interval) else {
+        return plain(figure.map(|estimate| estimate.value), " %");
+    };
+    let decimals = decimals_of(estimate.half_width);
+    format!("{:.decimals$} ± {:.decimals$} %", estimate.value, estimate.half_width)
 }
 
 /// An interval by its ends, or one of them where they read alike.

@@ -1,18 +1,26 @@
 //! What a simulation measured besides latencies: by class, and how evenly requests are treated.
 
-use crate::output::figure::{interval, plain};
+use crate::output::figure::{interval, percent_interval, plain};
 use crate::terminal::TextTable;
 use workflow::simulation::{ClassFigures, VariantFigures};
 use workflow::text::time;
 
 /// Headings and rows by class.
 pub(crate) fn class_rows(view: &VariantFigures) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let headings = vec!["class", "mean", "p50", "p90", "p99", "p99.9", "slowdown p99", "per second"];
-    (headings, view.classes().iter().map(class_row).collect())
+    let classes = view.classes();
+    let has_slos = classes.iter().any(|class| class.slo_s.is_some());
+    let mut headings = vec!["class"];
+    headings.extend(has_slos.then_some(["slo", "late"]).into_iter().flatten());
+    headings.extend(["mean", "p50", "p90", "p99", "p99.9", "slowdown p99", "per second"]);
+    (headings, classes.iter().map(|class| class_row(class, has_slos)).collect())
 }
 
-fn class_row(class: &ClassFigures) -> Vec<String> {
+fn class_row(class: &ClassFigures, has_slos: bool) -> Vec<String> {
     let mut cells = vec![class.name.to_owned()];
+    if has_slos {
+        cells.push(class.slo_s.map_or_else(|| "-".to_owned(), time));
+        cells.push(percent_interval(class.late_pct));
+    }
     cells.extend(class.figures.times().map(interval));
     cells.push(plain(class.figures.slowdown_p99.map(|figure| figure.value), ""));
     cells.push(plain(class.figures.throughput_per_s.map(|figure| figure.value), ""));

@@ -1,6 +1,6 @@
 //! The variants of a scenario, simulated, and what was measured in each.
 
-use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, percentile, serialize_value};
+use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals, percentile, serialize_value};
 use super::policy::are_slos_met;
 use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::observer::ProgressObserver;
@@ -174,6 +174,12 @@ impl RequestEvenness {
 pub struct ClassFigures<'a> {
     /// The name of the class.
     pub name: &'a str,
+    /// The time from entry to deadline, seconds; none for a class without an SLO.
+    pub slo_s: Option<f64>,
+    /// Requests that took longer than the SLO, percent; one that takes up to 0.4 % longer may count as in time.
+    #[serde(serialize_with = "serialize_value")]
+    #[schemars(with = "Option<f64>")]
+    pub late_pct: SimulatedFigure,
     /// The figures of its requests, end to end.
     #[serde(flatten)]
     pub figures: LatencyFigures,
@@ -272,29 +278,43 @@ impl<'a> VariantFigures<'a> {
         }
     }
 
-    /// Figures by class; none where there is but one.
+    /// Figures by class; none where there is but one, unless it has an SLO.
     pub fn classes(&self) -> Vec<ClassFigures<'a>> {
         let names: &'a [String] = &self.case.classes;
+        if names.len() < 2 && self.case.slos.iter().all(Option::is_none) {
+            return Vec::new();
+        }
         let mut classes = Vec::new();
-        if names.len() > 1 {
-            for (class, name) in names.iter().enumerate() {
-                classes.push(ClassFigures { name, figures: self.class(class) });
-            }
+        for (class, name) in names.iter().enumerate() {
+            let slo = self.case.slos.get(class).copied().flatten();
+            let late_pct = slo.and_then(|slo| self.late_pct(class, slo.ns()));
+            let mut figures = self.class(class);
+            figures.ci.extend(intervals(&[("late_pct", late_pct)]));
+            let slo_s = slo.map(|slo| slo.ns() as f64 / 1e9);
+            classes.push(ClassFigures { name, slo_s, late_pct, figures });
         }
         classes
     }
 
     fn class(&self, class: usize) -> LatencyFigures {
-        let requests = self.report.runs.iter().map(|run| run.by_class[class].count()).sum();
+        let requests = self.report.runs.iter().map(|run| run.response_of(class).count()).sum();
         if !self.is_stable() {
             return LatencyFigures { requests, ..LatencyFigures::default() };
         }
         LatencyFigures {
-            slowdown_p99: self.report.estimate(|run| slowdown_p99(&run.slowdown_by_class[class])),
-            throughput_per_s: self.report.estimate(|run| per_second(run, &run.by_class[class])),
-            ..self.times(requests, |run| &run.by_class[class])
+            slowdown_p99: self.report.estimate(|run| slowdown_p99(run.slowdown_of(class))),
+            throughput_per_s: self.report.estimate(|run| per_second(run, run.response_of(class))),
+            ..self.times(requests, |run| run.response_of(class))
         }
         .with_intervals()
+    }
+
+    /// Requests of a class that took longer than its SLO, percent; nothing of an unstable system.
+    fn late_pct(&self, class: usize, slo_ns: u64) -> SimulatedFigure {
+        if !self.is_stable() {
+            return None;
+        }
+        self.report.estimate(|run| Some(100.0 * run.response_of(class).share_above(slo_ns)?))
     }
 
     /// Mean and percentiles of the latencies that `histogram` picks, without intervals.
