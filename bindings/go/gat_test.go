@@ -75,23 +75,23 @@ func TestTheCasesOfAllLanguages(t *testing.T) {
 	}
 }
 
-func TestWhatAllLanguagesBelieve(t *testing.T) {
-	text, err := os.ReadFile("../beliefs.json")
+func TestWhatAllLanguagesAccept(t *testing.T) {
+	text, err := os.ReadFile("../received.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var cases []struct {
-		What     string
-		Values   []string
-		Believed []any
-		Case     string
+		What   string
+		Values []string
+		Tag    []any
+		Case   string
 	}
 	if err := json.Unmarshal(text, &cases); err != nil || len(cases) < 10 {
 		t.Fatal(err, len(cases))
 	}
 	for _, one := range cases {
 		tier := &InnerTier{}
-		tag := tier.Receive(one.Values, time.Unix(1_700_000_000, 0))
+		tag := tier.Receive(one.Values, time.Unix(1_700_000_000, 0), nil)
 		pair := []any{strconv.FormatUint(tag.StartNs, 10), nil}
 		if tag.DeadlineNs != 0 {
 			pair[1] = strconv.FormatUint(tag.DeadlineNs, 10)
@@ -101,8 +101,8 @@ func TestWhatAllLanguagesBelieve(t *testing.T) {
 			name += strings.ToUpper(word[:1]) + word[1:]
 		}
 		counts := reflect.ValueOf(tier.Counts()).FieldByName(name)
-		if !reflect.DeepEqual(pair, one.Believed) || counts.Uint() != 1 {
-			t.Errorf("%s: believed %v, expected %v, %s", one.What, pair, one.Believed, one.Case)
+		if !reflect.DeepEqual(pair, one.Tag) || counts.Uint() != 1 {
+			t.Errorf("%s: %v, expected %v, %s", one.What, pair, one.Tag, one.Case)
 		}
 	}
 }

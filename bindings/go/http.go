@@ -18,7 +18,7 @@ import (
 func Handler(next http.Handler, role Role) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := valuesOf(r.Header)
-		tag := role.Receive(values, time.Now())
+		tag := role.Receive(values, time.Now(), r)
 		inner := r.Clone(WithTag(r.Context(), tag))
 		exchange(inner.Header, []string{Write(values, tag)})
 		defer func() {

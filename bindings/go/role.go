@@ -1,6 +1,7 @@
 package gat
 
 import (
+	"net/http"
 	"sync"
 	"time"
 )
@@ -10,35 +11,45 @@ const sloLongest = 24 * time.Hour
 
 // Role decides on the tag of a request that comes in: *Edge or *InnerTier.
 type Role interface {
-	Receive(values []string, now time.Time) Tag
+	Receive(values []string, now time.Time, request *http.Request) Tag
 }
 
-// Edge stamps requests from outside, and believes nothing that they claim. Starts of one Edge increase strictly.
+// Edge stamps requests from outside, whatever tags they carry. Starts of one Edge increase strictly.
 type Edge struct {
 	// SLO is how long after the start the answer is due; 0 for no deadline. One below 0 is taken as 0, and one above a
 	// day as a day.
 	SLO time.Duration
+	// SLOOf is the SLO of the class of a request, in the place of SLO unless it is nil.
+	SLOOf func(*http.Request) time.Duration
 
 	mutex  sync.Mutex
 	lastNs uint64
 }
 
 // Receive is the tag of a request that enters now.
-func (edge *Edge) Receive(_ []string, now time.Time) Tag {
+func (edge *Edge) Receive(_ []string, now time.Time, request *http.Request) Tag {
+	slo := edge.SLO
+	if edge.SLOOf != nil {
+		slo = edge.SLOOf(request)
+	}
+	tag := Tag{StartNs: edge.nextStart(now)}
+	if slo > 0 {
+		tag.DeadlineNs = tag.StartNs + uint64(min(slo, sloLongest))
+	}
+	return tag
+}
+
+func (edge *Edge) nextStart(now time.Time) uint64 {
 	edge.mutex.Lock()
 	defer edge.mutex.Unlock()
 	edge.lastNs = max(edge.lastNs+1, uint64(max(now.UnixNano(), 0)))
-	tag := Tag{StartNs: edge.lastNs}
-	if edge.SLO > 0 {
-		tag.DeadlineNs = tag.StartNs + uint64(min(edge.SLO, sloLongest))
-	}
-	return tag
+	return edge.lastNs
 }
 
 // Counts says how often each case occurred at an InnerTier.
 type Counts struct{ Accepted, Untagged, Malformed, Future, TooOld, DeadlineBeforeStart, DeadlineTooFar uint64 }
 
-// InnerTier believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival.
+// InnerTier accepts tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival.
 type InnerTier struct {
 	// AheadMax is by how much a start may be in the future; 0 is one second.
 	AheadMax time.Duration
@@ -59,7 +70,7 @@ func (tier *InnerTier) Counts() Counts {
 }
 
 // Receive is the tag by which a request is served here, and which its calls to other services carry.
-func (tier *InnerTier) Receive(values []string, now time.Time) Tag {
+func (tier *InnerTier) Receive(values []string, now time.Time, _ *http.Request) Tag {
 	tier.mutex.Lock()
 	defer tier.mutex.Unlock()
 	tag, count := tier.judge(values, uint64(max(now.UnixNano(), 0)))

@@ -6,7 +6,8 @@
  *
  * (or `--import`) does it for servers and clients of node:http, node:https and fetch without a change of code: requests
  * that come in have a current tag, calls to those hosts carry it, replies and calls to other hosts carry none. The entry
- * point adds TAILWRIGHT_ROLE=edge. `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
+ * point adds TAILWRIGHT_ROLE=edge, and TAILWRIGHT_SLOS=./slos.js for deadlines: a module whose export is `sloNsOf` of
+ * Edge, for example `module.exports = (request) => (request.url === '/search' ? 50_000_000 : null)`. `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
  * a queue inside the service orders by. Values of headers are text whose characters stand for bytes (Latin-1), as in Node.
  */
 const http = require('node:http');
@@ -122,29 +123,47 @@ function number(digits, least) {
 
 const realClockNs = () => BigInt(Date.now()) * 1_000_000n;
 
-/** Stamps requests from outside, and believes nothing that they claim. Starts of one Edge increase strictly. */
+/**
+ * Stamps requests from outside, whatever tags they carry. Starts of one Edge increase strictly.
+ *
+ * The SLO is one for all requests, `sloNs`, or that of the class of a request: `sloNsOf(request)` gives nanoseconds, or null
+ * for a request without a deadline. An SLO is a whole number of nanoseconds, of any type, above zero and at most a day; any
+ * other is a RangeError.
+ */
 class Edge {
   #sloNs;
+  #sloNsOf;
   #clockNs;
   #lastNs = 0n;
 
-  constructor({ sloNs = null, clockNs = realClockNs } = {}) {
-    if (sloNs !== null && !(sloNs > 0 && sloNs <= SLO_NS_MAX)) {
-      throw new RangeError(`an SLO of ${sloNs} ns; expected more than zero, and at most a day`);
-    }
-    this.#sloNs = sloNs;
+  constructor({ sloNs = null, sloNsOf = null, clockNs = realClockNs } = {}) {
+    if (sloNs !== null && sloNsOf !== null) throw new RangeError('sloNs and sloNsOf; expected one of them');
+    this.#sloNs = checkedSlo(sloNs);
+    this.#sloNsOf = sloNsOf;
     this.#clockNs = clockNs;
   }
 
   /** The tag of a request that enters now. */
-  receive() {
+  receive(_values, request) {
     const now = this.#clockNs();
     this.#lastNs = now > this.#lastNs ? now : this.#lastNs + 1n;
-    return { startNs: this.#lastNs, deadlineNs: this.#sloNs === null ? null : this.#lastNs + BigInt(this.#sloNs) };
+    const startNs = this.#lastNs;
+    const sloNs = this.#sloNsOf === null ? this.#sloNs : checkedSlo(this.#sloNsOf(request) ?? null);
+    return { startNs, deadlineNs: sloNs === null ? null : startNs + sloNs };
   }
 }
 
-/** Believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival. */
+/** An SLO as a bigint of nanoseconds; null for none. */
+function checkedSlo(sloNs) {
+  if (sloNs === null) return null;
+  const isWhole = typeof sloNs === 'bigint' || Number.isSafeInteger(sloNs);
+  if (!isWhole || sloNs <= 0 || sloNs > SLO_NS_MAX) {
+    throw new RangeError(`an SLO of ${sloNs} ns; expected a whole number, more than zero, and at most a day`);
+  }
+  return BigInt(sloNs);
+}
+
+/** Accepts tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival. */
 class InnerTier {
   #aheadNsMax;
   #ageNsMax;
@@ -259,18 +278,30 @@ function hookServers(role) {
   const { emit } = http.Server.prototype;
   const wrapped = function (event, request, ...rest) {
     if (!REQUEST_EVENTS.includes(event)) return emit.call(this, event, request, ...rest);
-    // A listener of checkContinue hands the request on by another event.
-    if (!tags.has(request)) admit(request, rest[0], role);
+    try {
+      // A listener of checkContinue hands the request on by another event.
+      if (!tags.has(request)) admit(request, rest[0], role);
+    } catch (error) {
+      refuse(rest[0], error);
+      return true;
+    }
     return storage.run(tags.get(request), () => emit.call(this, event, request, ...rest));
   };
   http.Server.prototype.emit = wrapped;
   https.Server.prototype.emit = wrapped;
 }
 
+/** A function of SLOs that fails costs its request, not the service. */
+function refuse(replyOrSocket, error) {
+  process.emitWarning(error);
+  if (replyOrSocket instanceof http.ServerResponse) replyOrSocket.writeHead(500).end();
+  else replyOrSocket.destroy();
+}
+
 /** Gives a request its tag, in all forms of its headers, and to what listens to it and to its reply or socket. */
 function admit(request, replyOrSocket, role) {
   const values = request.headersDistinct.baggage ?? [];
-  const tag = role.receive(values);
+  const tag = role.receive(values, request);
   tags.set(request, tag);
   const value = write(values, tag);
   request.rawHeaders = exchanged(request.rawHeaders, () => [value]).flat();
@@ -347,11 +378,21 @@ function isImportedFirst() {
   });
 }
 
+/** The function that a file exports; null without a file. */
+function slosOf(file) {
+  if (file === undefined) return null;
+  const sloNsOf = createRequire(`${process.cwd()}/`)(file);
+  if (typeof sloNsOf !== 'function') throw new RangeError(`TAILWRIGHT_SLOS is '${file}': expected a module that exports a function`);
+  return sloNsOf;
+}
+
 module.exports = { Edge, InnerTier, MalformedTagError, current, decoded, domain, install, read, strip, write };
 
 if (module.parent === null || module.parent?.id === 'internal/preload' || (!module.parent && isImportedFirst())) {
-  const roles = { edge: () => new Edge(), inner: () => new InnerTier() };
   const name = process.env.TAILWRIGHT_ROLE ?? 'inner';
+  const slos = process.env.TAILWRIGHT_SLOS;
+  if (slos !== undefined && name !== 'edge') throw new RangeError('TAILWRIGHT_SLOS needs TAILWRIGHT_ROLE=edge');
+  const roles = { edge: () => new Edge({ sloNsOf: slosOf(slos) }), inner: () => new InnerTier() };
   if (!Object.hasOwn(roles, name)) throw new RangeError(`TAILWRIGHT_ROLE is '${name}': expected edge or inner`);
   install({ hosts: process.env.TAILWRIGHT_HOSTS ?? '', role: roles[name]() });
 }

@@ -3,7 +3,7 @@
 const assert = require('node:assert');
 const gat = require('./tailwright-gat.js');
 const cases = require('../cases.json');
-const beliefs = require('../beliefs.json');
+const received = require('../received.json');
 
 function read(values) {
   try {
@@ -23,12 +23,15 @@ for (const { what, values, ...expected } of cases) {
   assert.deepStrictEqual({ read: read(values), strip, written }, expected, what);
 }
 
-assert(beliefs.length > 10);
-for (const { what, values, believed, case: situation } of beliefs) {
+assert(received.length > 10);
+for (const { what, values, tag, case: situation } of received) {
   const tier = new gat.InnerTier({ clockNs: () => 1_700_000_000_000_000_000n });
   const { startNs, deadlineNs } = tier.receive(values);
-  assert.deepStrictEqual([String(startNs), deadlineNs === null ? null : String(deadlineNs)], believed, what);
+  assert.deepStrictEqual([String(startNs), deadlineNs === null ? null : String(deadlineNs)], tag, what);
   assert.strictEqual(tier.counts[situation.replace(/_(.)/g, (_, letter) => letter.toUpperCase())], 1, what);
 }
 
-for (const sloNs of [0, -1, Number.NaN, 86400n * 10n ** 9n + 1n]) assert.throws(() => new gat.Edge({ sloNs }), RangeError);
+for (const sloNs of [0, -1, Number.NaN, 0.5, '1', true, 2 ** 60, 86400n * 10n ** 9n + 1n]) {
+  assert.throws(() => new gat.Edge({ sloNs }), RangeError);
+  assert.throws(() => new gat.Edge({ sloNsOf: () => sloNs }).receive([]), RangeError);
+}

@@ -9,7 +9,11 @@ const gat = require('./tailwright-gat.js');
 
 // A test that waits forever ends with what is left to do: nothing.
 process.exitCode = 1;
-gat.install({ hosts: '127.0.0.1', role: new gat.Edge() });
+const sloNsOf = ({ url }) => {
+  if (url === '/throws') throw new Error('an error of the service');
+  return url === '/fraction' ? 0.5 : null;
+};
+gat.install({ hosts: '127.0.0.1', role: new gat.Edge({ sloNsOf }) });
 
 const FORGED = 'tailwright-start=1,user=7';
 const HEADS = { Host: 'a', Connection: 'close', Baggage: FORGED };
@@ -181,6 +185,23 @@ async function testCalls() {
   clearInterval(timer);
 }
 
+/** A function of SLOs that fails costs its request, not the service. */
+async function testFailingSlos() {
+  const warnings = [];
+  process.on('warning', (warning) => warnings.push(warning.message));
+  const server = http.createServer((_, reply) => reply.end('served'));
+  server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 101 Upgraded\r\n\r\n'));
+  const port = await listen(server);
+  for (const path of ['/throws', '/fraction']) {
+    assert.match(await exchange(port, message(`GET ${path}`)), /^HTTP\/1.1 500 /);
+    const upgrade = { Connection: 'Upgrade', Upgrade: 'test' };
+    assert.strictEqual(await exchange(port, message(`GET ${path}`, upgrade)), '');
+  }
+  assert.match(await exchange(port, message('GET /')), /served/);
+  server.close();
+  assert.deepStrictEqual(warnings.map((text) => /an error of the service|an SLO of 0.5 ns/.test(text)), Array(4).fill(true));
+}
+
 function testPreloading() {
   const env = { ...process.env, TAILWRIGHT_ROLE: 'nobody' };
   const isInstalled = (args, more = {}) => {
@@ -201,6 +222,7 @@ function testPreloading() {
   await testEventsOfBodies();
   await testReplies();
   await testCalls();
+  await testFailingSlos();
   testPreloading();
   process.exitCode = 0;
 })();

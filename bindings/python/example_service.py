@@ -8,7 +8,9 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import tailwright_gat
 
 role_name, hosts, *urls = sys.argv[1:]
-role = {"edge": tailwright_gat.Edge, "inner": tailwright_gat.InnerTier}[role_name]()
+slos_ns = {"/soon": 50 * 10**6, "/later": 5 * 10**9}
+edge = tailwright_gat.Edge(slo_ns_of=lambda environ: slos_ns.get(environ["PATH_INFO"]))
+role = edge if role_name == "edge" else tailwright_gat.InnerTier()
 tailwright_gat.hook_http_client(hosts)
 
 

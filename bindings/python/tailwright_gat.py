@@ -130,23 +130,36 @@ def _once(former, value):
 
 
 class Edge:
-    """Stamps requests from outside, and believes nothing that they claim. Starts increase strictly."""
+    """Stamps requests from outside, whatever tags they carry. Starts increase strictly.
 
-    def __init__(self, slo_ns: Optional[int] = None, clock_ns=time.time_ns):
-        if slo_ns is not None and not (isinstance(slo_ns, int) and 0 < slo_ns <= SLO_NS_MAX):
-            raise ValueError(f"an SLO of {slo_ns} ns; expected a whole number, more than zero, and at most a day")
-        self._slo_ns, self._clock_ns = slo_ns, clock_ns
+    The SLO is one for all requests, `slo_ns`, or that of the class of a request: `slo_ns_of(request)` is called with WSGI's
+    environ or ASGI's scope, and gives nanoseconds, or None for a request without a deadline. An SLO is a whole number of
+    nanoseconds above zero and at most a day; any other is a ValueError.
+    """
+
+    def __init__(self, slo_ns: Optional[int] = None, clock_ns=time.time_ns, slo_ns_of=None):
+        if slo_ns is not None and slo_ns_of is not None:
+            raise ValueError("slo_ns and slo_ns_of; expected one of them")
+        self._slo_ns, self._slo_ns_of, self._clock_ns = _checked_slo(slo_ns), slo_ns_of, clock_ns
         self._last_ns, self._lock = 0, threading.Lock()
 
-    def receive(self, values) -> Tag:
+    def receive(self, values, request=None) -> Tag:
         """The tag of a request that enters now."""
         with self._lock:
             self._last_ns = start_ns = max(self._last_ns + 1, self._clock_ns())
-        return Tag(start_ns, None if self._slo_ns is None else start_ns + self._slo_ns)
+        slo_ns = self._slo_ns if self._slo_ns_of is None else _checked_slo(self._slo_ns_of(request))
+        return Tag(start_ns, None if slo_ns is None else start_ns + slo_ns)
+
+
+def _checked_slo(slo_ns):
+    is_whole = isinstance(slo_ns, int) and not isinstance(slo_ns, bool)
+    if slo_ns is not None and not (is_whole and 0 < slo_ns <= SLO_NS_MAX):
+        raise ValueError(f"an SLO of {slo_ns} ns; expected a whole number, more than zero, and at most a day")
+    return slo_ns
 
 
 class InnerTier:
-    """Believes tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival."""
+    """Accepts tags as far as clocks may err, and counts the cases. Without a tag a request starts at its arrival."""
 
     CASES = ("accepted", "untagged", "malformed", "future", "too_old", "deadline_before_start", "deadline_too_far")
 
@@ -160,7 +173,7 @@ class InnerTier:
         with self._lock:
             return dict(self._counts)
 
-    def receive(self, values) -> Tag:
+    def receive(self, values, request=None) -> Tag:
         """The tag by which a request is served here, and which its calls to other services carry."""
         tag, case = self._judge(values, self._clock_ns())
         with self._lock:
@@ -196,7 +209,7 @@ class Wsgi:
 
     def __call__(self, environ, start_response):
         values = [environ["HTTP_BAGGAGE"]] if "HTTP_BAGGAGE" in environ else []
-        tag = self._role.receive(values)
+        tag = self._role.receive(values, environ)
         environ["HTTP_BAGGAGE"] = write(values, tag)
         context = contextvars.copy_context()
         context.run(_current.set, tag)
@@ -241,7 +254,7 @@ class Asgi:
             return await self._app(scope, receive, send)
         pairs = scope["headers"]
         values = [value.decode("latin-1") for name, value in pairs if name.lower() == b"baggage"]
-        tag = self._role.receive(values)
+        tag = self._role.receive(values, scope)
         others = [(name, value) for name, value in pairs if name.lower() != b"baggage"]
         others.append((b"baggage", write(values, tag).encode("latin-1")))
 

@@ -33,18 +33,19 @@ with open("../hosts.json", encoding="utf-8") as file:
         assert (domain is None) == case.get("error", False), case
         assert domain is None or domain.contains(case["host"]) == case["contains"], case
 
-with open("../beliefs.json", encoding="utf-8") as file:
-    beliefs = json.load(file)
-assert len(beliefs) > 10
-for case in beliefs:
+with open("../received.json", encoding="utf-8") as file:
+    received = json.load(file)
+assert len(received) > 10
+for case in received:
     tier = gat.InnerTier(clock_ns=lambda: 1_700_000_000_000_000_000)
     tag = tier.receive(case["values"])
     due = None if tag.deadline_ns is None else str(tag.deadline_ns)
-    assert [str(tag.start_ns), due] == case["believed"] and tier.counts()[case["case"]] == 1, case
+    assert [str(tag.start_ns), due] == case["tag"] and tier.counts()[case["case"]] == 1, case
 
-for slo_ns in [0, -1, gat.SLO_NS_MAX + 1]:
-    try:
-        gat.Edge(slo_ns)
-    except ValueError:
-        continue
-    raise AssertionError(slo_ns)
+for slo_ns in [0, -1, gat.SLO_NS_MAX + 1, 0.5, True, "1"]:
+    for refused in [lambda: gat.Edge(slo_ns), lambda: gat.Edge(slo_ns_of=lambda _: slo_ns).receive([])]:
+        try:
+            refused()
+        except ValueError:
+            continue
+        raise AssertionError(slo_ns)

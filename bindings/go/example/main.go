@@ -9,12 +9,15 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	gat "tailwright.dev/gat"
 )
 
 func main() {
-	roles := map[string]gat.Role{"edge": &gat.Edge{}, "inner": &gat.InnerTier{}}
+	slos := map[string]time.Duration{"/soon": 50 * time.Millisecond, "/later": 5 * time.Second}
+	edge := &gat.Edge{SLOOf: func(r *http.Request) time.Duration { return slos[r.URL.Path] }}
+	roles := map[string]gat.Role{"edge": edge, "inner": &gat.InnerTier{}}
 	hosts, err := gat.ParseHosts(os.Args[2])
 	if err != nil {
 		log.Fatal(err)

@@ -44,7 +44,7 @@ size_t tailwright_gat_strip(const char *baggage, size_t length, char *text, size
 /* At the entry point: the tag of a request that enters now, whatever it claims. Starts of a process increase strictly. */
 void tailwright_gat_enter(struct tailwright_tag *tag);
 
-/* At a service inside: the tag by which a request is served. Without a believable one it starts now. */
+/* At a service inside: the tag by which a request is served. Without an acceptable one it starts now. */
 void tailwright_gat_receive(const char *baggage, size_t length, struct tailwright_tag *tag);
 
 /* The tag of the request that this thread works for. Null: none. Where `tailwright schedule kernel` runs, the kernel

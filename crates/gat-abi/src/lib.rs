@@ -126,12 +126,12 @@ pub unsafe extern "C" fn tailwright_gat_receive(baggage: *const u8, length: usiz
     // SAFETY: as the caller promises.
     let received = read(unsafe { text(baggage, length) });
     let now_ns = now_ns();
-    let believed = match received {
+    let accepted = match received {
         ReceivedTag::Tagged(tag) => TagTolerance::default().judge(tag, now_ns).0,
         ReceivedTag::Untagged | ReceivedTag::Malformed(_) => RequestTag::starting_at(now_ns),
     };
     // SAFETY: as the caller promises.
-    unsafe { put(believed.into(), tag) };
+    unsafe { put(accepted.into(), tag) };
 }
 
 /// Sets the tag of the request that this thread works for.

@@ -46,7 +46,7 @@ static void read_and_write(void)
 
 static void edge_and_inner_tier(void)
 {
-	struct tailwright_tag first, second, believed;
+	struct tailwright_tag first, second, accepted;
 	char text[64];
 	size_t length;
 
@@ -54,10 +54,10 @@ static void edge_and_inner_tier(void)
 	tailwright_gat_enter(&second);
 	assert(second.start_ns > first.start_ns && first.start_ns > 1700000000000000000ull);
 	length = tailwright_gat_write(NULL, 0, &first, text, sizeof(text));
-	tailwright_gat_receive(text, length, &believed);
-	assert(believed.start_ns == first.start_ns && believed.deadline_ns == 0);
-	tailwright_gat_receive("tailwright-start=18446744073709551615", 37, &believed);
-	assert(believed.start_ns < first.start_ns + 3600000000000ull);
+	tailwright_gat_receive(text, length, &accepted);
+	assert(accepted.start_ns == first.start_ns && accepted.deadline_ns == 0);
+	tailwright_gat_receive("tailwright-start=18446744073709551615", 37, &accepted);
+	assert(accepted.start_ns < first.start_ns + 3600000000000ull);
 }
 
 static void *enter_for_ever(void *over)

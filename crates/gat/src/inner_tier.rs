@@ -1,4 +1,4 @@
-//! What a service inside believes of the tag that it receives.
+//! What a service inside accepts of the tag that it receives.
 //!
 //! The edge has removed what clients claim, so that a tag is wrong because of a clock or a mistake. Clocks of inner tiers
 //! need not be synchronised as those of edges (TailClipper §4): a start may be in the future by as much as a clock may be behind. What
@@ -132,7 +132,7 @@ impl InnerTier {
 }
 
 impl TagTolerance {
-    /// The tag that is believed at `now_ns`, and why. A pure function, for those who count themselves.
+    /// The tag that is accepted at `now_ns`, and why. A pure function, for those who count themselves.
     pub fn judge(&self, tag: RequestTag, now_ns: u64) -> (RequestTag, TagCase) {
         if tag.start_ns > now_ns.saturating_add(self.ahead_ns_max) {
             return (RequestTag::starting_at(now_ns), TagCase::Future);

@@ -3,7 +3,7 @@
 //!
 //! - [`Edge`] stamps what comes from outside, and [`EntryWindow`] lets a limited number inside.
 //! - [`TagCodec`] reads, writes and strips the tag in a W3C `baggage` header, or in a header of its own.
-//! - [`InnerTier`] decides what a service believes of a tag that it receives.
+//! - [`InnerTier`] decides what a service accepts of a tag that it receives.
 //! - [`TagDomain`] says which hosts may see it.
 //! - [`ClassSlos`] has the SLOs of classes by name, from which edges make deadlines; [`TagOrder`] says what orders requests.
 //!

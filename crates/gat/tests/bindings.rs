@@ -78,6 +78,9 @@ impl Language {
                 let mut command = Command::new(node);
                 command.args(["--require", "./tailwright-gat.js", "example-service.js"]);
                 command.envs([("TAILWRIGHT_ROLE", role), ("TAILWRIGHT_HOSTS", HOSTS)]);
+                if role == "edge" {
+                    command.env("TAILWRIGHT_SLOS", "./example-slos.js");
+                }
                 command.current_dir(bindings().join("node"));
                 command
             }
@@ -138,8 +141,13 @@ fn baggage(head: &str) -> Vec<String> {
 
 /// Sends a request with these headers; what the service answers, and the baggage of the reply.
 fn ask(port: u16, headers: &str) -> (Value, Vec<String>) {
+    ask_for("/", port, headers)
+}
+
+fn ask_for(path: &str, port: u16, headers: &str) -> (Value, Vec<String>) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the service listens");
-    let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).expect("the service reads");
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("the service answers");
@@ -190,7 +198,20 @@ fn check_chain(languages: &[Language]) {
         assert_eq!(baggage(&seen.recv().expect("the stranger was called")), ["own=1"], "{languages:?}");
     }
 
-    // A service inside believes what may be, and nothing else.
+    // The edge knows the SLO of a class; a client's deadline does not count.
+    for (path, slo_ns) in [("/soon", 50_000_000), ("/later", 5_000_000_000)] {
+        let (answer, _) = ask_for(path, edge, "baggage: tailwright-start=1,tailwright-deadline=2\r\n");
+        let (start, due) = (start(&answer), start(&answer) + slo_ns);
+        let tag = format!("tailwright-start={start},tailwright-deadline={due}");
+        assert_eq!(answer["baggage"], tag, "{languages:?} {path}");
+        let mut hop = &answer["called"][0];
+        for _ in 1..languages.len() {
+            assert_eq!(hop["baggage"], format!("{tag},own=1"), "{languages:?} {path}");
+            hop = &hop["called"][0];
+        }
+    }
+
+    // A service inside accepts what may be, and nothing else.
     let possible = now_ns() - 1_000_000_000;
     assert_eq!(start(&ask(inner, &format!("baggage: tailwright-start={possible}\r\n")).0), possible);
     for absurd in ["18446744073709551616", "9223372036854775807", "-1", "1e3", ""] {

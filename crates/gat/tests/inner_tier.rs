@@ -1,4 +1,4 @@
-//! What an inner tier believes, case by case, and that it counts each; joining; the hosts that may see tags.
+//! What an inner tier accepts, case by case, and that it counts each; joining; the hosts that may see tags.
 
 use gat::{
     InnerTier, ReceivedTag, ReceivedTagCounts, RequestSlo, RequestTag, TagCase, TagCodec, TagDomain,
@@ -19,7 +19,7 @@ fn tag(start_ns: u64, deadline_ns: u64) -> RequestTag {
 
 #[test]
 fn each_case_at_its_boundary() {
-    for (received, believed, case) in [
+    for (received, expected, case) in [
         (tag(NOW_NS, 0), tag(NOW_NS, 0), TagCase::Accepted),
         (tag(NOW_NS + 100, 0), tag(NOW_NS + 100, 0), TagCase::Accepted),
         (tag(NOW_NS + 101, 0), tag(NOW_NS, 0), TagCase::Future),
@@ -35,25 +35,25 @@ fn each_case_at_its_boundary() {
         (tag(NOW_NS, u64::MAX), tag(NOW_NS, 0), TagCase::DeadlineTooFar),
         (tag(0, u64::MAX), tag(NOW_NS - 10_000, 0), TagCase::TooOld),
     ] {
-        assert_eq!(TOLERANCE.judge(received, NOW_NS), (believed, case), "{received:?}");
+        assert_eq!(TOLERANCE.judge(received, NOW_NS), (expected, case), "{received:?}");
     }
     // At both ends of time nothing overflows.
     assert_eq!(TOLERANCE.judge(tag(0, 0), 0), (tag(0, 0), TagCase::Accepted));
     assert_eq!(TOLERANCE.judge(tag(u64::MAX, 0), u64::MAX), (tag(u64::MAX, 0), TagCase::Accepted));
 }
 
-/// What the bindings of all languages believe (`bindings/beliefs.json`).
+/// What the bindings of all languages accept (`bindings/received.json`).
 #[test]
-fn the_beliefs_of_all_languages() {
-    let cases: Vec<Value> = serde_json::from_str(include_str!("../../../bindings/beliefs.json")).unwrap();
+fn what_all_languages_accept() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../../../bindings/received.json")).unwrap();
     assert!(cases.len() > 10);
     for case in &cases {
         let values: Vec<&str> = case["values"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         let received = TagCodec::baggage().read(values.iter().map(|value| value.as_bytes()));
         let mut tier = InnerTier::default();
-        let believed = tier.receive(received, 1_700_000_000_000_000_000);
-        let number = |at: usize| case["believed"][at].as_str().map(|digits| digits.parse::<u64>().unwrap());
-        assert_eq!((Some(believed.start_ns), believed.deadline_ns), (number(0), number(1)), "{case}");
+        let tag = tier.receive(received, 1_700_000_000_000_000_000);
+        let number = |at: usize| case["tag"][at].as_str().map(|digits| digits.parse::<u64>().unwrap());
+        assert_eq!((Some(tag.start_ns), tag.deadline_ns), (number(0), number(1)), "{case}");
         let mut expected = ReceivedTagCounts::default();
         expected.add(match case["case"].as_str().unwrap() {
             "accepted" => TagCase::Accepted,
@@ -82,9 +82,9 @@ fn cases_are_counted() {
         ReceivedTag::Tagged(tag(NOW_NS, 1)),
         ReceivedTag::Tagged(tag(NOW_NS, u64::MAX)),
     ] {
-        let believed = tier.receive(received, NOW_NS);
-        assert!(believed.start_ns <= NOW_NS + TOLERANCE.ahead_ns_max);
-        assert!(believed.age_ns(NOW_NS) <= TOLERANCE.age_ns_max);
+        let tag = tier.receive(received, NOW_NS);
+        assert!(tag.start_ns <= NOW_NS + TOLERANCE.ahead_ns_max);
+        assert!(tag.age_ns(NOW_NS) <= TOLERANCE.age_ns_max);
     }
     let expected = ReceivedTagCounts {
         accepted: 1,
@@ -100,7 +100,7 @@ fn cases_are_counted() {
 
 proptest! {
     #[test]
-    fn belief_is_within_tolerance_and_swaps_only_what_is_in_the_future(a: u64, b: u64, now_ns: u64) {
+    fn tags_are_within_tolerance_and_swap_only_in_the_future(a: u64, b: u64, now_ns: u64) {
         let judged = |start_ns| TOLERANCE.judge(tag(start_ns, 0), now_ns).0.start_ns;
         let (early, late) = (a.min(b), a.max(b));
         for start_ns in [judged(early), judged(late)] {

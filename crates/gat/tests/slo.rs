@@ -63,9 +63,9 @@ fn a_client_cannot_claim_a_deadline() {
             let stamped = edge.enter(NOW_NS);
             let sent = codec.write([claimed.as_bytes()], stamped).value;
             let mut tier = InnerTier::default();
-            let believed = tier.receive(codec.read([&sent[..]]), NOW_NS + 1_000_000);
-            assert_eq!((believed, tier.counts().accepted), (stamped, 1), "{claimed}");
-            assert!(believed.key(order) >= NOW_NS + slo(200).ns(), "{claimed}: {believed:?}");
+            let accepted = tier.receive(codec.read([&sent[..]]), NOW_NS + 1_000_000);
+            assert_eq!((accepted, tier.counts().accepted), (stamped, 1), "{claimed}");
+            assert!(accepted.key(order) >= NOW_NS + slo(200).ns(), "{claimed}: {accepted:?}");
             assert_eq!(
                 sent.split(|byte| *byte == b',').count(),
                 1 + usize::from(stamped.deadline_ns.is_some())
@@ -78,9 +78,9 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 
 proptest! {
-    /// What a service inside believes is due after its start and within a day of it, whatever it is sent.
+    /// What a service inside accepts is due after its start and within a day of it, whatever it is sent.
     #[test]
-    fn believed_deadlines_are_possible(
+    fn accepted_deadlines_are_possible(
         age_ns in -2 * HOUR_NS..2 * HOUR_NS, ahead_ns in -2 * DAY_NS..2 * DAY_NS, is_at_limit: bool,
     ) {
         let start_ns = NOW_NS.saturating_add_signed(-age_ns);
@@ -88,16 +88,16 @@ proptest! {
         let deadline_ns = start_ns.saturating_add_signed(ahead_ns);
         let now_ns = NOW_NS;
         let received = RequestTag { start_ns, deadline_ns: Some(deadline_ns) };
-        let (believed, case) = TagTolerance::default().judge(received, now_ns);
+        let (accepted, case) = TagTolerance::default().judge(received, now_ns);
         let is_near = (-1_000_000_000..=HOUR_NS).contains(&age_ns);
         prop_assert_eq!(case == TagCase::Accepted, is_near && (0..=DAY_NS).contains(&ahead_ns));
-        if let Some(due) = believed.deadline_ns {
-            prop_assert!(believed.start_ns <= due && due - believed.start_ns <= RequestSlo::MAX.ns());
+        if let Some(due) = accepted.deadline_ns {
+            prop_assert!(accepted.start_ns <= due && due - accepted.start_ns <= RequestSlo::MAX.ns());
             prop_assert_eq!(due, deadline_ns);
         }
-        prop_assert!(case != TagCase::Accepted || believed == received);
-        let tier_believes = InnerTier::default().receive(ReceivedTag::Tagged(received), now_ns);
-        prop_assert_eq!(tier_believes, believed);
+        prop_assert!(case != TagCase::Accepted || accepted == received);
+        let by_tier = InnerTier::default().receive(ReceivedTag::Tagged(received), now_ns);
+        prop_assert_eq!(by_tier, accepted);
     }
 
     /// With one SLO the order of deadlines is that of starts; with several, who overtakes entered soon after.

@@ -1,4 +1,4 @@
-//! The layer before a service inside the system: it believes tags within limits, and admits the oldest first.
+//! The layer before a service inside the system: it accepts tags within limits, and admits the oldest first.
 
 use crate::gate_rules::{GateRules, TagSource};
 use crate::gate_service::GateService;
@@ -21,7 +21,7 @@ pub struct GateLayer {
 impl GateLayer {
     /// A layer with this gate, for tags in `baggage` under the default keys, oldest first, with waits of any length.
     pub fn new(gate: AsyncGate) -> Self {
-        let source = TagSource::Believe(Mutex::new(InnerTier::default()));
+        let source = TagSource::Received(Mutex::new(InnerTier::default()));
         Self {
             gate,
             source: Arc::new(source),
@@ -37,10 +37,10 @@ impl GateLayer {
         Self { codec, ..self }
     }
 
-    /// The same layer with what it believes of tags; its counts begin anew.
+    /// The same layer with what it accepts of tags; its counts begin anew.
     #[must_use]
-    pub fn believing(self, tier: InnerTier) -> Self {
-        Self { source: Arc::new(TagSource::Believe(Mutex::new(tier))), ..self }
+    pub fn with_tier(self, tier: InnerTier) -> Self {
+        Self { source: Arc::new(TagSource::Received(Mutex::new(tier))), ..self }
     }
 
     /// The same layer, which serves in another order.
@@ -60,7 +60,7 @@ impl GateLayer {
     /// do not count.
     pub fn tag_counts(&self) -> ReceivedTagCounts {
         match &*self.source {
-            TagSource::Believe(tier) => tier.lock().unwrap_or_else(PoisonError::into_inner).counts(),
+            TagSource::Received(tier) => tier.lock().unwrap_or_else(PoisonError::into_inner).counts(),
             TagSource::Stamp(_) => ReceivedTagCounts::default(),
         }
     }

@@ -16,7 +16,7 @@ pub(crate) enum TagSource {
     /// It is made here, whatever the request claims.
     Stamp(Mutex<Edge>),
     /// It is what an edge stamped, within limits.
-    Believe(Mutex<InnerTier>),
+    Received(Mutex<InnerTier>),
 }
 
 /// Says which SLO a request has by what it asks for.
@@ -50,7 +50,7 @@ impl GateRules {
         let (mut parts, body) = request.into_parts();
         let tag = match &*self.source {
             TagSource::Stamp(edge) => self.stamp(edge, &mut parts),
-            TagSource::Believe(tier) => self.believe(tier, &parts),
+            TagSource::Received(tier) => self.accept(tier, &parts),
         };
         parts.extensions.insert(tag);
         (tag, Request::from_parts(parts, body))
@@ -68,7 +68,7 @@ impl GateRules {
         tag
     }
 
-    fn believe(&self, tier: &Mutex<InnerTier>, parts: &Parts) -> RequestTag {
+    fn accept(&self, tier: &Mutex<InnerTier>, parts: &Parts) -> RequestTag {
         // An extension is from a layer of this process before this one, and not from a client.
         if let Some(tag) = parts.extensions.get::<RequestTag>() {
             return *tag;
@@ -87,6 +87,6 @@ impl GateRules {
 
     /// Whether handlers may say that their request waits. At the edge those that wait are inside as well.
     pub(crate) fn lends_permit(&self) -> bool {
-        matches!(&*self.source, TagSource::Believe(_))
+        matches!(&*self.source, TagSource::Received(_))
     }
 }

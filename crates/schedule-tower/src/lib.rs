@@ -1,7 +1,7 @@
 //! Oldest Request First of TailClipper in services of tower: hyper, axum, tonic.
 //!
 //! - [`EdgeLayer`] stands where requests enter the system. It stamps them, whatever they claim, and lets 200 inside.
-//! - [`GateLayer`] stands before a service. It believes the tag of a request within limits, and admits the c oldest.
+//! - [`GateLayer`] stands before a service. It accepts the tag of a request within limits, and admits the c oldest.
 //! - [`TagClientLayer`] stands before a client. Calls to hosts that may see the tag carry it, and others do not.
 //!
 //! ```
