@@ -48,8 +48,13 @@ void tailwright_gat_enter(struct tailwright_tag *tag);
 void tailwright_gat_receive(const char *baggage, size_t length, struct tailwright_tag *tag);
 
 /* The tag of the request that this thread works for. Null: none. Where `tailwright schedule kernel` runs, the kernel
-   schedules the thread by its start from then on. */
+   schedules the thread by its start from then on, or by its deadline (tailwright_gat_order_by_deadline). */
 void tailwright_gat_set_current(const struct tailwright_tag *tag);
+
+/* Tags that are set from now on by any thread of this process order it in the kernel by their deadlines; one without is due
+   `default_slo_ns` after its start. 0: by their starts, as before the first call. All programs of a machine have to be
+   ordered alike. 0, or -1 if `default_slo_ns` is more than a day: then nothing changes. */
+int tailwright_gat_order_by_deadline(uint64_t default_slo_ns);
 
 /* 1 where the kernel schedules this thread by its tags, otherwise 0. */
 int tailwright_gat_is_scheduled(void);

@@ -4,10 +4,10 @@
 //! text of no bytes, or says that the caller wants no answer.
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
-use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec, TagTolerance};
+use gat::{HeaderChange, ReceivedTag, RequestSlo, RequestTag, TagCodec, TagOrder, TagTolerance};
 use std::cell::{Cell, LazyCell};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The version of the interface, `TAILWRIGHT_GAT_ABI` of the header.
 pub const ABI: u32 = 1;
@@ -22,6 +22,9 @@ pub struct AbiTag {
 
 /// The last start that was stamped. There are no locks here, which a fork could copy while they are held.
 static LAST_START_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The SLO of requests without a deadline, nanoseconds, where deadlines order requests; 0 where starts do.
+static DEFAULT_SLO_NS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CODEC: LazyCell<TagCodec> = LazyCell::new(TagCodec::baggage);
@@ -143,7 +146,26 @@ pub unsafe extern "C" fn tailwright_gat_set_current(tag: *const AbiTag) {
     // SAFETY: as the caller promises.
     let tag = unsafe { tag.as_ref() }.copied();
     CURRENT.set(tag);
-    sched_hint::tag_current(tag.map_or(0, |tag| tag.start_ns));
+    sched_hint::tag_current(tag.map_or(0, scheduling_key));
+}
+
+/// Lets the kernel's scheduler order the threads of this process by deadlines, or by starts for 0: 0, or −1 for an SLO out of
+/// its range.
+#[unsafe(no_mangle)]
+pub extern "C" fn tailwright_gat_order_by_deadline(default_slo_ns: u64) -> i32 {
+    if default_slo_ns > 0 && RequestSlo::new(Duration::from_nanos(default_slo_ns)).is_err() {
+        return -1;
+    }
+    DEFAULT_SLO_NS.store(default_slo_ns, Ordering::Relaxed);
+    0
+}
+
+/// What the kernel's scheduler orders a request by.
+fn scheduling_key(tag: AbiTag) -> u64 {
+    let default_slo = Duration::from_nanos(DEFAULT_SLO_NS.load(Ordering::Relaxed));
+    let order = RequestSlo::new(default_slo)
+        .map_or(TagOrder::Start, |default_slo| TagOrder::Deadline { default_slo });
+    RequestTag::from(tag).key(order)
 }
 
 /// Whether a scheduler in the kernel reads the tags of this thread: 1, or 0 without one.
@@ -208,4 +230,22 @@ unsafe fn put_text(value: &[u8], place: *mut u8, room: usize) -> usize {
         unsafe { place.copy_from_nonoverlapping(value.as_ptr(), value.len()) };
     }
     value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_ordered_by_start_or_by_deadline() {
+        let [with, without] =
+            [AbiTag { start_ns: 5, deadline_ns: 9 }, AbiTag { start_ns: 5, deadline_ns: 0 }];
+        assert_eq!([with, without].map(scheduling_key), [5, 5]);
+        assert_eq!(tailwright_gat_order_by_deadline(100), 0);
+        assert_eq!([with, without].map(scheduling_key), [9, 105]);
+        assert_eq!(tailwright_gat_order_by_deadline(86_400_000_000_001), -1);
+        assert_eq!([with, without].map(scheduling_key), [9, 105]);
+        assert_eq!(tailwright_gat_order_by_deadline(0), 0);
+        assert_eq!([with, without].map(scheduling_key), [5, 5]);
+    }
 }

@@ -111,6 +111,10 @@ static void current(void)
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_TAGGED && found.start_ns == 5 && found.deadline_ns == 6);
 	assert(!pthread_create(&thread, NULL, other_thread, NULL) && !pthread_join(thread, NULL));
 	assert(tailwright_gat_is_scheduled() == 0);
+	assert(tailwright_gat_order_by_deadline(86400000000001ull) == -1);
+	assert(tailwright_gat_order_by_deadline(50000000) == 0);
+	tailwright_gat_set_current(&tag);
+	assert(tailwright_gat_order_by_deadline(0) == 0);
 	tailwright_gat_set_current(NULL);
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
 }

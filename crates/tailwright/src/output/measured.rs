@@ -33,7 +33,8 @@ pub(crate) fn class_table(view: &VariantFigures) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}", TextTable::of_rows(&headings, 1, rows).render())
+    let details = ["per second", "slowdown p99", "p90", "p50"];
+    format!("\n{}", TextTable::of_rows(&headings, 1, rows).without_first(&details).render())
 }
 
 /// A sentence about how evenly requests are treated; nothing of an unstable system.
