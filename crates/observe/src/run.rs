@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// The time between two looks at the events.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The time between two looks at whether the server still lives.
-const LIFE_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two looks at what changes slowly: whether the server still lives, how many runs were skipped.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What an observation is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +107,8 @@ pub struct ObservationProgress<'a> {
     pub events: u64,
     /// Events that the kernel could not report because nobody took the earlier ones in time.
     pub lost_events: u64,
+    /// Runs of the programs that the kernel had skipped when it was last asked, at most about a second ago.
+    pub skipped_runs: u64,
     /// The number of threads that were seen to read requests.
     pub readers: usize,
     /// The time since the observation began.
@@ -189,6 +191,22 @@ pub fn watch(
     Ok(observation.finish(end, probes.lost()?, probes.skipped_runs(), watcher))
 }
 
+/// How many runs the kernel had skipped, and when it was asked: it answers by a file for each program.
+#[derive(Default)]
+struct SkippedRuns {
+    runs: u64,
+    asked: Option<Instant>,
+}
+
+impl SkippedRuns {
+    /// Asks again, unless the last answer is young.
+    fn update(&mut self, probes: &AttachedProbes) {
+        if self.asked.is_none_or(|asked| asked.elapsed() >= LOOK_INTERVAL) {
+            *self = Self { runs: probes.skipped_runs(), asked: Some(Instant::now()) };
+        }
+    }
+}
+
 /// What is known while an observation runs.
 struct RunningObservation {
     order: EventOrder,
@@ -208,6 +226,7 @@ struct RunningObservation {
     since: u64,
     start: Instant,
     last_life_check: Instant,
+    skipped: SkippedRuns,
     is_measuring: bool,
     cost: Option<MeasuredCost>,
 }
@@ -230,6 +249,7 @@ impl RunningObservation {
             since: now(),
             start,
             last_life_check: start,
+            skipped: SkippedRuns::default(),
             is_measuring,
             cost: None,
         }
@@ -247,10 +267,12 @@ impl RunningObservation {
         if self.start.elapsed() >= settings.duration {
             return Some(ObservationEnd::Over);
         }
-        if watcher.ends_with_server() && self.last_life_check.elapsed() >= LIFE_INTERVAL {
+        if watcher.ends_with_server() && self.last_life_check.elapsed() >= LOOK_INTERVAL {
             self.last_life_check = Instant::now();
-            let lives = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
-            if !self.processes.is_empty() && !self.processes.iter().any(lives) {
+            let was_served = !self.processes.is_empty();
+            // Those that have ended are forgotten: servers with a process for each connection have many.
+            self.processes.retain(|process| Path::new(&format!("/proc/{process}")).exists());
+            if was_served && self.processes.is_empty() {
                 return Some(ObservationEnd::ServerEnded);
             }
         }
@@ -279,6 +301,7 @@ impl RunningObservation {
         }
         self.order = order;
         self.take_accept_waits();
+        self.skipped.update(probes);
         if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
             self.end_measuring(probes);
         }
@@ -290,6 +313,7 @@ impl RunningObservation {
             counts: self.joiner.counts(),
             events: self.events,
             lost_events,
+            skipped_runs: self.skipped.runs,
             readers: self.readers.len(),
             elapsed: self.start.elapsed(),
             cost: self.cost,

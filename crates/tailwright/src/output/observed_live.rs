@@ -58,7 +58,7 @@ pub(crate) fn page(frame: &LiveFrame, view: &LiveView<'_>, size: TerminalSize) -
 /// One line for the last second, where there is no terminal.
 pub(crate) fn line(view: &LiveView<'_>) -> String {
     let latency = view.recent.from_stack();
-    format!(
+    let mut line = format!(
         "{}  last {}s: {}  p50 {}  p99 {}  p99.9 {}  unjoined {}  lost {}",
         clock(view.progress.elapsed),
         view.recent_seconds,
@@ -68,7 +68,11 @@ pub(crate) fn line(view: &LiveView<'_>) -> String {
         nanoseconds(latency.p999),
         unjoined(view.progress.counts),
         view.progress.lost_events,
-    )
+    );
+    if view.progress.skipped_runs > 0 {
+        line += &format!("  skipped {}", view.progress.skipped_runs);
+    }
+    line
 }
 
 fn head(frame: &LiveFrame, view: &LiveView<'_>) -> String {
@@ -136,14 +140,18 @@ fn stages(view: &LiveView<'_>, form: StageForm) -> String {
 
 fn doubts(view: &LiveView<'_>) -> Vec<String> {
     let JoinCounts { unanswered, unrequested, unseen_arrivals, discarded, .. } = view.progress.counts;
-    vec![
+    let mut lines = vec![
         format!(
             "not joined: {} ({unanswered} unanswered, {unrequested} answers to nothing, {unseen_arrivals} arrivals unseen, \
              {discarded} discarded)",
             unjoined(view.progress.counts)
         ),
         format!("lost events: {} of {}", view.progress.lost_events, view.progress.events),
-    ]
+    ];
+    if view.progress.skipped_runs > 0 {
+        lines.push(format!("skipped runs of BPF programs: {}", view.progress.skipped_runs));
+    }
+    lines
 }
 
 fn unjoined(counts: JoinCounts) -> u64 {
@@ -218,6 +226,7 @@ mod tests {
             counts,
             events: 123_456_789_012,
             lost_events: 3_456_789,
+            skipped_runs: 5_678,
             readers: 4,
             elapsed,
             cost: None,
@@ -259,6 +268,7 @@ mod tests {
                 "transmit",
                 "not joined: 1323579",
                 "lost events: 3456789",
+                "skipped runs of BPF programs: 5678",
                 "of one CPU",
             ] {
                 assert!(text.contains(part), "{part}:\n{text}");
@@ -272,6 +282,11 @@ mod tests {
                 "{}",
                 line(view)
             );
+            assert!(line(view).ends_with("lost 3456789  skipped 5678"), "{}", line(view));
+            let progress = ObservationProgress { skipped_runs: 0, ..view.progress };
+            let none = LiveView { progress, ..*view };
+            let said = [line(&none), page(&frame(), &none, TerminalSize::USUAL).join("\n")];
+            assert!(said.iter().all(|text| !text.contains("skipped")), "{said:?}");
         });
     }
 }

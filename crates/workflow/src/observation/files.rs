@@ -111,6 +111,13 @@ impl OpenFiles {
         taken.into_iter().collect()
     }
 
+    /// Notes how many runs of the programs in the kernel were skipped until now.
+    pub(super) fn note_skipped_runs(&mut self, runs: u64) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.note_skipped_runs(runs);
+        }
+    }
+
     /// Puts all in their places, those after one that fails as well. The trace, and the first failure.
     pub(super) fn finish(self) -> (Option<RecordedTrace>, Result<(), OperationError>) {
         let recorded = match self.recording {

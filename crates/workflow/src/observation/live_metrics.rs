@@ -22,6 +22,10 @@ const LATENCY_BUCKETS: u32 = 4;
 /// Buckets of times in stages per factor of two: neighbours are a factor of 2 apart.
 const STAGE_BUCKETS: u32 = 1;
 
+/// What is said of skipped runs, without a full stop.
+pub(super) const SKIPPED_RUNS_HELP: &str =
+    "Runs of BPF programs that the kernel skipped; up to as many events are missing";
+
 /// The counters of an observation.
 #[derive(Debug, Clone)]
 pub(super) struct ObservationCounters {
@@ -32,6 +36,7 @@ pub(super) struct ObservationCounters {
     doubts: Vec<(&'static str, u64)>,
     events: u64,
     lost_events: u64,
+    skipped_runs: u64,
     cost: Option<MeasuredCost>,
     process_cpu_ns: u64,
 }
@@ -61,6 +66,7 @@ impl ObservationCounters {
             doubts: RequestQuality::ALL.map(|(_, name)| (name, 0)).to_vec(),
             events: 0,
             lost_events: 0,
+            skipped_runs: 0,
             cost: None,
             process_cpu_ns: 0,
         }
@@ -78,6 +84,7 @@ impl ObservationCounters {
         self.counts = progress.counts;
         self.doubts = progress.statistics.flagged().collect();
         (self.events, self.lost_events) = (progress.events, progress.lost_events);
+        self.skipped_runs = progress.skipped_runs;
         (self.cost, self.process_cpu_ns) = (progress.cost, process_cpu_ns);
     }
 }
@@ -211,7 +218,9 @@ impl CounterCollector {
         family.encode_count(encoder, self.0.events)?;
         let help = "Events that were lost because the buffer was full";
         let family = MetricFamily { name: "tailwright_lost_events", help, unit: None };
-        family.encode_count(encoder, self.0.lost_events)
+        family.encode_count(encoder, self.0.lost_events)?;
+        let family = MetricFamily { name: "tailwright_skipped_runs", help: SKIPPED_RUNS_HELP, unit: None };
+        family.encode_count(encoder, self.0.skipped_runs)
     }
 
     fn encode_overhead(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -253,6 +262,7 @@ mod tests {
             counts: JoinCounts { unanswered: 3, ..JoinCounts::default() },
             events: 70,
             lost_events: 2,
+            skipped_runs: 5,
             readers: 1,
             elapsed: std::time::Duration::from_secs(1),
             cost: None,
@@ -282,6 +292,7 @@ mod tests {
             ("tailwright_request_bytes_total{port=\"80\"}", 80.0),
             ("tailwright_unjoined_total{reason=\"no_answer_seen\"}", 3.0),
             ("tailwright_lost_events_total", 2.0),
+            ("tailwright_skipped_runs_total", 5.0),
             ("tailwright_observer_cpu_seconds_total", 1.5),
         ] {
             assert_eq!(sample(&page, series), value, "{series}");

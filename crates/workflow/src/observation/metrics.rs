@@ -1,6 +1,7 @@
 //! Latencies and stages in the text format of Prometheus, in a file that is replaced about every second while requests
 //! come: for the textfile collector of its node exporter, or whoever else reads files.
 
+use super::live_metrics::SKIPPED_RUNS_HELP;
 use crate::files::write_repeated;
 use model::OperationError;
 use observe::{ObservedRequest, STAGE_NAMES, STAGES};
@@ -42,6 +43,8 @@ const BUCKETS: [u64; 22] = [
 pub(super) struct MetricsFile {
     path: PathBuf,
     ports: BTreeMap<u16, PortCounters>,
+    /// Runs of the programs in the kernel that it skipped.
+    skipped_runs: u64,
     written: Instant,
 }
 
@@ -61,7 +64,7 @@ impl MetricsFile {
     /// A file with zeros for these ports.
     pub(super) fn create(path: &Path, ports: impl IntoIterator<Item = u16>) -> Result<Self, OperationError> {
         let ports = ports.into_iter().map(|port| (port, PortCounters::default())).collect();
-        let file = Self { path: path.to_owned(), ports, written: Instant::now() };
+        let file = Self { path: path.to_owned(), ports, skipped_runs: 0, written: Instant::now() };
         file.write()?;
         Ok(file)
     }
@@ -76,9 +79,14 @@ impl MetricsFile {
         self.write()
     }
 
+    /// Notes how many runs of the programs in the kernel were skipped until now.
+    pub(super) fn note_skipped_runs(&mut self, runs: u64) {
+        self.skipped_runs = runs;
+    }
+
     /// Writes what was counted.
     pub(super) fn write(&self) -> Result<(), OperationError> {
-        write_repeated(&self.path, &text(&self.ports), "metrics")
+        write_repeated(&self.path, &text(&self.ports, self.skipped_runs), "metrics")
     }
 }
 
@@ -98,7 +106,7 @@ impl PortCounters {
     }
 }
 
-fn text(ports: &BTreeMap<u16, PortCounters>) -> String {
+fn text(ports: &BTreeMap<u16, PortCounters>, skipped_runs: u64) -> String {
     let mut text = String::new();
     family(
         &mut text,
@@ -139,6 +147,8 @@ fn text(ports: &BTreeMap<u16, PortCounters>) -> String {
     for (port, counters) in ports {
         sample(&mut text, "answer_bytes_total", &format!("port=\"{port}\""), counters.answer_bytes);
     }
+    family(&mut text, "tailwright_skipped_runs_total", "counter", &format!("{SKIPPED_RUNS_HELP}."));
+    writeln!(text, "tailwright_skipped_runs_total {skipped_runs}").expect("a text takes everything");
     text
 }
 
@@ -171,12 +181,13 @@ mod tests {
                 let (name, kind) = rest.split_once(' ').expect("a name and a type");
                 assert!(types.insert(name, kind).is_none(), "one type each: {line}");
             } else if !line.starts_with("# HELP ") {
-                let (name, rest) = line.split_once('{').expect("labels");
-                let (labels, value) = rest.split_once("} ").expect("a value");
+                let (series, value) = line.rsplit_once(' ').expect("a value");
+                let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+                let labels = labels.strip_suffix('}').expect("labels end");
                 let family = types.keys().find(|family| name.starts_with(**family));
                 assert!(family.is_some(), "a type before the first sample: {line}");
                 assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{line}");
-                let labels = labels.split(',').map(|label| {
+                let labels = labels.split(',').filter(|label| !label.is_empty()).map(|label| {
                     let (key, value) = label.split_once('=').expect("a key");
                     let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
                     (key.to_owned(), value.expect("in quotes").to_owned())
@@ -211,6 +222,7 @@ mod tests {
         for latency in [1_000, 1_001, 40_000, 20_000_000_000] {
             file.take(&request(5, 5, latency)).expect("there is room");
         }
+        file.note_skipped_runs(3);
         file.write().expect("there is room");
         let samples = read(&std::fs::read_to_string(&path).expect("it is there"));
         for (end, count) in
@@ -225,6 +237,8 @@ mod tests {
         assert_eq!(value(&samples, "tailwright_request_duration_seconds_sum", ("port", "80")), 20.000042001);
         assert_eq!(value(&samples, "tailwright_stage_seconds_total", ("stage", "read")), 10.000021);
         assert_eq!(value(&samples, "tailwright_answer_bytes_total", ("port", "80")), 400.0);
+        let skipped = samples.iter().find(|(name, ..)| name == "tailwright_skipped_runs_total");
+        assert_eq!(skipped.map(|(_, labels, value)| (labels.len(), *value)), Some((0, 3.0)));
         let of_80: Vec<f64> = samples
             .iter()
             .filter(|(name, labels, _)| name.ends_with("_bucket") && labels["port"] == "80")

@@ -92,7 +92,8 @@ pub fn watch_server(
     let report = watch(&question.settings, stop, &mut run);
     run.live.ended();
     let report = report?;
-    let WatchedRun { sample, files, written, .. } = run;
+    let WatchedRun { sample, mut files, written, .. } = run;
+    files.note_skipped_runs(report.skipped_runs);
     let (recorded, finished) = files.finish();
     let requests_seen = sample.seen();
     let runs = sample.into_runs();
@@ -133,6 +134,7 @@ impl ObservationWatcher for WatchedRun<'_> {
     }
 
     fn progress(&mut self, progress: &ObservationProgress<'_>) {
+        self.files.note_skipped_runs(progress.skipped_runs);
         self.live.progress(progress);
     }
 
