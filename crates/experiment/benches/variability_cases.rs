@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use support::figures::{PeriodFigures, Saturation};
 use support::fix::Fix;
-use support::offered::{Offered, OfferedArrivals, RecordedGaps};
+use support::offered::{Offered, OfferedArrivals, RATE_MAX, RecordedGaps};
 use support::period::{PeriodPlan, PeriodSeen};
 use support::rounds::{BenchArguments, RoundFigure, order, short};
 use support::server::{ServerKind, ServerPlan};
@@ -159,7 +159,7 @@ impl ServerCase<'_> {
             self.server.name, saturation.rate
         );
         for (load, share) in LOADS {
-            let rate = share * saturation.rate;
+            let rate = (share * saturation.rate).min(RATE_MAX);
             let poisson = ("Poisson", Some(OfferedArrivals::Poisson(rate)));
             let recording = ("recorded", recorded.map(|gaps| OfferedArrivals::Recorded(gaps.clone(), rate)));
             for (name, arrivals) in [poisson, recording] {

@@ -47,9 +47,10 @@ fn arrivals(offered: &Offered, seconds: u64) -> Vec<u64> {
 #[test]
 fn recorded_gaps_keep_their_proportions_at_another_rate() {
     let mut file = tempfile::Builder::new().suffix(".csv").tempfile().expect("a file can be made");
+    writeln!(file, "arrival_ns,size_bytes,op").expect("there is room");
     let mut at = 0u64;
-    for gap in [1u64, 1, 1, 97].iter().cycle().take(400) {
-        writeln!(file, "{at},00001000,DiskRead").expect("there is room");
+    for gap in [1u64, 1, 1, 97].iter().cycle().take(401) {
+        writeln!(file, "{at},4096,read").expect("there is room");
         at += gap * 1_000_000;
     }
     let gaps = RecordedGaps::read(file.path()).unwrap_or_else(|error| panic!("{error}"));

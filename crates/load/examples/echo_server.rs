@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
 
 fn settings(mut arguments: impl Iterator<Item = String>) -> Option<(String, NullRpcServer)> {
     let address = arguments.next()?;
-    let mut server = NullRpcServer { threads: Some(1), work: Duration::ZERO };
+    let mut server = NullRpcServer { threads: Some(1), work: Duration::ZERO, read_bytes: 64 << 10 };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--per-connection" => server.threads = None,

@@ -9,13 +9,13 @@ mod clients;
 use clients::{Dialogue, Exchange};
 use confidence::median_ranks;
 use machine::cpu_time;
-use testkit::live_servers::{RunningServer, memcached};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_observe::{
     ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
 };
+use testkit::live_servers::{RunningServer, memcached};
 
 const CLIENTS: usize = 2;
 /// Unless an argument says otherwise.

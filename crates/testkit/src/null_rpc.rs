@@ -17,6 +17,8 @@ pub struct NullRpcServer {
     pub threads: Option<usize>,
     /// How long a thread computes for each piece that it reads.
     pub work: Duration,
+    /// The most bytes that are read at once: the size of a request makes each request a piece of its own.
+    pub read_bytes: usize,
 }
 
 impl NullRpcServer {
@@ -26,13 +28,13 @@ impl NullRpcServer {
     /// When a connection cannot be accepted.
     pub fn serve(self, listener: &TcpListener) -> io::Result<()> {
         let workers: Vec<Sender<TcpStream>> =
-            (0..self.threads.unwrap_or(0)).map(|_| start_worker(self.work)).collect();
+            (0..self.threads.unwrap_or(0)).map(|_| start_worker(self)).collect();
         for (number, stream) in listener.incoming().enumerate() {
             let stream = stream?;
             stream.set_nodelay(true)?;
             match workers.get(number % workers.len().max(1)) {
                 Some(worker) => worker.send(stream).map_err(io::Error::other)?,
-                None => drop(std::thread::spawn(move || serve_one(stream, self.work))),
+                None => drop(std::thread::spawn(move || serve_one(stream, self))),
             }
         }
         Ok(())
@@ -40,17 +42,17 @@ impl NullRpcServer {
 }
 
 /// A thread that serves the connections that it is sent.
-fn start_worker(work: Duration) -> Sender<TcpStream> {
+fn start_worker(server: NullRpcServer) -> Sender<TcpStream> {
     let (sender, connections) = mpsc::channel();
-    std::thread::spawn(move || serve_many(&connections, work));
+    std::thread::spawn(move || serve_many(&connections, server));
     sender
 }
 
 /// Serves a connection until it ends.
-fn serve_one(mut stream: TcpStream, work: Duration) {
-    let mut buffer = vec![0; 64 << 10];
+fn serve_one(mut stream: TcpStream, server: NullRpcServer) {
+    let mut buffer = vec![0; server.read_bytes];
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        compute(work);
+        compute(server.work);
         if stream.write_all(&buffer[..count]).is_err() {
             return;
         }
@@ -58,10 +60,10 @@ fn serve_one(mut stream: TcpStream, work: Duration) {
 }
 
 /// Serves all connections that this thread is given. It looks for new ones whenever it has waited for a while.
-fn serve_many(new: &Receiver<TcpStream>, work: Duration) {
+fn serve_many(new: &Receiver<TcpStream>, server: NullRpcServer) {
     let epoll = epoll::create(CreateFlags::CLOEXEC).expect("the kernel has epoll");
     let mut streams: BTreeMap<u64, TcpStream> = BTreeMap::new();
-    let (mut events, mut buffer) = (Vec::with_capacity(64), vec![0; 64 << 10]);
+    let (mut events, mut buffer) = (Vec::with_capacity(64), vec![0; server.read_bytes]);
     let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
     loop {
         for stream in new.try_iter() {
@@ -78,7 +80,7 @@ fn serve_many(new: &Receiver<TcpStream>, work: Duration) {
             let Some(stream) = streams.get_mut(&id) else { continue };
             let is_open = match stream.read(&mut buffer) {
                 Ok(count @ 1..) => {
-                    compute(work);
+                    compute(server.work);
                     stream.write_all(&buffer[..count]).is_ok()
                 }
                 _ => false,

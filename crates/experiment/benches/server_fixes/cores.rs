@@ -11,12 +11,11 @@ use crate::support::fix::Fix;
 use crate::support::offered::Offered;
 use crate::support::period::PeriodPlan;
 use crate::support::rounds::{RoundFigure, order};
-use crate::support::server::{ServerKind, ServerPlan};
+use crate::support::server::{ServerKind, ServerPlan, null_rpc};
 use crate::support::site::Site;
 use model::OperationError;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use testkit::null_rpc::NullRpcServer;
 use units::Nanos;
 
 /// What a request computes.
@@ -45,7 +44,7 @@ const ARMS: [CoresArm; 4] = [
 
 impl CoresArm {
     fn plan(&self, service: Nanos) -> PeriodPlan {
-        let kind = ServerKind::NullRpc(NullRpcServer { threads: self.threads, work: WORK });
+        let kind = ServerKind::NullRpc(null_rpc(self.threads, WORK));
         let server = ServerPlan { name: self.name, kind, cpus: self.cpus };
         let mut offered = Offered::poisson(UTILISATION * self.workers as f64 * 1e9 / service.0 as f64);
         offered.requests_per_connection = self.reconnects.then_some(SHORT);
@@ -61,7 +60,7 @@ impl CoresArm {
 
 /// Plays all arms and prints them.
 pub(crate) fn compare(site: &mut Site, repetition: Repetition) -> Result<(), OperationError> {
-    let kind = ServerKind::NullRpc(NullRpcServer { threads: None, work: WORK });
+    let kind = ServerKind::NullRpc(null_rpc(None, WORK));
     let service = Saturation::measure(site, &plain(&ServerPlan::on_one_cpu("", kind)))?.service();
     println!(
         "\nFig. 7: null RPC that computes for 1 ms, {} us of a CPU for a request, {:.0} % of the server's CPUs",

@@ -25,9 +25,11 @@ use model::OperationError;
 use std::process::ExitCode;
 use std::time::Duration;
 use support::rounds::BenchArguments;
-use support::server::{ServerKind, ServerPlan, serve_null_rpc_if_asked};
+use support::server::{ServerKind, ServerPlan, null_rpc, serve_null_rpc_if_asked};
 use support::site::{PeriodTimes, Site};
-use testkit::null_rpc::NullRpcServer;
+
+/// What the null RPC server computes for a request, so that the generator, which does not share its CPU, keeps up with it.
+const WORK: Duration = Duration::from_micros(60);
 
 /// How a benchmark is played.
 #[derive(Debug, Clone, Copy)]
@@ -84,10 +86,9 @@ fn run() -> Result<(), OperationError> {
 
 /// The servers of the paper, on one CPU.
 fn servers() -> [ServerPlan; 4] {
-    let null_rpc = NullRpcServer { threads: None, work: Duration::ZERO };
     let memcached = |udp| ServerKind::Memcached { udp, threads: 1, arguments: &[] };
     [
-        ServerPlan::on_one_cpu("null-rpc", ServerKind::NullRpc(null_rpc)),
+        ServerPlan::on_one_cpu("null-rpc", ServerKind::NullRpc(null_rpc(None, WORK))),
         ServerPlan::on_one_cpu("memcached", memcached(false)),
         ServerPlan::on_one_cpu("memcached-udp", memcached(true)),
         ServerPlan::on_one_cpu("nginx", ServerKind::Nginx { workers: 1 }),

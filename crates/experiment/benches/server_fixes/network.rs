@@ -5,7 +5,7 @@
 //! in the order of its requests, so that the n-th of either side are the same request.
 
 use crate::support::figures::{Saturation, plain};
-use crate::support::offered::Offered;
+use crate::support::offered::{Offered, RATE_MAX};
 use crate::support::period::{PeriodPlan, PeriodSeen};
 use crate::support::rounds::short;
 use crate::support::server::{ServerKind, ServerPlan};
@@ -35,7 +35,7 @@ pub(crate) fn compare(site: &mut Site) -> Result<(), OperationError> {
         if site.is_stopped() {
             return Ok(());
         }
-        let rate = utilisation * 1e9 / service.0 as f64;
+        let rate = (utilisation * 1e9 / service.0 as f64).min(RATE_MAX);
         let offered = Offered { connections: 1, ..Offered::poisson(rate) };
         let protocol = Some(ApplicationProtocol::Memcached);
         let plan = PeriodPlan { protocol, ..PeriodPlan::new(server.clone(), offered) };

@@ -85,11 +85,10 @@ impl Saturation {
     /// # Errors
     /// As [`Site::play`].
     pub(crate) fn measure(site: &mut Site, plan: &PeriodPlan) -> Result<Self, OperationError> {
-        let offered = Offered {
-            batch_interval: None,
-            arrivals: OfferedArrivals::Saturating(64),
-            ..plan.offered.clone()
-        };
+        // One for each connection: a server that finds two of them in a read may answer them at once.
+        let in_flight = u32::try_from(plan.offered.connections).expect("there are few connections");
+        let arrivals = OfferedArrivals::Saturating(in_flight);
+        let offered = Offered { batch_interval: None, arrivals, ..plan.offered.clone() };
         let plan = PeriodPlan { offered, background: false, ..plan.clone() };
         let seen = site.play_undisturbed("saturation", &plan, 1)?;
         let seen = seen.ok_or_else(|| OperationError::machine("the server cannot be saturated"))?;

@@ -13,6 +13,10 @@ use units::{Bytes, Nanos};
 /// Connections over which requests are sent in turn.
 pub(crate) const CONNECTIONS: usize = 32;
 
+/// The most requests per second that are offered, unless a server is saturated: generator and observer share a CPU here,
+/// and with more the generator falls behind, so that arrivals are bursts of its own.
+pub(crate) const RATE_MAX: f64 = 12_000.0;
+
 /// What is sent in a period.
 #[derive(Debug, Clone)]
 pub(crate) struct Offered {

@@ -33,6 +33,8 @@ const SLICE_NS: u64 = 100_000;
 
 /// What others may use of a CPU in a period that is not disturbed.
 const OTHERS_MAX: f64 = 0.1;
+/// How late the generator may be at its 99th percentile; it needs some milliseconds where the observer has the CPU.
+const LAG_P99_MAX_NS: u64 = 2_000_000;
 /// How often a period is played that others disturb.
 const ATTEMPTS: u32 = 3;
 
@@ -103,15 +105,19 @@ impl PeriodSeen {
         lags.get(lags.len() * 99 / 100).copied().unwrap_or(0)
     }
 
-    /// Why the figures of the period are doubtful, if they are: others were busy, events were lost, or requests were not
-    /// answered.
+    /// Why the figures of the period are doubtful, if they are: others were busy, events were lost, requests were not
+    /// answered, or the generator was late.
     pub(crate) fn doubt(&self) -> Option<String> {
         let unanswered =
             self.client.observations.requests.iter().filter(|request| request.latency().is_none()).count();
         let lost = self.report.lost_events;
-        let others = self.others * 100.0;
-        (lost > 0 || unanswered > 0 || self.others > OTHERS_MAX).then(|| {
-            format!("others used {others:.0} % of a CPU, {lost} events lost, {unanswered} requests without an answer")
+        let (others, late) = (self.others * 100.0, self.lag_p99_ns() / 1000);
+        let is_late = self.lag_p99_ns() > LAG_P99_MAX_NS;
+        (lost > 0 || unanswered > 0 || is_late || self.others > OTHERS_MAX).then(|| {
+            format!(
+                "others used {others:.0} % of a CPU, {lost} events lost, {unanswered} requests without an answer, \
+                 generator late by (p99) {late} us"
+            )
         })
     }
 }

@@ -15,6 +15,8 @@ const NULL_RPC: &str = "--null-rpc";
 const NULL_RPC_PORT: u16 = 7007;
 const MEMCACHED_PORT: u16 = 11211;
 const HTTP_PORT: u16 = 80;
+/// The bytes of a null RPC and of its answer (section 3.1.1).
+const REQUEST_BYTES: usize = 128;
 /// 48 characters, with which a request has the 85 bytes of *Tales of the Tail*, section 3.1.3.
 const PAGE: &str = "a-static-page-with-a-name-of-48-characters.html";
 /// With the head that nginx writes, an answer has the paper's 849 bytes.
@@ -115,11 +117,16 @@ impl ServerPlan {
     /// The share of reads among its requests, and their size in bytes: 90 % of 1,024-byte values, or 128 bytes, or pages.
     pub(crate) fn mix(&self) -> (f64, u64) {
         match self.kind {
-            ServerKind::NullRpc(_) => (1.0, 128),
+            ServerKind::NullRpc(_) => (1.0, REQUEST_BYTES as u64),
             ServerKind::Memcached { .. } => (0.9, 1024),
             ServerKind::Nginx { .. } | ServerKind::Apache => (1.0, 610),
         }
     }
+}
+
+/// A null RPC server that reads one request at a time.
+pub(crate) fn null_rpc(threads: Option<usize>, work: Duration) -> NullRpcServer {
+    NullRpcServer { threads, work, read_bytes: REQUEST_BYTES }
 }
 
 fn null_rpc_line(server: NullRpcServer) -> Vec<String> {
@@ -137,7 +144,7 @@ pub(crate) fn serve_null_rpc_if_asked() -> Result<(), OperationError> {
     }
     let number = |text: &String| text.parse::<u64>().map_err(OperationError::input);
     let threads = usize::try_from(number(threads)?).ok().filter(|threads| *threads > 0);
-    let server = NullRpcServer { threads, work: Duration::from_nanos(number(work)?) };
+    let server = null_rpc(threads, Duration::from_nanos(number(work)?));
     let port = u16::try_from(number(port)?).map_err(OperationError::input)?;
     let listener = TcpListener::bind(("0.0.0.0", port)).map_err(OperationError::machine)?;
     server.serve(&listener).map_err(OperationError::machine)?;

@@ -9,7 +9,6 @@ mod nfs;
 mod protocols;
 
 use clients::{Dialogue, Exchange};
-use testkit::live_servers::{RunningServer, memcached, nginx};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +17,7 @@ use tailwright_observe::{
     AttachedProbes, ClientRequest, IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest,
     ProbeSettings, RequestNesting, RequestQuality, nesting, observe, self_test,
 };
+use testkit::live_servers::{RunningServer, memcached, nginx};
 
 const CLIENTS: usize = 4;
 

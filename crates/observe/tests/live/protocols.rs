@@ -2,7 +2,6 @@
 //! at once, answered in another order. Every request is found once, and inside of what its client saw.
 
 use crate::clients::{Dialogue, answer};
-use testkit::live_servers::{memcached, nginx, slow_reading_nbdkit};
 use crate::{Watched, addresses, may_observe, observe_while, probes};
 use machine::clock::now;
 use std::io::{Read, Write};
@@ -12,6 +11,7 @@ use std::time::Duration;
 use tailwright_observe::{
     ApplicationProtocol, ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality,
 };
+use testkit::live_servers::{memcached, nginx, slow_reading_nbdkit};
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read, write};
 
 /// Between two goes: long enough for a server to read the first.
