@@ -4,6 +4,10 @@
 //! computes for a millisecond for each request, the generator has a higher real-time priority, and the utilisation is
 //! lower than the paper's. memcached and nginx take microseconds for a request: at a load that keeps two CPUs busy, the
 //! generator would take most of one, so that there is nothing to see here for them.
+//!
+//! The generator uses its connections in turn, and connections are dealt to workers in turn: as long as connections are
+//! kept, every second request is the other worker's, which is less random than the paper's clients. Connections that are
+//! replaced after 20 to 40 requests undo that.
 
 use crate::Repetition;
 use crate::support::figures::{PeriodFigures, Saturation, plain};

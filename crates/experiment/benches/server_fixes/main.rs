@@ -10,7 +10,7 @@
 //!
 //! The server has one CPU, and client, wire and observer have the other: a namespace each for server and client, joined by
 //! veth, and receive work is steered by RPS to the CPU of the host that would do it. A background process computes on the
-//! server's CPU for some milliseconds and sleeps for 50. Every period starts a server of its own, sets the fixes as knobs
+//! server's CPU for about 25 ms and sleeps for 50. Every period starts a server of its own, sets the fixes as knobs
 //! of `experiment`, and undoes them; rounds have every arm once, in random order. Figures are medians over rounds, with
 //! the least and the largest. The ideal is one queue with the measured arrivals and the amortised service time of a
 //! server that has no pause (section 3.2). All of it is observed, also at saturation.

@@ -15,7 +15,7 @@ use observe::{ApplicationProtocol, ObservedRequest, RequestPoint};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-const UTILISATIONS: [f64; 3] = [0.1, 0.4, 0.8];
+const UTILISATIONS: [f64; 3] = [0.02, 0.05, 0.1];
 
 /// Plays all rates and prints them.
 pub(crate) fn compare(site: &mut Site) -> Result<(), OperationError> {

@@ -74,12 +74,14 @@ impl Site {
     }
 }
 
-/// A process that computes for some milliseconds, sleeps for 50 ms, and so on, on the server's CPU, as daemons do. It
+/// A process that computes for about 25 ms, sleeps for 50 ms, and so on, on the server's CPU, as daemons do. It
 /// ends with the value.
 #[derive(Debug)]
 pub(crate) struct Background(Child);
 
-/// What the process runs: a burst of computing takes some milliseconds.
+/// How long the process may take to start.
+const START_MAX: Duration = Duration::from_secs(20);
+/// What the process runs: a burst of computing takes about 25 ms.
 const BURSTS: &str = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.05; done";
 
 impl Background {
@@ -87,7 +89,12 @@ impl Background {
     pub(crate) fn start(cpu: usize) -> Self {
         let mut command = Command::new("taskset");
         command.args(["-c", &cpu.to_string(), "sh", "-c", BURSTS]).stdin(Stdio::null());
-        Self(command.spawn().expect("there is a taskset"))
+        let started = Self(command.spawn().expect("there is a taskset"));
+        // What is set of it before taskset has done its work, taskset would set back.
+        let name = format!("/proc/{}/comm", started.0.id());
+        let is_shell = || std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sh");
+        testkit::wait_until(START_MAX, "the background process starts", is_shell);
+        started
     }
 
     /// The process, as settings name it.
