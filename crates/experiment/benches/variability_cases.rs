@@ -167,7 +167,7 @@ impl ServerCase<'_> {
                 if self.site.is_stopped() {
                     return Ok(());
                 }
-                println!("{} load, {:.0} requests/s, {name} arrivals", load, rate);
+                println!("{load} load, {rate:.0} requests/s, {name} arrivals");
                 let found = self.play(&arrivals)?;
                 self.print(&found);
             }

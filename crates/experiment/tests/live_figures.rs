@@ -35,6 +35,7 @@ fn a_round_has_every_arm_once() {
 fn a_figure_is_the_median_with_its_range() {
     let figure = RoundFigure::of([3.0, 100.0, 1.0]).expect("there are rounds");
     assert_eq!((figure.median, figure.least, figure.most), (3.0, 1.0, 100.0));
+    assert_eq!(RoundFigure::of([4.0, 2.0]).map(|figure| figure.median), Some(3.0));
     assert_eq!(RoundFigure::of([]), None);
 }
 

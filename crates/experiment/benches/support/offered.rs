@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use units::{Bytes, Nanos};
 
@@ -41,7 +42,7 @@ pub(crate) enum OfferedArrivals {
 
 /// Gaps between the arrivals of a recording, in nanoseconds, from one of its requests on.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordedGaps(std::sync::Arc<[u64]>);
+pub(crate) struct RecordedGaps(Arc<[u64]>);
 
 impl RecordedGaps {
     /// The gaps of a file.
@@ -56,7 +57,7 @@ impl RecordedGaps {
 
     /// Arrivals of a stretch of `count` gaps that begins at a random one, at a mean rate.
     fn arrivals(&self, per_second: f64, duration: f64, random: &mut StdRng) -> Vec<Nanos> {
-        let wanted = (per_second * duration) as usize;
+        let wanted = usize::try_from(whole(per_second * duration)).expect("a recording has fewer gaps");
         let begin = random.random_range(0..self.0.len());
         let gaps: Vec<u64> = self.0.iter().cycle().skip(begin).take(wanted).copied().collect();
         let total: u128 = gaps.iter().map(|gap| u128::from(*gap)).sum();
@@ -72,8 +73,12 @@ impl RecordedGaps {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
 fn nanoseconds(time: f64) -> Nanos {
-    Nanos(time.round() as u64)
+    Nanos(whole(time))
 }
 
 impl Offered {

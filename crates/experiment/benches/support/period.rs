@@ -94,7 +94,7 @@ impl PeriodSeen {
 
     /// The share of the last requests that were overtaken.
     pub(crate) fn overtaken_share(&self) -> f64 {
-        let kept = self.all.len().min(REPLAYED_MAX).max(1);
+        let kept = self.all.len().clamp(1, REPLAYED_MAX);
         self.report.causes.overtaken.overtaken as f64 / kept as f64
     }
 

@@ -29,7 +29,8 @@ impl RoundFigure {
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        let median = *values.get(values.len() / 2)?;
+        let upper = *values.get(values.len() / 2)?;
+        let median = f64::midpoint(upper, values[(values.len() - 1) / 2]);
         Some(Self { median, least: values[0], most: values[values.len() - 1] })
     }
 
