@@ -8,113 +8,36 @@
 //! finds it. With `--per-connection` every connection has a thread of its own. `--work` is the time for which a thread
 //! computes for each piece that it reads.
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+use testkit::null_rpc::NullRpcServer;
 use units::Nanos;
 
 const USAGE: &str = "usage: echo_server ADDRESS [--threads N | --per-connection] [--work TIME]";
 
-struct Settings {
-    address: String,
-    /// `None` gives every connection a thread of its own.
-    threads: Option<usize>,
-    work: Duration,
-}
-
 fn main() -> io::Result<()> {
-    let Some(settings) = settings(std::env::args().skip(1)) else {
+    let Some((address, server)) = settings(std::env::args().skip(1)) else {
         eprintln!("{USAGE}");
         std::process::exit(2);
     };
-    let listener = TcpListener::bind(&settings.address)?;
+    let listener = TcpListener::bind(&address)?;
     println!("listening on {}", listener.local_addr()?);
-    let workers: Vec<Sender<TcpStream>> = (0..settings.threads.unwrap_or(0))
-        .map(|_| {
-            let (sender, connections) = mpsc::channel();
-            std::thread::spawn(move || serve_many(&connections, settings.work));
-            sender
-        })
-        .collect();
-    for (number, stream) in listener.incoming().enumerate() {
-        let stream = stream?;
-        stream.set_nodelay(true)?;
-        match workers.get(number % workers.len().max(1)) {
-            Some(worker) => worker.send(stream).map_err(io::Error::other)?,
-            None => drop(std::thread::spawn(move || serve_one(stream, settings.work))),
-        }
-    }
-    Ok(())
+    server.serve(&listener)
 }
 
-fn settings(mut arguments: impl Iterator<Item = String>) -> Option<Settings> {
-    let mut settings = Settings { address: arguments.next()?, threads: Some(1), work: Duration::ZERO };
+fn settings(mut arguments: impl Iterator<Item = String>) -> Option<(String, NullRpcServer)> {
+    let address = arguments.next()?;
+    let mut server = NullRpcServer { threads: Some(1), work: Duration::ZERO, read_bytes: 64 << 10 };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--per-connection" => settings.threads = None,
+            "--per-connection" => server.threads = None,
             "--threads" => {
-                settings.threads = Some(arguments.next()?.parse().ok().filter(|count| *count > 0)?);
+                server.threads = Some(arguments.next()?.parse().ok().filter(|count| *count > 0)?);
             }
-            "--work" => settings.work = Duration::from_nanos(arguments.next()?.parse::<Nanos>().ok()?.0),
+            "--work" => server.work = Duration::from_nanos(arguments.next()?.parse::<Nanos>().ok()?.0),
             _ => return None,
         }
     }
-    Some(settings)
-}
-
-/// Serves a connection until it ends.
-fn serve_one(mut stream: TcpStream, work: Duration) {
-    let mut buffer = vec![0; 64 << 10];
-    while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        compute(work);
-        if stream.write_all(&buffer[..count]).is_err() {
-            return;
-        }
-    }
-}
-
-/// Serves all connections that this thread is given. It looks for new ones whenever it has waited for a while.
-fn serve_many(new: &Receiver<TcpStream>, work: Duration) {
-    let epoll = epoll::create(CreateFlags::CLOEXEC).expect("the kernel has epoll");
-    let mut streams: BTreeMap<u64, TcpStream> = BTreeMap::new();
-    let (mut events, mut buffer) = (Vec::with_capacity(64), vec![0; 64 << 10]);
-    let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    loop {
-        for stream in new.try_iter() {
-            let id = u64::try_from(stream.as_raw_fd()).expect("descriptors are not negative");
-            epoll::add(&epoll, &stream, EventData::new_u64(id), EventFlags::IN)
-                .expect("it is not watched yet");
-            streams.insert(id, stream);
-        }
-        if epoll::wait(&epoll, spare_capacity(&mut events), Some(&patience)).is_err() {
-            continue;
-        }
-        for event in events.drain(..) {
-            let id = event.data.u64();
-            let Some(stream) = streams.get_mut(&id) else { continue };
-            let is_open = match stream.read(&mut buffer) {
-                Ok(count @ 1..) => {
-                    compute(work);
-                    stream.write_all(&buffer[..count]).is_ok()
-                }
-                _ => false,
-            };
-            if !is_open {
-                streams.remove(&id);
-            }
-        }
-    }
-}
-
-/// Keeps the CPU busy.
-fn compute(work: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < work {
-        std::hint::spin_loop();
-    }
+    Some((address, server))
 }

@@ -5,19 +5,17 @@
 
 #[path = "../tests/live/clients.rs"]
 mod clients;
-#[path = "../tests/live/servers.rs"]
-mod servers;
 
 use clients::{Dialogue, Exchange};
 use confidence::median_ranks;
 use machine::cpu_time;
-use servers::{RunningServer, memcached};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_observe::{
     ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
 };
+use testkit::live_servers::{RunningServer, memcached};
 
 const CLIENTS: usize = 2;
 /// Unless an argument says otherwise.
@@ -47,7 +45,7 @@ fn main() {
     let paced = Exchange::new(Dialogue::Memcached, 2_000).every(Duration::from_micros(500));
     let saturating = Exchange::new(Dialogue::Memcached, 20_000).in_flight(8);
     for (name, exchange) in [("4,000 requests per second", paced), ("saturation", saturating)] {
-        for (what, observed_port) in [("observed", server.port), ("attached, another port observed", 1)] {
+        for (what, observed_port) in [("observed", server.port()), ("attached, another port observed", 1)] {
             let name = format!("{name}, {what}");
             if words.iter().all(|word| name.contains(*word)) {
                 compare(&name, &server, &exchange, observed_port, pairs);
@@ -103,7 +101,7 @@ fn median(values: &mut [f64]) -> String {
 }
 
 fn period(server: &RunningServer, exchange: &Exchange) -> (Period, Vec<ClientRequest>) {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
     let (start, ticks) = (Instant::now(), server.cpu_ticks());
     let sent = clients::run(address, exchange, CLIENTS);
     let (seconds, ticks) = (start.elapsed().as_secs_f64(), server.cpu_ticks() - ticks);

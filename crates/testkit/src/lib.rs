@@ -3,15 +3,19 @@
 
 mod climbing;
 pub mod guest;
+pub mod live_servers;
 pub mod nfs;
+pub mod null_rpc;
 mod proxies;
 mod real_time;
+mod server_and_client;
 mod servers;
 mod terminal;
 
 pub use climbing::Climb;
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use real_time::{Rounds, wait_until};
+pub use server_and_client::ServerAndClient;
 pub use servers::{connect_when_ready, free_address};
 pub use terminal::Terminal;
 

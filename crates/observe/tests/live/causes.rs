@@ -2,7 +2,6 @@
 //! row for each: `cargo test -p tailwright-observe --test live causes:: -- --nocapture --test-threads=1`.
 
 use crate::clients::{Dialogue, Exchange, lines_over_tcp};
-use crate::servers::{RunningServer, ServerAndClient, memcached, pinned_memcached};
 use crate::{Watched, addresses, may_observe, observe_while, probes, watch, watch_with};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tailwright_observe::{Cause, CauseReport, IntendedWaits, TakenOut};
+use testkit::ServerAndClient;
+use testkit::live_servers::{RunningServer, memcached, pinned_memcached};
 
 /// How long a server is stopped at a time.
 const STOP_TIME: Duration = Duration::from_millis(20);
@@ -275,7 +276,7 @@ fn a_flood_of_packets_for_another_port() {
         testkit::skip("the kernel does not let receive work be moved to a CPU");
         return;
     }
-    let address = network.addresses(server.port)[0];
+    let address = network.addresses(server.port())[0];
     let exchange = paced().from(network.client());
     let (mut without, mut with) = (0.0, 0.0);
     // In turn, because others use this machine, too.

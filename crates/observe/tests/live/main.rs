@@ -7,10 +7,8 @@ mod clients;
 mod guests;
 mod nfs;
 mod protocols;
-mod servers;
 
 use clients::{Dialogue, Exchange};
-use servers::{RunningServer, memcached, nginx};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +17,7 @@ use tailwright_observe::{
     AttachedProbes, ClientRequest, IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest,
     ProbeSettings, RequestNesting, RequestQuality, nesting, observe, self_test,
 };
+use testkit::live_servers::{RunningServer, memcached, nginx};
 
 const CLIENTS: usize = 4;
 
@@ -117,8 +116,8 @@ fn expect_nested(found: RequestNesting, sent: u64, skipped_runs: u64, said: &str
 
 fn addresses(server: &RunningServer) -> [SocketAddr; 2] {
     [
-        SocketAddr::from(([127, 0, 0, 1], server.port)),
-        SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.port)),
+        SocketAddr::from(([127, 0, 0, 1], server.port())),
+        SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.port())),
     ]
 }
 
@@ -171,9 +170,9 @@ fn clients_in_another_network_namespace() {
     if !may_observe() {
         return;
     }
-    let Some(network) = servers::ServerAndClient::create() else { return };
+    let Some(network) = testkit::ServerAndClient::create() else { return };
     let Some(server) = network.memcached() else { return };
-    for address in network.addresses(server.port) {
+    for address in network.addresses(server.port()) {
         watch(address, &Exchange::new(Dialogue::Memcached, 300).from(network.client())).expect_all();
     }
 }
@@ -181,7 +180,7 @@ fn clients_in_another_network_namespace() {
 #[test]
 fn a_share_of_connections() {
     let Some(server) = may_observe().then(|| memcached(2)).flatten() else { return };
-    let settings = ProbeSettings { share: 0.5, ..probes(server.port) };
+    let settings = ProbeSettings { share: 0.5, ..probes(server.port()) };
     let mut probes = AttachedProbes::attach(&settings).unwrap_or_else(|error| panic!("{error}"));
     let sent = clients::run(addresses(&server)[0], &Exchange::new(Dialogue::Memcached, 2), 64);
     let mut flows = BTreeSet::new();
@@ -203,7 +202,7 @@ fn other_ports_are_left_alone() {
 #[test]
 fn lost_events_are_counted_and_nothing_false_is_told() {
     let Some(server) = may_observe().then(|| memcached(2)).flatten() else { return };
-    let settings = ProbeSettings { ring_bytes: 1 << 16, ..probes(server.port) };
+    let settings = ProbeSettings { ring_bytes: 1 << 16, ..probes(server.port()) };
     let mut probes = AttachedProbes::attach(&settings).unwrap_or_else(|error| panic!("{error}"));
     let mut joiner = tailwright_observe::RequestJoiner::new();
     let (mut sent, mut found) = (Vec::new(), Vec::new());

@@ -2,7 +2,6 @@
 //! at once, answered in another order. Every request is found once, and inside of what its client saw.
 
 use crate::clients::{Dialogue, answer};
-use crate::servers::{memcached, nginx, slow_reading_nbdkit};
 use crate::{Watched, addresses, may_observe, observe_while, probes};
 use machine::clock::now;
 use std::io::{Read, Write};
@@ -12,6 +11,7 @@ use std::time::Duration;
 use tailwright_observe::{
     ApplicationProtocol, ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality,
 };
+use testkit::live_servers::{memcached, nginx, slow_reading_nbdkit};
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read, write};
 
 /// Between two goes: long enough for a server to read the first.
@@ -184,7 +184,7 @@ fn memcached_over_udp_with_several_in_flight() {
 #[test]
 fn nbd_answers_in_another_order() {
     let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
     let watched =
         watch_protocol(address, ApplicationProtocol::Nbd, || at_the_same_time(2, || talk_nbd(address, 40)));
     // Each burst has two reads, which arrive before its two writes and are answered behind them.
@@ -251,7 +251,7 @@ fn talk_nbd(server: SocketAddr, bursts: u64) -> Vec<ClientRequest> {
 fn another_protocol_than_the_named_one() {
     let Some(server) = may_observe().then(|| memcached(1)).flatten() else { return };
     let address = addresses(&server)[0];
-    let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Http1), ..probes(server.port) };
+    let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Http1), ..probes(server.port()) };
     let watched = observe_while(settings, IntendedWaits::Included, || {
         converse(address, Dialogue::Memcached, &[turn([b"get none\r\n"], 1)], 100)
     });

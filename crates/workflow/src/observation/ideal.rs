@@ -80,6 +80,12 @@ pub struct IdealComparison {
 }
 
 impl IdealComparison {
+    /// Compares requests that were all kept, in any order; `None` without any.
+    pub fn of_requests(requests: &[ObservedRequest], assumed: IdealAssumptions) -> Option<Self> {
+        let run = RequestRun::new(requests.to_vec(), 0);
+        compare(&[run], requests.len() as u64, assumed)
+    }
+
     /// How many times the ideal of a server, by its place in [`IdealServer::ALL`], the measured percentile is.
     pub fn factor(&self, server: usize, percentile: Percentile) -> f64 {
         let ideal = self.ideal[server].percentile(percentile).0;

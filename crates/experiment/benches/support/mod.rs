@@ -1,0 +1,25 @@
+//! What the benchmarks with live servers share, and a test with them: a server and a client in network namespaces, servers
+//! of the papers, knobs that are set for a period and undone, and what is seen of it.
+//!
+//! The server has CPU 0, unless a plan says otherwise. The client, the wire between both, and this program have CPU 1: what
+//! leaves the server's device is received there, and CPU 0 does what the server's machine would do.
+#![allow(dead_code, reason = "each program uses its parts")]
+
+pub(crate) mod figures;
+pub(crate) mod fix;
+pub(crate) mod offered;
+pub(crate) mod others;
+pub(crate) mod period;
+pub(crate) mod rounds;
+pub(crate) mod server;
+pub(crate) mod site;
+
+/// The CPU of the server.
+pub(crate) const SERVER_CPU: usize = 0;
+/// The CPU of everything else.
+pub(crate) const CLIENT_CPU: usize = 1;
+
+/// A CPU as a hexadecimal mask.
+pub(crate) fn mask(cpu: usize) -> String {
+    format!("{:x}", 1 << cpu)
+}
