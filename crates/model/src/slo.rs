@@ -13,21 +13,25 @@ use units::{ParseError, Percentile, Seconds};
 pub struct Slo {
     /// Which part of the distribution is promised.
     pub percentile: Percentile,
-    /// The promised latency, positive and finite.
+    /// The promised latency, above 0 and at most [`Slo::LATENCY_MAX`].
     pub latency: Seconds,
 }
 
 impl Slo {
-    /// The objective, or `None` unless the latency is positive and finite.
+    /// The longest latency that can be promised: about thirty years, which fit into nanoseconds with all that is added.
+    pub const LATENCY_MAX: Seconds = Seconds(1e9);
+
+    /// The objective, or `None` unless the latency is above 0 and at most [`Slo::LATENCY_MAX`].
     pub fn new(percentile: Percentile, latency: Seconds) -> Option<Self> {
-        (latency.0 > 0.0 && latency.0.is_finite()).then_some(Self { percentile, latency })
+        (latency.0 > 0.0 && latency.0 <= Self::LATENCY_MAX.0).then_some(Self { percentile, latency })
     }
 }
 
 impl FromStr for Slo {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error = || ParseError::new(text, "a percentile and a latency, such as '99.9% < 200ms'");
+        let error =
+            || ParseError::new(text, "a percentile and a latency of at most 1e9 s, such as '99.9% < 200ms'");
         let (percentile, latency) = text.split_once('<').ok_or_else(error)?;
         let latency = latency.trim_start_matches('=').trim();
         Self::new(percentile.parse()?, latency.parse()?).ok_or_else(error)
@@ -72,7 +76,7 @@ mod tests {
         assert_eq!((slo.percentile.percent(), slo.latency.0), (99.9, 0.2));
         assert_eq!(slo.to_string(), "99.9% < 200ms");
         assert_eq!("p99 <= 1.5s".parse::<Slo>().unwrap().to_string(), "99% < 1.5s");
-        for bad in ["200ms", "99.9% < 0ms", "99.9% > 200ms", "101% < 1s", "99.9% <"] {
+        for bad in ["200ms", "99.9% < 0ms", "99.9% > 200ms", "101% < 1s", "99.9% <", "99.9% < 2000000000s"] {
             assert!(bad.parse::<Slo>().is_err(), "{bad}");
         }
     }

@@ -82,7 +82,9 @@ impl SloTableColumns {
             .map_err(|_| unexpected("slo_percentile", percentile, "a number above 0 and at most 100"))?;
         let latency = cells[self.latency];
         let slo = latency.parse().ok().and_then(|s| Slo::new(percentile, Seconds(s)));
-        let slo = slo.ok_or_else(|| unexpected("slo_latency_s", latency, "seconds above 0, such as 0.2"))?;
+        let slo = slo.ok_or_else(|| {
+            unexpected("slo_latency_s", latency, "seconds above 0 and at most 1e9, such as 0.2")
+        })?;
         Ok((
             order,
             WorkloadSpec { name: cells[self.workload].into(), trace: traces.join(cells[self.trace]), slo },
@@ -135,6 +137,7 @@ mod tests {
         for (rows, line, part) in [
             ("x,0.2,a,t,99.9\nx,0.2,b,t", 3, "expected 5 cells"),
             ("x,fast,a,t,99", 2, "slo_latency_s is 'fast', expected seconds above 0"),
+            ("x,1e300,a,t,99", 2, "slo_latency_s is '1e300', expected seconds above 0 and at most 1e9"),
             ("x,0,a,t,99", 2, "slo_latency_s is '0'"),
             ("x,1,a,t,101", 2, "slo_percentile is '101'"),
             ("x,1,,t,99", 2, "workload is ''"),
