@@ -222,7 +222,7 @@ fn verdicts_need_enough_requests() {
     };
     // 1 − 0.99ⁿ ≥ 0.95 from n = 299; a replication has about 100 requests.
     assert!(
-        matches!(kept("99% < 1ms", 2).0, SloVerdict::TooFew { needed: 299 }),
+        matches!(kept("99% < 1ms", 2).0, SloVerdict::TooFew { needed: Some(299) }),
         "{:?}",
         kept("99% < 1ms", 2)
     );
@@ -230,6 +230,9 @@ fn verdicts_need_enough_requests() {
     assert!(verdict == SloVerdict::Met && requests >= 299 && over == 0.0);
     let (verdict, _, over) = kept("99% < 9us", 4);
     assert!(verdict == SloVerdict::Missed && over == 1.0);
+    // That no request is late is shown by no number of them, that one was by one.
+    assert_eq!(kept("100% < 1ms", 4).0, SloVerdict::TooFew { needed: None });
+    assert_eq!(kept("100% < 9us", 4).0, SloVerdict::Missed);
 }
 
 #[test]

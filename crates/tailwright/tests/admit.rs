@@ -127,3 +127,31 @@ fn bad_events_say_where() {
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.contains("events.txt:2") && outcome.stderr.contains("w9"), "{}", outcome.stderr);
 }
+
+/// Nothing is left for the network and the queue where the idle storage alone takes longer than an SLO.
+#[test]
+fn an_slo_below_the_base_latency_is_refused_by_every_model() {
+    let cluster = Cluster::new(2, 1);
+    cluster.folder.write(
+        "ssd.json",
+        r#"{"format": "tailwright-device-1", "name": "idle", "device": {"ssd": {"bandwidth": [
+        {"request_bytes": 4096, "read_bytes_per_s": 100e6, "write_bytes_per_s": 100e6}]}},
+        "base_latency": {"percentile": "99.9%", "read_s": 0.02, "write_s": 0.02}}"#,
+    );
+    let described = cluster.folder.read("cluster.toml");
+    for model in ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc"] {
+        for tight in ["1us", "19.9ms"] {
+            cluster
+                .folder
+                .write("cluster.toml", &described.replace("99.9% < 100ms", &format!("90% < {tight}")));
+            let (code, answer) = admit(&cluster, &["--model", model]);
+            assert_eq!((code, names(&answer["refused"])), (1, vec!["w0"]), "{model} {tight}");
+            let plan =
+                cluster.folder.run(&["plan", "cluster.toml", "--model", model, "--json", "-o", "p.json"]);
+            if plan.code < 2 {
+                assert_eq!(plan.json()["workloads"][0]["admitted"], false, "{model} {tight}");
+            }
+            assert!(plan.code < 3, "{model} {tight}: {}", plan.stderr);
+        }
+    }
+}

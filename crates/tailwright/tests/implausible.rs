@@ -314,3 +314,36 @@ fn lists_are_json_where_that_is_asked_for() {
     let planned = folder.run(&["lab", "cluster", "--dry-run", "--json"]).expect_code(0).json();
     assert!(planned["format"] == "tailwright.policy" && planned["workloads"].is_array(), "{planned}");
 }
+
+/// Models add and multiply the work of a trace; what they cannot count is refused before.
+#[test]
+fn work_beyond_all_measure_is_refused_by_every_model() {
+    let cluster = Cluster::new(1, 1);
+    let folder = &cluster.folder;
+    folder.write("slow.toml", &folder.read("cluster.toml").replace("125MB/s", "0.001B/s"));
+    folder.write("device.json", &folder.read("ssd.json").replace("100e6", "1e-300"));
+    folder.write("device.toml", &folder.read("cluster.toml").replace("ssd.json", "device.json"));
+    folder.write("huge.csv", "0,0xffffffffffffffff,DiskRead\n1000,0xffffffffffffffff,DiskRead\n");
+    folder.write("huge.toml", &folder.read("cluster.toml").replace("w0.csv", "huge.csv"));
+    for file in ["device.toml", "huge.toml"] {
+        for model in ["worst-case", "probabilistic", "replayed"] {
+            let args = [&["plan", file, "--model", model][..], &["bound", file, "--model", model]];
+            for args in args {
+                let outcome = folder.run(args).expect_code(2);
+                assert!(
+                    outcome.stderr.contains("more than 36 years: expected less"),
+                    "{args:?}: {}",
+                    outcome.stderr
+                );
+            }
+        }
+    }
+    // Within a nanosecond, so that a window of seconds has a billion of its periods.
+    folder.write("w0.csv", "0,0x00000200,DiskRead\n0,0x00000200,DiskRead\n1,0x00000200,DiskRead\n");
+    for file in ["slow.toml", "cluster.toml"] {
+        for model in ["worst-case", "probabilistic", "replayed"] {
+            let outcome = folder.run(&["plan", file, "--model", model]).expect_code(1);
+            assert!(outcome.stdout.contains("not admitted: w0"), "{file} {model}: {}", outcome.stdout);
+        }
+    }
+}

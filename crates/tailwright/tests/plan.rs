@@ -266,3 +266,35 @@ fn base_latency_is_part_of_the_bound_and_of_the_talk() {
     assert!((with - without - 0.004).abs() < 1e-12, "{with} {without}");
     assert!(talk.contains("known at 99% only") && !quiet.contains("warning"), "{talk}");
 }
+
+/// The curve of a trace that is shorter than a second is flat there, and has no knee.
+#[test]
+fn every_method_gives_short_traces_limits_that_can_be_enforced() {
+    let cluster = Cluster::new(1, 1);
+    let lines: String = (0..5).map(|n| format!("{},0x00001000,DiskRead\n", n * 10_000_000)).collect();
+    cluster.folder.write("w0.csv", &lines);
+    for method in ["tailwright", "workload-compactor", "knee", "average-2", "effective-bandwidth"] {
+        let args = ["plan", "cluster.toml", "--method", method, "--json", "-o", "policy.json"];
+        let plan = cluster.folder.run(&args).expect_code(0).json();
+        for limit in plan["workloads"][0]["limits"].as_array().expect("a list") {
+            assert!(limit["rate"].as_f64().unwrap() > 0.0, "{method}: {limit}");
+        }
+        let simulated = cluster.folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml"]);
+        assert!(simulated.code < 2, "{method}: {}", simulated.stderr);
+    }
+}
+
+#[test]
+fn two_devices_of_one_name_are_warned_about() {
+    let cluster = Cluster::new(1, 1);
+    let second = "[[server]]\nclass = \"slow\"\ncount = 1\nstorage = \"slow.json\"\nnetwork = \"125MB/s\"\n";
+    cluster.folder.write("slow.json", &cluster.folder.read("ssd.json").replace("100e6", "10e6"));
+    let toml =
+        cluster.folder.read("cluster.toml").replacen("[[workload]]", &format!("{second}[[workload]]"), 1);
+    cluster.folder.write("cluster.toml", &toml);
+    let said = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(0).stderr;
+    assert!(said.contains("two different device profiles have the name 'ssd'"), "{said}");
+    cluster.folder.write("slow.json", &cluster.folder.read("ssd.json"));
+    let said = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(0).stderr;
+    assert!(!said.contains("two different"), "{said}");
+}

@@ -248,6 +248,8 @@ fn faults_say_what_to_do() {
     folder.write("ssd.json", PROFILE);
     folder.write("negative.json", &POLICY.replace("\"rate_per_s\": 1e6", "\"rate_per_s\": -1e6"));
     folder.write("text.parquet", "workload,latency\n");
+    write(&folder, "lines.parquet", &["w\nAll 1 SLOs met."], stream(0, 10, uniform));
+    write(&folder, "unnamed.parquet", &[""], stream(0, 10, uniform));
     for (args, part) in [
         (&["o.parquet"][..], "observed are: web"),
         (&["o.parquet", "--slo", "web"], "NAME=SLO"),
@@ -256,6 +258,8 @@ fn faults_say_what_to_do() {
         (&["o.parquet", "--slo", "web=99% < 1s", "--confidence", "95"], "0.95"),
         (&["empty.parquet", "--slo", "web=99% < 1s"], "there are no requests"),
         (&["text.parquet", "--slo", "web=99% < 1s"], "text.parquet"),
+        (&["lines.parquet", "--slo", "web=99% < 1s"], "there is a workload \"w\\nAll 1 SLOs met.\""),
+        (&["unnamed.parquet", "--slo", "web=99% < 1s"], "a name in one line"),
         (&["none.parquet", "--slo", "web=99% < 1s"], "none.parquet"),
         (&["policy.json"], "OBSERVATIONS.parquet"),
         (&["policy.json", "policy.json", "o.parquet"], "at most one policy"),
@@ -309,6 +313,14 @@ fn what_would_not_be_judged_is_refused() {
     let folder = Folder::new();
     write(&folder, "o.parquet", &["web"], stream(0, 20_000, uniform));
     folder.write("ssd.json", PROFILE);
+    folder.write("slow.json", &PROFILE.replace("1e7", "1e6"));
+    folder.write("policy.json", POLICY);
+    for profiles in [["ssd.json", "slow.json"], ["slow.json", "ssd.json"]] {
+        let [first, second] = profiles;
+        let args = ["verify", "policy.json", "o.parquet", "--storage", first, "--storage", second];
+        let refused = folder.run(&args).expect_code(2);
+        assert!(refused.stderr.contains("two device profiles have the name 'ssd'"), "{}", refused.stderr);
+    }
     for (args, said) in [
         (&["--slo", "web=99.9% < 1ms", "--slo", "web=99% < 20ms"][..], "has another --slo"),
         (&["--slo", "web=99% < 20ms", "--storage", "ssd.json"], "none is given"),

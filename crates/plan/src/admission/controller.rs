@@ -96,14 +96,23 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     /// When no server takes all of them. Nothing has changed then.
     pub fn arrive(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Result<usize, AdmissionRefusal> {
         self.check_names(&newcomers)?;
-        let mut breaches = Vec::new();
+        let mut breaches: Vec<Breach> = Vec::new();
+        let mut of_empty = None;
         for number in 0..self.servers.len() {
+            let is_empty = self.servers[number].members.is_empty();
+            if let Some(breach) = of_empty.clone().filter(|_| is_empty) {
+                breaches.push(breach);
+                continue;
+            }
             match self.try_server(number, &newcomers) {
                 Ok(priorities) => {
                     self.add(number, newcomers, priorities);
                     return Ok(number);
                 }
                 Err(breach) => breaches.push(breach),
+            }
+            if is_empty {
+                of_empty = breaches.last().cloned();
             }
         }
         Err(AdmissionRefusal::NoRoom(breaches))
@@ -113,7 +122,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     /// in use is refused like any other.
     pub fn admit(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Option<usize> {
         self.check_names(&newcomers).ok()?;
-        for number in 0..self.servers.len() {
+        for number in self.distinct_servers() {
             if let Some(priorities) = self.fitting_priorities(number, &newcomers) {
                 self.add(number, newcomers, priorities);
                 return Some(number);
@@ -141,7 +150,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
 
     /// What every admitted workload is guaranteed now, by server and order of arrival.
     pub fn guarantees(&self) -> Vec<AdmissionGuarantee> {
-        let servers = self.servers.iter().enumerate();
+        let servers = self.servers.iter().enumerate().filter(|(_, server)| !server.members.is_empty());
         servers.flat_map(|(number, server)| self.guarantees_on(number, server)).collect()
     }
 
@@ -166,6 +175,14 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     /// Whether no workload is admitted.
     pub fn is_empty(&self) -> bool {
         self.server_by_name.is_empty()
+    }
+
+    /// The numbers of the servers with members and of the first without any, ascending: the others are like that one.
+    fn distinct_servers(&self) -> Vec<usize> {
+        let first_empty = self.servers.iter().position(|server| server.members.is_empty());
+        let is_distinct =
+            |number: &usize| Some(*number) == first_empty || !self.servers[*number].members.is_empty();
+        (0..self.servers.len()).filter(is_distinct).collect()
     }
 
     /// Refuses arrivals without workloads, and names that are in use or occur twice.

@@ -139,6 +139,21 @@ fn first_fit_fills_servers_in_order_and_refuses_when_none_is_left() {
     assert_eq!((refusal.to_string().as_str(), refusal.closest()), ("there is no server", None));
 }
 
+/// Empty servers are alike: one of them answers for all.
+#[test]
+fn questions_grow_with_servers_in_use_and_not_with_empty_ones() {
+    let model = Buckets::default();
+    let asked = || model.asked.load(Relaxed);
+    let mut controller = AdmissionController::new(ByModel::by_slo(&model), host(10_000));
+    controller.arrive(vec![applicant("a", 0.1, (0.1, 0.04))]).unwrap();
+    let before = asked();
+    let refusal = controller.arrive(vec![applicant("late", 0.1, (0.1, 0.2))]).unwrap_err();
+    assert!(matches!(&refusal, AdmissionRefusal::NoRoom(breaches) if breaches.len() == 10_000));
+    assert_eq!(controller.admit(vec![applicant("late", 0.1, (0.1, 0.2))]), None);
+    assert_eq!(controller.guarantees().len(), 1);
+    assert!(asked() - before < 20, "{}", asked() - before);
+}
+
 #[test]
 fn a_group_comes_as_a_whole_or_not_at_all() {
     let model = Buckets::default();

@@ -52,7 +52,9 @@ fn limits(
             without_bursts(curves, &PerStage::from_fn(|_| budget / Stage::ALL.len() as f64))
         }
         LimitMethod::EffectiveBest => without_bursts(curves, &best_split(curves, budget)),
-        LimitMethod::Knee => PerStage::from_fn(|stage| limit_on(&curves[stage], knee_rate(&curves[stage]))),
+        LimitMethod::Knee => {
+            PerStage::from_fn(|stage| limit_at_knee(&curves[stage], description.mean_rate[stage]))
+        }
         LimitMethod::Average(k) => {
             PerStage::from_fn(|stage| limit_on(&curves[stage], k * description.mean_rate[stage]))
         }
@@ -65,9 +67,11 @@ fn limit_on(curve: &ArrivalCurve, rate: f64) -> RateLimit {
     RateLimit { rate, burst: curve.burst(rate) }
 }
 
-/// The rate of the curve's knee: `min r + b` is α(1 s), reached where the curve is cut at one second.
-fn knee_rate(curve: &ArrivalCurve) -> f64 {
-    curve.slopes_at(1.0).0
+/// The limit at the curve's knee: `min r + b` is α(1 s), reached where the curve is cut at one second. A trace that is
+/// shorter than that has no knee, since its curve is flat there; the mean rate is the least that can be sustained.
+fn limit_at_knee(curve: &ArrivalCurve, mean_rate: f64) -> RateLimit {
+    let rate = curve.slopes_at(1.0).0;
+    limit_on(curve, if rate > 0.0 { rate } else { mean_rate })
 }
 
 /// Limits that let no burst pass; each delays the workload by at most its share of the budget.

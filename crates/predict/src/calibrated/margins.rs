@@ -97,7 +97,7 @@ impl ScoredWindows<'_> {
         for (trace, &windows) in self.windows.iter().enumerate() {
             let answer = |percentile: usize| {
                 if windows == 0 {
-                    return Err(self.too_few(0, 0));
+                    return Err(self.too_few(0, scored(&pool[percentile])));
                 }
                 let own = match scope {
                     CalibrationScope::Workload => self.of_windows(trace, percentile),

@@ -71,13 +71,31 @@ fn rung_above(latency: f64) -> i32 {
     rung
 }
 
-/// The last rung at or below a latency, in seconds; 0 when there is none.
+/// The last rung at or below a latency, in seconds; 0 when there is none, as for what is left of an SLO that is shorter
+/// than the base latency.
 pub(super) fn rung_below(latency: f64) -> f64 {
     // A rung itself must not be lost to the rounding of its logarithm.
-    let rung = (latency.log2() * f64::from(RUNGS_PER_OCTAVE) + 1e-9).floor();
+    let rung = (latency.max(0.0).log2() * f64::from(RUNGS_PER_OCTAVE) + 1e-9).floor();
     if rung < f64::from(OCTAVES.0 * RUNGS_PER_OCTAVE) {
         0.0
     } else {
         (rung / f64::from(RUNGS_PER_OCTAVE)).exp2()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_an_slo_below_the_base_latency() {
+        for latency in [-1.0, -1e-9, -0.0, 0.0, 1e-9, f64::NEG_INFINITY] {
+            assert_eq!(rung_below(latency), 0.0, "{latency}");
+        }
+        for rung in [-640, -100, 0, 7, 320] {
+            let latency = latency_of(rung);
+            assert_eq!((rung_below(latency), rung_below(latency * 1.001)), (latency, latency), "{rung}");
+            assert!(rung_below(latency * 0.999) < latency, "{rung}");
+        }
     }
 }

@@ -27,8 +27,8 @@ pub enum SloVerdict {
     Missed,
     /// There are too few requests for the percentile to mean anything.
     TooFew {
-        /// How many requests there should be.
-        needed: u64,
+        /// How many requests there should be; none for an SLO of 100 %, which no number of requests shows.
+        needed: Option<u64>,
     },
 }
 
@@ -106,18 +106,16 @@ fn slo_ns(slo: Slo) -> u64 {
 
 fn verdict(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> SloVerdict {
     let coverage = slo.percentile.percent() / 100.0;
-    // No number of requests says what the largest of all is.
-    let needed = if coverage < 1.0 { needed_for_tolerance(coverage, confidence) as u64 } else { 1 };
-    match measured {
-        Some(measured) if requests >= needed => {
-            if measured.0 <= slo_ns(slo) {
-                SloVerdict::Met
-            } else {
-                SloVerdict::Missed
-            }
-        }
-        _ => SloVerdict::TooFew { needed },
+    let is_over = measured.is_some_and(|measured| measured.0 > slo_ns(slo));
+    if coverage >= 1.0 {
+        // A request may be longer than all before it: one shows that the SLO is missed, none that it is met.
+        return if is_over { SloVerdict::Missed } else { SloVerdict::TooFew { needed: None } };
     }
+    let needed = needed_for_tolerance(coverage, confidence) as u64;
+    if requests < needed || measured.is_none() {
+        return SloVerdict::TooFew { needed: Some(needed) };
+    }
+    if is_over { SloVerdict::Missed } else { SloVerdict::Met }
 }
 
 /// A confidence interval of a percentile; an end that lies beyond the longest latency is not known.

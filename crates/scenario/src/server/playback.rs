@@ -7,19 +7,17 @@ use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Arc;
 use units::Nanos;
 
-/// The jobs of a workload, repeated one mean gap after the last, as predictions have it.
+/// The jobs of a workload, repeated one mean gap after the last (a second, where all arrive at one instant), as predictions
+/// have it.
 ///
 /// # Errors
-/// When there are no jobs at two instants at least, or one arrives before the one in front of it.
+/// When there are no jobs, or one arrives before the one in front of it.
 pub(crate) fn repeated(jobs: Vec<Job>) -> Result<CircularTrace<Job>, String> {
-    let trace = CircularTrace::repeating(jobs).map_err(|error| match error {
+    CircularTrace::repeating(jobs).map_err(|error| match error {
         CircularTraceError::Empty => "there are no requests".to_owned(),
         CircularTraceError::Unsorted(_) => "a request arrives before the one before it".to_owned(),
         CircularTraceError::Period => error.to_string(),
-    })?;
-    // The rate of requests that all arrive at one instant is not known, and a simulation needs one.
-    let has_duration = trace.items().last().is_some_and(|last| last.arrival > Nanos::ZERO);
-    if has_duration { Ok(trace) } else { Err("expected requests at two instants at least".into()) }
+    })
 }
 
 /// The same requests at a rate that is higher by a factor.
@@ -96,5 +94,7 @@ mod tests {
         assert!(at_rate(&trace(), 0.0).is_err() && at_rate(&trace(), f64::NAN).is_err());
         assert!(at_rate(&trace(), 1e12).is_err() && at_rate(&trace(), 1e-12).is_ok());
         assert!(repeated(Vec::new()).is_err());
+        let at_once = repeated(vec![trace().items()[1]; 3]).unwrap();
+        assert_eq!(instants_from(Arc::new(at_once), Nanos(0)).nth(3), Some(Nanos(1_000_000_000)));
     }
 }

@@ -203,7 +203,7 @@ impl ScenarioWorkloadSpec {
 /// The requests of a trace as work at the stages of a server, repeated for ever.
 ///
 /// # Errors
-/// When the trace cannot be read or has requests at fewer than two instants.
+/// When the trace cannot be read or has no requests.
 pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<RecordedRequests, String> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();

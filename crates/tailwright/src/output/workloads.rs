@@ -72,7 +72,8 @@ pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     };
     let verdict = match outcome.verdict {
         None => String::new(),
-        Some(SloVerdict::TooFew { needed }) => format!("too few requests: {needed} are needed"),
+        Some(SloVerdict::TooFew { needed: Some(needed) }) => format!("too few requests: {needed} are needed"),
+        Some(SloVerdict::TooFew { needed: None }) => "not missed; no sample shows 100 %".to_owned(),
         Some(kept) => name(kept).to_owned(),
     };
     vec![

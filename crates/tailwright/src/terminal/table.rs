@@ -76,7 +76,8 @@ impl TextTable {
     /// Appends a row; it has one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");
-        self.rows.push(cells);
+        // A name with a line end could pretend to be a row.
+        self.rows.push(cells.into_iter().map(|cell| cell.replace('\n', "\\u000a")).collect());
     }
 
     /// The table as text: two spaces between columns, none at line ends. Without rows there is no text.

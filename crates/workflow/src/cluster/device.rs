@@ -23,6 +23,27 @@ pub fn read_profile(path: &Path) -> Result<StorageProfile, OperationError> {
     })
 }
 
+/// A name that two different ones of these profiles have: a policy, which has the name alone, would not say which is meant.
+pub fn repeated_profile_name(profiles: &[StorageProfile]) -> Option<&str> {
+    for (index, profile) in profiles.iter().enumerate() {
+        let namesake = profiles[..index].iter().find(|other| other.name() == profile.name());
+        if namesake.is_some_and(|namesake| namesake != profile) {
+            return Some(profile.name());
+        }
+    }
+    None
+}
+
+/// Says when a policy's name of a device profile will mean two of them.
+pub(crate) fn warn_of_namesakes(profiles: &[StorageProfile], observer: &dyn ProgressObserver) {
+    if let Some(name) = repeated_profile_name(profiles) {
+        observer.notice(Notice::Warning(format!(
+            "two different device profiles have the name '{name}', so that a policy does not say which one a server has: \
+             `verify` refuses them together; change the \"name\" in one of the files"
+        )));
+    }
+}
+
 /// Latency of a request on the idle storage stack, seconds: that of the slower operation.
 pub fn base_latency(profile: &StorageProfile) -> f64 {
     [Op::Read, Op::Write].map(|op| profile.base_latency(op).0).into_iter().fold(0.0, f64::max)

@@ -1,6 +1,6 @@
 //! A planning problem: a cluster whose files are found and whose device profiles are read.
 
-use super::device::{read_profile, warn_of_channels, warn_of_percentile};
+use super::device::{read_profile, warn_of_channels, warn_of_namesakes, warn_of_percentile};
 use super::source::ClusterSource;
 use crate::observer::ProgressObserver;
 use model::{Cluster, OperationError};
@@ -33,6 +33,7 @@ impl ClusterProblem {
         let cluster = source.read()?;
         let profiles = cluster.servers.iter().map(|class| read_profile(&class.storage));
         let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
+        warn_of_namesakes(&profiles, observer);
         for profile in &profiles {
             warn_of_percentile(&cluster, profile, observer);
         }

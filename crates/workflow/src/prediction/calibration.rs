@@ -339,6 +339,10 @@ fn scope_name(scope: CalibrationScope) -> &'static str {
 /// Why a workload has no margin, and what it would take.
 fn fallback(goal: &CalibrationGoal, answer: MarginAnswer, window_s: f64) -> Option<String> {
     let few = answer.err()?;
+    if few.windows.given == 0 && few.pool.given >= few.pool.needed {
+        let window = time(window_s);
+        return Some(format!("bounded by probabilistic: the trace is shorter than two windows of {window}"));
+    }
     let pooled = match goal.scope {
         CalibrationScope::Workload => "independent traces that have windows",
         CalibrationScope::Server => "servers without a common workload",

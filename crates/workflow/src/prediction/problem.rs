@@ -264,13 +264,34 @@ fn read_traffic(
 ) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(file, options).map_err(wrong)?;
-    let mut jobs = Vec::new();
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
     for request in reader.by_ref() {
-        jobs.push(path.job(&request.map_err(wrong)?));
+        let request = request.map_err(wrong)?;
+        bytes += u128::from(request.size.0);
+        jobs.push(path.job(&request));
     }
+    check_work(file, &jobs, bytes)?;
     let first = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
     let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
     Ok((traffic, first, reader.skipped()))
+}
+
+/// The most work of a trace at all stages together, nanoseconds, and its most bytes: what models add and multiply stays
+/// within 64 bits.
+const WORK_MAX: u128 = 1 << 60;
+const BYTES_MAX: u128 = 10_u128.pow(16);
+
+/// Refuses a trace with more work than models can count.
+fn check_work(file: &Path, jobs: &[Job], bytes: u128) -> Result<(), OperationError> {
+    let work: u128 = jobs.iter().flat_map(|job| job.work.into_array()).map(|work| u128::from(work.0)).sum();
+    if work <= WORK_MAX && bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(OperationError::input(format_args!(
+        "{}: the requests have more than 1e16 bytes, or take a server more than 36 years: expected less",
+        file.display()
+    ))
+    .hint("check the sizes in the trace, the bandwidth of the links and the device profile"))
 }

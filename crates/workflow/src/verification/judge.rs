@@ -3,7 +3,7 @@
 //! Work is what planning and enforcing count: bytes by the network model, device time by a device profile. The
 //! safety margin of a plan is not added, because it is there to be used up.
 
-use crate::cluster::read_profile;
+use crate::cluster::{read_profile, repeated_profile_name};
 use crate::observer::{Notice, ProgressObserver};
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::collections::BTreeSet;
@@ -67,10 +67,10 @@ fn check_windows(observations: &Observations, window: Nanos) -> Result<(), Opera
         return Ok(());
     }
     Err(OperationError::input(format_args!(
-        "--window {window} cuts the run of {} into {windows} windows, expected {WINDOWS_MAX} at most",
+        "the run takes {}: that is {windows} windows of --window {window}, expected {WINDOWS_MAX} at most",
         Nanos(run)
     ))
-    .hint("windows of minutes have enough requests for a percentile"))
+    .hint("choose longer windows; if the run was shorter, its files count time from different origins"))
 }
 
 /// Whether no limit is negative, which the types do not rule out.
@@ -161,6 +161,12 @@ impl<'a> StorageProfiles<'a> {
         let servers = || self.policy.iter().flat_map(|policy| &policy.servers);
         if self.profiles.len() < 2 {
             return Ok(());
+        }
+        if let Some(name) = repeated_profile_name(self.profiles) {
+            return Err(OperationError::input(format_args!(
+                "--storage: two device profiles have the name '{name}'"
+            ))
+            .hint("the policy names the profile of a server: give each a name of its own, or one of them"));
         }
         let unknown =
             self.profiles.iter().find(|at| servers().all(|server| server.storage_profile != at.name()));

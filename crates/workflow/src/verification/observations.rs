@@ -1,6 +1,6 @@
 //! Files of observations of one run, whichever of its clients wrote them.
 
-use model::{Observations, OperationError};
+use model::{NAME_EXPECTED, Observations, OperationError, is_usable_name};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -26,6 +26,13 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
         check_parquet(path)?;
         let found = trace::observations::read(path)
             .map_err(|error| OperationError::input(&error).hint("docs/verify.md describes the columns"))?;
+        if let Some(name) = found.workloads.iter().find(|name| !is_usable_name(name)) {
+            let path = path.display();
+            let message = format_args!("{path}: there is a workload {name:?}: {NAME_EXPECTED}");
+            return Err(
+                OperationError::input(message).hint("a name in several lines could pretend to be a verdict")
+            );
+        }
         all = Some(match all {
             None => found,
             Some(before) => merge(before, found, path)?,

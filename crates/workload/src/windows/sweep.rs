@@ -86,11 +86,15 @@ impl<'a> WindowSweep<'a> {
         }
     }
 
-    /// The work and allowance of a window that contains `whole_rounds` periods in addition to this window.
+    /// The work and allowance of a window that contains `whole_rounds` periods in addition to this window; the largest
+    /// number where there is more, which is centuries.
     fn with_whole_rounds(&self, whole_rounds: u64) -> u64 {
         match whole_rounds {
             0 => self.work_and_allowance(),
-            rounds => self.work + rounds * self.stream.total + self.stream.allowance,
+            rounds => {
+                let others = rounds.saturating_mul(self.stream.total);
+                others.saturating_add(self.work).saturating_add(self.stream.allowance)
+            }
         }
     }
 }
