@@ -1,32 +1,40 @@
 //! Putting the scheduler into the kernel and taking it out.
 
+use crate::exclusive_group::ExclusiveGroup;
 use crate::kernel_types::{KernelStructure, KernelTypes};
 use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTIONS, OPERATIONS};
+use crate::members::GroupMembers;
 use crate::object::{ObjectConstants, SchedulerMaps, SchedulerObject};
+use crate::pinned::{check_way, pin, unpin};
 use crate::probe;
 use crate::replay::{EVENT_WORDS, LoggedEvent};
 use crate::settings::{OldestFirstSettings, QueueLayout};
-use crate::shared::{CONTROL_FILE, CPUS_FILE, SchedulerControl};
+use crate::shared::SchedulerControl;
 use machine::bpf::{KernelOperation, MappedWords, OperationProgram, OperationsMap};
 use model::OperationError;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-
-/// The kernel ends the scheduler when a thread that wants to run did not for so long, in milliseconds.
-pub const WATCHDOG_MS: u32 = 20_000;
 
 /// How long the kernel may take to give threads back, before it is said that it did not.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether the scheduler shall end or has ended, and who came and left.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// The kernel's name of the structure of operations, and of what a map of it has.
 const OPERATIONS_TYPE: &str = "sched_ext_ops";
 const OPERATIONS_VALUE_TYPE: &str = "bpf_struct_ops_sched_ext_ops";
+/// The flag of operations that leaves threads alone that do not ask for SCHED_EXT.
+const SWITCH_PARTIAL: &str = "SCX_OPS_SWITCH_PARTIAL";
+/// Where the kernel keeps the threads of a CPU, and what guarantees those of SCHED_EXT a share of it.
+const RUN_QUEUE_TYPE: &str = "rq";
+const EXT_SERVER: &str = "ext_server";
 /// What the scheduler is called in the kernel.
 const NAME: &str = "tailwright";
 const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
@@ -42,6 +50,10 @@ pub struct AttachRequest {
     pub folder: PathBuf,
     /// A group whose members may tag threads; otherwise only root.
     pub group: Option<u32>,
+    /// The kernel ends the scheduler when a thread that wants to run did not for so long.
+    pub watchdog: Duration,
+    /// The folder of a control group with CPUs of its own, whose threads alone are scheduled; otherwise all are.
+    pub cgroup: Option<PathBuf>,
     /// How many events are logged, for [`crate::replay`]; usually 0.
     pub log_entries: u32,
 }
@@ -60,6 +72,18 @@ impl SchedulerEnd {
     pub fn is_error(&self) -> bool {
         self.kind >= 1024
     }
+
+    /// Complains about an end that is an error.
+    ///
+    /// # Errors
+    /// Says what the kernel says about it.
+    pub fn check(&self) -> Result<(), OperationError> {
+        if !self.is_error() {
+            return Ok(());
+        }
+        let message = format_args!("the kernel has ended the scheduler: {}", self.text);
+        Err(OperationError::machine(message).hint("all threads are scheduled by the kernel's own again"))
+    }
 }
 
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
@@ -69,9 +93,11 @@ pub struct KernelScheduler {
     events: MappedWords,
     log_entries: u32,
     folder: PathBuf,
+    members: Option<GroupMembers>,
     link: Option<OwnedFd>,
+    maps: SchedulerMaps,
     /// Open as long as the link.
-    _held: (SchedulerMaps, Vec<OperationProgram>, OperationsMap),
+    _held: (Vec<OperationProgram>, OperationsMap),
 }
 
 impl KernelScheduler {
@@ -80,9 +106,10 @@ impl KernelScheduler {
     /// # Errors
     /// When a setting is not possible, the kernel has no sched_ext, rights are missing, or another scheduler runs.
     pub fn attach(request: &AttachRequest) -> Result<Self, OperationError> {
-        request.settings.check()?;
+        request.settings.check_under(request.watchdog)?;
         probe::check()?;
         let kernel = KernelAccount::read()?;
+        let group = kernel.group_of(request)?;
         let constants = ObjectConstants {
             cpus_count: possible_cpus()?,
             is_shared: request.layout == QueueLayout::Shared,
@@ -97,19 +124,50 @@ impl KernelScheduler {
         let refused_memory = |error: io::Error| refused("memory of the scheduler's maps", &error);
         let control = SchedulerControl::of(&maps.control, &maps.cpus, &maps.slots).map_err(refused_memory)?;
         let events = maps.events.map_memory().map_err(refused_memory)?;
+        control.put_watchdog(request.watchdog);
         control.set(&request.settings)?;
         control.mark_scheduling(true);
-        pin(&maps, request)?;
-        let attached = kernel.attach(&programs, maps.types.as_fd()).inspect_err(|_| unpin(&request.folder));
-        let (operations, link) = attached?;
-        Ok(Self {
+        check_way(&request.folder, request.group)?;
+        // The kernel lets one of several in, and only that one has files.
+        let (operations, link) = kernel.attach(&programs, maps.types.as_fd(), request)?;
+        let mut scheduler = Self {
             control,
             events,
             log_entries: request.log_entries,
             folder: request.folder.clone(),
+            members: group.map(GroupMembers::of),
             link: Some(link),
-            _held: (maps, programs, operations),
-        })
+            maps,
+            _held: (programs, operations),
+        };
+        // What fails here takes the scheduler out again.
+        pin(&scheduler.maps, &request.folder, request.group)?;
+        scheduler.follow_members()?;
+        Ok(scheduler)
+    }
+
+    /// Files go first, so that they are not those of the next scheduler.
+    fn take_out(&mut self) {
+        self.members = None;
+        unpin(&self.maps, &self.folder);
+        self.link = None;
+    }
+
+    fn follow_members(&mut self) -> Result<(), OperationError> {
+        self.members.as_mut().map_or(Ok(()), GroupMembers::follow)
+    }
+
+    /// Waits until it shall stop or the kernel ends the scheduler; takes threads that come to the control group, and gives back
+    /// those that leave it.
+    ///
+    /// # Errors
+    /// When the control group has no CPUs of its own any more, or its threads cannot be switched.
+    pub fn wait(&mut self, stop: &AtomicBool) -> Result<(), OperationError> {
+        while !stop.load(Relaxed) && self.end().is_none() {
+            std::thread::sleep(LOOK);
+            self.follow_members()?;
+        }
+        Ok(())
     }
 
     /// Settings and statistics of the scheduler.
@@ -138,7 +196,7 @@ impl KernelScheduler {
     /// # Errors
     /// When the kernel does not do so within ten seconds.
     pub fn detach(mut self) -> Result<SchedulerEnd, OperationError> {
-        self.link = None;
+        self.take_out();
         let begun = Instant::now();
         while begun.elapsed() < DETACH_LIMIT {
             if let Some(end) = self.end()
@@ -155,9 +213,8 @@ impl KernelScheduler {
 
 impl Drop for KernelScheduler {
     fn drop(&mut self) {
-        self.link = None;
+        self.take_out();
         self.control.mark_scheduling(false);
-        unpin(&self.folder);
     }
 }
 
@@ -170,6 +227,23 @@ struct KernelAccount {
 }
 
 impl KernelAccount {
+    /// The control group of a request, where this kernel can schedule one alone.
+    fn group_of(&self, request: &AttachRequest) -> Result<Option<ExclusiveGroup>, OperationError> {
+        let group = request.cgroup.as_deref().map(ExclusiveGroup::open).transpose()?;
+        if group.is_some() && !self.serves_partly() {
+            let reason = "it has no share of CPUs for SCHED_EXT beside ordinary threads (ext_server)";
+            return Err(unsuitable(reason));
+        }
+        Ok(group)
+    }
+
+    /// Whether threads of SCHED_EXT can be scheduled beside ordinary ones, without being starved by them altogether.
+    fn serves_partly(&self) -> bool {
+        let has_server =
+            self.types.structure(RUN_QUEUE_TYPE).is_some_and(|queue| queue.member(EXT_SERVER).is_some());
+        has_server && self.types.constant(SWITCH_PARTIAL).is_some()
+    }
+
     fn read() -> Result<Self, OperationError> {
         let bytes = fs::read(TYPES_FILE).map_err(|error| unsuitable(format!("{TYPES_FILE}: {error}")))?;
         let types = KernelTypes::parse(&bytes, is_wanted).map_err(unsuitable)?;
@@ -187,6 +261,7 @@ impl KernelAccount {
         &self,
         programs: &[OperationProgram],
         types: BorrowedFd<'_>,
+        request: &AttachRequest,
     ) -> Result<(OperationsMap, OwnedFd), OperationError> {
         let begin =
             self.value.member("data").ok_or_else(|| unsuitable("the kernel's operations have no data"))?.1;
@@ -197,14 +272,23 @@ impl KernelAccount {
         let mut value = vec![0; usize::try_from(self.value.bytes).unwrap_or(0)];
         let mut put = |at: usize, bytes: &[u8]| value[at..at + bytes.len()].copy_from_slice(bytes);
         put(place("name")?, NAME.as_bytes());
-        put(place("timeout_ms")?, &WATCHDOG_MS.to_ne_bytes());
+        let watchdog_ms = u32::try_from(request.watchdog.as_millis()).unwrap_or(u32::MAX);
+        put(place("timeout_ms")?, &watchdog_ms.to_ne_bytes());
+        let partly = self.types.constant(SWITCH_PARTIAL).filter(|_| request.cgroup.is_some());
+        put(place("flags")?, &partly.unwrap_or(0).to_ne_bytes());
         let mut places = Vec::new();
         for ((name, _), program) in OPERATIONS.into_iter().zip(programs) {
             places.push((place(name)?, program));
         }
         let map = OperationsMap::create(NAME, types, self.value.number, self.value.bytes);
         let map = map.map_err(|error| refused("the scheduler's operations", &error))?;
-        let link = map.attach(value, &places).map_err(|error| refused("the scheduler", &error))?;
+        let link = map.attach(value, &places).map_err(|error| {
+            if error.kind() == io::ErrorKind::ResourceBusy {
+                probe::busy("enabling")
+            } else {
+                refused("the scheduler", &error)
+            }
+        })?;
         Ok((map, link))
     }
 }
@@ -212,7 +296,7 @@ impl KernelAccount {
 fn is_wanted(name: &str) -> bool {
     KERNEL_FUNCTIONS.contains(&name)
         || KERNEL_CONSTANTS.contains(&name)
-        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE].contains(&name)
+        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE, RUN_QUEUE_TYPE, SWITCH_PARTIAL].contains(&name)
 }
 
 fn load_programs(
@@ -232,47 +316,6 @@ fn load_programs(
         programs.push(program);
     }
     Ok(programs)
-}
-
-fn pin(maps: &SchedulerMaps, request: &AttachRequest) -> Result<(), OperationError> {
-    let folder = request.folder.as_path();
-    let failed = |error: io::Error| {
-        OperationError::machine(format_args!(
-            "{}: what programs need cannot be put there: {error}",
-            folder.display()
-        ))
-        .hint("expected a folder of a mounted file system of BPF: mount -t bpf bpf /sys/fs/bpf")
-    };
-    unpin(folder);
-    fs::create_dir_all(folder).map_err(failed)?;
-    let pinned = [
-        (sched_hint::SLOTS_FILE, &maps.slots),
-        (sched_hint::THREADS_FILE, &maps.threads),
-        (CONTROL_FILE, &maps.control),
-        (CPUS_FILE, &maps.cpus),
-    ];
-    for (name, map) in pinned {
-        map.pin(&folder.join(name)).map_err(failed)?;
-    }
-    let Some(group) = request.group else {
-        return fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed);
-    };
-    // The group tags threads; settings stay root's.
-    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE] {
-        let path = folder.join(name);
-        chown(&path, None, Some(group)).map_err(failed)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
-    }
-    chown(folder, None, Some(group)).map_err(failed)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o750)).map_err(failed)
-}
-
-/// Removes what is pinned, as far as it is there.
-fn unpin(folder: &Path) {
-    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE, CONTROL_FILE, CPUS_FILE] {
-        // Absent is as good as removed; what cannot be removed stops the pinning of the next one, which says so.
-        let _ = fs::remove_file(folder.join(name));
-    }
 }
 
 /// How many CPUs the kernel may have, by the highest number.

@@ -9,7 +9,6 @@ use clap::{Args, Subcommand};
 use model::OperationError;
 use sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::Nanos;
 
@@ -22,8 +21,8 @@ Examples:
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
 will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
-All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when \
-it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+All ordinary threads of the machine, or with --cgroup those of a control group, are scheduled by it while \
+it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -32,6 +31,7 @@ const RUN_HELP: &str = "\
 Examples:
   tailwright schedule kernel run
   tailwright schedule kernel run -c 4 --queue shared --slice 2ms
+  tailwright schedule kernel run --cgroup /sys/fs/cgroup/service   only threads of this control group
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -60,7 +60,7 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelSubcommand {
-    /// Schedule all ordinary threads until Ctrl-C
+    /// Schedule all ordinary threads, or those of a control group, until Ctrl-C
     Run(KernelRunArgs),
     /// Change settings of the scheduler that runs
     Set(KernelSetArgs),
@@ -79,6 +79,12 @@ struct KernelRunArgs {
     /// Number of the group whose members may tag threads; without it only root may.
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
+    /// Schedule only the threads of this control group, which must have CPUs of its own (a cpuset partition).
+    #[arg(long, value_name = "FOLDER")]
+    cgroup: Option<PathBuf>,
+    /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s.
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    watchdog: Nanos,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -175,9 +181,6 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
     }
 }
 
-/// How often it is looked whether the scheduler shall end or has ended.
-const LOOK: Duration = Duration::from_millis(100);
-
 fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     let stop = undo_on_termination();
     let request = AttachRequest {
@@ -185,26 +188,20 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         layout: args.queue,
         folder: args.place.folder.clone(),
         group: args.group,
+        watchdog: Duration::from_nanos(args.watchdog.0),
+        cgroup: args.cgroup.clone(),
         log_entries: 0,
     };
-    let scheduler = KernelScheduler::attach(&request)?;
+    request.settings.check_under(request.watchdog)?;
+    let mut scheduler = KernelScheduler::attach(&request)?;
     talk(
         Talk::Plain,
         format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
     );
-    while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
-        std::thread::sleep(LOOK);
-    }
+    scheduler.wait(&stop)?;
     terminal::print_text(&kernel_scheduler::text(
         &scheduler.control().settings(),
         &scheduler.control().statistics(),
     ));
-    let end = scheduler.detach()?;
-    if end.is_error() {
-        let message = format!("the kernel has ended the scheduler: {}", end.text);
-        return Err(
-            OperationError::machine(message).hint("all threads are scheduled by the kernel's own again")
-        );
-    }
-    Ok(VerbAnswer::Yes)
+    scheduler.detach()?.check().map(|()| VerbAnswer::Yes)
 }
