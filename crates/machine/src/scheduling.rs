@@ -21,17 +21,14 @@ pub enum SchedulingPolicy {
     Fifo,
     /// SCHED_RR: as the former, in turn with those of its priority.
     RoundRobin,
-    /// SCHED_EXT: by the scheduler that a program has put into the kernel; without one, as [`Self::Other`].
-    Ext,
 }
 
-const POLICIES: [(SchedulingPolicy, &str, i32); 6] = [
+const POLICIES: [(SchedulingPolicy, &str, i32); 5] = [
     (SchedulingPolicy::Other, "other", libc::SCHED_OTHER),
     (SchedulingPolicy::Batch, "batch", libc::SCHED_BATCH),
     (SchedulingPolicy::Idle, "idle", libc::SCHED_IDLE),
     (SchedulingPolicy::Fifo, "fifo", libc::SCHED_FIFO),
     (SchedulingPolicy::RoundRobin, "round-robin", libc::SCHED_RR),
-    (SchedulingPolicy::Ext, "ext", SCHED_EXT),
 ];
 
 impl SchedulingPolicy {
@@ -176,9 +173,6 @@ fn pid(thread: u32) -> io::Result<Pid> {
 }
 
 const RESET_ON_FORK: u64 = 1;
-
-/// Of `linux/sched.h`, since Linux 6.12.
-const SCHED_EXT: i32 = 7;
 
 /// The size of what Linux 3.14 knew; later kernels take it.
 const ATTRIBUTES_BYTES: u32 = 48;

@@ -1,9 +1,7 @@
 //! Putting the scheduler into the kernel and taking it out.
 
-use crate::exclusive_group::ExclusiveGroup;
 use crate::kernel_types::{KernelStructure, KernelTypes};
 use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTIONS, OPERATIONS};
-use crate::members::GroupMembers;
 use crate::object::{ObjectConstants, SchedulerMaps, SchedulerObject};
 use crate::pinned::{check_way, pin, unpin};
 use crate::probe;
@@ -24,17 +22,12 @@ use std::time::{Duration, Instant};
 /// How long the kernel may take to give threads back, before it is said that it did not.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the scheduler shall end or has ended, and who came and left.
+/// How often it is looked whether the scheduler shall end or has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The kernel's name of the structure of operations, and of what a map of it has.
 const OPERATIONS_TYPE: &str = "sched_ext_ops";
 const OPERATIONS_VALUE_TYPE: &str = "bpf_struct_ops_sched_ext_ops";
-/// The flag of operations that leaves threads alone that do not ask for SCHED_EXT.
-const SWITCH_PARTIAL: &str = "SCX_OPS_SWITCH_PARTIAL";
-/// Where the kernel keeps the threads of a CPU, and what guarantees those of SCHED_EXT a share of it.
-const RUN_QUEUE_TYPE: &str = "rq";
-const EXT_SERVER: &str = "ext_server";
 /// What the scheduler is called in the kernel.
 const NAME: &str = "tailwright";
 const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
@@ -52,8 +45,6 @@ pub struct AttachRequest {
     pub group: Option<u32>,
     /// The kernel ends the scheduler when a thread that wants to run did not for so long.
     pub watchdog: Duration,
-    /// The folder of a control group with CPUs of its own, whose threads alone are scheduled; otherwise all are.
-    pub cgroup: Option<PathBuf>,
     /// How many events are logged, for [`crate::replay`]; usually 0.
     pub log_entries: u32,
 }
@@ -93,7 +84,6 @@ pub struct KernelScheduler {
     events: MappedWords,
     log_entries: u32,
     folder: PathBuf,
-    members: Option<GroupMembers>,
     link: Option<OwnedFd>,
     maps: SchedulerMaps,
     /// Open as long as the link.
@@ -109,7 +99,6 @@ impl KernelScheduler {
         request.settings.check_under(request.watchdog)?;
         probe::check()?;
         let kernel = KernelAccount::read()?;
-        let group = kernel.group_of(request)?;
         let constants = ObjectConstants {
             cpus_count: possible_cpus()?,
             is_shared: request.layout == QueueLayout::Shared,
@@ -130,44 +119,31 @@ impl KernelScheduler {
         check_way(&request.folder, request.group)?;
         // The kernel lets one of several in, and only that one has files.
         let (operations, link) = kernel.attach(&programs, maps.types.as_fd(), request)?;
-        let mut scheduler = Self {
+        let scheduler = Self {
             control,
             events,
             log_entries: request.log_entries,
             folder: request.folder.clone(),
-            members: group.map(GroupMembers::of),
             link: Some(link),
             maps,
             _held: (programs, operations),
         };
         // What fails here takes the scheduler out again.
         pin(&scheduler.maps, &request.folder, request.group)?;
-        scheduler.follow_members()?;
         Ok(scheduler)
     }
 
     /// Files go first, so that they are not those of the next scheduler.
     fn take_out(&mut self) {
-        self.members = None;
         unpin(&self.maps, &self.folder);
         self.link = None;
     }
 
-    fn follow_members(&mut self) -> Result<(), OperationError> {
-        self.members.as_mut().map_or(Ok(()), GroupMembers::follow)
-    }
-
-    /// Waits until it shall stop or the kernel ends the scheduler; takes threads that come to the control group, and gives back
-    /// those that leave it.
-    ///
-    /// # Errors
-    /// When the control group has no CPUs of its own any more, or its threads cannot be switched.
-    pub fn wait(&mut self, stop: &AtomicBool) -> Result<(), OperationError> {
+    /// Waits until it shall stop or the kernel ends the scheduler.
+    pub fn wait(&self, stop: &AtomicBool) {
         while !stop.load(Relaxed) && self.end().is_none() {
             std::thread::sleep(LOOK);
-            self.follow_members()?;
         }
-        Ok(())
     }
 
     /// Settings and statistics of the scheduler.
@@ -227,23 +203,6 @@ struct KernelAccount {
 }
 
 impl KernelAccount {
-    /// The control group of a request, where this kernel can schedule one alone.
-    fn group_of(&self, request: &AttachRequest) -> Result<Option<ExclusiveGroup>, OperationError> {
-        let group = request.cgroup.as_deref().map(ExclusiveGroup::open).transpose()?;
-        if group.is_some() && !self.serves_partly() {
-            let reason = "it has no share of CPUs for SCHED_EXT beside ordinary threads (ext_server)";
-            return Err(unsuitable(reason));
-        }
-        Ok(group)
-    }
-
-    /// Whether threads of SCHED_EXT can be scheduled beside ordinary ones, without being starved by them altogether.
-    fn serves_partly(&self) -> bool {
-        let has_server =
-            self.types.structure(RUN_QUEUE_TYPE).is_some_and(|queue| queue.member(EXT_SERVER).is_some());
-        has_server && self.types.constant(SWITCH_PARTIAL).is_some()
-    }
-
     fn read() -> Result<Self, OperationError> {
         let bytes = fs::read(TYPES_FILE).map_err(|error| unsuitable(format!("{TYPES_FILE}: {error}")))?;
         let types = KernelTypes::parse(&bytes, is_wanted).map_err(unsuitable)?;
@@ -274,8 +233,6 @@ impl KernelAccount {
         put(place("name")?, NAME.as_bytes());
         let watchdog_ms = u32::try_from(request.watchdog.as_millis()).unwrap_or(u32::MAX);
         put(place("timeout_ms")?, &watchdog_ms.to_ne_bytes());
-        let partly = self.types.constant(SWITCH_PARTIAL).filter(|_| request.cgroup.is_some());
-        put(place("flags")?, &partly.unwrap_or(0).to_ne_bytes());
         let mut places = Vec::new();
         for ((name, _), program) in OPERATIONS.into_iter().zip(programs) {
             places.push((place(name)?, program));
@@ -296,7 +253,7 @@ impl KernelAccount {
 fn is_wanted(name: &str) -> bool {
     KERNEL_FUNCTIONS.contains(&name)
         || KERNEL_CONSTANTS.contains(&name)
-        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE, RUN_QUEUE_TYPE, SWITCH_PARTIAL].contains(&name)
+        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE].contains(&name)
 }
 
 fn load_programs(

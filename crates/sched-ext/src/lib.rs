@@ -6,16 +6,14 @@
 //! longer than the watchdog's time. Threads are the kernel's own again then. Programs say which request a thread works for by
 //! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] judges what the kernel did.
 //!
-//! All threads of the machine are switched that are not real-time or deadline threads, or those of one control group that has
-//! CPUs of its own: there is no ordinary thread on its CPUs that would starve them. Not here: sub-schedulers of a control group
-//! (kernels from 7.1), for which a scheduler above must have all threads of the machine.
+//! All threads of the machine are switched that are not real-time or deadline threads. Not here: switching only those that ask
+//! for it, which any ordinary thread on their CPUs starves, and sub-schedulers of a control group (kernels from 7.1), for which
+//! a scheduler above must have all threads of the machine.
 
 mod attach;
 pub mod choice;
-mod exclusive_group;
 mod kernel_types;
 mod layout;
-mod members;
 mod object;
 mod pinned;
 mod probe;

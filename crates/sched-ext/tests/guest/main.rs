@@ -6,7 +6,6 @@ mod c_program;
 mod checks;
 mod ending;
 mod hinting;
-mod members;
 mod play;
 mod promises;
 mod starvation;
@@ -46,7 +45,7 @@ fn the_oldest_first_in_a_guest() {
 /// A promise of the documents, with what tries to break it in the guest.
 type Check = (&'static str, fn());
 
-const PROMISES: [Check; 12] = [
+const PROMISES: [Check; 11] = [
     ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
     ("the_next_scheduler", promises::programs_find_the_next_scheduler),
     ("several", promises::one_of_several_schedules),
@@ -58,7 +57,6 @@ const PROMISES: [Check; 12] = [
     ("least_share", hinting::untagged_threads_have_the_share_that_is_set),
     ("cost", hinting::a_tag_costs_less_than_a_system_call),
     ("starvation", starvation::nobody_waits_until_the_watchdog),
-    ("a_control_group", members::only_threads_of_a_control_group),
 ];
 
 /// Each of them is asserted in the guest, whose console says what was found.
@@ -161,7 +159,6 @@ fn the_kernel_takes_over(figures: &GuestFigures) {
 const FOLDER: &str = "SCHEDULER_FOLDER";
 /// And what it is asked for, if it is not the usual.
 const WATCHDOG_MS: &str = "SCHEDULER_WATCHDOG_MS";
-const CGROUP: &str = "SCHEDULER_CGROUP";
 const OLDEST: &str = "SCHEDULER_OLDEST";
 
 /// Nothing but in a guest, where the other test begins this program once more.
@@ -178,13 +175,12 @@ fn a_scheduler_until_interrupted() {
         folder: PathBuf::from(folder),
         log_entries: 0,
         watchdog,
-        cgroup: std::env::var_os(CGROUP).map(PathBuf::from),
         ..request(QueueLayout::PerCpu, oldest)
     };
     request.settings.patience = request.settings.patience.min(watchdog / 2);
     let schedule = || {
-        let mut scheduler = KernelScheduler::attach(&request)?;
-        scheduler.wait(&stop)?;
+        let scheduler = KernelScheduler::attach(&request)?;
+        scheduler.wait(&stop);
         scheduler.detach()?.check()
     };
     if let Err(error) = schedule() {
@@ -201,7 +197,6 @@ fn request(layout: QueueLayout, oldest: u32) -> AttachRequest {
         folder: PathBuf::from(sched_hint::DEFAULT_FOLDER),
         group: None,
         watchdog: DEFAULT_WATCHDOG,
-        cgroup: None,
         log_entries: 200_000,
     }
 }

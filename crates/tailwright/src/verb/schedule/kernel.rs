@@ -21,8 +21,8 @@ Examples:
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
 will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
-All ordinary threads of the machine, or with --cgroup those of a control group, are scheduled by it while \
-it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when \
+it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -31,7 +31,6 @@ const RUN_HELP: &str = "\
 Examples:
   tailwright schedule kernel run
   tailwright schedule kernel run -c 4 --queue shared --slice 2ms
-  tailwright schedule kernel run --cgroup /sys/fs/cgroup/service   only threads of this control group
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -60,7 +59,7 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelSubcommand {
-    /// Schedule all ordinary threads, or those of a control group, until Ctrl-C
+    /// Schedule all ordinary threads until Ctrl-C
     Run(KernelRunArgs),
     /// Change settings of the scheduler that runs
     Set(KernelSetArgs),
@@ -79,9 +78,6 @@ struct KernelRunArgs {
     /// Number of the group whose members may tag threads; without it only root may.
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
-    /// Schedule only the threads of this control group, which must have CPUs of its own (a cpuset partition).
-    #[arg(long, value_name = "FOLDER")]
-    cgroup: Option<PathBuf>,
     /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     watchdog: Nanos,
@@ -189,16 +185,15 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         folder: args.place.folder.clone(),
         group: args.group,
         watchdog: Duration::from_nanos(args.watchdog.0),
-        cgroup: args.cgroup.clone(),
         log_entries: 0,
     };
     request.settings.check_under(request.watchdog)?;
-    let mut scheduler = KernelScheduler::attach(&request)?;
+    let scheduler = KernelScheduler::attach(&request)?;
     talk(
         Talk::Plain,
         format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
     );
-    scheduler.wait(&stop)?;
+    scheduler.wait(&stop);
     terminal::print_text(&kernel_scheduler::text(
         &scheduler.control().settings(),
         &scheduler.control().statistics(),
