@@ -25,7 +25,7 @@ struct control {
 	u64 slice_ns;
 	u64 patience_ns; /* who has waited this long has a slice out of turn */
 	u32 tagged_running;    /* how many run */
-	u32 unused_half;
+	u32 overdue_ms;        /* half of what the kernel's watchdog bears; set before the start */
 	u64 untagged_vruntime; /* the largest of a thread without a request that ran */
 	u64 log_next;    /* events that happened, also those for which the log had no room */
 	u32 exit_kind;   /* the kernel's reason for ending the scheduler, and its words */

@@ -18,8 +18,12 @@
 #define UNTAGGED_QUEUE 0x100000
 #define SHARED_QUEUE 0x100001
 
-/* How often those who wait too long are searched. */
+#define NS_PER_MS 1000000ull
+/* How often those who wait too long are searched, and in how many slices one of them has its turn. */
 #define SCAN_EVERY_NS 20000000ull
+#define RESCUE_ONCE_IN 5
+/* A slice ends in the tick before which this part of it is left, since it begins a little after a tick. */
+#define SLICE_REST 8
 /* Time without credit counts up to this. */
 #define REFILL_LIMIT_NS 10000000000ull
 
@@ -324,26 +328,45 @@ INLINE int move(u64 queue, u64 thread)
 	return is_moved;
 }
 
-/* Serves who has waited longest, if that is longer than the patience. */
-INLINE int rescue(struct control *c, struct cpu_state *s, u64 cpu, u64 now)
+/* The thread that has waited longest in a queue, of those that may run on a CPU and have waited since before `since`. */
+INLINE u64 longest_in(u64 queue, u64 cpu, u64 *since)
 {
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
-	u64 queue = queue_of(cpu), longest = now;
-	u64 thread = 0;
-	if (now - s->scanned_at < SCAN_EVERY_NS)
-		return 0;
-	s->scanned_at = now;
+	u64 thread = 0, first = *since;
 	bpf_iter_scx_dsq_new(&it, queue, 0);
 	while ((p = bpf_iter_scx_dsq_next(&it))) {
 		struct task_state *t = bpf_task_storage_get(&tasks, p, 0, 0);
-		if (t && t->queued_at < longest && (!is_shared || is_true(bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))) {
-			longest = t->queued_at;
+		if (t && t->queued_at < first && is_true(bpf_cpumask_test_cpu(cpu, p->cpus_ptr))) {
+			first = t->queued_at;
 			thread = (u32)p->pid;
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&it);
-	if (!thread || now - longest < c->patience_ns)
+	*since = first;
+	return thread;
+}
+
+/*
+ * Serves who has waited longest, with a request or without, if that is longer than the patience: at most once in five
+ * slices, but every time while somebody has waited for half of what the kernel's watchdog bears.
+ */
+INLINE int rescue(struct control *c, struct cpu_state *s, u64 cpu, u64 now)
+{
+	u64 every = RESCUE_ONCE_IN * c->slice_ns, since = now, queue = queue_of(cpu);
+	if (every < SCAN_EVERY_NS)
+		every = SCAN_EVERY_NS;
+	if (now - s->scanned_at < every)
+		return 0;
+	u64 thread = longest_in(queue, cpu, &since);
+	u64 untagged = longest_in(UNTAGGED_QUEUE, cpu, &since);
+	if (untagged) {
+		thread = untagged;
+		queue = UNTAGGED_QUEUE;
+	}
+	if (now - since < c->overdue_ms * NS_PER_MS)
+		s->scanned_at = now;
+	if (!thread || now - since < c->patience_ns)
 		return 0;
 	s->rescues++;
 	note(c, EVENT_RESCUED, cpu, thread, 0, 0, 0, now);
@@ -425,9 +448,11 @@ int dispatch(u64 *ctx)
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
 	int is_untagged = before && !key_of(before);
+	if (rescue(c, s, cpu, now))
+		return 0;
 	if (credit_of(s, c, now) > 0 && (is_true(scx_bpf_dsq_move_to_local(UNTAGGED_QUEUE)) || is_untagged))
 		return 0;
-	if (rescue(c, s, cpu, now) || choose(c, s, cpu, is_untagged ? 0 : before, now))
+	if (choose(c, s, cpu, is_untagged ? 0 : before, now))
 		return 0;
 	if (!is_shared && steal(s, cpu))
 		return 0;
@@ -513,7 +538,7 @@ int tick(u64 *ctx)
 	s64 credit = credit_of(s, c, now);
 	int others_wait = scx_bpf_dsq_nr_queued(queue_of(cpu)) > 0;
 	int untagged_wait = scx_bpf_dsq_nr_queued(UNTAGGED_QUEUE) > 0;
-	int is_another = key_of(p) != s->running_key, is_over = now - s->since >= c->slice_ns;
+	int is_another = key_of(p) != s->running_key, is_over = now - s->since + c->slice_ns / SLICE_REST >= c->slice_ns;
 	int changes = (others_wait || untagged_wait) && (is_another || is_over);
 	if (s->running == RUNS_TAGGED)
 		changes = changes || (untagged_wait && credit > 0);

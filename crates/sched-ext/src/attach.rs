@@ -3,26 +3,27 @@
 use crate::kernel_types::{KernelStructure, KernelTypes};
 use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTIONS, OPERATIONS};
 use crate::object::{ObjectConstants, SchedulerMaps, SchedulerObject};
+use crate::pinned::{check_way, pin, unpin};
 use crate::probe;
 use crate::replay::{EVENT_WORDS, LoggedEvent};
 use crate::settings::{OldestFirstSettings, QueueLayout};
-use crate::shared::{CONTROL_FILE, CPUS_FILE, SchedulerControl};
+use crate::shared::SchedulerControl;
 use machine::bpf::{KernelOperation, MappedWords, OperationProgram, OperationsMap};
 use model::OperationError;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The kernel ends the scheduler when a thread that wants to run did not for so long, in milliseconds.
-pub const WATCHDOG_MS: u32 = 20_000;
-
 /// How long the kernel may take to give threads back, before it is said that it did not.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether the scheduler shall end or has ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The kernel's name of the structure of operations, and of what a map of it has.
 const OPERATIONS_TYPE: &str = "sched_ext_ops";
@@ -42,6 +43,8 @@ pub struct AttachRequest {
     pub folder: PathBuf,
     /// A group whose members may tag threads; otherwise only root.
     pub group: Option<u32>,
+    /// The kernel ends the scheduler when a thread that wants to run did not for so long.
+    pub watchdog: Duration,
     /// How many events are logged, for [`crate::replay`]; usually 0.
     pub log_entries: u32,
 }
@@ -60,6 +63,18 @@ impl SchedulerEnd {
     pub fn is_error(&self) -> bool {
         self.kind >= 1024
     }
+
+    /// Complains about an end that is an error.
+    ///
+    /// # Errors
+    /// Says what the kernel says about it.
+    pub fn check(&self) -> Result<(), OperationError> {
+        if !self.is_error() {
+            return Ok(());
+        }
+        let message = format_args!("the kernel has ended the scheduler: {}", self.text);
+        Err(OperationError::machine(message).hint("all threads are scheduled by the kernel's own again"))
+    }
 }
 
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
@@ -70,8 +85,9 @@ pub struct KernelScheduler {
     log_entries: u32,
     folder: PathBuf,
     link: Option<OwnedFd>,
+    maps: SchedulerMaps,
     /// Open as long as the link.
-    _held: (SchedulerMaps, Vec<OperationProgram>, OperationsMap),
+    _held: (Vec<OperationProgram>, OperationsMap),
 }
 
 impl KernelScheduler {
@@ -80,7 +96,7 @@ impl KernelScheduler {
     /// # Errors
     /// When a setting is not possible, the kernel has no sched_ext, rights are missing, or another scheduler runs.
     pub fn attach(request: &AttachRequest) -> Result<Self, OperationError> {
-        request.settings.check()?;
+        request.settings.check_under(request.watchdog)?;
         probe::check()?;
         let kernel = KernelAccount::read()?;
         let constants = ObjectConstants {
@@ -97,19 +113,37 @@ impl KernelScheduler {
         let refused_memory = |error: io::Error| refused("memory of the scheduler's maps", &error);
         let control = SchedulerControl::of(&maps.control, &maps.cpus, &maps.slots).map_err(refused_memory)?;
         let events = maps.events.map_memory().map_err(refused_memory)?;
+        control.put_watchdog(request.watchdog);
         control.set(&request.settings)?;
         control.mark_scheduling(true);
-        pin(&maps, request)?;
-        let attached = kernel.attach(&programs, maps.types.as_fd()).inspect_err(|_| unpin(&request.folder));
-        let (operations, link) = attached?;
-        Ok(Self {
+        check_way(&request.folder, request.group)?;
+        // The kernel lets one of several in, and only that one has files.
+        let (operations, link) = kernel.attach(&programs, maps.types.as_fd(), request)?;
+        let scheduler = Self {
             control,
             events,
             log_entries: request.log_entries,
             folder: request.folder.clone(),
             link: Some(link),
-            _held: (maps, programs, operations),
-        })
+            maps,
+            _held: (programs, operations),
+        };
+        // What fails here takes the scheduler out again.
+        pin(&scheduler.maps, &request.folder, request.group)?;
+        Ok(scheduler)
+    }
+
+    /// Files go first, so that they are not those of the next scheduler.
+    fn take_out(&mut self) {
+        unpin(&self.maps, &self.folder);
+        self.link = None;
+    }
+
+    /// Waits until it shall stop or the kernel ends the scheduler.
+    pub fn wait(&self, stop: &AtomicBool) {
+        while !stop.load(Relaxed) && self.end().is_none() {
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Settings and statistics of the scheduler.
@@ -138,7 +172,7 @@ impl KernelScheduler {
     /// # Errors
     /// When the kernel does not do so within ten seconds.
     pub fn detach(mut self) -> Result<SchedulerEnd, OperationError> {
-        self.link = None;
+        self.take_out();
         let begun = Instant::now();
         while begun.elapsed() < DETACH_LIMIT {
             if let Some(end) = self.end()
@@ -155,9 +189,8 @@ impl KernelScheduler {
 
 impl Drop for KernelScheduler {
     fn drop(&mut self) {
-        self.link = None;
+        self.take_out();
         self.control.mark_scheduling(false);
-        unpin(&self.folder);
     }
 }
 
@@ -187,6 +220,7 @@ impl KernelAccount {
         &self,
         programs: &[OperationProgram],
         types: BorrowedFd<'_>,
+        request: &AttachRequest,
     ) -> Result<(OperationsMap, OwnedFd), OperationError> {
         let begin =
             self.value.member("data").ok_or_else(|| unsuitable("the kernel's operations have no data"))?.1;
@@ -197,14 +231,21 @@ impl KernelAccount {
         let mut value = vec![0; usize::try_from(self.value.bytes).unwrap_or(0)];
         let mut put = |at: usize, bytes: &[u8]| value[at..at + bytes.len()].copy_from_slice(bytes);
         put(place("name")?, NAME.as_bytes());
-        put(place("timeout_ms")?, &WATCHDOG_MS.to_ne_bytes());
+        let watchdog_ms = u32::try_from(request.watchdog.as_millis()).unwrap_or(u32::MAX);
+        put(place("timeout_ms")?, &watchdog_ms.to_ne_bytes());
         let mut places = Vec::new();
         for ((name, _), program) in OPERATIONS.into_iter().zip(programs) {
             places.push((place(name)?, program));
         }
         let map = OperationsMap::create(NAME, types, self.value.number, self.value.bytes);
         let map = map.map_err(|error| refused("the scheduler's operations", &error))?;
-        let link = map.attach(value, &places).map_err(|error| refused("the scheduler", &error))?;
+        let link = map.attach(value, &places).map_err(|error| {
+            if error.kind() == io::ErrorKind::ResourceBusy {
+                probe::busy("enabling")
+            } else {
+                refused("the scheduler", &error)
+            }
+        })?;
         Ok((map, link))
     }
 }
@@ -232,47 +273,6 @@ fn load_programs(
         programs.push(program);
     }
     Ok(programs)
-}
-
-fn pin(maps: &SchedulerMaps, request: &AttachRequest) -> Result<(), OperationError> {
-    let folder = request.folder.as_path();
-    let failed = |error: io::Error| {
-        OperationError::machine(format_args!(
-            "{}: what programs need cannot be put there: {error}",
-            folder.display()
-        ))
-        .hint("expected a folder of a mounted file system of BPF: mount -t bpf bpf /sys/fs/bpf")
-    };
-    unpin(folder);
-    fs::create_dir_all(folder).map_err(failed)?;
-    let pinned = [
-        (sched_hint::SLOTS_FILE, &maps.slots),
-        (sched_hint::THREADS_FILE, &maps.threads),
-        (CONTROL_FILE, &maps.control),
-        (CPUS_FILE, &maps.cpus),
-    ];
-    for (name, map) in pinned {
-        map.pin(&folder.join(name)).map_err(failed)?;
-    }
-    let Some(group) = request.group else {
-        return fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed);
-    };
-    // The group tags threads; settings stay root's.
-    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE] {
-        let path = folder.join(name);
-        chown(&path, None, Some(group)).map_err(failed)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
-    }
-    chown(folder, None, Some(group)).map_err(failed)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o750)).map_err(failed)
-}
-
-/// Removes what is pinned, as far as it is there.
-fn unpin(folder: &Path) {
-    for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE, CONTROL_FILE, CPUS_FILE] {
-        // Absent is as good as removed; what cannot be removed stops the pinning of the next one, which says so.
-        let _ = fs::remove_file(folder.join(name));
-    }
 }
 
 /// How many CPUs the kernel may have, by the highest number.

@@ -6,6 +6,8 @@ pub(crate) const OLDEST_AND_SHARE: usize = 0;
 pub(crate) const UNTAGGED_BURST_NS: usize = 1;
 pub(crate) const SLICE_NS: usize = 2;
 pub(crate) const PATIENCE_NS: usize = 3;
+/// How many threads with a request run in the low half, and half of what the kernel's watchdog bears in the high one.
+pub(crate) const RUNNING_AND_OVERDUE_MS: usize = 4;
 pub(crate) const LOG_NEXT: usize = 6;
 pub(crate) const EXIT_KIND: usize = 7;
 pub(crate) const EXIT_REASON: std::ops::Range<usize> = 8..24;

@@ -3,23 +3,25 @@
 //!
 //! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`] puts it into the kernel
 //! and takes it out; the kernel does so as well when the process ends, whatever ends it, and when a thread has waited for
-//! longer than [`WATCHDOG_MS`]. Threads are the kernel's own again then. Programs say which request a thread works for by
+//! longer than the watchdog's time. Threads are the kernel's own again then. Programs say which request a thread works for by
 //! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] judges what the kernel did.
 //!
 //! All threads of the machine are switched that are not real-time or deadline threads. Not here: switching only those that ask
-//! for it, which any ordinary thread on their CPUs starves, and sub-schedulers of a control group (kernels from 7.1).
+//! for it, which any ordinary thread on their CPUs starves, and sub-schedulers of a control group (kernels from 7.1), for which
+//! a scheduler above must have all threads of the machine.
 
 mod attach;
 pub mod choice;
 mod kernel_types;
 mod layout;
 mod object;
+mod pinned;
 mod probe;
 pub mod replay;
 mod settings;
 mod shared;
 
-pub use attach::{AttachRequest, KernelScheduler, SchedulerEnd, WATCHDOG_MS};
+pub use attach::{AttachRequest, KernelScheduler, SchedulerEnd};
 pub use probe::{is_supported, state};
-pub use settings::{OldestFirstSettings, QueueLayout};
+pub use settings::{DEFAULT_WATCHDOG, OldestFirstSettings, QueueLayout};
 pub use shared::{CpuStatistics, SchedulerControl};

@@ -28,7 +28,11 @@ pub(crate) fn check() -> Result<(), OperationError> {
     if state == "disabled" {
         return Ok(());
     }
-    let error =
-        OperationError::machine(format_args!("sched_ext has a scheduler already (its state is {state})"));
-    Err(error.hint("one program at a time schedules: `cat /sys/kernel/sched_ext/root/ops` names it"))
+    Err(busy(&state))
+}
+
+/// The complaint about another scheduler, with what sched_ext does.
+pub(crate) fn busy(state: &str) -> OperationError {
+    OperationError::machine(format_args!("sched_ext has a scheduler already (its state is {state})"))
+        .hint("one program at a time schedules: `cat /sys/kernel/sched_ext/root/ops` names it")
 }

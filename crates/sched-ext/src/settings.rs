@@ -5,6 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The kernel ends the scheduler when a thread that wants to run did not for so long, if nobody says otherwise.
+pub const DEFAULT_WATCHDOG: Duration = Duration::from_secs(20);
+
+/// The bounds of that time; the kernel takes no more.
+const WATCHDOG_LEAST: Duration = Duration::from_secs(1);
+const WATCHDOG_MOST: Duration = Duration::from_secs(30);
+
 /// What may change while the scheduler runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OldestFirstSettings {
@@ -61,6 +68,23 @@ impl OldestFirstSettings {
         }
         Ok(())
     }
+
+    /// Complains about settings with which the kernel would end the scheduler before a thread has a slice out of turn.
+    ///
+    /// # Errors
+    /// Says which one and what is expected.
+    pub fn check_under(&self, watchdog: Duration) -> Result<(), OperationError> {
+        self.check()?;
+        if !within(watchdog, WATCHDOG_LEAST, WATCHDOG_MOST) {
+            return Err(OperationError::input("the watchdog's time must be between 1s and 30s"));
+        }
+        if self.patience > watchdog / 2 {
+            return Err(OperationError::input(format_args!(
+                "the patience must be at most half of the watchdog's time, which is {watchdog:?}"
+            )));
+        }
+        Ok(())
+    }
 }
 
 fn within(time: Duration, least: Duration, most: Duration) -> bool {
@@ -114,6 +138,11 @@ mod tests {
             OldestFirstSettings { patience: Duration::from_secs(60), ..good },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
+        }
+        for (watchdog, is_good) in
+            [(500, false), (3999, false), (4000, true), (30_000, true), (30_001, false)]
+        {
+            assert_eq!(good.check_under(Duration::from_millis(watchdog)).is_ok(), is_good, "{watchdog}");
         }
         for layout in [QueueLayout::PerCpu, QueueLayout::Shared] {
             assert_eq!(layout.to_string().parse(), Ok(layout));

@@ -2,7 +2,7 @@
 
 use crate::layout::{
     CPU_BYTES, CPU_STATISTICS, CPUS_MAX, EXIT_KIND, EXIT_MESSAGE, EXIT_REASON, OLDEST_AND_SHARE, PATIENCE_NS,
-    SLICE_NS, UNTAGGED_BURST_NS,
+    RUNNING_AND_OVERDUE_MS, SLICE_NS, UNTAGGED_BURST_NS,
 };
 use crate::replay::{high, low};
 use crate::settings::OldestFirstSettings;
@@ -97,12 +97,23 @@ impl SchedulerControl {
         }
     }
 
+    /// How long a thread that wants to run may wait before the kernel ends the scheduler.
+    pub fn watchdog(&self) -> Duration {
+        Duration::from_millis(u64::from(high(self.control[RUNNING_AND_OVERDUE_MS].load(Relaxed)))) * 2
+    }
+
+    /// Tells the scheduler what the watchdog bears, before it starts.
+    pub(crate) fn put_watchdog(&self, watchdog: Duration) {
+        let overdue_ms = u64::try_from(watchdog.as_millis() / 2).unwrap_or(u64::from(u32::MAX));
+        self.control[RUNNING_AND_OVERDUE_MS].store(overdue_ms << 32, Relaxed);
+    }
+
     /// Has the scheduler go on with other settings, from its next decision.
     ///
     /// # Errors
     /// When a setting is not possible; then nothing changes.
     pub fn set(&self, settings: &OldestFirstSettings) -> Result<(), OperationError> {
-        settings.check()?;
+        settings.check_under(self.watchdog())?;
         let put = |word: usize, value: u64| self.control[word].store(value, Relaxed);
         put(UNTAGGED_BURST_NS, nanos(settings.untagged_burst));
         put(SLICE_NS, nanos(settings.slice));

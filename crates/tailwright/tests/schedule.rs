@@ -406,9 +406,13 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
 fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
     let folder = Folder::new();
     // Bad input is the first to be said, whatever the machine has.
-    for (verb, option, value) in
-        [("run", "-c", "0"), ("set", "-c", "0"), ("run", "--untagged", "150%"), ("set", "--patience", "60s")]
-    {
+    for (verb, option, value) in [
+        ("run", "-c", "0"),
+        ("set", "-c", "0"),
+        ("run", "--untagged", "150%"),
+        ("set", "--patience", "60s"),
+        ("run", "--watchdog", "3s"),
+    ] {
         let refused = folder.run(&["schedule", "kernel", verb, option, value]).expect_code(2);
         assert!(refused.stdout.is_empty() && !refused.stderr.is_empty(), "{verb} {option} {value}");
     }

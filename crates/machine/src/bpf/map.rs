@@ -220,6 +220,11 @@ impl BpfMap {
         Ok(Self { fd, info })
     }
 
+    /// The kernel's number of the map, which no other map has while this one is there.
+    pub fn number(&self) -> u32 {
+        self.info.id
+    }
+
     /// How many entries the map has at most.
     pub fn entries(&self) -> u32 {
         self.info.entries

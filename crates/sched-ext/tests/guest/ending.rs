@@ -57,20 +57,29 @@ fn refused_beside_another() {
 }
 
 fn loaded() -> Child {
-    let program = again().spawn().expect("it starts");
-    state_after(|state| state == "enabled");
+    enabled(again())
+}
+
+/// Begins a scheduler and waits until it schedules.
+pub(crate) fn enabled(mut command: Command) -> Child {
+    let mut program = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    if state_after(|state| state == "enabled") != "enabled" {
+        program.kill().expect("it is ours");
+        let said = program.wait_with_output().expect("it ends");
+        panic!("no scheduler: {}", String::from_utf8_lossy(&said.stderr));
+    }
     program
 }
 
 /// This program once more, with a scheduler until SIGINT.
-fn again() -> Command {
+pub(crate) fn again() -> Command {
     let mut command = Command::new("/init");
     command.args(["--exact", "a_scheduler_until_interrupted", "--nocapture"]).stdin(Stdio::null());
     command.env(crate::FOLDER, sched_hint::DEFAULT_FOLDER);
     command
 }
 
-fn state_after(is_right: impl Fn(&str) -> bool) -> String {
+pub(crate) fn state_after(is_right: impl Fn(&str) -> bool) -> String {
     let begun = Instant::now();
     loop {
         let state = tailwright_sched_ext::state().unwrap_or_default();

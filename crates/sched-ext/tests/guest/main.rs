@@ -2,16 +2,23 @@
 //!
 //! Only the order of figures is asserted, never a time. This program is also the first one of the guest.
 
+mod c_program;
 mod checks;
 mod ending;
+mod hinting;
 mod play;
+mod promises;
+mod starvation;
 
+use model::Blame;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
-use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program};
+use tailwright_sched_ext::{
+    AttachRequest, DEFAULT_WATCHDOG, KernelScheduler, OldestFirstSettings, QueueLayout,
+};
+use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_figure};
 
 #[test]
 fn the_oldest_first_in_a_guest() {
@@ -33,6 +40,55 @@ fn the_oldest_first_in_a_guest() {
     tails_are_shorter(&figures);
     shares_are_kept(&figures);
     the_kernel_takes_over(&figures);
+}
+
+/// A promise of the documents, with what tries to break it in the guest.
+type Check = (&'static str, fn());
+
+const PROMISES: [Check; 11] = [
+    ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
+    ("the_next_scheduler", promises::programs_find_the_next_scheduler),
+    ("several", promises::one_of_several_schedules),
+    ("killed_programs", promises::killed_programs_leave_no_slots),
+    ("a_group", promises::members_of_the_group_tag_and_others_do_not),
+    ("tags_from_c", hinting::starts_order_programs_in_c),
+    ("deadlines_from_c", hinting::deadlines_order_programs_in_c),
+    ("a_fork", hinting::a_child_has_a_request_of_its_own),
+    ("least_share", hinting::untagged_threads_have_the_share_that_is_set),
+    ("cost", hinting::a_tag_costs_less_than_a_system_call),
+    ("starvation", starvation::nobody_waits_until_the_watchdog),
+];
+
+/// Each of them is asserted in the guest, whose console says what was found.
+#[test]
+fn the_promises_in_a_guest() {
+    let run = || {
+        play::keep_to(&[0]);
+        for (name, check) in PROMISES {
+            let begun = play::now();
+            let outcome = std::panic::catch_unwind(check);
+            report_figure(name, if outcome.is_ok() { "kept" } else { "broken" });
+            report_figure(&format!("{name}_ms"), (play::now() - begun) / 1_000_000);
+        }
+    };
+    if be_first_program(run) {
+        return;
+    }
+    let Some(others) = c_program::compiled() else { return };
+    let program = std::env::current_exe().expect("it is running");
+    let guest = Guest {
+        kernel: &GuestKernel::DEBIAN_13_BACKPORTS,
+        cpus: 3,
+        program: &program,
+        arguments: &["--exact", "the_promises_in_a_guest", "--nocapture"],
+        others: &others,
+        cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
+    };
+    let Some(figures) = guest.play() else { return };
+    println!("{figures}");
+    for (name, _) in PROMISES {
+        assert_eq!(figures.text(name), "kept", "{name}: {figures}");
+    }
 }
 
 /// Every choice in the log is what the pure rule says, and what runs is among the c oldest.
@@ -101,6 +157,9 @@ fn the_kernel_takes_over(figures: &GuestFigures) {
 
 /// Set in a guest's process whose scheduler runs until SIGINT: the folder of its slots.
 const FOLDER: &str = "SCHEDULER_FOLDER";
+/// And what it is asked for, if it is not the usual.
+const WATCHDOG_MS: &str = "SCHEDULER_WATCHDOG_MS";
+const OLDEST: &str = "SCHEDULER_OLDEST";
 
 /// Nothing but in a guest, where the other test begins this program once more.
 #[test]
@@ -109,14 +168,26 @@ fn a_scheduler_until_interrupted() {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&stop))
         .expect("SIGINT can be handled");
-    let request =
-        AttachRequest { folder: PathBuf::from(folder), log_entries: 0, ..request(QueueLayout::PerCpu, 3) };
-    let scheduler = KernelScheduler::attach(&request).unwrap_or_else(|error| panic!("{error:?}"));
-    while !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let oldest = number(OLDEST).map_or(3, |oldest| u32::try_from(oldest).expect("small"));
+    let watchdog = number(WATCHDOG_MS).map_or(DEFAULT_WATCHDOG, Duration::from_millis);
+    let mut request = AttachRequest {
+        folder: PathBuf::from(folder),
+        log_entries: 0,
+        watchdog,
+        ..request(QueueLayout::PerCpu, oldest)
+    };
+    request.settings.patience = request.settings.patience.min(watchdog / 2);
+    let schedule = || {
+        let scheduler = KernelScheduler::attach(&request)?;
+        scheduler.wait(&stop);
+        scheduler.detach()?.check()
+    };
+    if let Err(error) = schedule() {
+        // As the program says it, without a panic of its own.
+        eprintln!("error: {error:?}");
+        std::process::exit(if error.blame == Blame::Machine { 3 } else { 2 });
     }
-    let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
-    println!("the scheduler ended: {} {}", end.kind, end.text);
 }
 
 fn request(layout: QueueLayout, oldest: u32) -> AttachRequest {
@@ -125,6 +196,7 @@ fn request(layout: QueueLayout, oldest: u32) -> AttachRequest {
         layout,
         folder: PathBuf::from(sched_hint::DEFAULT_FOLDER),
         group: None,
+        watchdog: DEFAULT_WATCHDOG,
         log_entries: 200_000,
     }
 }

@@ -187,8 +187,9 @@ impl Spinners {
             spinners.spent.push(spent);
             spinners.threads.push(thread::spawn(move || {
                 keep_to(&[cpu]);
-                sched_hint::tag_current(key);
                 while stop.load(SeqCst) == 0 {
+                    // A scheduler may have come since.
+                    sched_hint::tag_current(key);
                     spend(200_000);
                     counter.store(cpu_time(), SeqCst);
                 }
@@ -200,6 +201,16 @@ impl Spinners {
     /// How much each has spent since it started, in nanoseconds.
     pub(crate) fn spent(&self) -> Vec<u64> {
         self.spent.iter().map(|spent| spent.load(SeqCst)).collect()
+    }
+
+    /// The share of the CPU time that each has of all, in this time.
+    pub(crate) fn shares(&self, within: Duration) -> Vec<f64> {
+        let before = self.spent();
+        thread::sleep(within);
+        let gained: Vec<u64> =
+            before.iter().zip(self.spent()).map(|(before, after)| after - before).collect();
+        let all = gained.iter().sum::<u64>().max(1) as f64;
+        gained.into_iter().map(|gained| gained as f64 / all).collect()
     }
 
     pub(crate) fn stop(self) {

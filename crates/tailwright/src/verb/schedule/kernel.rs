@@ -9,7 +9,6 @@ use clap::{Args, Subcommand};
 use model::OperationError;
 use sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::Nanos;
 
@@ -79,6 +78,9 @@ struct KernelRunArgs {
     /// Number of the group whose members may tag threads; without it only root may.
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
+    /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s.
+    #[arg(long, value_name = "TIME", default_value = "20s")]
+    watchdog: Nanos,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -175,9 +177,6 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
     }
 }
 
-/// How often it is looked whether the scheduler shall end or has ended.
-const LOOK: Duration = Duration::from_millis(100);
-
 fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     let stop = undo_on_termination();
     let request = AttachRequest {
@@ -185,26 +184,19 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         layout: args.queue,
         folder: args.place.folder.clone(),
         group: args.group,
+        watchdog: Duration::from_nanos(args.watchdog.0),
         log_entries: 0,
     };
+    request.settings.check_under(request.watchdog)?;
     let scheduler = KernelScheduler::attach(&request)?;
     talk(
         Talk::Plain,
         format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
     );
-    while !stop.load(Ordering::Relaxed) && scheduler.end().is_none() {
-        std::thread::sleep(LOOK);
-    }
+    scheduler.wait(&stop);
     terminal::print_text(&kernel_scheduler::text(
         &scheduler.control().settings(),
         &scheduler.control().statistics(),
     ));
-    let end = scheduler.detach()?;
-    if end.is_error() {
-        let message = format!("the kernel has ended the scheduler: {}", end.text);
-        return Err(
-            OperationError::machine(message).hint("all threads are scheduled by the kernel's own again")
-        );
-    }
-    Ok(VerbAnswer::Yes)
+    scheduler.detach()?.check().map(|()| VerbAnswer::Yes)
 }

@@ -1,0 +1,69 @@
+//! Many threads at one CPU: the oldest never ends, and the others shall have slices before the kernel's watchdog ends it all.
+
+use crate::play::{keep_to, now, spend};
+use crate::request;
+use machine::scheduling::{ThreadScheduling, set_scheduling};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
+use testkit::guest::report_figure;
+
+const WATCHDOG: Duration = Duration::from_secs(2);
+/// With one slice of 4 ms in 20 ms out of turn, the last of so many would wait for longer than the watchdog bears.
+const TAGGED: u64 = 150;
+
+/// A thread that is never done, with a key or none, and its longest wait between two pieces of work.
+fn endless(key: u64, nice: i32, is_over: &Arc<AtomicBool>) -> (Arc<AtomicU64>, thread::JoinHandle<()>) {
+    let longest = Arc::new(AtomicU64::new(0));
+    let (noted, is_over) = (Arc::clone(&longest), Arc::clone(is_over));
+    let run = move || {
+        keep_to(&[1]);
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        set_scheduling(own, &ThreadScheduling::ordinary(nice)).expect("it is root's");
+        sched_hint::tag_current(key);
+        let mut last = now();
+        while !is_over.load(Relaxed) {
+            spend(100_000);
+            let time = now();
+            noted.fetch_max(time - last, Relaxed);
+            last = time;
+        }
+        noted.fetch_max(now() - last, Relaxed);
+    };
+    (longest, thread::spawn(run))
+}
+
+pub(crate) fn nobody_waits_until_the_watchdog() {
+    let settings = OldestFirstSettings {
+        oldest: 1,
+        patience: Duration::from_millis(200),
+        ..OldestFirstSettings::default()
+    };
+    let request =
+        AttachRequest { settings, watchdog: WATCHDOG, log_entries: 0, ..request(QueueLayout::PerCpu, 1) };
+    let scheduler = KernelScheduler::attach(&request).expect("it can be attached");
+    let is_over = Arc::new(AtomicBool::new(false));
+    // Those of no request come first to nobody: the last of them has the least weight.
+    let untagged = [0, 0, 0, 19].map(|nice| endless(0, nice, &is_over));
+    let tagged: Vec<_> = (1..=TAGGED).map(|key| endless(key, 0, &is_over)).collect();
+    thread::sleep(WATCHDOG * 2);
+    let end = scheduler.end();
+    is_over.store(true, Relaxed);
+    let mut longest = [Duration::ZERO; 2];
+    for (kind, threads) in [untagged.into_iter().collect(), tagged].into_iter().enumerate() {
+        let threads: Vec<_> = threads;
+        for (waited, thread) in threads {
+            thread.join().expect("they do not fail");
+            longest[kind] = longest[kind].max(Duration::from_nanos(waited.load(Relaxed)));
+        }
+    }
+    report_figure("longest_wait_untagged_ms", longest[0].as_millis());
+    report_figure("longest_wait_tagged_ms", longest[1].as_millis());
+    report_figure("out_of_turn", scheduler.control().statistics().rescues);
+    assert_eq!(end, None, "the kernel has ended it");
+    scheduler.wait(&AtomicBool::new(true));
+    assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
+    assert!(longest.iter().all(|longest| *longest < WATCHDOG), "{longest:?}");
+}
