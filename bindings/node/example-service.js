@@ -9,9 +9,13 @@ const headers = { Baggage: 'own=1' };
 const callByHttp = (url) =>
   new Promise((resolve, reject) => {
     const request = http.request(url, { headers }, async (reply) => {
-      let text = '';
-      for await (const piece of reply) text += piece;
-      resolve(JSON.parse(text));
+      try {
+        let text = '';
+        for await (const piece of reply) text += piece;
+        resolve(JSON.parse(text));
+      } catch (error) {
+        reject(error);
+      }
     });
     request.on('error', reject).end();
   });
@@ -20,7 +24,12 @@ const callByFetch = async (url) => (await fetch(url, { headers })).json();
 
 const server = http.createServer(async (request, reply) => {
   const called = [];
-  for (const [at, url] of process.argv.slice(2).entries()) called.push(await (at === 0 ? callByHttp : callByFetch)(url));
+  try {
+    for (const [at, url] of process.argv.slice(2).entries()) called.push(await (at === 0 ? callByHttp : callByFetch)(url));
+  } catch (error) {
+    reply.writeHead(502).end(String(error));
+    return;
+  }
   const answer = { start: String(current().startNs), baggage: request.headers.baggage, called };
   reply.setHeader('Baggage', 'tailwright-start=1,reply=1');
   reply.end(JSON.stringify(answer));

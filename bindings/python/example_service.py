@@ -3,7 +3,8 @@
 import json
 import sys
 import urllib.request
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import tailwright_gat
 
@@ -35,6 +36,10 @@ class Quiet(WSGIRequestHandler):
         pass
 
 
-with make_server("127.0.0.1", 0, tailwright_gat.Wsgi(service, role), handler_class=Quiet) as server:
+class Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+with make_server("127.0.0.1", 0, tailwright_gat.Wsgi(service, role), Server, Quiet) as server:
     print(server.server_port, flush=True)
     server.serve_forever()

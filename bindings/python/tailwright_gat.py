@@ -31,7 +31,13 @@ MEMBERS_MAX = 180
 NS_MAX = 2**64 - 1
 _HEX = re.compile("[0-9A-Fa-f]{2}")
 
+# Where WSGI applications find the tag of their request in the environ.
+ENVIRON_KEY = "tailwright.gat.tag"
+
 _current: contextvars.ContextVar = contextvars.ContextVar("tailwright_gat", default=None)
+
+# A function that knows the tag where the context variable has none: what carries contexts to other threads may carry tags.
+current_elsewhere = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Malformed(ValueError):
 
 def current() -> Optional[Tag]:
     """The tag of the request that this thread or task works for; None outside of requests."""
-    return _current.get()
+    return _current.get() or (current_elsewhere and current_elsewhere())
 
 
 def members(values):
@@ -211,6 +217,7 @@ class Wsgi:
         values = [environ["HTTP_BAGGAGE"]] if "HTTP_BAGGAGE" in environ else []
         tag = self._role.receive(values, environ)
         environ["HTTP_BAGGAGE"] = write(values, tag)
+        environ[ENVIRON_KEY] = tag
         context = contextvars.copy_context()
         context.run(_current.set, tag)
 

@@ -1,162 +1,16 @@
 //! Tags from service to service in other languages: real services, whose order is turned so that each language is the edge
 //! once, and a stranger, who must never see a tag.
 
-use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::{SystemTime, UNIX_EPOCH};
+mod services;
 
-/// The services may see tags, by their address; the stranger is called by name.
-const HOSTS: &str = "127.0.0.1";
+use serde_json::Value;
+use services::{GO_SETTINGS, Language, Service, ask, ask_for, baggage, bindings, find, java, stranger};
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How far the clocks that languages offer are from ours: Node's has milliseconds.
 const CLOCK_NS: u64 = 2_000_000;
-
-/// Go builds from what is here alone, and keeps what it has built.
-const GO_SETTINGS: [(&str, &str); 3] =
-    [("GOPROXY", "off"), ("GOTOOLCHAIN", "local"), ("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))];
-
-#[derive(Debug, Clone)]
-enum Language {
-    Python(PathBuf),
-    Node(PathBuf),
-    /// The program that was built from the example.
-    Go(PathBuf),
-}
-
-/// A service that ends with the value.
-struct Service {
-    child: Child,
-    port: u16,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn bindings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings")
-}
-
-impl Language {
-    /// Those that are installed; the others are skipped aloud.
-    fn installed(folder: &Path) -> Vec<Self> {
-        let find = |name: &str| {
-            let found = machine::programs::find(name);
-            if found.is_none() {
-                testkit::skip(&format!("{name} is not installed"));
-            }
-            found
-        };
-        let go = find("go").map(|go| {
-            let program = folder.join("service");
-            let mut build = Command::new(go);
-            build.current_dir(bindings().join("go")).arg("build").arg("-o").arg(&program).arg("./example");
-            build.envs(GO_SETTINGS);
-            assert!(build.status().expect("go starts").success());
-            Self::Go(program)
-        });
-        [find("python3").map(Self::Python), find("node").map(Self::Node), go].into_iter().flatten().collect()
-    }
-
-    fn start(&self, role: &str, urls: &[String]) -> Service {
-        let mut command = match self {
-            Self::Python(python) => {
-                let mut command = Command::new(python);
-                command
-                    .args(["-B", "example_service.py", role, HOSTS])
-                    .current_dir(bindings().join("python"));
-                command
-            }
-            Self::Node(node) => {
-                let mut command = Command::new(node);
-                command.args(["--require", "./tailwright-gat.js", "example-service.js"]);
-                command.envs([("TAILWRIGHT_ROLE", role), ("TAILWRIGHT_HOSTS", HOSTS)]);
-                if role == "edge" {
-                    command.env("TAILWRIGHT_SLOS", "./example-slos.js");
-                }
-                command.current_dir(bindings().join("node"));
-                command
-            }
-            Self::Go(program) => {
-                let mut command = Command::new(program);
-                command.args([role, HOSTS]);
-                command
-            }
-        };
-        // Proxies are for calls to the world.
-        for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
-            command.env_remove(name);
-        }
-        let mut child = command.args(urls).stdout(Stdio::piped()).spawn().expect("the service starts");
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
-        output.read_line(&mut line).expect("the service tells its port");
-        Service {
-            child,
-            port: line.trim().parse().unwrap_or_else(|_| panic!("{self:?} did not start: {line:?}")),
-        }
-    }
-}
-
-/// Answers everybody with an empty object, and hands out the headers that it was sent.
-fn stranger() -> (u16, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
-    let (heads, received) = mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let head = read_head(&mut stream);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
-            if heads.send(head).is_err() {
-                return;
-            }
-        }
-    });
-    (port, received)
-}
-
-fn read_head(stream: &mut TcpStream) -> String {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count > 0) {
-        head.push(byte[0]);
-    }
-    String::from_utf8(head).expect("heads are text")
-}
-
-/// The values of all baggage headers of a message.
-fn baggage(head: &str) -> Vec<String> {
-    let fields = head.lines().filter_map(|line| line.split_once(':'));
-    let ours = fields.filter(|(name, _)| name.eq_ignore_ascii_case("baggage"));
-    ours.map(|(_, value)| value.trim().to_owned()).collect()
-}
-
-/// Sends a request with these headers; what the service answers, and the baggage of the reply.
-fn ask(port: u16, headers: &str) -> (Value, Vec<String>) {
-    ask_for("/", port, headers)
-}
-
-fn ask_for(path: &str, port: u16, headers: &str) -> (Value, Vec<String>) {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the service listens");
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}\r\n");
-    stream.write_all(request.as_bytes()).expect("the service reads");
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).expect("the service answers");
-    let (head, body) = reply.split_once("\r\n\r\n").expect("there is a body");
-    assert!(head.contains("200 OK"), "{reply}");
-    // Chunked or not, the object is all that has braces.
-    let object = &body[body.find('{').expect("an object")..=body.rfind('}').expect("an object")];
-    (serde_json::from_str(object).unwrap_or_else(|error| panic!("{error}: {reply}")), baggage(head))
-}
 
 fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
@@ -234,9 +88,7 @@ fn tags_pass_from_language_to_language() {
 #[test]
 fn the_cases_of_all_languages() {
     let test = |program: &str, folder: &str, args: &[&str]| {
-        let Some(path) = machine::programs::find(program) else {
-            return testkit::skip(&format!("{program} is not installed"));
-        };
+        let Some(path) = find(program) else { return };
         let mut command = Command::new(path);
         let output = command
             .args(args)
@@ -251,4 +103,79 @@ fn the_cases_of_all_languages() {
         test("node", "node", &[file]);
     }
     test("go", "go", &["test", "./..."]);
+}
+
+#[test]
+fn java_calls_java_across_another_language() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let languages = Language::installed(folder.path());
+    let Some(java) = languages.iter().find(|language| matches!(language, Language::Java(_))) else { return };
+    for other in languages.iter().filter(|language| !matches!(language, Language::Java(_))) {
+        check_chain(&[java.clone(), other.clone(), java.clone()]);
+    }
+}
+
+#[test]
+fn javas_threads_calls_and_servers() {
+    if let Some(build) = java() {
+        build.test();
+    }
+}
+
+/// OpenTelemetry passes baggage on by itself, with the forged tags in it: what counts is what our agent writes.
+#[test]
+fn beside_opentelemetrys_agent_in_java() {
+    if let Some(java) = java().map(Language::JavaWithOpenTelemetry) {
+        check_with_opentelemetry(&java);
+    }
+}
+
+#[test]
+fn flask_under_opentelemetry_without_a_change_of_code() {
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(programs) = testkit::python_with_opentelemetry(kept) else { return };
+    let test = Command::new(programs.join("python"))
+        .args(["-B", "test_otel.py"])
+        .current_dir(bindings().join("python"))
+        .output();
+    let test = test.expect("python starts");
+    assert!(test.status.success(), "{test:?}");
+    check_with_opentelemetry(&Language::PythonWithOpenTelemetry(programs));
+}
+
+/// An edge, and a service inside; each calls a stranger twice, once from another thread.
+fn check_with_opentelemetry(language: &Language) {
+    let (stranger, seen) = stranger();
+    let stranger = format!("http://localhost:{stranger}/");
+    let last = language.start("inner", &[stranger.clone(), stranger.clone()]);
+    let next = format!("http://127.0.0.1:{}/", last.port);
+    let first = language.start("edge", &[next.clone(), next, stranger.clone(), stranger]);
+    for (path, slo_ns) in [("/", None), ("/soon", Some(50_000_000))] {
+        let (answer, reply) = ask_for(path, first.port, "Baggage: tailwright-start=1, user=7\r\n");
+        let begun = start(&answer);
+        assert!(begun.abs_diff(now_ns()) < 3_600_000_000_000, "the edge stamps: {answer}");
+        let deadline =
+            slo_ns.map_or_else(String::new, |slo_ns| format!(",tailwright-deadline={}", begun + slo_ns));
+        let tag = format!("tailwright-start={begun}{deadline}");
+        assert_eq!(answer["baggage"], format!("{tag},user=7"));
+        for hop in [&answer["called"][0], &answer["called"][1]] {
+            let passed = hop["baggage"].as_str().and_then(|value| value.strip_prefix(&tag));
+            assert!(
+                is_of_others(passed.and_then(|rest| rest.strip_prefix(',')).unwrap_or("nothing")),
+                "{answer}"
+            );
+        }
+        assert_eq!(reply, ["reply=1"]);
+        for _ in 0..6 {
+            let values = baggage(&seen.recv().expect("the stranger was called"));
+            assert!(values.len() == 1 && is_of_others(&values[0]), "{values:?}");
+        }
+    }
+    let forged = ask(last.port, "Baggage: tailwright-start=18446744073709551615,tailwright%2Dstart=3\r\n").0;
+    assert!(start(&forged).abs_diff(now_ns()) < 3_600_000_000_000, "a service inside clamps: {forged}");
+}
+
+/// What the service wrote itself, or what OpenTelemetry wrote over it: its clients differ.
+fn is_of_others(value: &str) -> bool {
+    ["user=7", "own=1"].contains(&value)
 }

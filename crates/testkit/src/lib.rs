@@ -7,6 +7,7 @@ pub mod live_servers;
 pub mod nfs;
 pub mod null_rpc;
 mod proxies;
+mod python;
 mod real_time;
 mod server_and_client;
 mod servers;
@@ -14,6 +15,7 @@ mod terminal;
 
 pub use climbing::Climb;
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
+pub use python::python_with_opentelemetry;
 pub use real_time::{Rounds, wait_until};
 pub use server_and_client::ServerAndClient;
 pub use servers::{connect_when_ready, free_address};

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Builds tailwright-gat.jar: build.sh FOLDER. Needs a JDK of version 17 or newer, and Maven, which fetches jars by name.
+# Exit codes: 0 built; 3 the jars cannot be had; 1 anything else.
+set -eu
+[ $# = 1 ] || { echo "expected a folder: build.sh FOLDER" >&2; exit 1; }
+mkdir -p "$1"
+cd "$1"
+out=$(pwd)
+cd - >/dev/null
+cd "$(dirname "$0")"
+here=$(pwd)
+if ! (cd "$out/jars" 2>/dev/null && sha256sum --quiet -c "$here/jars.sha256" 2>/dev/null); then
+	mvn -q -B -f pom.xml dependency:copy-dependencies -DexcludeTransitive=true -DoutputDirectory="$out/jars" || exit 3
+	(cd "$out/jars" && sha256sum --quiet -c "$here/jars.sha256")
+fi
+rm -rf "$out/classes"
+mkdir -p "$out/classes/isolated/dev/tailwright/gat"
+javac -XDignore.symbol.file -Xlint:all,-classfile,-options -g -proc:none -source 17 -target 17 --add-exports java.base/sun.net.www=ALL-UNNAMED \
+	-cp "$out/jars/byte-buddy-1.18.17.jar:$out/jars/tomcat-embed-core-10.1.40.jar" \
+	-d "$out/classes" src/dev/tailwright/gat/*.java src/dev/tailwright/gat/instrument/*.java
+mv "$out/classes/dev/tailwright/gat/instrument" "$out/classes/isolated/dev/tailwright/gat/"
+(cd "$out/classes/isolated" && jar xf "$out/jars/byte-buddy-1.18.17.jar" && rm -rf META-INF/versions META-INF/maven META-INF/MANIFEST.MF)
+# Programs that run with the former one keep it.
+jar --create --file "$out/new.jar" --manifest manifest.txt -C "$out/classes" .
+mv "$out/new.jar" "$out/tailwright-gat.jar"

@@ -1,0 +1,9 @@
+package dev.tailwright.gat;
+
+import java.util.List;
+
+/** Decides on the tag of a request that comes in. */
+interface Role {
+    /** The tag of a request with these values of baggage headers, for a path as it stands in the request. */
+    Tag receive(List<String> values, String path);
+}

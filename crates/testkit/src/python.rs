@@ -1,0 +1,21 @@
+//! A virtual environment of Python with OpenTelemetry and the binding of `bindings/python`, made once and kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What `build_venv.sh` says when the packages cannot be had.
+const NO_PACKAGES: i32 = 3;
+
+/// The folder with the programs of the environment, which is made in `folder`; none, aloud, where it cannot be made.
+pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
+    crate::program("python3")?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python/build_venv.sh");
+    let folder = folder.join("python-opentelemetry");
+    let status = Command::new("sh").arg(script).arg(&folder).status().expect("sh starts");
+    if status.code() == Some(NO_PACKAGES) {
+        crate::skip("the packages of bindings/python/requirements-test.txt cannot be fetched by pip");
+        return None;
+    }
+    assert!(status.success(), "build_venv.sh: {status}");
+    Some(folder.join("bin"))
+}
