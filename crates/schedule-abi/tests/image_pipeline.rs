@@ -15,7 +15,7 @@ fn the_image_pipeline_runs_under_every_mode() {
     let mut run = Command::new(python);
     run.arg(root.join("examples/image-pipeline/run.py"));
     run.arg("--library").arg(program.with_file_name("libtailwright_schedule_abi.so"));
-    run.arg("--venv").arg(environment).args(["--seconds", "1", "--repetitions", "1", "--load", "0.5"]);
+    run.arg("--venv").arg(environment).args(["--seconds", "1", "--repetitions", "1", "--load", "0.2"]);
     let output = run.output().expect("Python runs");
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(MISSING) {
