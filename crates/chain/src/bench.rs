@@ -10,6 +10,7 @@ use crate::played_request::PlayedRequest;
 use crate::report::{BenchReport, ModePlays, report};
 use crate::settings::BenchSettings;
 use crate::simulated::predicted_play;
+use crate::waiting_play::predicted_waiting_play;
 use crate::workload::{ChainWorkload, draw_workload};
 use discipline::serve::DisciplineSpec;
 use model::OperationError;
@@ -19,6 +20,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use scenario::SimulationCase;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use units::Nanos;
 
 /// Whoever wants to know how a bench is getting on, and may end it.
 pub trait BenchHost {
@@ -29,6 +31,10 @@ pub trait BenchHost {
     fn mode_left_out(&mut self, mode: ScheduleMode, why: &str);
 }
 
+/// Why no mode is played that is about waits that requests do not report.
+const NO_WAITS: &str = "no request waits: no [[step]] at the station of the step before it has a delay";
+/// The patience of the gates of tiers.
+const PATIENCE: Nanos = Nanos(1_000_000_000);
 /// The limit of requests in service where neither file nor user gives one.
 const LIMIT: u32 = 3;
 
@@ -74,6 +80,12 @@ pub fn run_bench(
             leave_out(mode, &why, &mut plays, &mut left_out, host);
         }
     }
+    if !draw_repetition(case, &grouping, settings, 0)?.0.has_waits() {
+        for mode in ScheduleMode::ALL.into_iter().filter(|mode| !mode.reports_waits()) {
+            leave_out(mode, NO_WAITS, &mut plays, &mut left_out, host);
+        }
+    }
+    check_some_are_left(&plays, &left_out)?;
     for repetition in 0..settings.repetitions {
         let (workload, seed) = draw_repetition(case, &grouping, settings, repetition)?;
         let done =
@@ -153,6 +165,20 @@ fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), Operation
         "unstable: tier '{name}' gets {percent:.1} % of the work that it can do"
     ))
     .hint("give a --load below 1, or `transient = true` under [run] to see what happens"))
+}
+
+/// Refuses to play nothing because every mode was left out.
+fn check_some_are_left(
+    plays: &[ModePlays],
+    left_out: &[(ScheduleMode, String)],
+) -> Result<(), OperationError> {
+    match left_out.first() {
+        Some((mode, why)) if plays.is_empty() => {
+            let error = OperationError::input(format_args!("--modes: '{mode}': {why}"));
+            Err(error.hint("no mode is left; name others"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn leave_out(
@@ -236,6 +262,9 @@ impl RepetitionPlan<'_> {
         finished: &FinishedPlay,
         workload: &ChainWorkload,
     ) -> Result<Vec<PlayedRequest>, OperationError> {
+        if let Some(waits) = mode.waits_in_simulation() {
+            return Ok(predicted_waiting_play(workload, &finished.limits, PATIENCE, waits));
+        }
         let slice = if mode == ScheduleMode::RoundRobin { self.slices.round_robin } else { self.slices.fair };
         let limits = finished.limits.iter();
         let allowed_ns = workload.allowed_ns();

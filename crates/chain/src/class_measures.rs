@@ -80,7 +80,7 @@ mod tests {
             arrival: Nanos(1_000_000_000),
             entry: 0,
             class,
-            route: vec![RouteHop { tier: 0, work: Nanos(1) }],
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: Nanos(1) }],
         };
         let mut workload = ChainWorkload {
             tiers: vec![ChainTier { name: "a".into(), workers: 1 }],

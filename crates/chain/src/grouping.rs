@@ -1,6 +1,6 @@
 //! Which stations of a scenario are one tier: each by itself, or several that share a CPU.
 
-use crate::workload::{ChainTier, ChainWorkload, RouteHop};
+use crate::workload::{ChainTier, ChainWorkload, RouteHop, push_hop};
 use scenario::SimulationCase;
 
 /// The tiers of a scenario, and which station is part of which.
@@ -62,11 +62,7 @@ impl TierGrouping {
         for request in &mut workload.requests {
             let mut route: Vec<RouteHop> = Vec::with_capacity(request.route.len());
             for hop in &request.route {
-                let (tier, work) = (self.tier_of[hop.tier], hop.work);
-                match route.last_mut() {
-                    Some(last) if last.tier == tier => last.work = last.work + work,
-                    _ => route.push(RouteHop { tier, work }),
-                }
+                push_hop(&mut route, RouteHop { tier: self.tier_of[hop.tier], ..*hop });
             }
             request.route = route;
         }
@@ -130,7 +126,11 @@ mod tests {
             (grouping.utilisation()[0] - 0.4).abs() < 1e-9 && (grouping.utilisation()[1] - 0.3).abs() < 1e-9
         );
         let grouped = grouping.apply(drawn);
-        let hop = |tier, milliseconds: u64| RouteHop { tier, work: Nanos(1_000_000 * milliseconds) };
+        let hop = |tier, milliseconds: u64| RouteHop {
+            tier,
+            wait: Nanos::ZERO,
+            work: Nanos(1_000_000 * milliseconds),
+        };
         assert!(grouped.requests.iter().all(|request| request.route == [hop(1, 3), hop(0, 4)]));
         assert_eq!(TierGrouping::on_cpus(&case, 9).tiers().len(), 3);
     }

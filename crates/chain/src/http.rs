@@ -47,6 +47,9 @@ pub(crate) fn write_request(out: &mut Vec<u8>, head: &RoutedHead, tag: RequestTa
     for (position, hop) in head.route.iter().enumerate() {
         let separator = if position == 0 { "" } else { "," };
         let _ = write!(ours, "{separator}{}:{}", hop.tier, hop.work.0);
+        if hop.wait > Nanos::ZERO {
+            let _ = write!(ours, ":{}", hop.wait.0);
+        }
     }
     out.extend(ours.bytes());
     out.extend(b"\r\n\r\n");
@@ -118,8 +121,10 @@ fn parse_route(text: &str) -> Result<Vec<RouteHop>, String> {
 }
 
 fn parse_hop(text: &str) -> Option<RouteHop> {
-    let (tier, work) = text.split_once(':')?;
-    Some(RouteHop { tier: tier.parse().ok()?, work: Nanos(work.parse().ok()?) })
+    let (tier, times) = text.split_once(':')?;
+    let (work, wait) = times.split_once(':').unwrap_or((times, "0"));
+    let (wait, work) = (Nanos(wait.parse().ok()?), Nanos(work.parse().ok()?));
+    Some(RouteHop { tier: tier.parse().ok()?, wait, work })
 }
 
 /// Reads a request, whose bytes go; `None` when the peer has closed the connection.
@@ -174,9 +179,9 @@ mod tests {
     proptest! {
         #[test]
         fn requests_come_back_and_are_not_complete_before(
-            number: u64, start: u64, sent_ns: Option<u64>, hops in proptest::collection::vec((0usize..9, 0u64..1 << 40), 1..HOPS_MAX),
+            number: u64, start: u64, sent_ns: Option<u64>, hops in proptest::collection::vec((0usize..9, 0u64..1 << 40, 0u64..3), 1..HOPS_MAX),
         ) {
-            let route: Vec<RouteHop> = hops.iter().map(|(tier, work)| RouteHop { tier: *tier, work: Nanos(*work) }).collect();
+            let route: Vec<RouteHop> = hops.iter().map(|(tier, work, wait)| RouteHop { tier: *tier, wait: Nanos(*wait), work: Nanos(*work) }).collect();
             let (mut bytes, tag) = (Vec::new(), RequestTag::starting_at(start));
             let baggage = vec![b"user=7,tailwright-start=1".to_vec()];
             let sent = RoutedHead { number, route, sent_ns, baggage };
@@ -220,6 +225,7 @@ mod tests {
             ("GET / HTTP/1.1\r\n\r\n", "tailwright-route"),
             ("GET / HTTP/1.1\r\ntailwright-route: 1\r\n\r\n", "route such as"),
             ("GET / HTTP/1.1\r\ntailwright-route: 1:-5\r\n\r\n", "route such as"),
+            ("GET / HTTP/1.1\r\ntailwright-route: 1:5:x\r\n\r\n", "route such as"),
             ("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\n", "no body"),
             ("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "no body"),
         ] {

@@ -35,6 +35,7 @@ mod simulated;
 mod spin;
 mod tier;
 mod topology;
+mod waiting_play;
 mod workload;
 
 pub use age_order::{TierVisit, younger_share};
@@ -51,4 +52,5 @@ pub use settings::BenchSettings;
 pub use simulated::predicted_play;
 pub use tier::run_tier;
 pub use topology::DemoTopology;
+pub use waiting_play::{WaitTreatment, predicted_waiting_play};
 pub use workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, ChainWorkload, RouteHop, draw_workload};

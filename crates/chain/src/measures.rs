@@ -26,9 +26,9 @@ pub struct PlayMeasures {
     pub p99_s: f64,
     /// The 99.9th percentile of latencies.
     pub p99_9_s: f64,
-    /// The mean of latency ÷ work.
+    /// The mean of latency ÷ the latency of a request that is alone: its work, and its waits without CPU.
     pub slowdown_mean: f64,
-    /// The 99th percentile of latency ÷ work.
+    /// The 99th percentile of the same.
     pub slowdown_p99: f64,
     /// Share of requests whose position among completions is not that of the ideal order, in which nobody ever waits
     /// (TailClipper, §5.4), percent.
@@ -82,7 +82,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 fn slowdown(request: &ChainRequest, done: Nanos) -> f64 {
-    (done.0 - request.arrival.0) as f64 / request.work().0 as f64
+    (done.0 - request.arrival.0) as f64 / request.ideal_latency().0 as f64
 }
 
 /// The requests that were answered, with the instant of the answer.
@@ -169,7 +169,7 @@ mod tests {
             arrival: Nanos(*arrival),
             entry: 0,
             class: 0,
-            route: vec![RouteHop { tier: 0, work: Nanos(*work) }],
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: Nanos(*work) }],
         };
         ChainWorkload {
             tiers: vec![ChainTier { name: "a".into(), workers: 1 }],

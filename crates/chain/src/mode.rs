@@ -1,9 +1,14 @@
 //! How the tiers of a play schedule their requests, live and in the simulator.
 
+use crate::waiting_play::WaitTreatment;
 use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// How often the sentinel of a tier looks which requests sleep.
+pub(crate) const SENTINEL_EVERY: Duration = Duration::from_millis(1);
 
 /// A way to schedule the requests of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +28,10 @@ pub enum ScheduleMode {
     OldestFirst,
     /// As the former, with a limit that each tier derives from its service times.
     OldestAuto,
+    /// As the oldest first, but requests that wait without CPU in the middle of a visit do not say so.
+    OldestSilent,
+    /// As the former, with a sentinel that looks which requests sleep.
+    OldestSentinel,
     /// Those with the earliest deadlines are let in first; who is in service stays there.
     DeadlineAdmission,
     /// The c with the earliest deadlines share the CPUs: an arrival with an earlier one takes the place of the last in
@@ -30,7 +39,7 @@ pub enum ScheduleMode {
     DeadlineFirst,
 }
 
-const NAMES: [(ScheduleMode, &str); 9] = [
+const NAMES: [(ScheduleMode, &str); 11] = [
     (ScheduleMode::Fair, "fair"),
     (ScheduleMode::RoundRobin, "rr"),
     (ScheduleMode::FirstCome, "fcfs"),
@@ -38,13 +47,15 @@ const NAMES: [(ScheduleMode, &str); 9] = [
     (ScheduleMode::OldestAdmission, "orf-admission"),
     (ScheduleMode::OldestFirst, "orf"),
     (ScheduleMode::OldestAuto, "orf-auto"),
+    (ScheduleMode::OldestSilent, "orf-silent"),
+    (ScheduleMode::OldestSentinel, "orf-sentinel"),
     (ScheduleMode::DeadlineAdmission, "deadline-admission"),
     (ScheduleMode::DeadlineFirst, "deadline"),
 ];
 
 impl ScheduleMode {
     /// All modes, baselines first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Fair,
         Self::RoundRobin,
         Self::FirstCome,
@@ -52,6 +63,8 @@ impl ScheduleMode {
         Self::OldestAdmission,
         Self::OldestFirst,
         Self::OldestAuto,
+        Self::OldestSilent,
+        Self::OldestSentinel,
         Self::DeadlineAdmission,
         Self::DeadlineFirst,
     ];
@@ -63,7 +76,12 @@ impl ScheduleMode {
 
     /// Whether an older arrival takes the place of the youngest in service.
     pub fn preempts(self) -> bool {
-        matches!(self, Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst)
+        matches!(self, Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst) || !self.reports_waits()
+    }
+
+    /// Whether requests that wait without CPU give their place to others meanwhile, because they say so.
+    pub fn reports_waits(self) -> bool {
+        !matches!(self, Self::OldestSilent | Self::OldestSentinel)
     }
 
     /// Whether the deadline of a request takes the place of its age, so that each class needs an SLO.
@@ -76,6 +94,18 @@ impl ScheduleMode {
         match self {
             Self::OldestFirst => Some(Self::OldestAdmission),
             Self::DeadlineFirst => Some(Self::DeadlineAdmission),
+            _ => None,
+        }
+    }
+
+    /// How the simulator treats waits that are not reported, for the modes that are about these.
+    pub(crate) fn waits_in_simulation(self) -> Option<WaitTreatment> {
+        match self {
+            Self::OldestSilent => Some(WaitTreatment::Silent),
+            Self::OldestSentinel => {
+                let every = SENTINEL_EVERY.as_nanos().try_into().unwrap_or(u64::MAX);
+                Some(WaitTreatment::Sentinel(units::Nanos(every)))
+            }
             _ => None,
         }
     }
@@ -102,9 +132,11 @@ impl ScheduleMode {
             Self::OldestAdmission | Self::DeadlineAdmission => {
                 LimitedSharingParameters { entrance: PoolEntrance::Wait, ..oldest }
             }
-            Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst => {
-                LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest }
-            }
+            Self::OldestFirst
+            | Self::OldestAuto
+            | Self::OldestSilent
+            | Self::OldestSentinel
+            | Self::DeadlineFirst => LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest },
         };
         if self.is_by_deadline() {
             DisciplineSpec::LimitedDeadline { sharing, allowed: allowed_ns.to_vec() }

@@ -84,7 +84,7 @@ pub(crate) fn play(
             tiers: addresses.clone(),
         };
         let ready = tier.begin(&settings)?;
-        if let Some(why) = ready.without_preemption {
+        if let Some(why) = ready.lacks {
             return Ok(PlayEnd::Unavailable(why));
         }
     }

@@ -314,7 +314,7 @@ mod tests {
             arrival: Nanos(1000 * number),
             entry: 0,
             class: 0,
-            route: vec![RouteHop { tier: 0, work: Nanos(1) }],
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: Nanos(1) }],
         };
         ChainWorkload {
             tiers: vec![ChainTier { name: "a".into(), workers: 1 }],

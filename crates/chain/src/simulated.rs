@@ -70,6 +70,7 @@ fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
         draft.class = u32::try_from(class).unwrap_or(u32::MAX);
         for (position, hop) in route.iter().enumerate() {
             draft.demands[position * tiers + hop.tier] = hop.work;
+            draft.delays[position * tiers + hop.tier] = hop.wait;
         }
     };
     let drawn = &workload.entries[entry];
@@ -96,7 +97,10 @@ mod tests {
             arrival: Nanos(*arrival),
             entry: 0,
             class: 0,
-            route: route.iter().map(|(tier, work)| RouteHop { tier: *tier, work: Nanos(*work) }).collect(),
+            route: route
+                .iter()
+                .map(|(tier, work)| RouteHop { tier: *tier, wait: Nanos::ZERO, work: Nanos(*work) })
+                .collect(),
         };
         ChainWorkload {
             tiers: vec![tier("a"), tier("b")],

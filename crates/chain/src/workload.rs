@@ -1,8 +1,9 @@
 //! What is played: tiers, and requests with their arrivals, routes and work, all drawn in advance.
 //!
 //! It comes from a scenario as `simulate` reads it. Stations become tiers, and what a request needs at its steps becomes
-//! a route. Costs of stations (`switch`, `dispatch`, `interference`) and network delays are left out, because the machine
-//! has its own. Steps that could overlap are put one after the other.
+//! a route. The delay of a step whose request comes from the same station is a wait there, for a disk or a lock: time without CPU
+//! in the middle of a visit. Other network delays and costs of stations (`switch`, `dispatch`, `interference`) are left out,
+//! because the machine has its own. Steps that could overlap are put one after the other.
 
 use gat::RequestSlo;
 use model::OperationError;
@@ -27,11 +28,14 @@ pub struct ChainTier {
     pub workers: u32,
 }
 
-/// One visit of a request to a tier.
+/// One visit of a request to a tier, or the rest of a visit after a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteHop {
     /// The index of the tier.
     pub tier: usize,
+    /// How long the request waits without CPU before the work. Above 0 only where the hop before is at the same tier: then
+    /// both are one visit.
+    pub wait: Nanos,
     /// The CPU time that the request needs there, above 0.
     pub work: Nanos,
 }
@@ -55,9 +59,14 @@ impl ChainRequest {
         Nanos(self.route.iter().map(|hop| hop.work.0).sum())
     }
 
+    /// How long it would take if it were alone and messages took no time.
+    pub fn ideal_latency(&self) -> Nanos {
+        Nanos(self.route.iter().map(|hop| hop.wait.0 + hop.work.0).sum())
+    }
+
     /// When it would be complete if it were alone and messages took no time.
     pub fn ideal_end(&self) -> Nanos {
-        Nanos(self.arrival.0 + self.work().0)
+        Nanos(self.arrival.0 + self.ideal_latency().0)
     }
 }
 
@@ -104,6 +113,11 @@ impl ChainWorkload {
     pub fn work(&self, tier: usize) -> Nanos {
         let hops = self.requests.iter().flat_map(|request| &request.route);
         Nanos(hops.filter(|hop| hop.tier == tier).map(|hop| hop.work.0).sum())
+    }
+
+    /// Whether a request waits in the middle of a visit.
+    pub fn has_waits(&self) -> bool {
+        self.requests.iter().flat_map(|request| &request.route).any(|hop| hop.wait > Nanos::ZERO)
     }
 
     /// The time from arrival to deadline by class, nanoseconds; without an SLO of each class none.
@@ -183,6 +197,7 @@ fn add_requests(
     let (mut demands, mut delays) = (vec![Nanos::ZERO; steps], vec![Nanos::ZERO; steps]);
     for arrival in arrivals.take_while(|arrival| *arrival < duration) {
         demands.fill(Nanos::ZERO);
+        delays.iter_mut().zip(&network.steps).for_each(|(delay, step)| *delay = step.delay);
         let mut draft = RequestDraft {
             demands: &mut demands,
             delays: &mut delays,
@@ -194,7 +209,7 @@ fn add_requests(
         draw.draw(&mut draft);
         let range = draft.steps.clone();
         let class = draft.class as usize;
-        let route = route(network, range.clone(), &demands)?;
+        let route = route(network, range.clone(), (&demands, &delays))?;
         if route.is_empty() {
             continue;
         }
@@ -211,27 +226,34 @@ fn served(demand: Nanos) -> Option<Nanos> {
     (demand < DELAY_ONLY && demand > Nanos::ZERO).then_some(demand)
 }
 
-/// The visits of a request in the order of its steps; neighbours at one tier are one visit.
+/// The visits of a request in the order of its steps; neighbours at one tier without a wait between them are one hop.
 fn route(
     network: &QueueingNetwork,
     steps: Range<usize>,
-    demands: &[Nanos],
+    (demands, delays): (&[Nanos], &[Nanos]),
 ) -> Result<Vec<RouteHop>, OperationError> {
     let mut route: Vec<RouteHop> = Vec::new();
     for step in steps {
         let (Some(work), tier) = (served(demands[step]), network.steps[step].station) else { continue };
-        match route.last_mut() {
-            Some(last) if last.tier == tier => last.work = last.work + work,
-            _ => route.push(RouteHop { tier, work }),
-        }
+        push_hop(&mut route, RouteHop { tier, wait: delays[step], work });
     }
     if route.len() > HOPS_MAX {
         return Err(unplayable("a request of more than 64 visits", "leave services out of the record"));
     }
-    if route.iter().any(|hop| hop.work > WORK_MAX) {
-        return Err(unplayable("a request of more than a minute of work", "give a bounded distribution"));
+    if route.iter().any(|hop| hop.work > WORK_MAX || hop.wait > WORK_MAX) {
+        let what = "a request of more than a minute of work, or of a wait";
+        return Err(unplayable(what, "give a bounded distribution"));
     }
     Ok(route)
+}
+
+/// Appends a hop: without a wait it is part of the one before at the same tier, and a wait before another tier is the network's.
+pub(crate) fn push_hop(route: &mut Vec<RouteHop>, hop: RouteHop) {
+    match route.last_mut() {
+        Some(last) if last.tier == hop.tier && hop.wait == Nanos::ZERO => last.work = last.work + hop.work,
+        Some(last) if last.tier == hop.tier => route.push(hop),
+        _ => route.push(RouteHop { wait: Nanos::ZERO, ..hop }),
+    }
 }
 
 /// Whether the longest path of a request is shorter than the sum of its work.
@@ -272,7 +294,9 @@ mod tests {
         assert!(drawn.requests.is_sorted_by_key(|request| request.arrival));
         let second: Vec<_> = drawn.requests.iter().filter(|request| request.entry == 1).collect();
         assert!((95..=101).contains(&second.len()), "{}", second.len());
-        assert!(second.iter().all(|request| request.route == [RouteHop { tier: 1, work: Nanos(3_000_000) }]));
+        assert!(second.iter().all(
+            |request| request.route == [RouteHop { tier: 1, wait: Nanos::ZERO, work: Nanos(3_000_000) }]
+        ));
         let first = drawn.requests.iter().find(|request| request.entry == 0).unwrap();
         assert_eq!(first.work(), Nanos(3_000_000));
         assert_eq!(first.route.iter().map(|hop| hop.tier).collect::<Vec<_>>(), [0, 1]);
@@ -292,6 +316,27 @@ mod tests {
         let drawn = draw_workload(&case(text), 1, Nanos(1_000_000_000)).unwrap();
         assert_eq!(drawn.serialised, drawn.requests.len());
         assert_eq!(drawn.requests[0].route.len(), 2);
+    }
+
+    #[test]
+    fn a_delay_at_the_same_station_is_a_wait() {
+        let text = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+            [[station]]\nname = \"b\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+            [[step]]\nstation = \"a\"\n[[step]]\nname = \"disk\"\nstation = \"a\"\nafter = [\"a\"]\ndelay = \"20ms\"\n\
+            [[step]]\nstation = \"b\"\nafter = [\"disk\"]\ndelay = \"uniform(1ms, 2ms)\"\n\
+            [[entry]]\narrivals = \"constant(10/s)\"\nservice = { a = \"1ms\", disk = \"3ms\", b = \"2ms\" }\n";
+        let drawn = draw_workload(&case(text), 1, Nanos(1_000_000_000)).unwrap();
+        let hop = |tier, wait, work| RouteHop { tier, wait: Nanos(wait), work: Nanos(work) };
+        let expected = [hop(0, 0, 1_000_000), hop(0, 20_000_000, 3_000_000), hop(1, 0, 2_000_000)];
+        assert!(drawn.requests.iter().all(|request| request.route == expected), "{:?}", drawn.requests[0]);
+        assert!(drawn.has_waits());
+        let first = &drawn.requests[0];
+        assert_eq!((first.work(), first.ideal_latency()), (Nanos(6_000_000), Nanos(26_000_000)));
+        let random = text.replace("\"20ms\"", "\"exp(20ms)\"");
+        let drawn = draw_workload(&case(&random), 1, Nanos(1_000_000_000)).unwrap();
+        let waits: std::collections::BTreeSet<u64> =
+            drawn.requests.iter().map(|request| request.route[1].wait.0).collect();
+        assert!(waits.len() > 5 && !waits.contains(&0), "every request draws its own: {waits:?}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod programs;
 pub mod realtime;
 pub mod scheduling;
 pub mod terminal;
+pub mod thread_state;
 pub mod user;
 pub mod virtual_network;
 pub mod whole_file;

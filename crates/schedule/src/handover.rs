@@ -7,6 +7,7 @@ use crate::entry_cell::{EntryCell, LevelChange};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use discipline::RequestKey;
 use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledRequest, RequestPool};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 /// What was counted since the gate was made.
@@ -18,6 +19,7 @@ pub(crate) struct HandoverTotals {
     pub(crate) demotions: u64,
     pub(crate) promotions: u64,
     pub(crate) refused_changes: u64,
+    pub(crate) looks: u64,
 }
 
 /// A request that entered.
@@ -91,7 +93,7 @@ impl<K: LevelChange> Handover<K> {
         }
         cells[request.index()] = Some(Arc::clone(cell));
         totals.entered += 1;
-        let needs_time = pool.wake_at().is_some();
+        let needs_time = pool.is_contended();
         self.carry_out(state, Some(cell));
         HandoverEntry { request, needs_time }
     }
@@ -147,7 +149,7 @@ impl<K: LevelChange> Handover<K> {
             cell.begin();
             pool.unblock(now, request, actions);
         }
-        let needs_time = pool.wake_at().is_some();
+        let needs_time = pool.is_contended();
         self.carry_out(state, Some(cell));
         needs_time
     }
@@ -174,6 +176,25 @@ impl<K: LevelChange> Handover<K> {
         let next = pool.wake_at();
         self.carry_out(state, None);
         next
+    }
+
+    /// The requests whose threads' sleep matters, with their cells. None when nobody waits and nobody was set aside.
+    pub(crate) fn watched(&self) -> Vec<(PooledRequest, Arc<EntryCell>)> {
+        let state = self.lock();
+        let cell =
+            |request: PooledRequest| Some((request, Arc::clone(state.cells[request.index()].as_ref()?)));
+        state.pool.watched().filter_map(cell).collect()
+    }
+
+    /// Notes which of those watched sleep; those that have left since do not matter.
+    pub(crate) fn look(&self, now: u64, asleep: &[(PooledRequest, Arc<EntryCell>)], workers: NonZeroU32) {
+        let mut state = self.lock();
+        let present = asleep.iter().filter(|(request, cell)| state.is_present(*request, cell));
+        let asleep: BTreeSet<PooledRequest> = present.map(|(request, _)| *request).collect();
+        let HandoverState { pool, actions, totals, .. } = &mut *state;
+        pool.look(now, &asleep, workers, actions);
+        totals.looks += 1;
+        self.carry_out(state, None);
     }
 
     /// Counts that a thread has promoted itself without leaving.

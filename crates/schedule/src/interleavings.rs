@@ -165,6 +165,21 @@ fn demoted_threads_are_promoted() {
     play(|| Played::new(2, Displacement::OfYoungest, None), false, |_| {});
 }
 
+/// Some of those watched are said to sleep, whoever they are and whatever they do.
+fn look(played: &Played) {
+    let mut watched = played.handover.watched();
+    watched.retain(|_| thread_rng().gen_bool(0.5));
+    played.handover.look(played.now(), &watched, NonZeroU32::MIN);
+}
+
+#[test]
+fn sleepers_are_set_aside_and_come_back() {
+    let looks = |played: &Played| (0..6).for_each(|_| look(played));
+    play(|| Played::new(1, Displacement::OfYoungest, None), false, looks);
+    play(|| Played::new(2, Displacement::OfYoungest, Some(4)), false, looks);
+    play(|| Played::new(1, Displacement::Never, None), false, looks);
+}
+
 #[test]
 fn rules_change_and_time_passes() {
     play(

@@ -2,10 +2,20 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
-/// Which mode a gate is in, and why.
+/// Which modes a gate is in, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AdmissionReport {
+pub struct AdmissionReport {
+    /// Whether older requests take the CPU from younger ones.
+    pub preemption: PreemptionReport,
+    /// Whether requests that sleep without having said so are noticed.
+    pub sentinel: SentinelReport,
+}
+
+/// Whether older requests take the CPU from younger ones, and why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PreemptionReport {
     /// Older requests take the CPU from younger ones: SCHED_OTHER over SCHED_IDLE.
     Preemptive,
     /// Requests that have begun go on until they are done or block, with the reason. Its cost: an old request that
@@ -16,7 +26,44 @@ pub enum AdmissionReport {
     },
 }
 
+/// Whether somebody looks which requests sleep, and why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SentinelReport {
+    /// It was not asked for.
+    Off,
+    /// A thread looks, while somebody waits.
+    Active {
+        /// The time between two looks.
+        every: Duration,
+    },
+    /// It was asked for, and nobody looks.
+    Unavailable {
+        /// Why, and what to do where that is not wanted.
+        reason: String,
+    },
+}
+
 impl fmt::Display for AdmissionReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.preemption)?;
+        match self.sentinel {
+            SentinelReport::Off => Ok(()),
+            _ => write!(f, "; {}", self.sentinel),
+        }
+    }
+}
+
+impl fmt::Display for SentinelReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("no sentinel"),
+            Self::Active { every } => write!(f, "sentinel: looks every {every:?} which requests sleep"),
+            Self::Unavailable { reason } => write!(f, "no sentinel: {reason}"),
+        }
+    }
+}
+
+impl fmt::Display for PreemptionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Preemptive => {
@@ -42,6 +89,8 @@ pub struct GateStatistics {
     pub blocked: usize,
     /// Requests that run now and do not count any more, because they did for longer than the patience.
     pub overdue: usize,
+    /// Requests that a sentinel has seen to sleep, which do not count until it sees them awake.
+    pub asleep: usize,
     /// Requests that came so far.
     pub entered: u64,
     /// Requests that left so far, those that gave up while waiting included.
@@ -52,6 +101,8 @@ pub struct GateStatistics {
     pub demotions: u64,
     /// Threads that were promoted so far.
     pub promotions: u64,
+    /// Looks of the sentinel so far.
+    pub looks: u64,
     /// Demotions and promotions that the kernel refused so far.
     pub refused_changes: u64,
     /// The squared coefficient of variation of the CPU time of requests, as far as it was measured.

@@ -39,11 +39,14 @@ pub struct GateSettings {
     /// How long a request that does not end keeps others waiting, or these keep a demoted one waiting, before it does not
     /// count any more; `None`: for ever. At least a nanosecond.
     pub patience: Option<Duration>,
+    /// How often a thread looks, while somebody waits, which of those running sleep without having said so, and admits one
+    /// more while CPUs have no work; `None`: nobody looks. At least 100 µs.
+    pub sentinel: Option<Duration>,
 }
 
 impl Default for GateSettings {
-    /// The oldest first with a limit by measurement, demotion where it is proven, all CPUs that this process may use, and
-    /// a patience of one second.
+    /// The oldest first with a limit by measurement, demotion where it is proven, all CPUs that this process may use, a
+    /// patience of one second, and no sentinel.
     fn default() -> Self {
         let workers = std::thread::available_parallelism().ok();
         let workers = workers.and_then(|workers| NonZeroU32::try_from(workers).ok());
@@ -53,6 +56,7 @@ impl Default for GateSettings {
             preemption: GatePreemption::WhereProven,
             workers: workers.unwrap_or(NonZeroU32::MIN),
             patience: Some(Duration::from_secs(1)),
+            sentinel: None,
         }
     }
 }

@@ -63,7 +63,7 @@ impl SharedAsyncGate {
             state: Mutex::new(LockedAdmission { admission, looks_at: None }),
             measured: MeasuredLimit::new(settings.limit, settings.workers),
             clock,
-            watch: Watch::default(),
+            watch: Watch::named("gate-clock"),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What all handles of a gate share: the hand-over, the limit by measurement, and the thread that lets time pass.
 
 use crate::handover::Handover;
-use crate::kernel::{KernelLevels, promotion_proof};
+use crate::kernel::{KernelLevels, own_cpu_time, promotion_proof};
 use crate::measured_limit::{MeasuredLimit, first_limit};
-use crate::report::{AdmissionReport, GateStatistics};
+use crate::report::{AdmissionReport, GateStatistics, PreemptionReport};
+use crate::sentinel::{SeenAsleep, Sentinel, pause};
 use crate::settings::{ConcurrencyLimit, GatePreemption, GateSettings, nanoseconds};
 use crate::watch::{Watch, look_every};
 use discipline::pool::{Displacement, PoolRules};
@@ -21,6 +22,7 @@ pub(crate) struct SharedGate {
     /// Why nobody is demoted; `None` when somebody may be.
     only_admits: Option<String>,
     watch: Watch,
+    sentinel: Sentinel,
     pub(crate) measured: MeasuredLimit,
     has_stopped_demoting: AtomicBool,
 }
@@ -43,22 +45,27 @@ impl SharedGate {
             handover,
             settings,
             only_admits,
-            watch: Watch::default(),
+            watch: Watch::named("gate-clock"),
+            sentinel: Sentinel::new(settings.sentinel),
             measured: MeasuredLimit::new(settings.limit, settings.workers),
             has_stopped_demoting: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn report(&self) -> AdmissionReport {
+        AdmissionReport { preemption: self.preemption(), sentinel: self.sentinel.report() }
+    }
+
+    fn preemption(&self) -> PreemptionReport {
         if let Some(reason) = &self.only_admits {
-            return AdmissionReport::AdmissionOnly { reason: reason.clone() };
+            return PreemptionReport::AdmissionOnly { reason: reason.clone() };
         }
         if self.handover.kernel().has_failed() {
             let reason = "a thread could not be promoted, or the right to do so was given up; give up rights before \
                           the gate is made";
-            return AdmissionReport::AdmissionOnly { reason: reason.to_owned() };
+            return PreemptionReport::AdmissionOnly { reason: reason.to_owned() };
         }
-        AdmissionReport::Preemptive
+        PreemptionReport::Preemptive
     }
 
     pub(crate) fn statistics(&self) -> GateStatistics {
@@ -70,12 +77,14 @@ impl SharedGate {
             demoted: now.demoted,
             blocked: now.blocked,
             overdue: now.overdue,
+            asleep: now.asleep,
             entered: totals.entered,
             left: totals.left,
             given_up: totals.given_up,
             demotions: totals.demotions,
             promotions: totals.promotions,
             refused_changes: totals.refused_changes,
+            looks: totals.looks,
             service_variation: self.measured.c2(),
         }
     }
@@ -102,6 +111,10 @@ impl SharedGate {
             let gate = Arc::downgrade(self);
             self.watch.attend(move || let_time_pass(&gate, patience));
         }
+        if let Some(every) = self.sentinel.every().filter(|_| needs_time) {
+            let gate = Arc::downgrade(self);
+            self.sentinel.watch.attend(move || look_again_and_again(&gate, every));
+        }
     }
 
     /// The longest that a waiting thread may sleep: for ever, unless the thread that lets time pass could not be started.
@@ -121,6 +134,7 @@ impl SharedGate {
 impl Drop for SharedGate {
     fn drop(&mut self) {
         self.watch.unpark();
+        self.sentinel.watch.unpark();
     }
 }
 
@@ -146,5 +160,34 @@ fn sleep_until_somebody_waits(gate: &Weak<SharedGate>) -> Option<()> {
         thread::park();
     }
     gate.upgrade()?.watch.set_sleeping(false);
+    Some(())
+}
+
+/// The body of the sentinel, until its gate has gone.
+fn look_again_and_again(gate: &Weak<SharedGate>, every: Duration) {
+    let mut sleepers = SeenAsleep::default();
+    loop {
+        let before = own_cpu_time();
+        let Some(goes_on) = gate.upgrade().map(|gate| sleepers.look(&gate.handover, gate.settings.workers))
+        else {
+            return;
+        };
+        if goes_on {
+            let took = own_cpu_time().saturating_sub(before);
+            thread::park_timeout(pause(every, Duration::from_nanos(took)));
+        } else if sleep_until_somebody_is_watched(gate).is_none() {
+            return;
+        }
+    }
+}
+
+/// Sleeps until the gate is attended to or has gone; `None` when it had gone before.
+fn sleep_until_somebody_is_watched(gate: &Weak<SharedGate>) -> Option<()> {
+    gate.upgrade()?.sentinel.watch.set_sleeping(true);
+    let has_nobody = gate.upgrade()?.handover.watched().is_empty();
+    if has_nobody && gate.strong_count() > 0 {
+        thread::park();
+    }
+    gate.upgrade()?.sentinel.watch.set_sleeping(false);
     Some(())
 }

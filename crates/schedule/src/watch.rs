@@ -1,29 +1,45 @@
-//! The thread that lets time pass for a gate: what becomes overdue, or was demoted for too long.
+//! A thread that works for a gate while somebody waits there: the one that lets time pass (what becomes overdue, or was
+//! demoted for too long), and the sentinel.
 //!
-//! It starts when somebody waits for the first time. While requests come it looks at the clock every eighth of the patience,
-//! and at the very instant when one is due; then nobody has to wake it. When none come it sleeps until somebody waits.
+//! It starts when somebody waits for the first time. While requests come, the one that lets time pass looks at the clock every
+//! eighth of the patience, and at the very instant when one is due; then nobody has to wake it. When none come it sleeps
+//! until somebody waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// The thread of a gate, if it was started.
-#[derive(Debug, Default)]
+/// A thread of a gate, if it was started.
+#[derive(Debug)]
 pub(crate) struct Watch {
+    /// The name of the thread.
+    name: &'static str,
     thread: Mutex<Option<Thread>>,
     /// The process in which it runs; 0 before it was started. The child of a fork does not have it.
     process: AtomicU32,
     sleeps: AtomicBool,
+    has_failed: AtomicBool,
 }
 
 impl Watch {
-    /// Whether there is a thread that lets time pass.
+    /// None yet, of this name.
+    pub(crate) const fn named(name: &'static str) -> Self {
+        let (process, sleeps) = (AtomicU32::new(0), AtomicBool::new(false));
+        Self { name, thread: Mutex::new(None), process, sleeps, has_failed: AtomicBool::new(false) }
+    }
+
+    /// Whether there is such a thread.
     pub(crate) fn is_running(&self) -> bool {
         self.process.load(Ordering::Acquire) == std::process::id()
     }
 
-    /// Makes sure that time passes, because somebody waits: starts the thread with this body, or wakes it up.
+    /// Whether the last attempt to start it failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Makes sure that it works, because somebody waits: starts the thread with this body, or wakes it up.
     pub(crate) fn attend(&self, body: impl FnOnce() + Send + 'static) {
         if !self.is_running() {
             self.start(body);
@@ -41,7 +57,9 @@ impl Watch {
         }
         // Before the thread is there, which notes by itself that it sleeps; a fork copies what the parent's has noted.
         self.sleeps.store(false, Ordering::SeqCst);
-        if let Ok(started) = thread::Builder::new().name("gate-clock".to_owned()).spawn(body) {
+        let started = thread::Builder::new().name(self.name.to_owned()).spawn(body);
+        self.has_failed.store(started.is_err(), Ordering::Relaxed);
+        if let Ok(started) = started {
             *thread = Some(started.thread().clone());
             self.process.store(std::process::id(), Ordering::Release);
         }
@@ -75,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_child_of_a_fork_starts_its_own_thread() {
-        let (watch, (started, starts)) = (Watch::default(), mpsc::channel());
+        let (watch, (started, starts)) = (Watch::named("test"), mpsc::channel());
         let of_the_parent = thread::current();
         *watch.thread.lock().unwrap() = Some(of_the_parent.clone());
         watch.process.store(std::os::unix::process::parent_id(), Ordering::Release);
@@ -90,7 +108,7 @@ mod tests {
     #[test]
     fn a_thread_that_has_just_started_is_woken() {
         for round in 0..2000 {
-            let (watch, (told, tells)) = (Arc::new(Watch::default()), mpsc::channel());
+            let (watch, (told, tells)) = (Arc::new(Watch::named("test")), mpsc::channel());
             let own = Arc::clone(&watch);
             watch.attend(move || {
                 own.set_sleeping(true);

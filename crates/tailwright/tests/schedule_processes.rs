@@ -116,7 +116,7 @@ impl HandledTier {
             format!(r#"{{"tier":0,"cpus":[0],"mode":"{mode}","limit":1,"tiers":["127.0.0.1:1"]}}"#);
         let input = tier.child.stdin.as_mut().expect("it is piped");
         writeln!(input, "{settings}").expect("it listens");
-        assert!(tier.hear()["without_preemption"].is_null());
+        assert!(tier.hear()["lacks"].is_null());
         tier
     }
 

@@ -1,19 +1,26 @@
 //! The gate of a tier, as its mode wants it.
 
 use super::protocol::TierSettings;
-use crate::mode::ScheduleMode;
+use crate::mode::{SENTINEL_EVERY, ScheduleMode};
 use discipline::serve::PoolOrder;
 use gat::{RequestSlo, RequestTag, TagOrder};
-use schedule::{AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, RequestKey};
+use machine::clock;
+use schedule::{
+    ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, PreemptionReport, RequestKey,
+    SentinelReport,
+};
 use std::num::NonZeroU32;
+use std::time::Duration;
+use units::Nanos;
 
 /// Lets requests in as the mode of its tier says.
 #[derive(Debug)]
 pub(super) struct AdmissionGate {
     gate: Gate,
     order: TagOrder,
-    /// Why nobody is preempted, where somebody should be.
-    without_preemption: Option<String>,
+    reports_waits: bool,
+    /// Why nobody is preempted, or looks which requests sleep, where somebody should.
+    lacks: Option<String>,
 }
 
 impl AdmissionGate {
@@ -28,20 +35,26 @@ impl AdmissionGate {
             },
             preemption: if mode.preempts() { GatePreemption::WhereProven } else { GatePreemption::Never },
             workers: workers.unwrap_or(NonZeroU32::MIN),
+            sentinel: (mode == ScheduleMode::OldestSentinel).then_some(SENTINEL_EVERY),
             ..GateSettings::default()
         });
-        let without_preemption = match gate.admission_report() {
-            AdmissionReport::AdmissionOnly { reason } if mode.preempts() => Some(reason),
+        let why_no_sentinel = match gate.admission_report().sentinel {
+            SentinelReport::Unavailable { reason } => Some(reason),
+            _ => None,
+        };
+        let without_preemption = match gate.admission_report().preemption {
+            PreemptionReport::AdmissionOnly { reason } if mode.preempts() => Some(reason),
             _ => None,
         };
         // A request without a deadline goes last.
         let by_deadline = TagOrder::Deadline { default_slo: RequestSlo::MAX };
         let order = if mode.is_by_deadline() { by_deadline } else { TagOrder::Start };
-        Self { gate, order, without_preemption }
+        let lacks = without_preemption.or(why_no_sentinel);
+        Self { gate, order, reports_waits: mode.reports_waits(), lacks }
     }
 
-    pub(super) fn without_preemption(&self) -> Option<String> {
-        self.without_preemption.clone()
+    pub(super) fn lacks(&self) -> Option<String> {
+        self.lacks.clone()
     }
 
     /// What orders the request with this tag here.
@@ -52,6 +65,15 @@ impl AdmissionGate {
     /// Waits until the request with this key may run.
     pub(super) fn enter(&self, key: RequestKey) -> Permit {
         self.gate.enter(key)
+    }
+
+    /// Has the request of the calling thread sleep for so long, and returns the instant at which it could go on.
+    pub(super) fn wait(&self, permit: &Permit, time: Nanos) -> u64 {
+        let sleep = || {
+            std::thread::sleep(Duration::from_nanos(time.0));
+            clock::now()
+        };
+        if self.reports_waits { permit.while_blocked(sleep) } else { sleep() }
     }
 
     /// The limit in force; none is no limit.

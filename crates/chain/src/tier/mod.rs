@@ -38,7 +38,7 @@ pub fn run_tier() -> Result<(), OperationError> {
     let settings: TierSettings = hear(&mut input)?;
     be_scheduled(&settings).map_err(|error| lacking("its scheduling", &error))?;
     let gate = AdmissionGate::new(&settings);
-    say(&TierReady { without_preemption: gate.without_preemption() })?;
+    say(&TierReady { lacks: gate.lacks() })?;
     let service = Arc::new(TierService::new(settings, gate));
     let accepting = Arc::clone(&service);
     std::thread::spawn(move || accepting.accept(&listener));

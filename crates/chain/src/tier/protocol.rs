@@ -30,8 +30,8 @@ pub(crate) struct TierSettings {
 /// A tier that takes requests.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TierReady {
-    /// Why older requests do not take the place of younger ones in service, where they should.
-    pub(crate) without_preemption: Option<String>,
+    /// What its mode needs and it cannot have, such as that older requests take the place of younger ones in service.
+    pub(crate) lacks: Option<String>,
 }
 
 /// What a tier has seen.

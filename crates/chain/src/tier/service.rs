@@ -10,6 +10,7 @@ use machine::{clock, cpu_time};
 use std::io::{self, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use units::Nanos;
 
 /// Threads do little: the default of 2 MiB would only be address space.
 const STACK_BYTES: usize = 256 << 10;
@@ -72,8 +73,12 @@ impl TierService {
         let arrival =
             head.sent_ns.filter(|sent| (now.saturating_sub(SENT_BEFORE_NS_MAX)..=now).contains(sent));
         let arrival = arrival.unwrap_or(now);
-        let [hop, rest @ ..] = head.route.as_slice() else { return 400 };
-        if hop.tier != self.tier {
+        let here = head.route.iter().enumerate();
+        let here = here
+            .take_while(|(at, hop)| hop.tier == self.tier && (*at == 0 || hop.wait > Nanos::ZERO))
+            .count();
+        let (hops, rest) = head.route.split_at(here);
+        if hops.is_empty() {
             return 400;
         }
         let values = head.baggage.iter().map(Vec::as_slice);
@@ -82,12 +87,18 @@ impl TierService {
             self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
         let key = self.gate.key(tag);
         let permit = self.gate.enter(key);
-        let runs = thread.spend(hop.work.0);
-        let end = clock::now();
+        let (mut arrival, mut visits) = (arrival, Vec::with_capacity(hops.len()));
+        for hop in hops {
+            if hop.wait > Nanos::ZERO {
+                arrival = self.gate.wait(&permit, hop.wait);
+            }
+            let runs = thread.spend(hop.work.0);
+            let end = clock::now();
+            visits.push(LoggedVisit { request: head.number, key: key.0, arrival, end, runs });
+        }
         // The call of the next tier is not part of the work here: it waits without a CPU.
         drop(permit);
-        let visit = LoggedVisit { request: head.number, key: key.0, arrival, end, runs };
-        self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
+        self.visits.lock().unwrap_or_else(PoisonError::into_inner).extend(visits);
         let Some(next) = rest.first() else { return 200 };
         let mut request = Vec::new();
         let onward = RoutedHead { route: rest.to_vec(), sent_ns: Some(clock::now()), ..head.clone() };

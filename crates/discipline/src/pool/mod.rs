@@ -11,20 +11,22 @@
 //! - *demoted*: it was admitted, and then displaced by an older one; its thread runs only when nobody else does. Only
 //!   [`Displacement::OfYoungest`] does this.
 //! - *blocked*: it waits for something other than a CPU and does not count.
+//! - *asleep*: it was serving, and a [look](RequestPool::look) at its thread found it sleeping. It does not count until a look finds it
+//!   awake; its thread is not told.
 //! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while all that time somebody was waiting or demoted. It
 //!   goes on beside the c and does not count.
 //!
 //! What holds after every call:
 //!
-//! 1. While anybody waits or is demoted, at least c are serving; at most c are, except after c was lowered or displacement
-//!    forbidden: then those too many finish.
+//! 1. While anybody waits or is demoted, at least c are serving; at most c are, except after c was lowered, displacement
+//!    forbidden, or, without displacement, somebody was found awake again: then those too many finish.
 //! 2. With displacement those serving are the c oldest of all that are serving, demoted or waiting. Without it nobody
 //!    is admitted before an older one that waits.
 //! 3. c = 1 without blocking is first come, first served by key; without a limit everybody is admitted at once.
 //! 4. **Nobody starves.** The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, whatever those
-//!    serving do, if the caller wakes the pool in time, c stays and no older one enters or returns from a block: nobody
+//!    serving do, if the caller wakes the pool in time, c stays and no older one enters or returns from a block or a sleep: nobody
 //!    counts for longer than the patience while others want to go on. A request is demoted for at most the patience at a
-//!    time, and then not again unless it blocks. Requests with older keys go first without end, so keys must not be what
+//!    time, and then not again unless it blocks or sleeps. Requests with older keys go first without end, so keys must not be what
 //!    a client can choose.
 //! 5. **How long older ones can still enter.** By age, only those that entered the system earlier are older. By deadline,
 //!    a request whose SLO is D is overtaken only by requests that entered the system at most D − S after it, S being the
@@ -39,6 +41,7 @@
 //!
 //! A transition costs O(log n) comparisons.
 
+mod look;
 mod place;
 mod slot_heap;
 mod slots;
@@ -117,6 +120,8 @@ pub struct RequestPool {
     by_admission: SlotList,
     /// Those demoted, the first demoted first.
     by_demotion: SlotList,
+    /// Those asleep, the first set aside first.
+    by_sleep: SlotList,
     counts: [usize; PLACES],
     /// Since when somebody is waiting or demoted; `None` when nobody is.
     contended_since: Option<u64>,
@@ -138,6 +143,7 @@ impl RequestPool {
             serving: SlotHeap::new(),
             by_admission: SlotList::new(),
             by_demotion: SlotList::new(),
+            by_sleep: SlotList::new(),
             counts: [0; PLACES],
             contended_since: None,
             arrivals: 0,
@@ -152,8 +158,8 @@ impl RequestPool {
 
     /// How many requests are where.
     pub fn counts(&self) -> PoolCounts {
-        let [waiting, serving, demoted, blocked, overdue] = self.counts;
-        PoolCounts { waiting, serving, demoted, blocked, overdue }
+        let [waiting, serving, demoted, blocked, overdue, asleep] = self.counts;
+        PoolCounts { waiting, serving, demoted, blocked, overdue, asleep }
     }
 
     /// Where a request is; `None` when it is not in the pool.
@@ -337,6 +343,7 @@ impl RequestPool {
                 self.serving.remove(slot);
                 self.by_admission.remove(&mut self.slots, slot);
             }
+            PoolPlace::Asleep => self.by_sleep.remove(&mut self.slots, slot),
             PoolPlace::Blocked | PoolPlace::Overdue => {}
         }
         place

@@ -13,10 +13,12 @@ pub enum PoolPlace {
     Blocked,
     /// It runs and does not count any more.
     Overdue,
+    /// It was seen to sleep, and does not count until it is seen to be awake.
+    Asleep,
 }
 
 /// How many places there are.
-pub(super) const PLACES: usize = 5;
+pub(super) const PLACES: usize = 6;
 
 /// How many requests are where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,4 +33,6 @@ pub struct PoolCounts {
     pub blocked: usize,
     /// Those that run and do not count any more.
     pub overdue: usize,
+    /// Those that were seen to sleep and do not count until they are seen to be awake.
+    pub asleep: usize,
 }

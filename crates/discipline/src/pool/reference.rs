@@ -11,7 +11,7 @@ pub(super) struct ListedRequest {
     pub(super) key: (RequestKey, u64),
     pub(super) place: PoolPlace,
     pub(super) since: u64,
-    /// The position among all that came into service.
+    /// The position among all that came into service or were set aside.
     admission: u64,
 }
 
@@ -72,6 +72,7 @@ impl ListedPool {
             demoted: at(PoolPlace::Demoted),
             blocked: at(PoolPlace::Blocked),
             overdue: at(PoolPlace::Overdue),
+            asleep: at(PoolPlace::Asleep),
         }
     }
 
@@ -82,6 +83,33 @@ impl ListedPool {
         demoted.sort_by_key(|index| self.requests[*index].admission);
         demoted.into_iter().for_each(|index| self.choose(index, true));
         self.settle(now);
+    }
+
+    /// The names of those in this place.
+    pub(super) fn names(&self, place: PoolPlace) -> Vec<usize> {
+        let found = self.requests.iter().filter(|request| request.place == place);
+        found.map(|request| request.name).collect()
+    }
+
+    /// A look that finds those with these names sleeping.
+    pub(super) fn look(&mut self, now: u64, asleep: &[usize], workers: usize) {
+        self.now = self.now.max(now);
+        let mut awake = self.sorted(&[PoolPlace::Asleep]);
+        awake.retain(|index| !asleep.contains(&self.requests[*index].name));
+        awake.sort_by_key(|index| self.requests[*index].admission);
+        awake.into_iter().for_each(|index| self.choose(index, true));
+        self.settle(now);
+        let serving = self.sorted(&[PoolPlace::Serving]);
+        let sleeping = |index: &&usize| asleep.contains(&self.requests[**index].name);
+        let awake = serving.len() - serving.iter().filter(sleeping).count();
+        let youngest = serving.iter().rfind(sleeping).copied();
+        let is_used = awake >= self.limit().min(workers);
+        if let Some(youngest) = youngest.filter(|_| !is_used && !self.is_nobody_ready()) {
+            self.requests[youngest].place = PoolPlace::Asleep;
+            self.requests[youngest].admission = self.admissions;
+            self.admissions += 1;
+            self.settle(now);
+        }
     }
 
     fn limit(&self) -> usize {

@@ -27,6 +27,11 @@ impl<K: Copy + Ord> SlotHeap<K> {
         self.entries.first().copied()
     }
 
+    /// All slots, in no particular order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().map(|(_, slot)| *slot)
+    }
+
     /// Adds a slot that is not in the heap.
     pub(super) fn insert(&mut self, slot: u32, key: K) {
         if self.positions.len() <= slot as usize {

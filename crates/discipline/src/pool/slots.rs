@@ -78,6 +78,12 @@ impl SlotList {
         Some(self.first).filter(|slot| *slot != NONE)
     }
 
+    /// All slots, in the order in which they were appended.
+    pub(super) fn slots<'a>(&self, slots: &'a PoolSlots) -> impl Iterator<Item = u32> + use<'a> {
+        let next = |slot: &u32| Some(slots.of(*slot).next).filter(|slot| *slot != NONE);
+        std::iter::successors(self.first(), next)
+    }
+
     pub(super) fn append(&mut self, slots: &mut PoolSlots, slot: u32) {
         let added = slots.of_mut(slot);
         added.previous = self.last;

@@ -16,6 +16,8 @@ enum Step {
     Block(usize),
     Unblock(usize),
     Limit(u32),
+    /// A look on so many CPUs, which finds those of the watched sleeping whose bit is set.
+    Look(u32, u64),
     Forbid,
     Wake,
 }
@@ -28,6 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(Step::Block),
         2 => any::<usize>().prop_map(Step::Unblock),
         1 => (0u32..5).prop_map(Step::Limit),
+        3 => (1u32..4, any::<u64>()).prop_map(|(workers, bits)| Step::Look(workers, bits)),
         1 => Just(Step::Wake),
     ]
 }
@@ -116,6 +119,7 @@ impl Both {
                 self.twin.rules.limit = NonZeroU32::new(limit);
                 self.twin.settle(now);
             }
+            Step::Look(workers, bits) => self.look(workers, bits, actions),
             Step::Forbid => {
                 self.pool.forbid_displacement(now, actions);
                 self.twin.forbid_displacement(now);
@@ -126,6 +130,20 @@ impl Both {
             }
         }
         self.carry_out(actions);
+    }
+
+    fn look(&mut self, workers: u32, bits: u64, actions: &mut Vec<PoolAction>) {
+        let watched: BTreeSet<PooledRequest> = self.pool.watched().collect();
+        let mut expected = self.twin.names(PoolPlace::Asleep);
+        if self.pool.is_contended() {
+            expected.extend(self.twin.names(PoolPlace::Serving));
+        }
+        assert_eq!(watched, expected.iter().map(|name| self.names[name]).collect());
+        let sleeping = |name: &usize| (bits >> (name % 64)) & 1 == 1;
+        let asleep: Vec<usize> = expected.into_iter().filter(sleeping).collect();
+        let requests = asleep.iter().map(|name| self.names[name]).collect();
+        self.pool.look(self.now, &requests, NonZeroU32::new(workers).expect("at least 1"), actions);
+        self.twin.look(self.now, &asleep, workers as usize);
     }
 
     /// Does to the threads what the pool says. Each action changes something.
@@ -364,6 +382,44 @@ fn the_patience_counts_while_somebody_wants_to_go_on() {
         );
         assert_eq!(pool.wake_at(), Some(if limit == NonZeroU32::new(1) { 110 } else { 115 }));
     }
+}
+
+/// One CPU and c = 2: the first look that finds both asleep admits one, and only one.
+#[test]
+fn a_look_admits_one_more_while_all_sleep() {
+    use PoolPlace::{Asleep, Serving, Waiting};
+    let (mut pool, mut actions) = (admission_only(2), Vec::new());
+    let requests = [1, 2, 3, 4].map(|key| pool.enter(0, RequestKey(key), &mut actions));
+    let mut look = |pool: &mut RequestPool, asleep: &[usize]| {
+        let asleep = asleep.iter().map(|index| requests[*index]).collect();
+        pool.look(0, &asleep, NonZeroU32::MIN, &mut actions);
+        requests.map(|request| pool.place(request).expect("it is there"))
+    };
+    assert_eq!(look(&mut pool, &[0]), [Serving, Serving, Waiting, Waiting], "one is awake");
+    assert_eq!(look(&mut pool, &[0, 1]), [Serving, Asleep, Serving, Waiting]);
+    assert_eq!(look(&mut pool, &[0, 1]), [Serving, Asleep, Serving, Waiting], "the new one is awake");
+    assert_eq!(look(&mut pool, &[0, 1, 2]), [Serving, Asleep, Asleep, Serving]);
+    assert_eq!(look(&mut pool, &[]), [Serving; 4], "who is awake counts, and who was admitted stays");
+}
+
+/// With displacement those too many step back once the sleepers are seen awake.
+#[test]
+fn who_wakes_up_displaces_the_youngest() {
+    let (order, displacement) = (PoolOrder::Age, Displacement::OfYoungest);
+    let limit = Some(NonZeroU32::MIN);
+    let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience: None });
+    let mut actions = Vec::new();
+    let [old, young] = [1, 2].map(|key| pool.enter(0, RequestKey(key), &mut actions));
+    pool.look(1, &[old].into(), NonZeroU32::MIN, &mut actions);
+    assert_eq!(
+        [old, young].map(|request| pool.place(request)),
+        [PoolPlace::Asleep, PoolPlace::Serving].map(Some)
+    );
+    actions.clear();
+    pool.look(2, &BTreeSet::new(), NonZeroU32::MIN, &mut actions);
+    assert_eq!(actions, [PoolAction::Demote(young)], "the thread of the older one has gone on already");
+    pool.leave(3, old, &mut actions);
+    assert_eq!(pool.place(young), Some(PoolPlace::Serving));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod admission;
 mod preemption;
 mod rights;
+mod sentinel;
 
 use machine::scheduling::{SchedulingPolicy, scheduling};
 use std::num::NonZeroU32;
@@ -32,7 +33,7 @@ fn policy(thread: u32) -> SchedulingPolicy {
 /// Checks that nobody is at the gate and that it lost nobody.
 fn assert_empty(gate: &Gate) {
     let now = gate.statistics();
-    let present = now.waiting + now.serving + now.demoted + now.blocked + now.overdue;
+    let present = now.waiting + now.serving + now.demoted + now.blocked + now.overdue + now.asleep;
     assert_eq!((present, now.entered), (0, now.left), "{now:?}");
     assert_eq!((now.demotions, now.refused_changes), (now.promotions, 0), "{now:?}");
 }

@@ -7,15 +7,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tailwright_schedule::{
-    AdmissionReport, ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, RequestKey,
+    ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, PreemptionReport, RequestKey,
 };
 
 /// A preemptive gate; `None`, with a loud skip, where this process may not promote threads.
 fn preemptive(limit: u32, patience: Option<Duration>) -> Option<Gate> {
     let gate = Gate::new(GateSettings { patience, ..settings(limit, GatePreemption::WhereProven) });
-    match gate.admission_report() {
-        AdmissionReport::Preemptive => Some(gate),
-        AdmissionReport::AdmissionOnly { reason } => {
+    match gate.admission_report().preemption {
+        PreemptionReport::Preemptive => Some(gate),
+        PreemptionReport::AdmissionOnly { reason } => {
             testkit::skip(&reason);
             None
         }
@@ -178,7 +178,7 @@ fn policies_of_clocks() -> Vec<SchedulingPolicy> {
 fn a_gate_that_a_demoted_thread_makes_is_preemptive() {
     let Some(gate) = preemptive(1, None) else { return };
     let made = while_demoted(&gate, |_| Gate::new(settings(1, GatePreemption::WhereProven)));
-    assert_eq!(made.admission_report(), AdmissionReport::Preemptive);
+    assert_eq!(made.admission_report().preemption, PreemptionReport::Preemptive);
 }
 
 /// What ran alone has not kept anybody waiting.

@@ -6,7 +6,7 @@ use machine::user::become_user;
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::process::Command;
 use std::thread;
-use tailwright_schedule::{AdmissionReport, Gate, GatePreemption, RequestKey};
+use tailwright_schedule::{Gate, GatePreemption, PreemptionReport, RequestKey};
 
 /// Tells a child which of these it is.
 const ROLE: &str = "TAILWRIGHT_GATE_TEST_ROLE";
@@ -55,7 +55,7 @@ fn policy_beside_an_older_one(gate: &Gate) -> SchedulingPolicy {
             let _permit = gate.enter(RequestKey(1));
             policy(number)
         });
-        if matches!(gate.admission_report(), AdmissionReport::AdmissionOnly { .. }) {
+        if matches!(gate.admission_report().preemption, PreemptionReport::AdmissionOnly { .. }) {
             testkit::wait_until(super::LONG, "the older one to wait", || gate.statistics().waiting == 1);
             assert_eq!(policy(number), SchedulingPolicy::Other);
             drop(permit);
@@ -75,7 +75,7 @@ fn nobody_is_demoted_who_could_not_be_promoted() {
         return;
     }
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
-    let AdmissionReport::AdmissionOnly { reason } = gate.admission_report() else {
+    let PreemptionReport::AdmissionOnly { reason } = gate.admission_report().preemption else {
         panic!("expected admission only")
     };
     assert!(reason.contains("promoted again") && reason.contains("RLIMIT_NICE"), "{reason}");
@@ -93,7 +93,7 @@ fn a_limit_of_nice_values_is_right_enough() {
         return;
     }
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
-    assert_eq!(gate.admission_report(), AdmissionReport::Preemptive);
+    assert_eq!(gate.admission_report().preemption, PreemptionReport::Preemptive);
     assert_eq!(policy_beside_an_older_one(&gate), SchedulingPolicy::Idle);
     assert_empty(&gate);
 }
@@ -104,7 +104,7 @@ fn rights_that_are_given_up_later_end_demotions() {
         return;
     }
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
-    assert_eq!(gate.admission_report(), AdmissionReport::Preemptive);
+    assert_eq!(gate.admission_report().preemption, PreemptionReport::Preemptive);
     if !become_nobody(0) {
         return;
     }
@@ -113,7 +113,7 @@ fn rights_that_are_given_up_later_end_demotions() {
         scope.spawn(|| drop(gate.enter(RequestKey(1)))).join().expect("an older one is admitted beside it");
     });
     assert_eq!(policy(own_number()), SchedulingPolicy::Other, "not demoted, because nobody could promote it");
-    assert!(matches!(gate.admission_report(), AdmissionReport::AdmissionOnly { .. }));
+    assert!(matches!(gate.admission_report().preemption, PreemptionReport::AdmissionOnly { .. }));
     drop(permit);
     assert_eq!(gate.statistics().demotions, 0);
     // Admission only from now on.
