@@ -35,7 +35,7 @@ pub struct BlockWaits {
 }
 
 impl BlockWaits {
-    /// All of it.
+    /// The whole time of the request.
     pub fn total(&self) -> u64 {
         let sum = |charges: &[(usize, u64)]| charges.iter().map(|(_, ns)| ns).sum::<u64>();
         self.own + self.idle + self.unseen + sum(&self.queued_behind) + sum(&self.shared_with)

@@ -90,9 +90,9 @@ pub struct BlockEvent {
     pub name: String,
     /// The number of the request, which no other one has.
     pub number: u64,
-    /// When this happens.
+    /// The instant of what happens.
     pub time: u64,
-    /// What happens.
+    /// What happens to the request.
     pub phase: BlockPhase,
     /// Whether the device has failed to do it.
     pub failed: bool,
@@ -120,7 +120,7 @@ impl BlockEvent {
         })
     }
 
-    /// Who sends it.
+    /// Who sends the request.
     pub fn requester(&self) -> BlockRequester {
         BlockRequester {
             device: self.device,

@@ -16,7 +16,7 @@ pub struct TimeBehind {
 }
 
 impl TimeBehind {
-    /// Both.
+    /// In queues and at the device.
     pub fn total(&self) -> u64 {
         self.queued + self.shared
     }
@@ -63,7 +63,7 @@ impl WaitSums {
         }
     }
 
-    /// All of it.
+    /// The whole time of the requests.
     pub fn total(&self) -> u64 {
         self.own + self.idle + self.unseen + self.behind.values().map(TimeBehind::total).sum::<u64>()
     }

@@ -217,7 +217,7 @@ fn waits_of(report: &BlockReport, who: &BlockRequester, times: &BlockTimes) -> V
     rows
 }
 
-/// Who sends what.
+/// Who sends which operation.
 fn sender(who: &BlockRequester) -> String {
     format!("{} by {} ({})", who.operation, who.name, who.process)
 }
