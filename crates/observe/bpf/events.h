@@ -23,7 +23,16 @@ enum event_kind {
 	EVENT_MOVE = 12,
 };
 
-enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4, FLAG_ANSWER = 8, FLAG_IDLE = 16, FLAG_UNSEEN = 32 };
+enum event_flags {
+	FLAG_PUSH = 1,
+	FLAG_UDP = 2,
+	FLAG_IPV6 = 4,
+	FLAG_ANSWER = 8,
+	FLAG_IDLE = 16,
+	FLAG_UNSEEN = 32,
+	FLAG_KERNEL_NFS = 64,
+	FLAG_WAITS_FOR_IO = 128,
+};
 
 struct event {
 	u64 time;

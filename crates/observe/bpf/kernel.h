@@ -146,11 +146,13 @@ struct sched_entity {
 };
 
 struct task_struct {
+	unsigned int flags;
 	int pid;
 	int tgid;
 	int wake_cpu;
 	struct sched_entity se;
 	char comm[16];
+	unsigned in_iowait : 1;
 	struct files_struct *files;
 };
 
@@ -163,8 +165,23 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bvec_iter {
+	unsigned int bi_size;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	struct bvec_iter bi_iter;
+};
+
 struct request {
 	struct request_queue *q;
+	struct bio *bio;
 	u32 cmd_flags;
 	unsigned int __data_len;
 };
@@ -180,12 +197,28 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_RB_NO_WAKEUP = 1,
 };
 
 /* Whether the running kernel has a field. */
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
+
+/* A field of some bits of a structure whose pointer the kernel vouches for. */
+#define READ_BITS(structure, field) ({ \
+	const void *at = (const void *)(structure) + __builtin_preserve_field_info((structure)->field, 0); \
+	u64 bits = 0; \
+	asm volatile("" : "+r"(at)); \
+	switch (__builtin_preserve_field_info((structure)->field, 1)) { \
+	case 1: bits = *(const u8 *)at; break; \
+	case 2: bits = *(const u16 *)at; break; \
+	case 4: bits = *(const u32 *)at; break; \
+	case 8: bits = *(const u64 *)at; break; \
+	} \
+	bits <<= __builtin_preserve_field_info((structure)->field, 4); \
+	bits >> __builtin_preserve_field_info((structure)->field, 5); \
+})
 
 /* The number that a name has in the running kernel. */
 #define ENUM_VALUE(type, name) __builtin_preserve_enum_value(*(enum type *)name, 1)

@@ -219,6 +219,17 @@ int tw_ready(u64 *context) { return report_ready((const struct sock *)context[0]
 SEC("fentry/sock_def_readable")
 int tw_ready_before_6_3(u64 *context) { return report_ready((const struct sock *)context[0]); }
 
+/* Of task_struct.flags: a thread of the kernel. */
+#define KERNEL_THREAD 0x00200000
+
+/* Whether the current thread is one of the NFS server in the kernel. */
+INLINE int is_kernel_nfs(void)
+{
+	const struct task_struct *who = bpf_get_current_task_btf();
+	return who->flags & KERNEL_THREAD && who->comm[0] == 'n' && who->comm[1] == 'f' && who->comm[2] == 's' &&
+	       who->comm[3] == 'd' && !who->comm[4];
+}
+
 /* T4: a thread has read from a socket. */
 INLINE int report_receive(const struct sock *sk, int length, u32 flags)
 {
@@ -233,6 +244,8 @@ INLINE int report_receive(const struct sock *sk, int length, u32 flags)
 		return 0;
 	set_thread(event);
 	set_schedule(event);
+	if (subject.tcp && is_kernel_nfs())
+		event->flags |= FLAG_KERNEL_NFS;
 	event->end = subject.tcp ? subject.tcp->copied_seq : length;
 	event->begin = event->end - length;
 	end_event(event);

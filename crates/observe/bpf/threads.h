@@ -172,7 +172,7 @@ INLINE void leave(const struct task_struct *who, u32 cpu, u32 state, u64 now, u6
 	/* After all else: verifiers of older kernels lose an event over the exchange in end_wait. */
 	event = begin_event(EVENT_LEAVE, now, woken);
 	if (event) {
-		event->flags = record->was_idle ? FLAG_IDLE : 0;
+		event->flags = (record->was_idle ? FLAG_IDLE : 0) | (READ_BITS(who, in_iowait) ? FLAG_WAITS_FOR_IO : 0);
 		event->earlier = came_unseen ? 0 : record->in;
 		event->thread = who->pid;
 		event->process = who->tgid;

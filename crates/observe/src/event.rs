@@ -60,6 +60,8 @@ pub struct ThreadSchedule {
     pub was_idle: bool,
     /// Whether it is not known who had the CPU in the time of an occupant: somebody came who was not seen to.
     pub is_unseen: bool,
+    /// Whether the kernel has noted that the thread leaves to wait for I/O.
+    pub waits_for_io: bool,
     /// The state in which the thread leaves, as the kernel's `TASK_` bits; 0 when it would rather go on.
     pub state: u16,
     /// The name of an occupant.
@@ -97,6 +99,8 @@ pub struct KernelEvent {
     pub udp: bool,
     /// Whether the bytes of [`EventKind::Bytes`] are of an answer, not of a request.
     pub answer: bool,
+    /// Whether the thread of a read is one of the NFS server in the kernel.
+    pub is_kernel_nfs: bool,
     /// The first bytes of a datagram that arrives or is transmitted, where they are asked for; otherwise zero.
     pub datagram_head: [u8; 8],
     /// How many events the kernel could not report until now, modulo 2^16.
@@ -143,6 +147,7 @@ impl KernelEvent {
             push: flags & 1 != 0,
             udp,
             answer: flags & 8 != 0,
+            is_kernel_nfs: flags & 64 != 0,
             datagram_head: head.map_or([0; 8], |at| field(bytes, at)),
             lost: u16::from_ne_bytes(field(bytes, 54)),
             peer: address(flags & 4 != 0, if has_client { field(bytes, 56) } else { [0; 16] }),
@@ -170,6 +175,7 @@ fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
             softirq_ns: word(36),
             cpu: short(48),
             state: short(50),
+            waits_for_io: bytes[53] & 128 != 0,
             ..none
         },
         EventKind::Occupant => ThreadSchedule {
@@ -278,12 +284,15 @@ mod tests {
         assert_eq!((receive.peer_port, receive.local_port), (0, 3));
         let leave = decoded(7);
         assert_eq!((leave.schedule.woken, leave.schedule.cpu, leave.schedule.state), (5, 3, 4));
-        assert_eq!((leave.schedule.softirq_ns, leave.flow), (9, 0));
+        assert_eq!((leave.schedule.softirq_ns, leave.flow, leave.schedule.waits_for_io), (9, 0, false));
         let occupant = decoded(8);
         assert_eq!((occupant.schedule.name[0], occupant.schedule.cpu), (6u64.to_ne_bytes()[0], 3));
         assert_eq!((occupant.schedule.stolen_ns, occupant.socket), (7, 0));
         assert_eq!(decoded(1).schedule, ThreadSchedule::default());
         assert!(!decoded(7).schedule.was_idle);
+        (bytes[52], bytes[53]) = (7, 128);
+        let waits = KernelEvent::decode(&bytes).expect("an event").0;
+        assert!(waits.schedule.waits_for_io && !waits.is_kernel_nfs);
         bytes[53] = 16;
         bytes[52] = 12;
         let moved = KernelEvent::decode(&bytes).expect("an event").0.schedule;

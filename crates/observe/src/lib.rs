@@ -32,8 +32,9 @@ mod testing;
 mod thread_name;
 
 pub use block::{
-    AttachedBlockProbes, BLOCK_EVENT_BYTES, BlockDevice, BlockEvent, BlockOperation, BlockReport,
-    BlockRequester, BlockSettings, BlockStatistics, BlockTimes, observe_block,
+    AttachedBlockProbes, BLOCK_EVENT_BYTES, BlockContention, BlockDevice, BlockEvent, BlockObserver,
+    BlockOperation, BlockPhase, BlockReport, BlockRequester, BlockSettings, BlockStatistics, BlockTimes,
+    BlockWaitSums, BlockWaits, TimeBehind, WAITED_FOR_MAX, WaitSums, observe_block,
 };
 pub use causes::{
     AttributedRequest, CAUSES, Cause, CauseAttribution, CauseObserver, CauseProfile, CauseReport, CauseTimes,

@@ -1,4 +1,4 @@
-//! A request that a block device has completed, as `bpf/block.bpf.c` reports it.
+//! What happens to a request of a block device, as `bpf/block.bpf.c` reports it.
 
 use crate::thread_name::thread_name;
 use model::OperationError;
@@ -7,7 +7,10 @@ use std::fs;
 use std::path::Path;
 
 /// Bytes of an event in the ring buffer.
-pub const BLOCK_EVENT_BYTES: usize = 72;
+pub const BLOCK_EVENT_BYTES: usize = 88;
+
+/// The name of requesters that are not told apart.
+const OTHERS: &str = "others";
 
 /// A device by its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +25,49 @@ pub struct BlockDevice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockOperation(pub u8);
 
-/// A request from its beginning to its end. Instants are nanoseconds of CLOCK_MONOTONIC.
+/// Who sends what to which device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockRequester {
+    /// The device that requests are for.
+    pub device: BlockDevice,
+    /// What the requests do.
+    pub operation: BlockOperation,
+    /// The number of the process.
+    pub process: u32,
+    /// The name of the thread.
+    pub name: String,
+    /// The control group of the process.
+    pub cgroup: u64,
+}
+
+impl BlockRequester {
+    /// Those at a device that are not told apart.
+    pub(super) fn others(device: BlockDevice) -> Self {
+        Self { device, operation: BlockOperation(u8::MAX), process: 0, name: OTHERS.to_owned(), cgroup: 0 }
+    }
+
+    /// Whether these are the ones that are not told apart.
+    pub(super) fn is_others(&self) -> bool {
+        self.process == 0 && self.operation == BlockOperation(u8::MAX)
+    }
+}
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BlockPhase {
+    /// It comes to the block layer.
+    Begin,
+    /// The device gets it.
+    Issue,
+    /// The device has done it.
+    Done,
+    /// It has become a part of another one, or ends without the device.
+    Merged,
+    /// The device did not take it.
+    Returned,
+}
+
+/// What happens to a request, and what has happened before. Instants are nanoseconds of CLOCK_MONOTONIC, or 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEvent {
     /// When it came to the block layer.
@@ -43,6 +88,12 @@ pub struct BlockEvent {
     pub process: u32,
     /// The name of the thread that it came from, which that chooses; control characters are replaced.
     pub name: String,
+    /// The number of the request, which no other one has.
+    pub number: u64,
+    /// The instant of what happens.
+    pub time: u64,
+    /// What happens to the request.
+    pub phase: BlockPhase,
     /// Whether the device has failed to do it.
     pub failed: bool,
 }
@@ -62,9 +113,34 @@ impl BlockEvent {
             bytes: u32::from_ne_bytes(field(bytes, 40)),
             process: u32::from_ne_bytes(field(bytes, 44)),
             name: thread_name(&field(bytes, 48)),
-            failed: u64::from_ne_bytes(field(bytes, 64)) != 0,
+            number: u64::from_ne_bytes(field(bytes, 64)),
+            time: u64::from_ne_bytes(field(bytes, 72)),
+            phase: phase(u32::from_ne_bytes(field(bytes, 80)))?,
+            failed: u32::from_ne_bytes(field(bytes, 84)) != 0,
         })
     }
+
+    /// Who sends the request.
+    pub fn requester(&self) -> BlockRequester {
+        BlockRequester {
+            device: self.device,
+            operation: self.operation,
+            process: self.process,
+            name: self.name.clone(),
+            cgroup: self.cgroup,
+        }
+    }
+}
+
+fn phase(number: u32) -> Option<BlockPhase> {
+    Some(match number {
+        1 => BlockPhase::Begin,
+        2 => BlockPhase::Issue,
+        3 => BlockPhase::Done,
+        4 => BlockPhase::Merged,
+        5 => BlockPhase::Returned,
+        _ => return None,
+    })
 }
 
 fn field<const N: usize>(bytes: &[u8; BLOCK_EVENT_BYTES], at: usize) -> [u8; N] {
@@ -148,11 +224,16 @@ mod tests {
         bytes[32..36].copy_from_slice(&(8u32 << 20 | 3).to_ne_bytes());
         bytes[36..40].copy_from_slice(&1u32.to_ne_bytes());
         bytes[48..51].copy_from_slice(b"fio");
+        (bytes[64], bytes[72]) = (9, 7);
+        bytes[80..84].copy_from_slice(&3u32.to_ne_bytes());
         let event = BlockEvent::decode(&bytes).expect("an event");
         assert_eq!((event.issue, event.device), (5, BlockDevice { major: 8, minor: 3 }));
         assert_eq!((event.name.as_str(), event.operation.to_string().as_str()), ("fio", "write"));
         assert_eq!((event.device.number(), event.failed), (8 << 20 | 3, false));
+        assert_eq!((event.number, event.time, event.phase), (9, 7, BlockPhase::Done));
         assert_eq!(BlockEvent::decode(&bytes[1..]), None);
+        bytes[80] = 6;
+        assert_eq!(BlockEvent::decode(&bytes), None);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The programs of `bpf/block.bpf.c` in the kernel, and an observation with them from its beginning to its end.
 
 use super::event::{BlockDevice, BlockEvent};
-use super::statistics::BlockStatistics;
+use super::observer::BlockObserver;
 use crate::probe::{attach_if_there, lacks, refused, take, types_of_kernel};
 use crate::run::ObservationEnd;
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader};
+use machine::clock::now;
 use model::OperationError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,9 +19,12 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/block.bpf.o");
 const PROGRAMS: [(&str, &str, bool); 4] = [
     ("tw_block_complete", "block_rq_complete", true),
     ("tw_block_merge", "block_rq_merge", false),
+    ("tw_block_return", "block_rq_requeue", false),
     ("tw_block_issue", "block_rq_issue", true),
-    ("tw_block_begin", "block_io_start", false),
 ];
+
+/// The programs that see requests begin: the first one whose tracepoint there is.
+const BEGINNINGS: [(&str, &str); 2] = [("tw_block_begin", "block_io_start"), ("tw_block_bio", "block_getrq")];
 
 /// The time between two looks at the events.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -40,8 +44,8 @@ pub struct BlockSettings {
 /// What an observation of block devices came to.
 #[derive(Debug, Clone)]
 pub struct BlockReport {
-    /// The sums of each requester.
-    pub statistics: BlockStatistics,
+    /// What was seen of requests.
+    pub seen: BlockObserver,
     /// Requests that could not be reported.
     pub lost: u64,
     /// How long it took.
@@ -75,12 +79,17 @@ impl AttachedBlockProbes {
                 return Err(lacks(tracepoint));
             }
         }
+        for (name, tracepoint) in BEGINNINGS {
+            if attach_if_there(&mut object, name, tracepoint, &btf)? {
+                break;
+            }
+        }
         let events = take(&mut object, "block_events", RingBuf::try_from)?;
         let counts = take(&mut object, "block_counts", Array::try_from)?;
         Ok(Self { _object: object, events, counts })
     }
 
-    /// Takes the requests that were completed since the last call.
+    /// Takes what has happened to requests since the last call.
     ///
     /// # Panics
     /// When the programs and this crate do not agree on the form of events.
@@ -96,7 +105,18 @@ impl AttachedBlockProbes {
     /// # Errors
     /// When the kernel does not tell.
     pub fn lost(&self) -> Result<u64, OperationError> {
-        self.counts.get(&0, 0).map_err(|error| refused("the count of lost requests cannot be read", &error))
+        self.count(0)
+    }
+
+    /// The number of events of all phases that are missing until now.
+    fn missing_events(&self) -> Result<u64, OperationError> {
+        Ok(self.count(0)? + self.count(1)?)
+    }
+
+    fn count(&self, which: u32) -> Result<u64, OperationError> {
+        self.counts
+            .get(&which, 0)
+            .map_err(|error| refused("the count of lost requests cannot be read", &error))
     }
 }
 
@@ -111,13 +131,15 @@ pub fn observe_block(
     attached: impl FnOnce(),
 ) -> Result<BlockReport, OperationError> {
     let mut probes = AttachedBlockProbes::attach(settings.device)?;
-    let mut statistics = BlockStatistics::default();
+    let mut seen = BlockObserver::default();
     let start = Instant::now();
     attached();
     let end = loop {
         let is_over = start.elapsed() >= settings.duration;
         let is_stopped = stop.load(Ordering::Relaxed);
-        probes.drain(|event| statistics.add(&event));
+        let begun = now();
+        probes.drain(|event| seen.take(event));
+        seen.advance(begun, probes.missing_events()?);
         if is_stopped {
             break ObservationEnd::Stopped;
         }
@@ -126,5 +148,6 @@ pub fn observe_block(
         }
         std::thread::park_timeout(DRAIN_INTERVAL);
     };
-    Ok(BlockReport { statistics, lost: probes.lost()?, duration: start.elapsed(), end })
+    seen.advance(u64::MAX, probes.missing_events()?);
+    Ok(BlockReport { seen, lost: probes.lost()?, duration: start.elapsed(), end })
 }

@@ -1,6 +1,8 @@
 //! Requests of block devices by who sent them, in bounded memory.
 
-use super::event::{BlockDevice, BlockEvent, BlockOperation};
+use super::contention::BlockWaits;
+use super::event::{BlockEvent, BlockRequester};
+use super::waits::BlockWaitSums;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -9,21 +11,6 @@ const REQUESTERS_MAX: usize = 1024;
 
 /// Longer times count as this one in percentiles: an hour, in nanoseconds.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
-
-/// Who sends what to which device.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BlockRequester {
-    /// The device that requests are for.
-    pub device: BlockDevice,
-    /// What the requests do.
-    pub operation: BlockOperation,
-    /// The number of the process.
-    pub process: u32,
-    /// The name of the thread.
-    pub name: String,
-    /// The control group of the process.
-    pub cgroup: u64,
-}
 
 /// Sums over the requests of a requester.
 #[derive(Debug, Clone)]
@@ -38,6 +25,8 @@ pub struct BlockTimes {
     pub queue_ns: u64,
     /// The sum of the times at the device, in nanoseconds.
     pub device_ns: u64,
+    /// What this time went to, and behind whom.
+    pub waits: BlockWaitSums,
     queue: Histogram<u64>,
     device: Histogram<u64>,
 }
@@ -47,20 +36,15 @@ pub struct BlockTimes {
 pub struct BlockStatistics(BTreeMap<BlockRequester, BlockTimes>);
 
 impl BlockStatistics {
-    /// Takes a request into the sums of its requester.
-    pub fn add(&mut self, event: &BlockEvent) {
-        let mut requester = BlockRequester {
-            device: event.device,
-            operation: event.operation,
-            process: event.process,
-            name: event.name.clone(),
-            cgroup: event.cgroup,
-        };
+    /// Takes a request that is done, and what its time went to, into the sums of its requester.
+    pub fn add(&mut self, event: &BlockEvent, waits: &BlockWaits) {
+        let mut requester = event.requester();
         if self.0.len() >= REQUESTERS_MAX && !self.0.contains_key(&requester) {
-            (requester.process, requester.cgroup) = (0, 0);
-            "others".clone_into(&mut requester.name);
+            requester = BlockRequester { operation: event.operation, ..BlockRequester::others(event.device) };
         }
-        self.0.entry(requester).or_insert_with(BlockTimes::none).add(event);
+        let times = self.0.entry(requester).or_insert_with(BlockTimes::none);
+        times.add(event);
+        times.waits.add(waits);
     }
 
     /// All requesters, those first that had a device for the longest time.
@@ -81,6 +65,7 @@ impl BlockTimes {
             bytes: 0,
             queue_ns: 0,
             device_ns: 0,
+            waits: BlockWaitSums::default(),
             queue: histogram(),
             device: histogram(),
         }
@@ -111,6 +96,7 @@ impl BlockTimes {
 
 #[cfg(test)]
 mod tests {
+    use super::super::event::{BlockDevice, BlockOperation, BlockPhase};
     use super::*;
 
     fn event(process: u32, begin: u64, issue: u64, end: u64) -> BlockEvent {
@@ -124,6 +110,9 @@ mod tests {
             bytes: 4096,
             process,
             name: format!("p{process}"),
+            number: 0,
+            time: end,
+            phase: BlockPhase::Done,
             failed: process == 2,
         }
     }
@@ -131,9 +120,9 @@ mod tests {
     #[test]
     fn requesters_are_told_apart() {
         let mut statistics = BlockStatistics::default();
-        statistics.add(&event(1, 0, 10, 30));
-        statistics.add(&event(1, 0, 0, 50));
-        statistics.add(&event(2, 0, 5, 1005));
+        statistics.add(&event(1, 0, 10, 30), &BlockWaits::default());
+        statistics.add(&event(1, 0, 0, 50), &BlockWaits::default());
+        statistics.add(&event(2, 0, 5, 1005), &BlockWaits::default());
         let all = statistics.by_device_time();
         assert_eq!((all[0].0.process, all[0].1.device_ns, all[0].1.failed), (2, 1000, 1));
         assert_eq!((all[1].1.requests, all[1].1.queue_ns, all[1].1.device_ns), (2, 10, 70));
@@ -143,7 +132,7 @@ mod tests {
     #[test]
     fn many_requesters_become_others() {
         let mut statistics = BlockStatistics::default();
-        (0..5000).for_each(|process| statistics.add(&event(process, 0, 1, 2)));
+        (0..5000).for_each(|process| statistics.add(&event(process, 0, 1, 2), &BlockWaits::default()));
         let all = statistics.by_device_time();
         assert_eq!(all.len(), REQUESTERS_MAX + 1);
         assert_eq!(all.iter().map(|(_, times)| times.requests).sum::<u64>(), 5000);

@@ -253,6 +253,7 @@ impl CauseAttribution {
                         times[Cause::NotWoken as usize] += until - from;
                     }
                     ThreadDoing::Asleep { .. } => times[Cause::Asleep as usize] += until - from,
+                    ThreadDoing::WaitingForIo => times[Cause::WaitingForIo as usize] += until - from,
                     ThreadDoing::Blocked => times[Cause::Blocked as usize] += until - from,
                     ThreadDoing::Stopped => times[Cause::Stopped as usize] += until - from,
                 }

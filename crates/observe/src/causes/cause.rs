@@ -34,7 +34,9 @@ pub enum Cause {
     Stolen,
     /// Its worker was stopped by a signal or a debugger.
     Stopped,
-    /// Its worker waited in the kernel and could not be interrupted: page faults, disks, locks of the kernel.
+    /// Its worker waited for I/O, as the kernel notes it: block devices, and file systems over the network.
+    WaitingForIo,
+    /// Its worker waited in the kernel for something else, and could not be interrupted: locks of the kernel.
     Blocked,
     /// Its worker slept in the middle of a request: it meant to, or waited for a lock or for another service.
     Asleep,
@@ -49,7 +51,7 @@ pub enum Cause {
 }
 
 /// The number of causes.
-pub const CAUSES: usize = 20;
+pub const CAUSES: usize = 21;
 
 impl Cause {
     /// Every cause, in the order of their numbers.
@@ -68,6 +70,7 @@ impl Cause {
         Self::Interrupt,
         Self::Stolen,
         Self::Stopped,
+        Self::WaitingForIo,
         Self::Blocked,
         Self::Asleep,
         Self::Work,
@@ -93,6 +96,7 @@ impl Cause {
             Self::Interrupt => "interrupts of devices",
             Self::Stolen => "stolen by the hypervisor",
             Self::Stopped => "stopped",
+            Self::WaitingForIo => "waiting for I/O",
             Self::Blocked => "blocked in the kernel",
             Self::Asleep => "asleep in processing",
             Self::Work => "work",
@@ -117,7 +121,8 @@ impl Cause {
             Self::OtherProcess => "real-time priority, pinning",
             Self::Stolen => "other guests of the host",
             Self::Stopped => "who stops it",
-            Self::Blocked => "locked memory, disks",
+            Self::WaitingForIo => "disks, locked memory",
+            Self::Blocked => "locks of the kernel",
             Self::Asleep => "locks, services behind",
             Self::Work => "the server's code",
             Self::NetworkOut => "TCP_NODELAY, congestion control",

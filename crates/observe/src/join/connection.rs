@@ -3,10 +3,12 @@
 //!
 //! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
 //! is answered. When it fails, what is open is discarded, and the next requests are told apart by packets until
-//! everything is answered again. A connection on which it fails again and again does not speak the protocol.
+//! everything is answered again. A connection on which it fails again and again does not speak the protocol. Where the NFS
+//! server in the kernel reads, its threads say which answer belongs to which call.
 
 use super::counts::JoinCounts;
 use super::tcp::TcpConnection;
+use super::tcp_calls::CallJoin;
 use super::tcp_messages::MessageJoin;
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
@@ -25,12 +27,15 @@ pub(super) struct ObservedConnection {
     protocol: Option<ApplicationProtocol>,
     by_packets: TcpConnection,
     by_messages: Option<Box<MessageJoin>>,
+    by_calls: Option<Box<CallJoin>>,
     /// Bytes of the read that is reported next.
     kept: Vec<(u32, Box<[u8]>)>,
     /// How often messages could not be told apart since one was.
     failures: u32,
     /// When it was established, until it is accepted.
     established: Option<u64>,
+    /// The time of its last event.
+    last_event: u64,
 }
 
 impl ObservedConnection {
@@ -48,6 +53,7 @@ impl ObservedConnection {
         counts: &mut JoinCounts,
         finished: &mut Vec<ObservedRequest>,
     ) {
+        self.last_event = event.time;
         match event.kind {
             EventKind::Open => {
                 self.established = Some(event.time);
@@ -60,6 +66,9 @@ impl ObservedConnection {
             EventKind::Transmit => {
                 self.by_packets.handle(event, threads, counts, finished);
                 let transmitted = self.by_packets.transmitted();
+                if let (Some(calls), Some((end, time))) = (&mut self.by_calls, transmitted) {
+                    finished.extend(calls.transmit(end, time));
+                }
                 if let (Some(messages), Some((end, time))) = (&mut self.by_messages, transmitted) {
                     let answered = messages.transmit(end, time);
                     self.failures = if answered.is_empty() { self.failures } else { 0 };
@@ -77,6 +86,7 @@ impl ObservedConnection {
 
     /// The connection has ended.
     pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        self.close_calls(counts, finished);
         if let Some(mut messages) = self.by_messages.take() {
             finished.extend(messages.close(self.by_packets.transmitted(), counts));
             counts.unanswered += messages.open();
@@ -86,13 +96,26 @@ impl ObservedConnection {
 
     /// The observation has ended.
     pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        self.close_calls(counts, finished);
         counts.unanswered += self.by_messages.take().map_or(0, |messages| messages.open());
         self.by_packets.finish(counts, finished);
     }
 
+    /// The time of its last event.
+    pub(super) fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
     /// The number of requests that were read and are not finished.
     pub(super) fn open(&self) -> u64 {
-        self.by_packets.open() + self.by_messages.as_ref().map_or(0, |messages| messages.open())
+        let by_calls = self.by_calls.as_ref().map_or(0, |calls| calls.open());
+        self.by_packets.open() + by_calls + self.by_messages.as_ref().map_or(0, |messages| messages.open())
+    }
+
+    fn close_calls(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        if let Some(mut calls) = self.by_calls.take() {
+            finished.extend(calls.close(self.by_packets.transmitted(), counts));
+        }
     }
 
     fn see(&mut self, event: &KernelEvent, copied: &[u8]) {
@@ -111,6 +134,16 @@ impl ObservedConnection {
         finished: &mut Vec<ObservedRequest>,
     ) {
         let kept = std::mem::take(&mut self.kept);
+        if event.is_kernel_nfs {
+            // No bytes are seen of it.
+            self.by_messages = None;
+            let calls = self.by_calls.get_or_insert_default();
+            let free_since = threads.touch(event.thread, event.time);
+            if let Some(read) = self.by_packets.pass_read(event, free_since) {
+                calls.receive(event, read, counts);
+            }
+            return;
+        }
         if self.by_messages.is_none() && self.by_packets.is_settled(event.begin) {
             self.begin_messages(&kept, finished);
         }
@@ -143,6 +176,12 @@ impl ObservedConnection {
         counts: &mut JoinCounts,
         finished: &mut Vec<ObservedRequest>,
     ) {
+        if let Some(calls) = &mut self.by_calls {
+            let free_since = threads.touch(event.thread, event.time);
+            let transmitted = self.by_packets.pass_write(event.thread);
+            finished.extend(calls.send(event, free_since, transmitted, counts));
+            return;
+        }
         let Some(messages) = &mut self.by_messages else {
             return self.by_packets.handle(event, threads, counts, finished);
         };

@@ -12,6 +12,7 @@ mod connection;
 mod counts;
 mod message_stream;
 mod tcp;
+mod tcp_calls;
 mod tcp_messages;
 mod tcp_round;
 mod tcp_segments;
@@ -26,6 +27,10 @@ pub use counts::JoinCounts;
 use std::collections::BTreeMap;
 use threads::ThreadActivity;
 use udp::UdpPort;
+
+/// The most connections that are followed. The end of one may not be seen; when there are more, the half that had no event
+/// for the longest time is forgotten.
+const CONNECTIONS_MAX: usize = 1 << 16;
 
 /// The requests of all observed ports, from events.
 #[derive(Debug, Default)]
@@ -78,6 +83,9 @@ impl RequestJoiner {
                 connection.close(&mut self.counts, finished);
             }
         } else {
+            if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&event.flow) {
+                self.forget_quiet(finished);
+            }
             let new = || ObservedConnection::new(self.protocol);
             let connection = self.connections.entry(event.flow).or_insert_with(new);
             connection.handle(event, copied, &mut self.threads, &mut self.counts, finished);
@@ -102,6 +110,21 @@ impl RequestJoiner {
     /// What could not be joined until now.
     pub fn counts(&self) -> JoinCounts {
         self.counts
+    }
+
+    /// Forgets the connections that had no event for the longest time, about half of them.
+    fn forget_quiet(&mut self, finished: &mut Vec<ObservedRequest>) {
+        let mut times: Vec<u64> = self.connections.values().map(ObservedConnection::last_event).collect();
+        let middle = times.len() / 2;
+        let (_, limit, _) = times.select_nth_unstable(middle);
+        let limit = *limit;
+        self.connections.retain(|_, connection| {
+            let is_kept = connection.last_event() > limit;
+            if !is_kept {
+                connection.finish(&mut self.counts, finished);
+            }
+            is_kept
+        });
     }
 
     /// Compares the count of lost events, whose low bits each event has, with that of the event before.

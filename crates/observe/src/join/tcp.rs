@@ -13,6 +13,10 @@ use std::net::SocketAddr;
 /// From this number on, the writes of an answer are kept as one.
 const WRITES_MAX: usize = 1024;
 
+/// The most requests that are read and not answered, and the most answers that are not transmitted: then these are counted
+/// as unanswered. A server may read for ever without an answer.
+const OPEN_MAX: usize = 16 << 10;
+
 /// What is known about a connection.
 #[derive(Debug, Default)]
 pub(super) struct TcpConnection {
@@ -162,6 +166,11 @@ impl TcpConnection {
             self.unfinished = None;
         }
         self.last_read = event.time;
+        if self.requests.len() > OPEN_MAX || self.answered.len() > OPEN_MAX {
+            counts.unanswered += self.open();
+            self.requests.clear();
+            self.answered.clear();
+        }
     }
 
     /// A read after writes, or after a sleep, begins a new round.

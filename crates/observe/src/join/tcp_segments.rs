@@ -3,6 +3,9 @@
 use crate::event::KernelEvent;
 use std::collections::VecDeque;
 
+/// The most segments that are kept: where reads are not seen, none is ever taken.
+const SEGMENTS_MAX: usize = 8192;
+
 /// A run of bytes that arrived together. Sequence numbers wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -59,6 +62,9 @@ impl SegmentQueue {
         self.waiting.retain(|other| other.ready != 0 || !overlap(other, &segment));
         let place = self.waiting.iter().rposition(|other| before(other.begin, segment.begin));
         self.waiting.insert(place.map_or(0, |place| place + 1), segment);
+        if self.waiting.len() > SEGMENTS_MAX {
+            self.waiting.pop_front();
+        }
     }
 
     /// The socket has everything before `end`. Of what was there before the first time that this is known, only the last

@@ -132,6 +132,7 @@ impl UdpPort {
         if self.open >= OPEN_MAX {
             counts.unanswered += self.open();
             self.datagrams.clear();
+            self.fresh.clear();
             self.open = 0;
         }
         let id = self.id_of(event);
@@ -156,6 +157,10 @@ impl UdpPort {
     }
 
     fn receive(&mut self, event: &KernelEvent, free_since: u64) {
+        // Threads end, and nothing says so.
+        if self.reads.len() >= OPEN_MAX {
+            self.reads.clear();
+        }
         let reads = self.reads.entry(event.thread).or_default();
         // Whoever has slept since has no intention to answer what it read before.
         if reads.back().is_some_and(|last| event.earlier > last.time) || reads.len() >= OPEN_MAX {
@@ -183,6 +188,10 @@ impl UdpPort {
         }
         match self.join(event, write, counts) {
             Some(request) => {
+                if self.answers.len() >= OPEN_MAX {
+                    let answers = std::mem::take(&mut self.answers);
+                    finished.extend(answers.into_values().map(|(_, _, request)| request));
+                }
                 let before = self.answers.insert(event.thread, (event.flow, id, request));
                 finished.extend(before.map(|(_, _, request)| request));
             }

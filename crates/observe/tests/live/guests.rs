@@ -1,7 +1,7 @@
 //! The same tests with kernels of Debian, in guests: real servers, observed by what these kernels have instead of the
 //! tracepoints that were added later. Times in a guest are those of an emulation, so that nothing here judges any.
 
-use crate::{causes, protocols};
+use crate::{block, causes, kernel_nfs, protocols};
 use std::path::{Path, PathBuf};
 use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_figure};
 
@@ -26,14 +26,23 @@ const EXACT_CHECKS: [Check; 5] = [
     ("a_hog", causes::a_hog_on_the_cpu_of_the_server),
 ];
 
+/// What is run of disks, and of servers of the kernel with its modules.
+const STORAGE_CHECKS: [Check; 3] = [
+    ("block_requests", block::every_direct_request_is_seen_and_takes_no_longer_than_its_client_says),
+    ("a_hog_on_a_disk", block::who_keeps_reads_waiting_is_named),
+    ("kernel_nfs", kernel_nfs::the_nfs_server_of_the_kernel),
+];
+
 /// The programs that the checks run.
-const PROGRAMS: [&str; 6] = ["ip", "memcached", "nginx", "taskset", "yes", "kill"];
+const PROGRAMS: [&str; 7] = ["ip", "memcached", "nginx", "taskset", "yes", "kill", "rpcbind"];
 
 /// A kernel, how many CPUs of a guest it brings up, and the name of the test that boots it.
 struct TestedKernel {
     kernel: GuestKernel,
     cpus: u32,
     test: &'static str,
+    /// Modules of the kernel that the checks take.
+    modules: Vec<&'static str>,
     checks: Vec<Check>,
 }
 
@@ -61,6 +70,7 @@ fn booted(tested: &TestedKernel) -> Option<GuestFigures> {
     for name in PROGRAMS {
         others.push(testkit::program(name)?);
     }
+    others.extend(kernel_nfs::FILES.map(PathBuf::from));
     let program = std::env::current_exe().expect("it is running");
     let guest = Guest {
         kernel: &tested.kernel,
@@ -68,6 +78,7 @@ fn booted(tested: &TestedKernel) -> Option<GuestFigures> {
         program: &program,
         arguments: &["--exact", tested.test, "--nocapture"],
         others: &others,
+        modules: &tested.modules,
         cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
     };
     guest.play()
@@ -78,20 +89,21 @@ fn booted(tested: &TestedKernel) -> Option<GuestFigures> {
 fn debian_12() {
     let checks = [CHECKS, EXACT_CHECKS].concat();
     let (kernel, test) = (GuestKernel::DEBIAN_12, "guests::debian_12");
-    expect_all(&TestedKernel { kernel, cpus: 1, test, checks });
+    expect_all(&TestedKernel { kernel, cpus: 1, test, modules: Vec::new(), checks });
 }
 
 /// Linux 6.12 lacks one of the tracepoints.
 #[test]
 fn debian_13() {
-    let checks = [CHECKS, EXACT_CHECKS].concat();
+    let checks = [&CHECKS[..], &EXACT_CHECKS, &STORAGE_CHECKS].concat();
+    let modules = [&block::MODULES[..], &kernel_nfs::MODULES].concat();
     let (kernel, test) = (GuestKernel::DEBIAN_13, "guests::debian_13");
-    expect_all(&TestedKernel { kernel, cpus: 3, test, checks });
+    expect_all(&TestedKernel { kernel, cpus: 3, test, modules, checks });
 }
 
 /// Linux 7.3 interrupts programs and skips some of their runs for it, most where CPUs are emulated.
 #[test]
 fn backports_of_debian_13() {
     let (kernel, test) = (GuestKernel::DEBIAN_13_BACKPORTS, "guests::backports_of_debian_13");
-    expect_all(&TestedKernel { kernel, cpus: 3, test, checks: CHECKS.to_vec() });
+    expect_all(&TestedKernel { kernel, cpus: 3, test, modules: Vec::new(), checks: CHECKS.to_vec() });
 }

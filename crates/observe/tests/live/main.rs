@@ -5,6 +5,7 @@ mod block;
 mod causes;
 mod clients;
 mod guests;
+mod kernel_nfs;
 mod nfs;
 mod protocols;
 

@@ -14,15 +14,15 @@ use testkit::nfs::{
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use wire::rpc::decode;
 
-const ROOT: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
+pub(crate) const ROOT: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
 
 /// Connections at a time, and how often each sends a burst of calls.
-const CONNECTIONS: usize = 2;
-const BURSTS: u32 = 60;
+pub(crate) const CONNECTIONS: usize = 2;
+pub(crate) const BURSTS: u32 = 60;
 
 /// Calls of a burst. Each asks for as many bytes as no other one does.
-const CALLS: u32 = 6;
-const FILE_BYTES: u32 = 200_000;
+pub(crate) const CALLS: u32 = 6;
+pub(crate) const FILE_BYTES: u32 = 200_000;
 
 /// The file's bytes that a call of a burst reads: the first ones many, the later ones few.
 fn bytes_of(call: u32) -> u32 {
@@ -62,14 +62,14 @@ fn call(stream: &mut TcpStream, encode: impl FnOnce(&mut CallEncoder<'_>)) -> Ve
 }
 
 /// A call as its client saw it.
-struct SeenCall {
-    request: ClientRequest,
+pub(crate) struct SeenCall {
+    pub(crate) request: ClientRequest,
     reply_bytes: u64,
-    call: u32,
+    pub(crate) call: u32,
 }
 
 /// Bursts of calls that are sent at once; replies in the order in which they came.
-fn talk(address: SocketAddr, file: &[u8]) -> Vec<SeenCall> {
+pub(crate) fn talk(address: SocketAddr, file: &[u8]) -> Vec<SeenCall> {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket has this option");
     let client = stream.local_addr().expect("a connected socket has an address");
@@ -131,7 +131,7 @@ fn nfs_replies_in_any_order() {
 
 /// Each call of a client is a request of its own, with its own reply: what it asked for is in no other reply of the
 /// burst, and replies are transmitted in the order in which they came.
-fn check_calls(seen: &[SeenCall], requests: &[ObservedRequest]) {
+pub(crate) fn check_calls(seen: &[SeenCall], requests: &[ObservedRequest]) {
     let mut last = 0;
     for call in seen {
         let is_it = |request: &&ObservedRequest| {

@@ -1,6 +1,8 @@
 //! Requests of a simulated machine, reconstructed from its events: exactly those that there were, with exactly their
 //! instants, whatever the segments, the reads, the writes and the order of packets.
 
+mod block;
+mod calls;
 mod causes;
 mod machine;
 mod messages;
@@ -32,6 +34,7 @@ fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
         push: false,
         udp: false,
         answer: false,
+        is_kernel_nfs: false,
         datagram_head: [0; 8],
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -218,6 +221,34 @@ fn what_is_kept_of_a_connection_is_bounded() {
     }
     let counts = joiner.counts();
     assert_eq!((counts.untold, counts.discarded, found.len()), (1, 16 << 10, 0));
+}
+
+/// Requests that are read and never answered, on this many connections in turn: how many are counted as unanswered on the
+/// way, and when the observation ends.
+fn unanswered(requests: u32, connections: u32) -> (u64, u64) {
+    let (mut joiner, mut found) = (RequestJoiner::new(), Vec::new());
+    for number in 0..requests {
+        let begin = number / connections * 6;
+        for (later, kind) in (0..).zip([EventKind::Arrival, EventKind::Ready, EventKind::Receive]) {
+            let event = blank_event(u64::from(number) * 10 + later + 1, kind);
+            let flow = u64::from(number % connections);
+            joiner.handle(&KernelEvent { flow, begin, end: begin + 6, push: true, ..event }, &mut found);
+        }
+    }
+    let before = joiner.counts().unanswered;
+    joiner.finish(&mut found);
+    assert!(found.is_empty());
+    (before, joiner.counts().unanswered)
+}
+
+/// Servers that read and do not answer, and connections whose ends are not seen: what is kept is given up, and counted once.
+#[test]
+fn what_is_never_answered_is_given_up_and_counted_once() {
+    assert_eq!(unanswered(20_000, 1), ((16 << 10) + 1, 20_000));
+    let (before, all) = unanswered(70_000, 70_000);
+    assert_eq!(all, 70_000);
+    assert!((30_000..40_000).contains(&before), "about half of 65,536 connections: {before}");
+    assert_eq!(unanswered(10_000, 10_000), (0, 10_000));
 }
 
 #[test]

@@ -152,14 +152,17 @@ impl WorkerScript {
 
     fn leave(&mut self) {
         let has_request = self.read.is_some();
-        let (state, did) = match self.below(4) {
+        let (state, did) = match self.below(5) {
             0 => (0, None),
+            3 => (2, Some(Did::Cause(Cause::WaitingForIo))),
             1 => (2, Some(Did::Cause(Cause::Blocked))),
             2 => (4, Some(Did::Cause(Cause::Stopped))),
             _ if has_request => (1, Some(Did::Cause(Cause::Asleep))),
             _ => (0x2001, Some(Did::SleepWithout)),
         };
         self.report(EventKind::Leave, state);
+        let left = self.events.last_mut().expect("one was just reported");
+        left.schedule.waits_for_io = matches!(did, Some(Did::Cause(Cause::WaitingForIo)));
         self.woken = 0;
         if let Some(did) = did {
             let time = 1 + self.below(60);

@@ -32,6 +32,7 @@ fn the_oldest_first_in_a_guest() {
         program: &program,
         arguments: &["--exact", "the_oldest_first_in_a_guest", "--nocapture"],
         others: &[],
+        modules: &[],
         cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
     };
     let Some(figures) = guest.play() else { return };

@@ -228,7 +228,7 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     } else {
         terminal::print_text(&observed_block::text(&report));
     }
-    let has_any = !report.statistics.by_device_time().is_empty();
+    let has_any = !report.seen.statistics.by_device_time().is_empty();
     Ok(if has_any { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

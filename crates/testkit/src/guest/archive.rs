@@ -8,8 +8,28 @@ use std::process::Command;
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 
-/// An archive with this program as `/init`, and others at their paths.
-pub(super) fn with_first_program(program: &Path, others: &[PathBuf]) -> Vec<u8> {
+/// The folder of the modules that the first program loads.
+pub(super) const MODULES: &str = "/modules";
+
+/// The part of an archive with modules of the kernel, in the order of their names, and the parameters of each beside it.
+pub(super) fn with_modules(files: &[PathBuf], modules: &[&str]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    if !files.is_empty() {
+        put(&mut archive, Path::new(MODULES), FOLDER, &[]);
+    }
+    for (number, (file, module)) in files.iter().zip(modules).enumerate() {
+        let parameters = module.split_once(' ').map_or("", |(_, parameters)| parameters);
+        let is_compressed = file.extension().is_some_and(|ending| ending == "xz");
+        let ending = if is_compressed { "ko.xz" } else { "ko" };
+        let place = |ending: &str| PathBuf::from(format!("{MODULES}/{number:02}.{ending}"));
+        put(&mut archive, &place(ending), PROGRAM, &read(file));
+        put(&mut archive, &place("parameters"), PROGRAM, parameters.as_bytes());
+    }
+    archive
+}
+
+/// An archive with this program as `/init`, others at their paths, and what has been begun with.
+pub(super) fn with_first_program(program: &Path, others: &[PathBuf], begun: Vec<u8>) -> Vec<u8> {
     let mut files = libraries(program);
     for other in others {
         files.extend(libraries(other));
@@ -18,7 +38,7 @@ pub(super) fn with_first_program(program: &Path, others: &[PathBuf]) -> Vec<u8> 
     let above = files.iter().flat_map(|library| library.ancestors().skip(1));
     let mut folders: BTreeSet<&Path> = above.filter(|folder| *folder != Path::new("/")).collect();
     folders.extend(["/proc", "/sys", "/dev"].map(Path::new));
-    let mut archive = Vec::new();
+    let mut archive = begun;
     for folder in folders {
         put(&mut archive, folder, FOLDER, &[]);
     }

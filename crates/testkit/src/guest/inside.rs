@@ -1,6 +1,9 @@
 //! What the first program of a guest does besides its checks.
 
+use super::archive::MODULES;
+use std::ffi::CString;
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,11 +16,19 @@ pub fn be_first_program(checks: impl FnOnce()) -> bool {
         return false;
     }
     mount();
-    for folder in ["/tmp", "/etc", "/var/log/nginx"] {
+    for folder in ["/tmp", "/etc", "/var/log/nginx", "/run/rpcbind"] {
         std::fs::create_dir_all(folder).ok();
     }
-    std::fs::write("/etc/passwd", "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n").ok();
+    std::fs::write(
+        "/etc/passwd",
+        "root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n\
+        _rpc:x:100:65534::/run/rpcbind:/bin/false\n",
+    )
+    .ok();
     std::fs::write("/etc/group", "root:x:0:\nnogroup:x:65534:\n").ok();
+    // Where the portmapper listens, and where the kernel looks for it.
+    std::fs::write("/etc/services", "sunrpc 111/tcp portmapper\nsunrpc 111/udp portmapper\n").ok();
+    std::os::unix::fs::symlink("/run", "/var/run").ok();
     // Where there is no such program, nobody needs loopback.
     Command::new("ip").args(["link", "set", "lo", "up"]).status().ok();
     // The kernel stops when this program ends, and with it what was to be printed.
@@ -25,6 +36,7 @@ pub fn be_first_program(checks: impl FnOnce()) -> bool {
         println!("GUEST FAILED {panic}");
         std::thread::sleep(Duration::from_millis(500));
     }));
+    load_modules();
     // The kernel still has work of its own when it starts the first program.
     std::thread::sleep(Duration::from_secs(1));
     let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
@@ -45,10 +57,35 @@ pub fn report_figure(name: &str, value: impl Display) {
 fn mount() {
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("bpf", "/sys/fs/bpf"), ("devtmpfs", "/dev")]
     {
-        std::fs::create_dir_all(place).ok();
-        let mounted = rustix::mount::mount(kind, place, kind, rustix::mount::MountFlags::empty(), None);
-        if let Err(error) = mounted {
-            println!("mounting {kind}: {error}");
+        mount_in_guest(kind, place);
+    }
+}
+
+/// Mounts a file system of this kind, which needs no device, at a place that is made where it is not there.
+pub fn mount_in_guest(kind: &str, place: &str) {
+    std::fs::create_dir_all(place).ok();
+    let mounted = rustix::mount::mount(kind, place, kind, rustix::mount::MountFlags::empty(), None);
+    if let Err(error) = mounted {
+        println!("mounting {kind}: {error}");
+    }
+}
+
+/// `MODULE_INIT_COMPRESSED_FILE`: the kernel takes a module as it is in the package.
+const IS_COMPRESSED: i32 = 4;
+
+/// Loads the modules that the guest was given, in their order.
+fn load_modules() {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(MODULES).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    for parameters in files.iter().filter(|file| file.extension().is_some_and(|it| it == "parameters")) {
+        let text = std::fs::read_to_string(parameters).expect("it is in the archive");
+        let text = CString::new(text).expect("parameters are text");
+        let (plain, compressed) = (parameters.with_extension("ko"), parameters.with_extension("ko.xz"));
+        let (file, flags) = if plain.exists() { (plain, 0) } else { (compressed, IS_COMPRESSED) };
+        let opened = std::fs::File::open(&file).expect("it is in the archive");
+        if let Err(error) = rustix::system::finit_module(opened, &text, flags) {
+            println!("loading {}: {error}", file.display());
         }
     }
 }

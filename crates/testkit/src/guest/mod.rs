@@ -10,7 +10,7 @@ mod kernel_package;
 mod machine;
 
 pub use figures::GuestFigures;
-pub use inside::{be_first_program, report_figure};
+pub use inside::{be_first_program, mount_in_guest, report_figure};
 pub use kernel_package::GuestKernel;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +28,9 @@ pub struct Guest<'a> {
     pub arguments: &'a [&'a str],
     /// Other programs that the guest has, at the same paths as here.
     pub others: &'a [PathBuf],
+    /// Modules of the kernel that are loaded before, in this order: the place in the kernel's folder, such as
+    /// `fs/nfsd/nfsd`, and parameters behind a space.
+    pub modules: &'a [&'a str],
     /// The folder that keeps kernels for the next run.
     pub cache: &'a Path,
 }
@@ -43,13 +46,15 @@ impl Guest<'_> {
             return None;
         }
         let emulator = crate::program("qemu-system-x86_64")?;
-        let image = kernel_package::image(self.kernel, self.cache);
-        let image = image
+        let names: Vec<&str> = self.modules.iter().map(|module| name_of(module)).collect();
+        let files = kernel_package::image_and_modules(self.kernel, &names, self.cache);
+        let (image, modules) = files
             .map_err(|reason| crate::skip(&format!("the guest's kernel cannot be had: {reason}")))
             .ok()?;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let files = folder.path().join("files.cpio");
-        std::fs::write(&files, archive::with_first_program(self.program, self.others))
+        let modules = archive::with_modules(&modules, self.modules);
+        std::fs::write(&files, archive::with_first_program(self.program, self.others, modules))
             .expect("the folder is ours");
         let run = || machine::run(&emulator, &image, &files, self.arguments, self.cpus);
         let mut played = run();
@@ -71,4 +76,9 @@ impl Guest<'_> {
             }
         }
     }
+}
+
+/// A module without its parameters.
+fn name_of(module: &str) -> &str {
+    module.split_once(' ').map_or(module, |(name, _)| name)
 }
