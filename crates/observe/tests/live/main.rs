@@ -7,6 +7,7 @@ mod clients;
 mod guests;
 mod nfs;
 mod protocols;
+mod sampled;
 
 use clients::{Dialogue, Exchange};
 use std::collections::BTreeSet;
@@ -63,6 +64,7 @@ fn observe_while(
         duration: Duration::from_secs(120),
         cost_duration: Duration::ZERO,
         intended_waits,
+        cost_limit: None,
     };
     let stop = AtomicBool::new(false);
     let mut requests = Vec::new();
