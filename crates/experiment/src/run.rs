@@ -228,6 +228,7 @@ fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
         duration: OBSERVATION_MAX,
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::default(),
+        cost_limit: None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! What observing costs a server: memcached with and without, in turn, many times, at a fixed rate and at saturation.
 //! Prints medians of ratios of neighbouring periods, with 95 % confidence intervals of the medians, and the CPU time that
 //! joining the events takes. Takes the rights to observe. `cargo bench -p tailwright-observe -- 101 saturation` has 101
-//! pairs of periods at saturation alone.
+//! pairs of periods at saturation alone; `-- 9 limited` has the comparisons with a limit of the cost, whose periods are as
+//! long as it takes for windows and pauses to be in them.
 
 #[path = "../tests/live/clients.rs"]
 mod clients;
@@ -13,7 +14,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_observe::{
-    ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
+    ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, SampledTime, nesting,
+    observe,
 };
 use testkit::live_servers::{RunningServer, memcached};
 
@@ -42,32 +44,66 @@ fn main() {
         arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
     let Some(server) = memcached(2) else { return };
     // 4,000 requests per second, and as many as there can be.
-    let paced = Exchange::new(Dialogue::Memcached, 2_000).every(Duration::from_micros(500));
-    let saturating = Exchange::new(Dialogue::Memcached, 20_000).in_flight(8);
-    for (name, exchange) in [("4,000 requests per second", paced), ("saturation", saturating)] {
-        for (what, observed_port) in [("observed", server.port()), ("attached, another port observed", 1)] {
-            let name = format!("{name}, {what}");
-            if words.iter().all(|word| name.contains(*word)) {
-                compare(&name, &server, &exchange, observed_port, pairs);
-            }
+    let paced = |count| Exchange::new(Dialogue::Memcached, count).every(Duration::from_micros(500));
+    let saturating = |count| Exchange::new(Dialogue::Memcached, count).in_flight(8);
+    for (load, what, exchange, observed) in [
+        ("4,000 requests per second", "observed", paced(2_000), Observed::new(server.port(), None)),
+        ("4,000 requests per second", "another port observed", paced(2_000), Observed::new(1, None)),
+        ("saturation", "observed", saturating(20_000), Observed::new(server.port(), None)),
+        ("saturation", "another port observed", saturating(20_000), Observed::new(1, None)),
+        (
+            "4,000 requests per second",
+            "limited to 3 % of a CPU",
+            paced(30_000),
+            Observed::new(server.port(), Some(0.03)),
+        ),
+        (
+            "saturation",
+            "limited to 3 % of a CPU",
+            saturating(500_000),
+            Observed::new(server.port(), Some(0.03)),
+        ),
+    ] {
+        let name = format!("{load}, {what}");
+        let is_meant = if words.is_empty() {
+            observed.cost_limit.is_none()
+        } else {
+            words.iter().all(|word| name.contains(*word))
+        };
+        if is_meant {
+            compare(&name, &server, &exchange, observed, pairs);
         }
     }
 }
 
+/// How a server is observed.
+#[derive(Clone, Copy)]
+struct Observed {
+    port: u16,
+    cost_limit: Option<f64>,
+}
+
+impl Observed {
+    fn new(port: u16, cost_limit: Option<f64>) -> Self {
+        Self { port, cost_limit }
+    }
+}
+
 /// Periods without and with, in turn; which is first alternates.
-fn compare(name: &str, server: &RunningServer, exchange: &Exchange, observed_port: u16, count: usize) {
-    let (mut pairs, mut joining) = (Vec::new(), Vec::new());
+fn compare(name: &str, server: &RunningServer, exchange: &Exchange, how: Observed, count: usize) {
+    let (mut pairs, mut joining, mut shares) = (Vec::new(), Vec::new(), Vec::new());
     let mut found = RequestNesting::default();
     period(server, exchange);
     for pair in 0..count {
         let off = (pair % 2 == 0).then(|| period(server, exchange).0);
-        let Some((on, nesting, joining_ns)) = observed(server, exchange, observed_port) else { return };
+        let Some((on, nesting, joining_ns, sampled)) = observed(server, exchange, how) else { return };
         found.nested += nesting.nested;
         found.outside += nesting.outside;
         found.missing += nesting.missing;
         let off = off.unwrap_or_else(|| period(server, exchange).0);
         pairs.push((off, on));
         joining.extend(joining_ns);
+        shares.extend(sampled);
     }
     let RequestNesting { nested, outside, missing } = found;
     println!(
@@ -85,7 +121,14 @@ fn compare(name: &str, server: &RunningServer, exchange: &Exchange, observed_por
         without.sort_by(f64::total_cmp);
         println!("  {figure}: x{}; without: {:.4e}", median(&mut ratios), without[count / 2]);
     }
-    if !joining.is_empty() {
+    if !shares.is_empty() {
+        let (mut times, mut costs): (Vec<f64>, Vec<f64>) = shares.into_iter().unzip();
+        println!(
+            "  share of the time: {}; cost by its own account: {} of a CPU",
+            median(&mut times),
+            median(&mut costs)
+        );
+    } else if !joining.is_empty() {
         println!("  joining the events of a request: {} ns of CPU", median(&mut joining));
     }
 }
@@ -117,18 +160,21 @@ fn period(server: &RunningServer, exchange: &Exchange) -> (Period, Vec<ClientReq
     (period, sent)
 }
 
-/// A period while a port is observed, how what was seen fits what the clients saw, and the CPU time of joining a request's
-/// events in nanoseconds; `None` where that is refused.
+/// A period while a port is observed, how what was seen fits what the clients saw, the CPU time of joining a request's
+/// events in nanoseconds, and in which share of the time requests counted at which share of a CPU, where that is limited;
+/// `None` where observing is refused.
+#[allow(clippy::type_complexity, reason = "four figures of one period")]
 fn observed(
     server: &RunningServer,
     exchange: &Exchange,
-    port: u16,
-) -> Option<(Period, RequestNesting, Option<f64>)> {
+    how: Observed,
+) -> Option<(Period, RequestNesting, Option<f64>, Option<(f64, f64)>)> {
     let settings = ObservationSettings {
-        probes: ProbeSettings::of_ports([port]),
+        probes: ProbeSettings::of_ports([how.port]),
         duration: Duration::from_secs(600),
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::Included,
+        cost_limit: how.cost_limit,
     };
     let (stop, mut seen, mut joined_at) = (AtomicBool::new(false), Vec::new(), Vec::new());
     let (report, period) = std::thread::scope(|scope| {
@@ -156,7 +202,11 @@ fn observed(
             let joining = joined_at.first().zip(joined_at.last()).filter(|_| joined_at.len() > 1);
             let requests = (joined_at.len().max(1) - 1) * CPU_TIME_INTERVAL;
             let joining = joining.map(|(first, last)| (last - first) as f64 / requests as f64);
-            Some((period, nesting(&seen, &sent), joining))
+            let seconds = report.duration.as_secs_f64();
+            let shares = |sampled: SampledTime| {
+                (sampled.counted.as_secs_f64() / seconds, sampled.cost_ns as f64 / 1e9 / seconds)
+            };
+            Some((period, nesting(&seen, &sent), joining, report.sampled.map(shares)))
         }
         Err(error) => {
             println!("{error}");

@@ -19,17 +19,21 @@ mod event;
 mod join;
 mod nesting;
 mod observations;
+mod observing;
 mod order;
 mod probe;
 mod protocol;
 mod recent;
 mod request;
 mod run;
+mod running;
+mod sampling;
 mod selftest;
 mod statistics;
 #[cfg(test)]
 mod testing;
 mod thread_name;
+mod windows;
 
 pub use block::{
     AttachedBlockProbes, BLOCK_EVENT_BYTES, BlockContention, BlockDevice, BlockEvent, BlockObserver,
@@ -38,21 +42,24 @@ pub use block::{
 };
 pub use causes::{
     AttributedRequest, CAUSES, Cause, CauseAttribution, CauseObserver, CauseProfile, CauseReport, CauseTimes,
-    Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, InterferingProcess, OvertakenRequests,
-    PercentileCauses, REPLAYED_MAX, TakenOut, UnseenCause, overtaken, replay, unseen_causes,
+    Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, InterferingProcess, OccupyingThread,
+    OvertakenRequests, PercentileCauses, REPLAYED_MAX, TakenOut, UnseenCause, overtaken, replay,
+    unseen_causes,
 };
 pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
 pub use join::{JoinCounts, RequestJoiner};
 pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
+pub use observing::{
+    AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
+    ObservationWatcher,
+};
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
 pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
-pub use run::{
-    AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
-    ObservationWatcher, observe, watch,
-};
+pub use run::{observe, watch};
+pub use sampling::SampledTime;
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

@@ -3,8 +3,9 @@
 
 use crate::causes::IntendedWaits;
 use crate::nesting::{ClientRequest, RequestNesting, nesting};
+use crate::observing::{ObservationReport, ObservationSettings};
 use crate::probe::ProbeSettings;
-use crate::run::{ObservationReport, ObservationSettings, observe};
+use crate::run::observe;
 use machine::clock::now;
 use model::OperationError;
 use std::io::{self, Read, Write};
@@ -53,6 +54,7 @@ pub fn self_test(requests: usize) -> Result<SelfTestReport, OperationError> {
         duration: LIMIT,
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::Included,
+        cost_limit: None,
     };
     let stop = AtomicBool::new(false);
     let mut seen = Vec::new();

@@ -49,6 +49,14 @@ fn ask(server: SocketAddr, requests: usize) {
     }
 }
 
+/// Asks again and again for so long.
+fn ask_until(server: SocketAddr, time: Duration) {
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < time {
+        ask(server, 50);
+    }
+}
+
 /// The program, observing a port for a minute; returns once it does.
 fn observing(mut command: Command, port: u16, more: &[&str]) -> Child {
     command.args(["observe", "--duration", "60s", "--port", &port.to_string()]).args(more);
@@ -265,6 +273,47 @@ fn nobody_with_two_capabilities_observes_and_without_is_told_which() {
     }
 }
 
+/// A sample says so, with its share, and is refused where a file or a scraper takes it for all requests.
+#[test]
+fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
+    let folder = Folder::new();
+    for option in [
+        "--record=rec",
+        "-o=all.parquet",
+        "--hdr=all.hlog",
+        "--prometheus-file=all.prom",
+        "--listen=127.0.0.1:0",
+    ] {
+        let outcome = folder.run(&["observe", "--port", "80", "--cost-limit", "3%", option]).expect_code(2);
+        assert!(outcome.stderr.contains("cannot be used with"), "{option}: {}", outcome.stderr);
+    }
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = echo();
+    let child = observing(program(), server.port(), &["--json", "--cost-limit", "100%"]);
+    ask_until(server, Duration::from_secs(3));
+    signal(&child, "INT");
+    let view = json(child, 0);
+    let (sampled, of) = (&view["sampled"], |name: &str| view["sampled"][name].as_f64().expect("a number"));
+    assert!(of("windows") >= 1.0 && of("cost_limit") == 1.0 && of("cost_share") > 0.0, "{sampled}");
+    let observed_s = view["observed_s"].as_f64().expect("a number");
+    assert!(of("counted_s") < observed_s && of("share_of_time") == of("counted_s") / observed_s, "{view}");
+    let rate = view["requests"].as_f64().expect("a number") / of("counted_s");
+    assert!((view["per_second"].as_f64().expect("a number") / rate - 1.0).abs() < 1e-9, "{view}");
+    let outcome =
+        folder.run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "1%"]).expect_code(1);
+    assert!(outcome.stdout.contains("a sample: 1 window at random"), "{}", outcome.stdout);
+    if testkit::program("setpriv").is_some() {
+        let mut nobody = as_nobody(&folder, "-all,+bpf,+perfmon");
+        let output =
+            nobody.args(["observe", "--port", "80", "--cost-limit", "1%"]).output().expect("setpriv runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("takes CAP_SYS_ADMIN") && said.contains("hint"), "{said}");
+    }
+}
+
 #[test]
 fn the_self_test_answers_yes() {
     let folder = Folder::new();
@@ -282,6 +331,9 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
         (&["observe", "--port", "80", "--buffer", "5MB"], "power of two"),
         (&["observe", "--port", "80", "--duration", "0s"], "a time such as 30s"),
         (&["observe", "--port", "0"], "0 is not in 1..=65535"),
+        (&["observe", "--port", "80", "--cost-limit", "0"], "share of one CPU above 0"),
+        (&["observe", "--port", "80", "--cost-limit", "101%"], "share of one CPU above 0"),
+        (&["observe", "--port", "80", "--cost-limit", "3%", "--live", "always"], "leave out one"),
         (&["observe"], "--port"),
     ] {
         let outcome = folder.run(args).expect_code(2);

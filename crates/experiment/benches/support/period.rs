@@ -220,6 +220,7 @@ impl Site {
             duration: duration + Duration::from_secs(30),
             cost_duration: Duration::ZERO,
             intended_waits: IntendedWaits::Included,
+            cost_limit: None,
         };
         let (workload, options) = self.workload(plan, duration, seed)?;
         let (ended, mut all) = (AtomicBool::new(false), Vec::new());

@@ -2,8 +2,8 @@
 
 use super::event::{BlockDevice, BlockEvent};
 use super::observer::BlockObserver;
+use crate::observing::ObservationEnd;
 use crate::probe::{attach_if_there, lacks, refused, take, types_of_kernel};
-use crate::run::ObservationEnd;
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader};
 use machine::clock::now;

@@ -11,7 +11,7 @@
 //! forgotten.
 
 use super::cause::{CAUSES, Cause};
-use super::occupancy::{CpuOccupancy, InterferingProcess, share};
+use super::occupancy::{CpuOccupancy, OccupyingThread, share};
 use super::timeline::{ThreadDoing, ThreadTimeline};
 use crate::event::{EventKind, KernelEvent};
 use crate::request::{ObservedRequest, RequestPoint};
@@ -52,7 +52,7 @@ pub struct AttributedRequest {
     /// Its time between T2 and `start`: it waited for its worker, which was held up by these.
     pub queued: CauseTimes,
     /// Who had the CPU in the time of [`Cause::OtherProcess`].
-    pub interferers: Vec<(InterferingProcess, u64)>,
+    pub interferers: Vec<(OccupyingThread, u64)>,
 }
 
 impl AttributedRequest {
@@ -320,7 +320,7 @@ impl CauseAttribution {
         &self,
         waiting: &OccupiedWait,
         times: &mut CauseTimes,
-        interferers: &mut Vec<(InterferingProcess, u64)>,
+        interferers: &mut Vec<(OccupyingThread, u64)>,
     ) {
         let mut left = waiting.until - waiting.from;
         for occupied in self.cpus.in_time(waiting.cpu, waiting.from, waiting.until) {

@@ -7,6 +7,7 @@ mod attribution;
 mod cause;
 mod occupancy;
 mod profile;
+mod recent_search;
 mod replay;
 mod report;
 mod timeline;
@@ -14,7 +15,7 @@ mod unseen;
 
 pub use attribution::{AttributedRequest, CauseAttribution, CauseTimes};
 pub use cause::{CAUSES, Cause};
-pub use occupancy::InterferingProcess;
+pub use occupancy::{InterferingProcess, OccupyingThread};
 pub use profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses};
 pub use replay::{OvertakenRequests, TakenOut, overtaken, replay};
 pub use report::{CauseObserver, CauseReport, Counterfactual, REPLAYED_MAX};

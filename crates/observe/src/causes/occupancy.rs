@@ -1,11 +1,21 @@
 //! Who had a CPU while threads of observed servers waited for it.
 
+use super::recent_search::first_from;
 use crate::event::KernelEvent;
 use crate::thread_name::thread_name;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most occupants that are kept of a CPU.
 const KEPT_MAX: usize = 4096;
+
+/// Who had a CPU while a worker waited for it, as the kernel has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OccupyingThread {
+    /// The number of the process.
+    pub process: u32,
+    /// The name of the thread, up to the first zero.
+    pub comm: [u8; 16],
+}
 
 /// A process that had a CPU while a worker waited for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +24,12 @@ pub struct InterferingProcess {
     pub name: String,
     /// The number of the process.
     pub process: u32,
+}
+
+impl From<OccupyingThread> for InterferingProcess {
+    fn from(OccupyingThread { process, comm }: OccupyingThread) -> Self {
+        Self { name: thread_name(&comm), process }
+    }
 }
 
 /// Who had a CPU for a time.
@@ -60,9 +76,9 @@ impl OccupiedTime<'_> {
         self.name.starts_with(b"ksoftirqd/")
     }
 
-    /// The process by a name that is fit to be printed.
-    pub(super) fn interferer(&self) -> InterferingProcess {
-        InterferingProcess { name: thread_name(self.name), process: self.process }
+    /// Who had the CPU.
+    pub(super) fn interferer(&self) -> OccupyingThread {
+        OccupyingThread { process: self.process, comm: *self.name }
     }
 }
 
@@ -96,7 +112,7 @@ impl CpuOccupancy {
     /// where older ones are forgotten.
     pub(super) fn first_known(&self, cpu: u16, from: u64, until: u64) -> u64 {
         let Some(history) = self.0.get(&cpu) else { return until };
-        let first = history.occupants.partition_point(|occupant| occupant.until <= from);
+        let first = first_from(&history.occupants, |occupant| occupant.until <= from);
         let first = history.occupants.get(first).map_or(until, |occupant| occupant.from.clamp(from, until));
         if history.forgotten > from { from } else { first }
     }
@@ -104,7 +120,7 @@ impl CpuOccupancy {
     /// Who had a CPU in a time; of what is left, these reports say nothing.
     pub(super) fn in_time(&self, cpu: u16, from: u64, until: u64) -> impl Iterator<Item = OccupiedTime<'_>> {
         let occupants = self.0.get(&cpu).map(|history| &history.occupants);
-        let first = occupants.map_or(0, |all| all.partition_point(|occupant| occupant.until <= from));
+        let first = occupants.map_or(0, |all| first_from(all, |occupant| occupant.until <= from));
         let overlapping = occupants.into_iter().flat_map(move |all| all.range(first..));
         overlapping.take_while(move |occupant| occupant.from < until).map(move |occupant| {
             let total = occupant.until.min(until) - occupant.from.max(from);
@@ -120,6 +136,34 @@ impl CpuOccupancy {
 
 /// The part of `amount` that a part of the time has, as if it was spread evenly; at most the part itself.
 pub(super) fn share(amount: u64, part: u64, whole: u64) -> u64 {
-    let even = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
-    u64::try_from(even).map_or(part, |even| even.min(part))
+    if amount == 0 || part == whole {
+        return amount.min(part);
+    }
+    let whole = whole.max(1);
+    // Most products fit, and dividing 128 bits takes far longer.
+    let even = match amount.checked_mul(part) {
+        Some(product) => product / whole,
+        None => u64::try_from(u128::from(amount) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX),
+    };
+    even.min(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The quick ways come to what exact arithmetic does.
+        #[test]
+        fn shares_are_exact(amount: u64, part: u64, whole: u64, small in 0u64..1000) {
+            for (amount, part, whole) in
+                [(amount, part, whole), (small, part, whole), (amount >> 32, part >> 34, whole >> 34), (amount, part, part), (small, small, 0)]
+            {
+                let even = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
+                let expected = if part == 0 { 0 } else { u64::try_from(even).map_or(part, |even| even.min(part)) };
+                prop_assert_eq!(share(amount, part, whole), expected);
+            }
+        }
+    }
 }

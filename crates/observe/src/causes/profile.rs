@@ -6,7 +6,7 @@
 
 use super::attribution::{AttributedRequest, CauseTimes};
 use super::cause::{CAUSES, Cause};
-use super::occupancy::InterferingProcess;
+use super::occupancy::{InterferingProcess, OccupyingThread};
 use std::collections::BTreeMap;
 
 /// Each doubling of the latency has 2^6 buckets.
@@ -59,7 +59,7 @@ struct LatencyBucket {
     latency_max: u64,
     times: [u128; CAUSES],
     with: [u64; CAUSES],
-    interferers: BTreeMap<InterferingProcess, u128>,
+    interferers: BTreeMap<OccupyingThread, u128>,
 }
 
 /// What the requests near a percentile spent their time on.
@@ -111,12 +111,15 @@ impl CauseProfile {
         bucket.latency_max = bucket.latency_max.max(latency);
         bucket.requests += 1;
         for (number, time) in own.iter().zip(queued).map(|(own, queued)| own + queued).enumerate() {
-            bucket.times[number] += u128::from(time);
-            bucket.with[number] += u64::from(time > 0);
+            // Most causes have no time, and their sums need not be touched.
+            if time > 0 {
+                bucket.times[number] += u128::from(time);
+                bucket.with[number] += 1;
+            }
         }
         for (process, time) in &request.interferers {
             if bucket.interferers.len() < NAMES_MAX || bucket.interferers.contains_key(process) {
-                *bucket.interferers.entry(process.clone()).or_default() += u128::from(*time);
+                *bucket.interferers.entry(*process).or_default() += u128::from(*time);
             }
         }
     }
@@ -152,7 +155,12 @@ impl CauseProfile {
                 whole.merge(bucket);
             }
         }
-        let mut interferers: Vec<(InterferingProcess, u128)> = whole.interferers.into_iter().collect();
+        // Different names may be printed the same.
+        let mut named: BTreeMap<InterferingProcess, u128> = BTreeMap::new();
+        for (thread, time) in whole.interferers {
+            *named.entry(thread.into()).or_default() += time;
+        }
+        let mut interferers: Vec<(InterferingProcess, u128)> = named.into_iter().collect();
         interferers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         interferers.truncate(NAMED_MAX);
         PercentileCauses {
@@ -177,7 +185,7 @@ impl LatencyBucket {
             self.with[number] += other.with[number];
         }
         for (process, time) in &other.interferers {
-            *self.interferers.entry(process.clone()).or_default() += time;
+            *self.interferers.entry(*process).or_default() += time;
         }
     }
 }
@@ -201,7 +209,8 @@ mod tests {
         own[Cause::Asleep as usize] = asleep;
         let mut queued = [0; CAUSES];
         queued[Cause::OtherProcess as usize] = other;
-        let hog = InterferingProcess { name: "hog".to_owned(), process: 7 };
+        let mut hog = OccupyingThread { process: 7, comm: [0; 16] };
+        hog.comm[..3].copy_from_slice(b"hog");
         AttributedRequest {
             ready: 0,
             start: 0,

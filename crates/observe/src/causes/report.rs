@@ -59,13 +59,18 @@ impl CauseObserver {
             attribution: CauseAttribution::new(),
             intended_waits,
             profile: CauseProfile::new(intended_waits),
-            last: VecDeque::new(),
+            last: VecDeque::with_capacity(REPLAYED_MAX),
         }
     }
 
     /// Takes the next event.
     pub fn handle(&mut self, event: &KernelEvent) {
         self.attribution.handle(event);
+    }
+
+    /// Nothing was seen for a while: what threads and CPUs do is not known any more.
+    pub(crate) fn forget_threads(&mut self) {
+        self.attribution = CauseAttribution::new();
     }
 
     /// Takes a request that is complete.

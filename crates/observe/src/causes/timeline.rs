@@ -1,5 +1,6 @@
 //! What a thread did, nanosecond by nanosecond: segments from its events.
 
+use super::recent_search::first_from;
 use crate::event::{EventKind, KernelEvent};
 use std::collections::VecDeque;
 
@@ -191,13 +192,13 @@ impl ThreadTimeline {
 
     /// The segments that overlap with a time, oldest first.
     pub(super) fn overlapping(&self, from: u64, until: u64) -> impl Iterator<Item = &ThreadSegment> {
-        let first = self.segments.partition_point(|segment| segment.until <= from);
+        let first = first_from(&self.segments, |segment| segment.until <= from);
         self.segments.range(first..).take_while(move |segment| segment.from < until)
     }
 
     /// The last time that it read or wrote before a moment.
     pub(super) fn active_before(&self, time: u64) -> Option<u64> {
-        let after = self.activities.partition_point(|activity| *activity < time);
+        let after = first_from(&self.activities, |activity| *activity < time);
         after.checked_sub(1).map(|last| self.activities[last])
     }
 

@@ -14,6 +14,7 @@ use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
 use crate::protocol::{ApplicationProtocol, ConnectionAge};
 use crate::request::ObservedRequest;
+use std::ops::Range;
 
 /// The most pieces that are kept for a read which may be the first to be told apart.
 const KEPT_MAX: usize = 32;
@@ -116,6 +117,12 @@ impl ObservedConnection {
         if let Some(mut calls) = self.by_calls.take() {
             finished.extend(calls.close(self.by_packets.transmitted(), counts));
         }
+    }
+
+    /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
+    pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        let by_messages = self.by_messages.as_ref().map_or(0, |messages| messages.open_between(arrival));
+        self.by_packets.open_between(arrival) + by_messages
     }
 
     fn see(&mut self, event: &KernelEvent, copied: &[u8]) {

@@ -22,3 +22,30 @@ pub struct JoinCounts {
     /// not of the protocol.
     pub untold: u64,
 }
+
+impl JoinCounts {
+    /// The sum of each of the two counts.
+    #[must_use]
+    pub(crate) fn plus(self, other: Self) -> Self {
+        self.with_each(other, |a, b| a + b)
+    }
+
+    /// What was added since these counts.
+    #[must_use]
+    pub(crate) fn since(self, before: Self) -> Self {
+        self.with_each(before, |a, b| a - b)
+    }
+
+    fn with_each(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            unanswered: combine(self.unanswered, other.unanswered),
+            unrequested: combine(self.unrequested, other.unrequested),
+            unseen_arrivals: combine(self.unseen_arrivals, other.unseen_arrivals),
+            discarded: combine(self.discarded, other.discarded),
+            gaps: combine(self.gaps, other.gaps),
+            one_way: combine(self.one_way, other.one_way),
+            silent: combine(self.silent, other.silent),
+            untold: combine(self.untold, other.untold),
+        }
+    }
+}

@@ -25,6 +25,7 @@ use crate::request::ObservedRequest;
 use connection::ObservedConnection;
 pub use counts::JoinCounts;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use threads::ThreadActivity;
 use udp::UdpPort;
 
@@ -105,6 +106,13 @@ impl RequestJoiner {
         for port in std::mem::take(&mut self.udp).values_mut() {
             port.finish(&mut self.counts, finished);
         }
+    }
+
+    /// The number of requests that arrived in a time (T0) and for whose answers more events are needed; those that nobody
+    /// has read yet are among them.
+    pub fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        self.connections.values().map(|connection| connection.open_between(arrival)).sum::<u64>()
+            + self.udp.values().map(|port| port.open_between(arrival)).sum::<u64>()
     }
 
     /// What could not be joined until now.

@@ -9,6 +9,7 @@ use crate::event::{EventKind, KernelEvent};
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// From this number on, the writes of an answer are kept as one.
 const WRITES_MAX: usize = 1024;
@@ -137,6 +138,16 @@ impl TcpConnection {
     /// The number of requests that were read and are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.requests.len() + self.answered.len()) as u64
+    }
+
+    /// As [`super::RequestJoiner::open_between`]. The end of the observation ends a round whose writes are transmitted.
+    pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        let is_over = self.writes.len() >= self.requests.len()
+            && self.writes.last().is_some_and(|write| write.transmitted != 0);
+        let read = if is_over { &[] } else { self.requests.as_slice() };
+        let read = read.iter().chain(self.answered.iter().map(|answered| &answered.request));
+        read.filter(|read| arrival.contains(&read.wire)).count() as u64
+            + self.segments.waiting_between(arrival)
     }
 
     fn receive(
@@ -283,9 +294,9 @@ impl TcpConnection {
 
     /// What was written answers what was read.
     fn end_round(&mut self, finished: &mut Vec<ObservedRequest>) {
-        let writes = std::mem::take(&mut self.writes);
-        if !writes.is_empty() {
-            self.answered.extend(divide(&mut self.requests, &writes));
+        if !self.writes.is_empty() {
+            divide(&mut self.requests, &self.writes, &mut self.answered);
+            self.writes.clear();
             self.release(finished);
         }
     }

@@ -20,6 +20,7 @@ use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 use wire::{ReplyExpectation, ReplyHead, RequestHead};
 
 /// The most reads, segments and writes that are kept for messages that are not complete.
@@ -123,6 +124,13 @@ impl MessageJoin {
     /// The number of requests that are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.unanswered.len() + self.written.len()) as u64
+    }
+
+    /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
+    pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        let unanswered = self.unanswered.values().map(|unanswered| &unanswered.read);
+        let read = unanswered.chain(self.written.iter().map(|written| &written.request));
+        read.filter(|read| arrival.contains(&read.wire)).count() as u64
     }
 
     /// Takes bytes that are about to be reported as read or written.

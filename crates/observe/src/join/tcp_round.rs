@@ -11,6 +11,7 @@
 //! 4. Otherwise the writes are divided evenly, in order, which is a guess.
 
 use crate::request::{ObservedRequest, RequestQuality, in_order};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Bytes that were read and may be a request.
@@ -89,32 +90,44 @@ pub(super) struct AnsweredRequest {
     pub(super) last: AnswerWrite,
 }
 
-/// Divides `writes`, at least one, among `requests` and removes those that are answered.
-pub(super) fn divide(requests: &mut Vec<ReadRequest>, writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
-    let Some(last) = requests.last() else { return Vec::new() };
+/// Divides `writes`, at least one, among `requests` and removes those that are answered, which it appends to `answered`.
+pub(super) fn divide(
+    requests: &mut Vec<ReadRequest>,
+    writes: &[AnswerWrite],
+    answered: &mut VecDeque<AnsweredRequest>,
+) {
+    let Some(last) = requests.last() else { return };
     if writes.iter().all(|write| write.thread == last.reader) {
-        let whole = join_rounds(std::mem::take(requests));
-        evenly(&whole, writes)
+        join_rounds(requests);
+        evenly(requests, writes, answered);
+        requests.clear();
     } else {
         let count = requests.len().min(writes.len());
-        in_turn(requests.drain(..count).collect(), writes)
+        in_turn(requests.drain(..count), writes, answered);
     }
 }
 
 /// What was read before a sleep becomes the beginning of the first request of the last round.
-fn join_rounds(requests: Vec<ReadRequest>) -> Vec<ReadRequest> {
+fn join_rounds(requests: &mut Vec<ReadRequest>) {
     let round = requests.last().map_or(0, |last| last.round);
-    let (earlier, mut whole): (Vec<_>, Vec<_>) = requests.into_iter().partition(|read| read.round != round);
-    if let Some(first) = whole.first_mut().filter(|_| !earlier.is_empty()) {
-        first.first_wire = earlier[0].first_wire;
-        first.bytes += earlier.iter().map(|read| read.bytes).sum::<u64>();
+    let (first_wire, mut earlier, mut bytes) = (requests[0].first_wire, 0, 0);
+    for read in requests.iter().filter(|read| read.round != round) {
+        earlier += 1;
+        bytes += read.bytes;
+    }
+    if earlier == 0 {
+        return;
+    }
+    requests.retain(|read| read.round == round);
+    if let Some(first) = requests.first_mut() {
+        first.first_wire = first_wire;
+        first.bytes += bytes;
         first.quality = first.quality.with(RequestQuality::SEVERAL_READS);
     }
-    whole
 }
 
 /// Rules 3 and 4: request i of n is answered by writes ⌊i·m/n⌋ up to before ⌊(i + 1)·m/n⌋ of m, and at least by one.
-fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
+fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite], all: &mut VecDeque<AnsweredRequest>) {
     let (n, m) = (requests.len(), writes.len());
     let quality = match (n, m) {
         (1, 1) => RequestQuality::default(),
@@ -128,18 +141,22 @@ fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite]) -> Vec<AnsweredReque
         let last = first.max(((i + 1) * m / n).saturating_sub(1));
         answered(request, quality, writes[first], writes[last])
     };
-    requests.iter().enumerate().map(answer).collect()
+    all.extend(requests.iter().enumerate().map(answer));
 }
 
 /// Rule 2; there are at least as many writes as requests.
-fn in_turn(requests: Vec<ReadRequest>, writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
+fn in_turn(
+    requests: impl ExactSizeIterator<Item = ReadRequest>,
+    writes: &[AnswerWrite],
+    all: &mut VecDeque<AnsweredRequest>,
+) {
     let final_request = requests.len() - 1;
     let answer = |(i, request): (usize, ReadRequest)| {
         let last = if i == final_request { writes.len() - 1 } else { i };
         let quality = if last > i { RequestQuality::SEVERAL_WRITES } else { RequestQuality::default() };
         answered(&request, quality, writes[i], writes[last])
     };
-    requests.into_iter().enumerate().map(answer).collect()
+    all.extend(requests.enumerate().map(answer));
 }
 
 fn answered(

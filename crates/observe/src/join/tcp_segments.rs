@@ -2,6 +2,7 @@
 
 use crate::event::KernelEvent;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The most segments that are kept: where reads are not seen, none is ever taken.
 const SEGMENTS_MAX: usize = 8192;
@@ -76,6 +77,13 @@ impl SegmentQueue {
             segment.is_doubtful = is_first && segment.end != end;
             segment.ready = if segment.is_doubtful { segment.stack } else { time };
         }
+    }
+
+    /// The number of requests that arrived in a time and were not read, if each ends with PSH.
+    pub(super) fn waiting_between(&self, arrival: &Range<u64>) -> u64 {
+        let arrived =
+            self.waiting.iter().filter(|segment| segment.push && arrival.contains(&segment.begins()));
+        arrived.count() as u64
     }
 
     /// The segment that is read next.

@@ -17,6 +17,7 @@ use crate::protocol::ApplicationProtocol;
 use crate::request::{ObservedRequest, RequestQuality, in_order};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// A datagram that is not answered after this time, in nanoseconds, was dropped if a later one is answered.
 const ANSWER_WAIT_NS: u64 = 1_000_000_000;
@@ -126,6 +127,14 @@ impl UdpPort {
     /// The number of requests that are not answered.
     pub(super) fn open(&self) -> u64 {
         self.open as u64
+    }
+
+    /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
+    pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        let began = |datagram: &&Datagram| {
+            arrival.contains(if datagram.wire == 0 { &datagram.stack } else { &datagram.wire })
+        };
+        self.datagrams.values().flatten().filter(began).count() as u64
     }
 
     fn arrive(&mut self, event: &KernelEvent, counts: &mut JoinCounts) {

@@ -106,11 +106,18 @@ impl AttachedProbes {
     /// # Panics
     /// When no port or no share of connections is to be observed.
     pub fn attach(settings: &ProbeSettings) -> Result<Self, OperationError> {
+        Self::attach_knowing(settings, &types_of_kernel()?)
+    }
+
+    /// As [`AttachedProbes::attach`], for who attaches again and again: to read the kernel's types takes long.
+    ///
+    /// # Errors
+    /// When the kernel is too old; the message names what is missing.
+    pub(crate) fn attach_knowing(settings: &ProbeSettings, btf: &Btf) -> Result<Self, OperationError> {
         assert!(!settings.ports.is_empty() && settings.share > 0.0, "something is observed");
-        let btf = types_of_kernel()?;
-        let mut object = load(settings, &btf)?;
+        let mut object = load(settings, btf)?;
         for (name, tracepoint, needed) in PROGRAMS {
-            if attach_if_there(&mut object, name, tracepoint, &btf)? || !needed {
+            if attach_if_there(&mut object, name, tracepoint, btf)? || !needed {
                 continue;
             }
             let (_, programs) = SUBSTITUTES
@@ -118,14 +125,14 @@ impl AttachedProbes {
                 .find(|(lacking, _)| *lacking == tracepoint)
                 .ok_or_else(|| lacks(tracepoint))?;
             for (index, (name, function)) in programs.iter().enumerate() {
-                if !attach_if_there(&mut object, name, function, &btf)? && index == 0 {
+                if !attach_if_there(&mut object, name, function, btf)? && index == 0 {
                     return Err(lacks(function));
                 }
             }
         }
         if settings.accepts {
             let (name, tracepoint) = ACCEPT_PROGRAM;
-            attach(&mut object, name, tracepoint, &btf)?;
+            attach(&mut object, name, tracepoint, btf)?;
         }
         let events = take(&mut object, "events", RingBuf::try_from)?;
         let counts = take(&mut object, "counts", Array::try_from)?;

@@ -8,6 +8,7 @@ mod guests;
 mod kernel_nfs;
 mod nfs;
 mod protocols;
+mod sampled;
 
 use clients::{Dialogue, Exchange};
 use std::collections::BTreeSet;
@@ -64,6 +65,7 @@ fn observe_while(
         duration: Duration::from_secs(120),
         cost_duration: Duration::ZERO,
         intended_waits,
+        cost_limit: None,
     };
     let stop = AtomicBool::new(false);
     let mut requests = Vec::new();

@@ -11,6 +11,7 @@ mod worker;
 use machine::{Machine, Truth};
 use messages::{Conversation, facts};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use tailwright_observe::{
     ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality,
@@ -81,6 +82,26 @@ proptest! {
         }
         let counts = joiner.counts();
         prop_assert_eq!((counts.unrequested, counts.unseen_arrivals, counts.gaps), (0, 0, 0));
+    }
+
+    /// Wherever the observation ends: of the requests that have arrived each is finished or known to be open, so that those
+    /// who wait for the last ones do not end too early; and nothing is open when everything is answered.
+    #[test]
+    fn no_open_request_is_overlooked(seed: u64, steps in 1..200usize, cut: prop::sample::Index) {
+        let mut machine = Machine::run(seed, steps);
+        machine.close();
+        let events = &machine.events[..=cut.index(machine.events.len())];
+        let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+        events.iter().for_each(|event| joiner.handle(event, &mut finished));
+        let open = joiner.open_between(&(0..u64::MAX));
+        joiner.finish(&mut finished);
+        let ends: BTreeSet<u64> =
+            events.iter().filter(|event| event.kind == EventKind::Arrival).map(|event| event.time).collect();
+        let arrived = machine.truths.iter().filter(|truth| ends.contains(&truth.points[1])).count() as u64;
+        prop_assert!(arrived <= finished.len() as u64 + open, "{arrived} > {} + {open}", finished.len());
+        let mut joiner = RequestJoiner::new();
+        machine.events.iter().for_each(|event| joiner.handle(event, &mut finished));
+        prop_assert_eq!(joiner.open_between(&(0..u64::MAX)), 0);
     }
 
     /// Events are missing: what is reported after all is true, and the rest is counted.

@@ -6,8 +6,8 @@ use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
-    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport,
-    StageProfile,
+    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SampledTime,
+    SelfTestReport, StageProfile,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +20,8 @@ use workflow::text::{percent, time};
 pub(crate) struct ObservedDocument<'a> {
     ports: &'a BTreeSet<u16>,
     observed_s: f64,
+    /// With a limit of the cost: what part of that time requests counted in.
+    sampled: Option<SampledFields>,
     ended: &'static str,
     requests: u64,
     per_second: f64,
@@ -46,6 +48,18 @@ pub(crate) struct ObservedDocument<'a> {
     skipped_runs: u64,
     events: u64,
     cost: Option<CostFields>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SampledFields {
+    windows: u64,
+    counted_s: f64,
+    share_of_time: f64,
+    /// Of one CPU, on average over the whole time.
+    cost_share: f64,
+    cost_limit: f64,
+    /// Requests without an answer when their window ended.
+    cut_off: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -105,9 +119,10 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     document(&ObservedDocument {
         ports,
         observed_s,
+        sampled: report.sampled.as_ref().map(|sampled| sampled_fields(sampled, report)),
         ended: ended(report.end),
         requests: statistics.count(),
-        per_second: statistics.count() as f64 / observed_s,
+        per_second: per_second(report),
         reader_threads: report.readers.len(),
         latency_from_t1: has_any.then(|| latency(statistics.from_stack())),
         latency_from_t0: has_any.then(|| latency(statistics.from_wire())),
@@ -125,6 +140,39 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         events: report.events,
         cost: report.cost.as_ref().map(cost),
     })
+}
+
+/// Arrivals in the time in which they counted.
+fn per_second(report: &ObservationReport) -> f64 {
+    let (count, seconds) = (report.statistics.count() as f64, report.counted().as_secs_f64());
+    if seconds > 0.0 { count / seconds } else { 0.0 }
+}
+
+fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledFields {
+    let (counted_s, observed_s) = (sampled.counted.as_secs_f64(), report.duration.as_secs_f64());
+    SampledFields {
+        windows: sampled.windows,
+        counted_s,
+        share_of_time: counted_s / observed_s,
+        cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
+        cost_limit: sampled.limit,
+        cut_off: sampled.cut_off,
+    }
+}
+
+/// How many requests, in which time.
+pub(crate) fn extent(report: &ObservationReport) -> String {
+    let requests = plural(report.statistics.count(), "request");
+    let whole = time(report.duration.as_secs_f64());
+    match &report.sampled {
+        Some(sampled) => format!("{requests} in {} of {whole}", time(sampled.counted.as_secs_f64())),
+        None => format!("{requests} in {whole}"),
+    }
+}
+
+/// The rate of arrivals, in words.
+pub(crate) fn rate(report: &ObservationReport) -> String {
+    format!("{:.1}", per_second(report))
 }
 
 fn latency(profile: LatencyProfile) -> LatencyFields {
@@ -187,14 +235,12 @@ fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
 pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
     let report = &observation.report;
     let statistics = &report.statistics;
-    let seconds = report.duration.as_secs_f64();
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let mut text = format!(
-        "port {}: {} in {}, {:.1}/s, read by {}\n",
+        "port {}: {}, {}/s, read by {}\n",
         ports.join(","),
-        plural(statistics.count(), "request"),
-        time(seconds),
-        statistics.count() as f64 / seconds,
+        extent(report),
+        rate(report),
         plural(report.readers.len(), "thread"),
     );
     if report.end != ObservationEnd::Over {
@@ -323,6 +369,9 @@ fn skipped_words(runs: u64) -> String {
 /// What observing cost, as far as it was measured.
 pub(crate) fn cost_line(report: &ObservationReport) -> String {
     match &report.cost {
+        _ if report.sampled.is_some() => {
+            report.sampled.iter().map(|sampled| sampled_lines(sampled, report)).collect()
+        }
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
             let of = |number: u64, noun| {
@@ -350,6 +399,18 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
         }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
     }
+}
+
+/// In which part of the time requests counted, and what observing cost over all of it.
+fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
+    let fields = sampled_fields(sampled, report);
+    format!(
+        "\na sample: {} at random, {} of the time; requests between are missing\nobserving took {} of one CPU on average; the limit is {}\n",
+        plural(sampled.windows, "window"),
+        percent(fields.share_of_time),
+        percent(fields.cost_share),
+        percent(sampled.limit),
+    )
 }
 
 /// The result of the self-test, in lines.

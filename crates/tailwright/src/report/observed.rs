@@ -39,13 +39,8 @@ pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
 }
 
 fn lead(observation: &ServerObservation) -> String {
-    let (statistics, seconds) = (&observation.report.statistics, observation.report.duration.as_secs_f64());
-    let seen = format!(
-        "{} in {}, {:.1} a second.",
-        plural(statistics.count(), "request"),
-        time(seconds),
-        statistics.count() as f64 / seconds
-    );
+    let report = &observation.report;
+    let seen = format!("{}, {} a second.", observed::extent(report), observed::rate(report));
     let Some(p99) = observation.ideal.as_ref().zip(Percentile::new(99.0)) else { return seen };
     let (ideal, p99) = p99;
     format!(

@@ -45,6 +45,8 @@ Examples:
       what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json
       for https://ui.perfetto.dev
+  tailwright observe --port 11211 --duration 5min --cost-limit 3%
+      a server that must not be slowed down
   tailwright observe --port 11211 --listen 127.0.0.1:9464
       for Prometheus, until Ctrl-C
   tailwright observe --selftest   does it work on this machine?
@@ -99,6 +101,11 @@ pub(crate) struct ObserveArgs {
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
+    /// Keep what observing costs below this share of one CPU, such as 3%, on average: the server is observed in windows of
+    /// a second at random, and not at all in between. Takes CAP_SYS_ADMIN.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["block", "selftest", "listen", "record", "output",
+          "hdr", "prometheus_file", "accept_queue"])]
+    cost_limit: Option<f64>,
     /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
     /// are looked at for that, and kept nowhere. Otherwise packets, reads and writes decide what a request is.
     #[arg(long, value_name = "NAME", value_enum)]
@@ -200,8 +207,8 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let open =
         |(address, metrics): (SocketAddr, PublishedMetrics)| open_endpoint(address, move || metrics.page());
     let _endpoint = endpoint.map(open).transpose()?;
-    let stop = args.live.stop();
-    let mut live = LiveTerminal::new(args.live, args.subject(), args.beginning(), args.listen.is_none());
+    let stop = args.live().stop();
+    let mut live = LiveTerminal::new(args.live(), args.subject(), args.beginning(), args.listen.is_none());
     let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;
     drop(live);
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
@@ -233,10 +240,15 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ObserveArgs {
+    /// When a running observation is shown. A page of the last seconds says nothing where most of them are not observed.
+    fn live(&self) -> LiveArg {
+        if self.cost_limit.is_some() { LiveArg::Never } else { self.live }
+    }
+
     /// The longest time; `None` for one that only a signal ends.
     fn limit(&self) -> Option<Nanos> {
         // What --output keeps in memory grows with the time.
-        let is_watched = self.listen.is_some() || self.live.has_page();
+        let is_watched = self.listen.is_some() || self.live().has_page();
         let is_endless = is_watched && !self.block && self.output.is_none();
         self.duration.or_else(|| (!is_endless).then_some(USUAL_TIME))
     }
@@ -266,6 +278,18 @@ impl ObserveArgs {
             return Err(OperationError::input("--share: expected a share above 0 and up to 1")
                 .hint("0.1 observes every tenth connection, more or less"));
         }
+        if self.cost_limit.is_some_and(|limit| !(limit > 0.0 && limit <= 1.0)) {
+            return Err(OperationError::input(
+                "--cost-limit: expected a share of one CPU above 0 and up to 1",
+            )
+            .hint("3% keeps what observing costs below 30 ms of CPU time a second, on average"));
+        }
+        if self.cost_limit.is_some() && self.live == LiveArg::Always {
+            return Err(OperationError::input(
+                "--live always: with --cost-limit most seconds are not observed",
+            )
+            .hint("leave out one of the two"));
+        }
         let ring_bytes = u32::try_from(self.buffer.0).ok();
         let ring_bytes =
             ring_bytes.filter(|bytes| bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(bytes));
@@ -289,6 +313,7 @@ impl ObserveArgs {
                 IntendedWaitsArg::Include => IntendedWaits::Included,
                 IntendedWaitsArg::Exclude => IntendedWaits::Excluded,
             },
+            cost_limit: self.cost_limit,
         })
     }
 

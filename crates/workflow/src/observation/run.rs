@@ -123,6 +123,10 @@ impl ObservationWatcher for WatchedRun<'_> {
         self.live.attached();
     }
 
+    fn window_begins(&mut self) {
+        self.sample.pause();
+    }
+
     fn take(&mut self, request: &ObservedRequest) {
         self.sample.add(request);
         self.live.take(request);
@@ -160,6 +164,7 @@ mod tests {
                 duration: Duration::from_millis(10),
                 cost_duration: Duration::ZERO,
                 intended_waits: IntendedWaits::Included,
+                cost_limit: None,
             },
             assumed: IdealAssumptions { service: None, workers: None },
             files: ObservationFiles {

@@ -2,7 +2,8 @@
 //!
 //! An ideal needs the arrivals one after the other, so single requests cannot be left out. When there are more requests
 //! than may be kept, every second window of time goes; when there are too many again, every second one of those that are
-//! left. A window is then played alone: what it begins with is only played, to fill the queue, and not counted.
+//! left. A window is then played alone: what it begins with is only played, to fill the queue, and not counted. So is each
+//! run of an observation that had pauses.
 
 use observe::{ObservedRequest, RequestPoint};
 use std::collections::BTreeMap;
@@ -16,10 +17,12 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// The beginning of a window that is played and not counted.
 const WARM_UP_NS: u64 = WINDOW_NS / 10;
 
-/// Requests by the window in which they arrive (T1).
+/// Requests by the window in which they arrive (T1), and the pauses before.
 #[derive(Debug)]
 pub(super) struct RequestSample {
-    windows: BTreeMap<u64, Vec<ObservedRequest>>,
+    windows: BTreeMap<(u64, u64), Vec<ObservedRequest>>,
+    /// How often requests were missing for a while.
+    pauses: u64,
     kept: usize,
     kept_max: usize,
     /// Windows whose number is a multiple of this are kept.
@@ -38,7 +41,12 @@ pub(super) struct RequestRun {
 
 impl RequestSample {
     pub(super) fn new(kept_max: usize) -> Self {
-        Self { windows: BTreeMap::new(), kept: 0, kept_max, every: 1, seen: 0 }
+        Self { windows: BTreeMap::new(), pauses: 0, kept: 0, kept_max, every: 1, seen: 0 }
+    }
+
+    /// Requests between those before and those after this are missing.
+    pub(super) fn pause(&mut self) {
+        self.pauses += 1;
     }
 
     pub(super) fn add(&mut self, request: &ObservedRequest) {
@@ -47,7 +55,7 @@ impl RequestSample {
         if !window.is_multiple_of(self.every) {
             return;
         }
-        let requests = self.windows.entry(window).or_default();
+        let requests = self.windows.entry((self.pauses, window)).or_default();
         // A second with more requests than all may be: its end is left out.
         if requests.len() < self.kept_max {
             requests.push(*request);
@@ -55,7 +63,7 @@ impl RequestSample {
         }
         if self.kept > self.kept_max && self.windows.len() > 1 {
             self.every *= 2;
-            self.windows.retain(|window, _| window.is_multiple_of(self.every));
+            self.windows.retain(|(_, window), _| window.is_multiple_of(self.every));
             self.kept = self.windows.values().map(Vec::len).sum();
         }
     }
@@ -67,12 +75,29 @@ impl RequestSample {
 
     /// The requests in the order of arrival; at equal instants in that of their answers.
     pub(super) fn into_runs(self) -> Vec<RequestRun> {
-        if self.every == 1 {
+        if self.every == 1 && self.pauses == 0 {
             return vec![RequestRun::new(self.windows.into_values().flatten().collect(), 0)];
         }
-        let run =
-            |(window, requests): (u64, Vec<_>)| RequestRun::new(requests, window * WINDOW_NS + WARM_UP_NS);
-        self.windows.into_iter().map(run).collect()
+        let (every, has_pauses) = (self.every, self.pauses > 0);
+        let mut runs: Vec<((u64, u64), Vec<ObservedRequest>)> = Vec::new();
+        for (place, requests) in self.windows {
+            match runs.last_mut() {
+                // Goes on where the window before it has ended.
+                Some((last, run)) if every == 1 && *last == (place.0, place.1.wrapping_sub(1)) => {
+                    *last = place;
+                    run.extend(requests);
+                }
+                _ => runs.push((place, requests)),
+            }
+        }
+        let run = |((_, window), requests): ((u64, u64), Vec<_>)| {
+            let mut run = RequestRun::new(requests, window * WINDOW_NS + WARM_UP_NS);
+            if let Some(first) = run.requests.first().filter(|_| has_pauses) {
+                run.counted_from = first.at(RequestPoint::Stack) + WARM_UP_NS;
+            }
+            run
+        };
+        runs.into_iter().map(run).collect()
     }
 }
 
@@ -126,6 +151,26 @@ mod tests {
         for run in &runs {
             assert_eq!(run.requests.len(), 100, "no request inside is left out");
             assert_eq!(run.requests.iter().filter(|request| run.counts(request)).count(), 90);
+        }
+    }
+
+    #[test]
+    fn pauses_divide_runs_and_seconds_do_not() {
+        let ms = |number: u64| number * 1_000_000;
+        let mut sample = RequestSample::new(1000);
+        for (pauses, from) in [(false, 700), (true, 1800), (true, 2300)] {
+            if pauses {
+                sample.pause();
+            }
+            (0..50)
+                .for_each(|number| sample.add(&request(ms(from + 10 * number), ms(from + 10 * number), 10)));
+        }
+        let runs = sample.into_runs();
+        let firsts: Vec<u64> = runs.iter().map(|run| run.requests[0].at(RequestPoint::Stack)).collect();
+        assert_eq!(firsts, [ms(700), ms(1800), ms(2300)]);
+        for run in &runs {
+            assert_eq!((run.requests.len(), run.counted_from), (50, arrivals(run)[0] + WARM_UP_NS));
+            assert!(arrivals(run).is_sorted());
         }
     }
 

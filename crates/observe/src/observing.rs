@@ -1,0 +1,138 @@
+//! What an observation is to do, what it comes to, and who follows it.
+
+use crate::causes::{CauseReport, IntendedWaits};
+use crate::join::JoinCounts;
+use crate::probe::ProbeSettings;
+use crate::request::ObservedRequest;
+use crate::sampling::SampledTime;
+use crate::statistics::{LatencyProfile, RequestStatistics};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What an observation is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservationSettings {
+    /// Which ports and connections are observed.
+    pub probes: ProbeSettings,
+    /// How long it lasts at most.
+    pub duration: Duration,
+    /// For how much of that the kernel measures what the programs cost, if it may; this makes them a little slower.
+    pub cost_duration: Duration,
+    /// Whether the time that the server sleeps in the middle of requests counts when causes are sought.
+    pub intended_waits: IntendedWaits,
+    /// The share of one CPU that observing may take on average: then the server is observed in short windows only, at
+    /// random. Nothing: all the time.
+    pub cost_limit: Option<f64>,
+}
+
+/// Why an observation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObservationEnd {
+    /// Its time was over.
+    Over,
+    /// The caller stopped it.
+    Stopped,
+    /// Every process that was seen to serve has ended.
+    ServerEnded,
+}
+
+/// What the programs in the kernel cost, as far as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredCost {
+    /// CPU time of the programs in nanoseconds, over all CPUs.
+    pub run_ns: u64,
+    /// How often they ran.
+    pub runs: u64,
+    /// The number of requests that were completed in this time.
+    pub requests: u64,
+    /// How long was measured.
+    pub duration: Duration,
+}
+
+/// How long connections waited to be accepted, from the end of their handshake on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AcceptQueue {
+    /// The number of connections that were accepted, and whose handshake was seen.
+    pub connections: u64,
+    /// Their waits, in nanoseconds.
+    pub waits: LatencyProfile,
+}
+
+/// What an observation came to.
+#[derive(Debug, Clone)]
+pub struct ObservationReport {
+    /// Sums over all requests.
+    pub statistics: RequestStatistics,
+    /// What could not be joined.
+    pub counts: JoinCounts,
+    /// Events that the kernel could not report because nobody took the earlier ones in time.
+    pub lost_events: u64,
+    /// How often the kernel passed over a program, each time perhaps an event that is missing: see [`AttachedProbes::skipped_runs`].
+    pub skipped_runs: u64,
+    /// The number of events.
+    pub events: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Why the observation ended.
+    pub end: ObservationEnd,
+    /// The cost, if this process may have it measured and there was time for that.
+    pub cost: Option<MeasuredCost>,
+    /// Whether this process may have the cost measured.
+    pub may_measure_cost: bool,
+    /// The threads that read requests.
+    pub readers: BTreeSet<u32>,
+    /// What the tail is made of.
+    pub causes: CauseReport,
+    /// How long connections waited to be accepted, where that is observed.
+    pub accept_queue: Option<AcceptQueue>,
+    /// In which part of the time requests counted, if not in all of it.
+    pub sampled: Option<SampledTime>,
+}
+
+impl ObservationReport {
+    /// For how long requests counted that arrived.
+    pub fn counted(&self) -> Duration {
+        self.sampled.map_or(self.duration, |sampled| sampled.counted)
+    }
+}
+
+/// What an observation has come to until now.
+#[derive(Debug, Clone, Copy)]
+pub struct ObservationProgress<'a> {
+    /// Sums over all requests.
+    pub statistics: &'a RequestStatistics,
+    /// What could not be joined.
+    pub counts: JoinCounts,
+    /// The number of events.
+    pub events: u64,
+    /// Events that the kernel could not report because nobody took the earlier ones in time.
+    pub lost_events: u64,
+    /// Runs of the programs that the kernel had skipped when it was last asked, at most about a second ago.
+    pub skipped_runs: u64,
+    /// The number of threads that were seen to read requests.
+    pub readers: usize,
+    /// The time since the observation began.
+    pub elapsed: Duration,
+    /// The cost, as soon as it has been measured, if this process may have it measured.
+    pub cost: Option<MeasuredCost>,
+}
+
+/// Who follows an observation while it runs.
+pub trait ObservationWatcher {
+    /// Nothing is missed any more; called once.
+    fn attached(&mut self) {}
+
+    /// The server is observed again after a pause; requests between are missing. Not called without a cost limit.
+    fn window_begins(&mut self) {}
+
+    /// A request is complete.
+    fn take(&mut self, request: &ObservedRequest);
+
+    /// Called whenever events have been looked at, about 50 times a second.
+    fn progress(&mut self, _progress: &ObservationProgress<'_>) {}
+
+    /// Whether the observation ends when every process that was seen to serve has ended.
+    fn ends_with_server(&self) -> bool {
+        true
+    }
+}

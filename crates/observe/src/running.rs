@@ -1,0 +1,258 @@
+//! An observation while it runs: events are drained, put in order, joined, and summed up.
+
+use crate::causes::{CauseObserver, CauseReport};
+use crate::event::{EventKind, KernelEvent};
+use crate::join::{JoinCounts, RequestJoiner};
+use crate::observing::{
+    AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
+    ObservationWatcher,
+};
+use crate::order::EventOrder;
+use crate::probe::{AttachedProbes, may_measure_cost};
+use crate::request::{ObservedRequest, RequestPoint};
+use crate::statistics::{LatencyHistogram, RequestStatistics};
+use machine::clock::now;
+use machine::cpu_time;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time between two looks at the events.
+pub(crate) const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The time between two looks at what changes slowly: whether the server still lives, how many runs were skipped.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many runs the kernel had skipped, and when it was asked: it answers by a file for each program.
+#[derive(Default)]
+struct SkippedRuns {
+    runs: u64,
+    asked: Option<Instant>,
+}
+
+impl SkippedRuns {
+    /// Asks again, unless the last answer is young.
+    fn update(&mut self, probes: &AttachedProbes) {
+        if self.asked.is_none_or(|asked| asked.elapsed() >= LOOK_INTERVAL) {
+            *self = Self { runs: probes.skipped_runs(), asked: Some(Instant::now()) };
+        }
+    }
+}
+
+/// What is known while an observation runs.
+pub(crate) struct RunningObservation {
+    order: EventOrder,
+    pub(crate) joiner: RequestJoiner,
+    /// Requests that the last event has completed; empty, to use its room again.
+    finished: Vec<ObservedRequest>,
+    statistics: RequestStatistics,
+    causes: CauseObserver,
+    /// What the hypervisor had taken before.
+    stolen_before: Option<u64>,
+    accept_waits: Option<LatencyHistogram>,
+    readers: BTreeSet<u32>,
+    processes: BTreeSet<u32>,
+    pub(crate) events: u64,
+    /// Since when all programs report. Events before are left out: an answer whose writing was seen, and not its
+    /// transmission, would end with that of the next one.
+    since: u64,
+    /// Requests count that arrive (T0) in this time.
+    pub(crate) counted: Range<u64>,
+    /// What could not be joined in windows that are over.
+    counts_before: JoinCounts,
+    pub(crate) start: Instant,
+    last_life_check: Instant,
+    skipped: SkippedRuns,
+    is_measuring: bool,
+    cost: Option<MeasuredCost>,
+}
+
+impl RunningObservation {
+    pub(crate) fn new(settings: &ObservationSettings, is_measuring: bool) -> Self {
+        let start = Instant::now();
+        Self {
+            order: EventOrder::default(),
+            joiner: RequestJoiner::of_protocol(settings.probes.protocol),
+            finished: Vec::new(),
+            statistics: RequestStatistics::default(),
+            causes: CauseObserver::new(settings.intended_waits),
+            stolen_before: cpu_time::stolen(),
+            accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
+            readers: BTreeSet::new(),
+            processes: BTreeSet::new(),
+            events: 0,
+            since: now(),
+            counted: 0..u64::MAX,
+            counts_before: JoinCounts::default(),
+            start,
+            last_life_check: start,
+            skipped: SkippedRuns::default(),
+            is_measuring,
+            cost: None,
+        }
+    }
+
+    /// Nothing is known of what happened since the last window. Requests do not count until it is said from when on.
+    pub(crate) fn begin_window(&mut self, settings: &ObservationSettings) {
+        self.order = EventOrder::default();
+        self.joiner = RequestJoiner::of_protocol(settings.probes.protocol);
+        self.causes.forget_threads();
+        (self.since, self.counted) = (now(), 0..0);
+    }
+
+    /// Joins what there is, and notes what could not be joined since `before`. Returns how many requests of those that
+    /// count are left without an answer.
+    pub(crate) fn end_window(&mut self, before: JoinCounts, watcher: &mut dyn ObservationWatcher) -> u64 {
+        std::mem::take(&mut self.order).finish(|event| self.join(&event, watcher));
+        let cut_off = self.joiner.open_between(&self.counted);
+        let counts = self.joiner.counts().since(before);
+        self.end_joining(watcher);
+        let unanswered = counts.unanswered + cut_off;
+        self.counts_before = self.counts_before.plus(JoinCounts { unanswered, ..counts });
+        self.joiner = RequestJoiner::new();
+        cut_off
+    }
+
+    pub(crate) fn reason_to_end(
+        &mut self,
+        settings: &ObservationSettings,
+        stop: &AtomicBool,
+        watcher: &dyn ObservationWatcher,
+    ) -> Option<ObservationEnd> {
+        if stop.load(Ordering::Relaxed) {
+            return Some(ObservationEnd::Stopped);
+        }
+        if self.start.elapsed() >= settings.duration {
+            return Some(ObservationEnd::Over);
+        }
+        if watcher.ends_with_server() && self.last_life_check.elapsed() >= LOOK_INTERVAL {
+            self.last_life_check = Instant::now();
+            let was_served = !self.processes.is_empty();
+            // Those that have ended are forgotten: servers with a process for each connection have many.
+            self.processes.retain(|process| Path::new(&format!("/proc/{process}")).exists());
+            if was_served && self.processes.is_empty() {
+                return Some(ObservationEnd::ServerEnded);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        settings: &ObservationSettings,
+        probes: &mut AttachedProbes,
+        watcher: &mut dyn ObservationWatcher,
+    ) {
+        let since = self.since;
+        let seen = |event: KernelEvent, copied: &[u8]| {
+            if event.time >= since {
+                self.order.push(event, copied);
+            }
+        };
+        let begun = now();
+        let drained = probes.drain(seen) as u64;
+        self.events += drained;
+        let mut order = std::mem::take(&mut self.order);
+        match drained {
+            0 => order.release_at(begun, |event| self.join(&event, watcher)),
+            _ => order.release(|event| self.join(&event, watcher)),
+        }
+        self.order = order;
+        self.take_accept_waits();
+        self.skipped.update(probes);
+        if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
+            self.end_measuring(probes);
+        }
+    }
+
+    pub(crate) fn progress(&self, lost_events: u64) -> ObservationProgress<'_> {
+        ObservationProgress {
+            statistics: &self.statistics,
+            counts: self.counts_before.plus(self.joiner.counts()),
+            events: self.events,
+            lost_events,
+            skipped_runs: self.skipped.runs,
+            readers: self.readers.len(),
+            elapsed: self.start.elapsed(),
+            cost: self.cost,
+        }
+    }
+
+    /// Notes what the programs have cost until now, if that is measured.
+    pub(crate) fn end_measuring(&mut self, probes: &mut AttachedProbes) {
+        if std::mem::take(&mut self.is_measuring) {
+            let (cost, duration) = (probes.cost(), self.start.elapsed());
+            let (run_ns, runs) = (cost.run_ns, cost.runs);
+            self.cost = Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration });
+            probes.end_measuring_cost();
+        }
+    }
+
+    fn join(&mut self, (event, copied): &(KernelEvent, Box<[u8]>), watcher: &mut dyn ObservationWatcher) {
+        if event.kind == EventKind::Receive {
+            self.readers.insert(event.thread);
+            self.processes.insert(event.process);
+        }
+        self.causes.handle(event);
+        let mut finished = std::mem::take(&mut self.finished);
+        self.joiner.handle_with_bytes(event, copied, &mut finished);
+        // At once: what threads did is not remembered for long.
+        self.add(&finished, watcher);
+        finished.clear();
+        self.finished = finished;
+    }
+
+    fn take_accept_waits(&mut self) {
+        let waits = self.joiner.take_accept_waits();
+        if let Some(accept_waits) = &mut self.accept_waits {
+            waits.into_iter().for_each(|wait| accept_waits.add(wait));
+        }
+    }
+
+    fn add(&mut self, finished: &[ObservedRequest], watcher: &mut dyn ObservationWatcher) {
+        let counts = |request: &&ObservedRequest| self.counted.contains(&request.at(RequestPoint::Wire));
+        for request in finished.iter().filter(counts) {
+            self.statistics.add(request);
+            self.causes.add(request);
+            watcher.take(request);
+        }
+    }
+
+    /// No more events come.
+    pub(crate) fn end_joining(&mut self, watcher: &mut dyn ObservationWatcher) {
+        std::mem::take(&mut self.order).finish(|event| self.join(&event, watcher));
+        self.take_accept_waits();
+        let mut finished = Vec::new();
+        self.joiner.finish(&mut finished);
+        self.add(&finished, watcher);
+    }
+
+    pub(crate) fn finish(
+        self,
+        end: ObservationEnd,
+        lost_events: u64,
+        skipped_runs: u64,
+    ) -> ObservationReport {
+        let taken =
+            cpu_time::stolen().zip(self.stolen_before).map(|(now, before)| now.saturating_sub(before));
+        ObservationReport {
+            statistics: self.statistics,
+            counts: self.counts_before.plus(self.joiner.counts()),
+            lost_events,
+            skipped_runs,
+            events: self.events,
+            duration: self.start.elapsed(),
+            end,
+            cost: self.cost,
+            may_measure_cost: may_measure_cost(),
+            readers: self.readers,
+            causes: CauseReport { stolen: taken, ..self.causes.report() },
+            accept_queue: self
+                .accept_waits
+                .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),
+            sampled: None,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! When a server is observed, so that observing costs no more than a share of one CPU on average.
+//!
+//! Time is divided into periods. Each has one window of constant length in which everything is observed, at a random
+//! place; in the rest of it nothing is attached. The length of a period follows from what all windows until then have cost
+//! on average, and not from the last one: after a window of a busy second, a longer pause would make quiet seconds more
+//! likely to be seen than busy ones. The random place keeps windows from going along with what happens periodically.
+
+use std::time::Duration;
+
+/// How long everything is observed before requests count: threads and connections become known, and the cost is measured.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
+
+/// The part of a window whose requests count.
+pub(crate) const COUNTED: Duration = Duration::from_secs(1);
+
+/// How long is waited at most for the answers to requests that count.
+pub(crate) const TAIL_MAX: Duration = Duration::from_secs(1);
+
+/// What the kernel spends on a run of a program beyond the time that it measures, in nanoseconds.
+const CALL_NS: u64 = 60;
+
+/// What an observation in windows came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampledTime {
+    /// The number of windows.
+    pub windows: u64,
+    /// For how long requests counted that arrived.
+    pub counted: Duration,
+    /// What observing cost until now, in nanoseconds of CPU time over all CPUs: programs and the calling thread.
+    pub cost_ns: u64,
+    /// The limit, as a share of one CPU.
+    pub limit: f64,
+    /// Requests that counted and were still open when their window ended.
+    pub cut_off: u64,
+}
+
+/// What programs cost while that was measured, at the beginning of a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MeasuredBeginning {
+    pub(crate) run_ns: u64,
+    pub(crate) runs: u64,
+    pub(crate) events: u64,
+    pub(crate) duration: Duration,
+}
+
+impl MeasuredBeginning {
+    /// What the programs have cost in a whole window: as much as in the beginning for each event, or each second if that is
+    /// more.
+    pub(crate) fn cost_of(self, events: u64, duration: Duration) -> u64 {
+        let measured = u128::from(self.run_ns + self.runs * CALL_NS);
+        let by_time = measured * duration.as_nanos() / self.duration.as_nanos().max(1);
+        let by_events = measured * u128::from(events) / u128::from(self.events.max(1));
+        // A beginning with hardly an event says nothing about one.
+        let by_events = if self.events < EVENTS_MIN { by_time } else { by_events };
+        u64::try_from(by_time.max(by_events)).unwrap_or(u64::MAX)
+    }
+}
+
+/// Below so many events the cost of one is not known.
+const EVENTS_MIN: u64 = 100;
+
+/// Where the windows are.
+#[derive(Debug)]
+pub(crate) struct WindowPlan {
+    /// The share of one CPU that observing may take.
+    limit: f64,
+    random: u64,
+    windows: u64,
+    cost_ns: u64,
+    /// The end of the period of the last window.
+    period_end: Duration,
+}
+
+impl WindowPlan {
+    /// A plan whose first window begins at once.
+    pub(crate) fn new(limit: f64, seed: u64) -> Self {
+        Self { limit, random: seed, windows: 0, cost_ns: 0, period_end: Duration::ZERO }
+    }
+
+    /// A window ended at this time since the beginning, took so long and cost so much; when the next one begins.
+    pub(crate) fn next(&mut self, now: Duration, took: Duration, cost_ns: u64) -> Duration {
+        self.windows += 1;
+        self.cost_ns += cost_ns;
+        let mean_s = self.cost_ns as f64 / 1e9 / self.windows as f64;
+        let period = Duration::try_from_secs_f64(mean_s / self.limit).unwrap_or(Duration::MAX).max(took);
+        if self.windows == 1 {
+            // The first window is at the beginning of its period, of which nothing was known.
+            self.period_end = period;
+        }
+        let begin = self.period_end.max(now);
+        self.period_end = begin.saturating_add(period);
+        begin.saturating_add((period - took).mul_f64(self.uniform()))
+    }
+
+    /// What all windows have cost, in nanoseconds.
+    pub(crate) fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+
+    /// How many windows there were.
+    pub(crate) fn windows(&self) -> u64 {
+        self.windows
+    }
+
+    /// From 0 to below 1, by SplitMix64.
+    fn uniform(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "the seconds are few")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WINDOW: Duration = Duration::from_millis(700);
+
+    /// The beginnings of windows of a server whose windows cost this much.
+    fn windows(
+        limit: f64,
+        seed: u64,
+        until: Duration,
+        cost: impl Fn(Duration) -> u64,
+    ) -> (Vec<Duration>, u64) {
+        let mut plan = WindowPlan::new(limit, seed);
+        let (mut begins, mut begin) = (Vec::new(), Duration::ZERO);
+        while begin < until {
+            begins.push(begin);
+            begin = plan.next(begin + WINDOW, WINDOW, cost(begin));
+        }
+        assert_eq!(plan.windows(), begins.len() as u64);
+        (begins, plan.cost_ns())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever windows cost: they do not overlap, and the cost is the limit in the long run.
+        #[test]
+        fn the_cost_is_below_the_limit(
+            limit in 0.005f64..0.2,
+            costs in prop::collection::vec(1_000_000u64..400_000_000, 1..20),
+            seed: u64,
+        ) {
+            let until = Duration::from_secs(40_000);
+            let (begins, cost) = windows(limit, seed, until, |at| costs[at.as_secs() as usize / 7 % costs.len()]);
+            prop_assert!(begins.windows(2).all(|pair| pair[1] >= pair[0] + WINDOW));
+            let mean_s = cost as f64 / 1e9 / begins.len() as f64;
+            // Half a window's cost may be ahead of its period; the mean needs windows to settle.
+            let allowed = limit * until.as_secs_f64() * 1.1 + 4.0 * 0.4;
+            prop_assert!(cost as f64 / 1e9 <= allowed, "{} of {allowed}", cost as f64 / 1e9);
+            if mean_s / limit > 2.0 * WINDOW.as_secs_f64() {
+                prop_assert!(cost as f64 / 1e9 >= limit * until.as_secs_f64() * 0.85 - 4.0 * 0.4);
+            }
+        }
+
+        /// Busy and quiet times of different lengths are seen in proportion, although windows of busy times cost 20 times as
+        /// much. A pause that follows from the cost of the last window sees the quiet ones far more often.
+        #[test]
+        fn busy_times_are_seen_as_often_as_they_are(seconds in 3u64..200, seed: u64) {
+            let is_busy = |at: Duration| (at.as_secs() / seconds).is_multiple_of(2);
+            let cost = |at: Duration| if is_busy(at) { 200_000_000 } else { 10_000_000 };
+            let until = Duration::from_secs(100_000);
+            let (begins, _) = windows(0.03, seed, until, cost);
+            let busy = begins.iter().filter(|at| is_busy(**at)).count() as f64 / begins.len() as f64;
+            prop_assert!((0.45..0.55).contains(&busy), "{busy}");
+            let (mut chased, mut at) = (Vec::new(), Duration::ZERO);
+            while at < until {
+                chased.push(at);
+                at += Duration::from_secs_f64(cost(at) as f64 / 1e9 / 0.03).max(WINDOW);
+            }
+            let busy = chased.iter().filter(|at| is_busy(**at)).count() as f64 / chased.len() as f64;
+            prop_assert!(busy < 0.45, "the judge tells them apart: {busy}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_scaled_by_events_and_time() {
+        let ms = Duration::from_millis;
+        let beginning = MeasuredBeginning { run_ns: 4000, runs: 100, events: 200, duration: ms(100) };
+        assert_eq!(beginning.cost_of(200, ms(100)), 10_000);
+        assert_eq!(beginning.cost_of(200, ms(600)), 60_000);
+        assert_eq!(beginning.cost_of(2000, ms(600)), 100_000);
+        let quiet = MeasuredBeginning { events: 1, ..beginning };
+        assert_eq!(quiet.cost_of(2000, ms(200)), 20_000);
+        assert_eq!(MeasuredBeginning::default().cost_of(5, ms(5)), 0);
+    }
+}

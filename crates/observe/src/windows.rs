@@ -1,0 +1,127 @@
+//! An observation in windows, as `sampling` plans them.
+
+use crate::observing::{ObservationEnd, ObservationReport, ObservationSettings, ObservationWatcher};
+use crate::probe::{AttachedProbes, may_measure_cost, types_of_kernel};
+use crate::running::{DRAIN_INTERVAL, RunningObservation};
+use crate::sampling::{COUNTED, MeasuredBeginning, SampledTime, TAIL_MAX, WARM_UP, WindowPlan};
+use machine::clock::now;
+use machine::cpu_time;
+use model::OperationError;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Observes in windows, between which nothing is attached, so that observing takes a share of one CPU on average.
+pub(crate) fn watch_in_windows(
+    settings: &ObservationSettings,
+    limit: f64,
+    stop: &AtomicBool,
+    watcher: &mut dyn ObservationWatcher,
+) -> Result<ObservationReport, OperationError> {
+    if !may_measure_cost() {
+        return Err(OperationError::machine("a limit of the cost takes CAP_SYS_ADMIN, which this process lacks")
+            .hint("the kernel measures the run time of programs only for those who have it; a share of connections costs less, too"));
+    }
+    let types = types_of_kernel()?;
+    let mut plan = WindowPlan::new(limit, now());
+    let mut observation = RunningObservation::new(settings, false);
+    let mut window =
+        ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };
+    let mut counted = Duration::ZERO;
+    let end = loop {
+        let (cpu_before, began) = (cpu_time::of_thread(), observation.start.elapsed());
+        let mut probes = AttachedProbes::attach_knowing(&settings.probes, &types)?;
+        match plan.windows() {
+            0 => watcher.attached(),
+            _ => watcher.window_begins(),
+        }
+        let (kernel_ns, counted_now) = window.observe(&mut observation, &mut probes, watcher)?;
+        drop(probes);
+        counted += counted_now;
+        let ended = observation.start.elapsed();
+        let cost_ns = kernel_ns + cpu_time::of_thread() - cpu_before;
+        let next = plan.next(ended, ended - began, cost_ns);
+        while window.end.is_none() && observation.start.elapsed() < next {
+            std::thread::park_timeout(DRAIN_INTERVAL.min(next.saturating_sub(observation.start.elapsed())));
+            watcher.progress(&observation.progress(window.lost_events));
+            window.end = observation.reason_to_end(settings, stop, watcher);
+        }
+        if let Some(end) = window.end {
+            break end;
+        }
+    };
+    let (windows, cost_ns) = (plan.windows(), plan.cost_ns());
+    let sampled = SampledTime { windows, counted, cost_ns, limit, cut_off: window.cut_off };
+    let report = observation.finish(end, window.lost_events, window.skipped_runs);
+    Ok(ObservationReport { sampled: Some(sampled), ..report })
+}
+
+/// What is the same in all windows, and what they add up to.
+struct ObservationWindow<'a> {
+    settings: &'a ObservationSettings,
+    stop: &'a AtomicBool,
+    end: Option<ObservationEnd>,
+    lost_events: u64,
+    skipped_runs: u64,
+    cut_off: u64,
+}
+
+impl ObservationWindow<'_> {
+    /// Observes a window: what programs took in it, and for how long arrivals counted.
+    fn observe(
+        &mut self,
+        observation: &mut RunningObservation,
+        probes: &mut AttachedProbes,
+        watcher: &mut dyn ObservationWatcher,
+    ) -> Result<(u64, Duration), OperationError> {
+        let (began, events_before) = (Instant::now(), observation.events);
+        observation.begin_window(self.settings);
+        probes.begin_measuring_cost();
+        self.step_until(began + WARM_UP, observation, probes, watcher)?;
+        let cost = probes.cost();
+        probes.end_measuring_cost();
+        let measured = MeasuredBeginning {
+            run_ns: cost.run_ns,
+            runs: cost.runs,
+            events: observation.events - events_before,
+            duration: began.elapsed(),
+        };
+        let (counts_before, from) = (observation.joiner.counts(), now());
+        observation.counted = from..u64::MAX;
+        self.step_until(began + WARM_UP + COUNTED, observation, probes, watcher)?;
+        let until = now();
+        observation.counted = from..until;
+        let tail_end = Instant::now() + TAIL_MAX;
+        loop {
+            // What arrived in the last moment is reported by now.
+            self.step_until(Instant::now() + DRAIN_INTERVAL, observation, probes, watcher)?;
+            let is_complete = observation.joiner.open_between(&observation.counted) == 0;
+            if is_complete || self.end.is_some() || Instant::now() >= tail_end {
+                break;
+            }
+        }
+        observation.step(self.settings, probes, watcher);
+        self.lost_events += probes.lost()?;
+        self.skipped_runs += probes.skipped_runs();
+        self.cut_off += observation.end_window(counts_before, watcher);
+        let kernel_ns = measured.cost_of(observation.events - events_before, began.elapsed());
+        Ok((kernel_ns, Duration::from_nanos(until - from)))
+    }
+
+    /// Looks at events until this instant, or a reason to end.
+    fn step_until(
+        &mut self,
+        until: Instant,
+        observation: &mut RunningObservation,
+        probes: &mut AttachedProbes,
+        watcher: &mut dyn ObservationWatcher,
+    ) -> Result<(), OperationError> {
+        while self.end.is_none() && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::park_timeout(DRAIN_INTERVAL.min(left));
+            observation.step(self.settings, probes, watcher);
+            watcher.progress(&observation.progress(self.lost_events + probes.lost()?));
+            self.end = observation.reason_to_end(self.settings, self.stop, watcher);
+        }
+        Ok(())
+    }
+}
