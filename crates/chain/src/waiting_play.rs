@@ -19,7 +19,7 @@ use units::Nanos;
 pub enum WaitTreatment {
     /// They are reported, and others have the place meanwhile.
     Reported,
-    /// Nobody notices them.
+    /// They are not reported, and keep their place.
     Silent,
     /// A sentinel looks after each of these times, above 0, which requests sleep.
     Sentinel(Nanos),

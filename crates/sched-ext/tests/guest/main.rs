@@ -83,6 +83,7 @@ fn the_promises_in_a_guest() {
         program: &program,
         arguments: &["--exact", "the_promises_in_a_guest", "--nocapture"],
         others: &others,
+        modules: &[],
         cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
     };
     let Some(figures) = guest.play() else { return };

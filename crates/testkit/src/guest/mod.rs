@@ -14,6 +14,7 @@ pub use inside::{be_first_program, mount_in_guest, report_figure};
 pub use kernel_package::GuestKernel;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// What a machine of QEMU boots and runs.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub struct Guest<'a> {
     pub cache: &'a Path,
 }
 
+/// Guests of one test program run one after the other.
+static TURN: Mutex<()> = Mutex::new(());
+
 impl Guest<'_> {
     /// Boots the guest and reads the figures that it prints. `None`, which is said, where this machine cannot, or is too busy.
     ///
@@ -46,6 +50,8 @@ impl Guest<'_> {
             return None;
         }
         let emulator = crate::program("qemu-system-x86_64")?;
+        // Tests of one program share the unpacked kernel, and each guest is to have a CPU.
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<&str> = self.modules.iter().map(|module| name_of(module)).collect();
         let files = kernel_package::image_and_modules(self.kernel, &names, self.cache);
         let (image, modules) = files
