@@ -78,7 +78,11 @@ fn who_wakes_up_counts_again_and_demotes_the_youngest() {
         return testkit::skip(&reason);
     }
     let is_over = AtomicBool::new(false);
-    let work = || while !is_over.load(Ordering::Relaxed) {};
+    let work = || {
+        while !is_over.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
     thread::scope(|scope| {
         let ((wake, wakes), (inside, is_inside)) = (mpsc::channel::<()>(), mpsc::channel());
         let (of_old, of_young, work) = (gate.clone(), gate.clone(), &work);
