@@ -67,7 +67,7 @@ pub struct ObservationReport {
     pub counts: JoinCounts,
     /// Events that the kernel could not report because nobody took the earlier ones in time.
     pub lost_events: u64,
-    /// How often the kernel passed over a program, each time perhaps an event that is missing: see [`AttachedProbes::skipped_runs`].
+    /// How often the kernel skipped a run of a program, each time perhaps an event that is missing.
     pub skipped_runs: u64,
     /// The number of events.
     pub events: u64,
