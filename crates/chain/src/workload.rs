@@ -235,7 +235,10 @@ fn route(
     let mut route: Vec<RouteHop> = Vec::new();
     for step in steps {
         let (Some(work), tier) = (served(demands[step]), network.steps[step].station) else { continue };
-        push_hop(&mut route, RouteHop { tier, wait: delays[step], work });
+        let follows_here = |earlier: &usize| network.steps[*earlier].station == tier;
+        let is_wait = network.steps[step].after.iter().any(follows_here);
+        let wait = if is_wait { delays[step] } else { Nanos::ZERO };
+        push_hop(&mut route, RouteHop { tier, wait, work });
     }
     if route.len() > HOPS_MAX {
         return Err(unplayable("a request of more than 64 visits", "leave services out of the record"));

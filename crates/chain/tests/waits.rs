@@ -45,6 +45,14 @@ fn a_limit_of_one_saturates_where_nobody_notices_waits_and_a_sentinel_repairs_it
 }
 
 #[test]
+fn with_three_waits_need_notice_and_with_five_they_do_not() {
+    let workloads = workloads();
+    let mean = |c, waits| latencies(&workloads, c, waits).0;
+    assert!(mean(3, WaitTreatment::Silent) > 1.5 * mean(3, WaitTreatment::Sentinel(EVERY)));
+    assert!(mean(5, WaitTreatment::Silent) < 1.2 * mean(5, WaitTreatment::Reported));
+}
+
+#[test]
 fn the_engine_of_simulate_has_the_same_latencies_with_reports() {
     let workloads = workloads();
     for c in [1, 3] {

@@ -100,6 +100,8 @@ impl RunningObservation {
         self.joiner = RequestJoiner::of_protocol(settings.probes.protocol);
         self.causes.forget_threads();
         (self.since, self.counted) = (now(), 0..0);
+        // Processes that have ended while nobody looked have successors, which are seen when they read.
+        self.last_life_check = Instant::now();
     }
 
     /// Joins what there is, and notes what could not be joined since `before`. Returns how many requests of those that
@@ -115,17 +117,27 @@ impl RunningObservation {
         cut_off
     }
 
+    /// Why the observation ends, whatever becomes of the server.
+    pub(crate) fn reason_to_stop(
+        &self,
+        settings: &ObservationSettings,
+        stop: &AtomicBool,
+    ) -> Option<ObservationEnd> {
+        if stop.load(Ordering::Relaxed) {
+            return Some(ObservationEnd::Stopped);
+        }
+        (self.start.elapsed() >= settings.duration).then_some(ObservationEnd::Over)
+    }
+
     pub(crate) fn reason_to_end(
         &mut self,
         settings: &ObservationSettings,
         stop: &AtomicBool,
         watcher: &dyn ObservationWatcher,
     ) -> Option<ObservationEnd> {
-        if stop.load(Ordering::Relaxed) {
-            return Some(ObservationEnd::Stopped);
-        }
-        if self.start.elapsed() >= settings.duration {
-            return Some(ObservationEnd::Over);
+        let stopped = self.reason_to_stop(settings, stop);
+        if stopped.is_some() {
+            return stopped;
         }
         if watcher.ends_with_server() && self.last_life_check.elapsed() >= LOOK_INTERVAL {
             self.last_life_check = Instant::now();

@@ -3,7 +3,8 @@
 //! Time is divided into periods. Each has one window of constant length in which everything is observed, at a random
 //! place; in the rest of it nothing is attached. The length of a period follows from what all windows until then have cost
 //! on average, and not from the last one: after a window of a busy second, a longer pause would make quiet seconds more
-//! likely to be seen than busy ones. The random place keeps windows from going along with what happens periodically.
+//! likely to be seen than busy ones. The mean follows a rising load too late: then no period begins before what was spent is
+//! paid for. The random place keeps windows from going along with what happens periodically.
 
 use std::time::Duration;
 
@@ -87,7 +88,9 @@ impl WindowPlan {
             // The first window is at the beginning of its period, of which nothing was known.
             self.period_end = period;
         }
-        let begin = self.period_end.max(now);
+        let paid =
+            Duration::try_from_secs_f64(self.cost_ns as f64 / 1e9 / self.limit).unwrap_or(Duration::MAX);
+        let begin = self.period_end.max(now).max(paid);
         self.period_end = begin.saturating_add(period);
         begin.saturating_add((period - took).mul_f64(self.uniform()))
     }
@@ -156,6 +159,19 @@ mod tests {
             prop_assert!(cost as f64 / 1e9 <= allowed, "{} of {allowed}", cost as f64 / 1e9);
             if mean_s / limit > 2.0 * WINDOW.as_secs_f64() {
                 prop_assert!(cost as f64 / 1e9 >= limit * until.as_secs_f64() * 0.85 - 4.0 * 0.4);
+            }
+        }
+
+        /// A load that rises, once or all the time, costs no more than the limit either.
+        #[test]
+        fn a_rising_load_is_paid_for(limit in 0.01f64..0.1, low in 5u64..50, factor in 2u64..30, seed: u64) {
+            let until = Duration::from_secs(7200);
+            let rising = |at: Duration| low * 1_000_000 * (1 + (factor - 1) * at.as_secs() / until.as_secs());
+            let stepped = |at: Duration| low * 1_000_000 * if at < until / 2 { 1 } else { factor };
+            for cost in [&rising as &dyn Fn(Duration) -> u64, &stepped] {
+                let (_, spent) = windows(limit, seed, until, cost);
+                let allowed = limit * until.as_secs_f64() + cost(until) as f64 / 1e9;
+                prop_assert!(spent as f64 / 1e9 <= allowed, "{} of {allowed}", spent as f64 / 1e9);
             }
         }
 

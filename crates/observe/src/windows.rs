@@ -21,6 +21,7 @@ pub(crate) fn watch_in_windows(
         return Err(OperationError::machine("a limit of the cost takes CAP_SYS_ADMIN, which this process lacks")
             .hint("the kernel measures the run time of programs only for those who have it; a share of connections costs less, too"));
     }
+    let mut cpu_before = cpu_time::of_thread();
     let types = types_of_kernel()?;
     let mut plan = WindowPlan::new(limit, now());
     let mut observation = RunningObservation::new(settings, false);
@@ -28,7 +29,7 @@ pub(crate) fn watch_in_windows(
         ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };
     let mut counted = Duration::ZERO;
     let end = loop {
-        let (cpu_before, began) = (cpu_time::of_thread(), observation.start.elapsed());
+        let began = observation.start.elapsed();
         let mut probes = AttachedProbes::attach_knowing(&settings.probes, &types)?;
         match plan.windows() {
             0 => watcher.attached(),
@@ -38,12 +39,15 @@ pub(crate) fn watch_in_windows(
         drop(probes);
         counted += counted_now;
         let ended = observation.start.elapsed();
-        let cost_ns = kernel_ns + cpu_time::of_thread() - cpu_before;
+        // With what the last pause took.
+        let cpu_until_now = cpu_time::of_thread();
+        let cost_ns = kernel_ns + cpu_until_now - cpu_before;
+        cpu_before = cpu_until_now;
         let next = plan.next(ended, ended - began, cost_ns);
         while window.end.is_none() && observation.start.elapsed() < next {
             std::thread::park_timeout(DRAIN_INTERVAL.min(next.saturating_sub(observation.start.elapsed())));
             watcher.progress(&observation.progress(window.lost_events));
-            window.end = observation.reason_to_end(settings, stop, watcher);
+            window.end = observation.reason_to_stop(settings, stop);
         }
         if let Some(end) = window.end {
             break end;
@@ -75,7 +79,10 @@ impl ObservationWindow<'_> {
     ) -> Result<(u64, Duration), OperationError> {
         let (began, events_before) = (Instant::now(), observation.events);
         observation.begin_window(self.settings);
-        probes.begin_measuring_cost();
+        if !probes.begin_measuring_cost() {
+            return Err(OperationError::machine("the kernel does not measure the run time of programs")
+                .hint("a limit of the cost takes that; a share of connections costs less, too"));
+        }
         self.step_until(began + WARM_UP, observation, probes, watcher)?;
         let cost = probes.cost();
         probes.end_measuring_cost();

@@ -21,9 +21,10 @@ pub(crate) fn pin(maps: &SchedulerMaps, folder: &Path, group: Option<u32>) -> Re
     remove(folder);
     fs::create_dir_all(folder).map_err(failed)?;
     let pinned = [
+        // The first: by it `unpin` knows whose files these are.
+        (CONTROL_FILE, &maps.control),
         (sched_hint::SLOTS_FILE, &maps.slots),
         (sched_hint::THREADS_FILE, &maps.threads),
-        (CONTROL_FILE, &maps.control),
         (CPUS_FILE, &maps.cpus),
     ];
     for (name, map) in pinned {

@@ -81,7 +81,8 @@ impl OldestFirstSettings {
         if self.patience > watchdog / 2 {
             return Err(OperationError::input(format_args!(
                 "the patience must be at most half of the watchdog's time, which is {watchdog:?}"
-            )));
+            ))
+            .hint("give a shorter --patience or a longer --watchdog"));
         }
         Ok(())
     }

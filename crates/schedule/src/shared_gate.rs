@@ -172,10 +172,10 @@ fn look_again_and_again(gate: &Weak<SharedGate>, every: Duration) {
         else {
             return;
         };
-        if goes_on {
-            let took = own_cpu_time().saturating_sub(before);
-            thread::park_timeout(pause(every, Duration::from_nanos(took)));
-        } else if sleep_until_somebody_is_watched(gate).is_none() {
+        // Also after a look that found nobody: who waits in short turns would have it look for each of them.
+        let took = own_cpu_time().saturating_sub(before);
+        thread::park_timeout(pause(every, Duration::from_nanos(took)));
+        if !goes_on && sleep_until_somebody_is_watched(gate).is_none() {
             return;
         }
     }

@@ -381,7 +381,7 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
             2,
             ["class 'web': slo", "more than zero, and at most a day"],
         ),
-        (&["half.toml", "--set", "class.web.slo=48h"], 2, ["class 'web': slo", "found 172800s"]),
+        (&["half.toml", "--set", "class.web.slo=48h"], 2, ["class 'web': slo", "an SLO of 172800s"]),
         (&["half.toml", "--set", "entry.0.class=wbe"], 2, ["no [[class]] has the name 'wbe'", "web, batch"]),
         (&["half.toml", "--set", "station.a.discipline=edf"], 2, ["'batch' with an slo", ""]),
         (&["half.toml", "--set", "slos=no.json"], 2, ["no.json: cannot read the policy", ""]),

@@ -4,8 +4,9 @@ use super::contention::BlockContention;
 use super::event::{BlockEvent, BlockPhase};
 use super::statistics::BlockStatistics;
 
-/// How long events are held back, in nanoseconds, for those of other CPUs that come later and happened before.
-const HOLD_BACK_NS: u64 = 1_000_000;
+/// How long events are held back, in nanoseconds, for those of other CPUs that come later and happened before: longer than a
+/// hypervisor takes a CPU away between an event's time and its report.
+const HOLD_BACK_NS: u64 = 100_000_000;
 
 /// What is known of block devices.
 #[derive(Debug, Clone, Default)]

@@ -103,10 +103,13 @@ impl ThreadTimeline {
     fn doing_after(&self, event: &KernelEvent) -> Option<ThreadDoing> {
         Some(match event.schedule.state {
             0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true, is_woken: false, was_idle: false },
-            state if state != 0 && event.schedule.waits_for_io => ThreadDoing::WaitingForIo,
             state if state & STATE_STOPPED_OR_TRACED != 0 => ThreadDoing::Stopped,
             state if state & STATE_INTERRUPTIBLE != 0 => {
                 ThreadDoing::Asleep { has_request: self.has_request }
+            }
+            // Threads that sleep in io_uring are noted as waiting for I/O, too, whatever they wait for.
+            state if state & STATE_UNINTERRUPTIBLE_OR_LOCK != 0 && event.schedule.waits_for_io => {
+                ThreadDoing::WaitingForIo
             }
             state if state & STATE_UNINTERRUPTIBLE_OR_LOCK != 0 => ThreadDoing::Blocked,
             _ => return None,

@@ -122,7 +122,8 @@ impl ObservedConnection {
     /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
     pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
         let by_messages = self.by_messages.as_ref().map_or(0, |messages| messages.open_between(arrival));
-        self.by_packets.open_between(arrival) + by_messages
+        let by_calls = self.by_calls.as_ref().map_or(0, |calls| calls.open_between(arrival));
+        self.by_packets.open_between(arrival) + by_messages + by_calls
     }
 
     fn see(&mut self, event: &KernelEvent, copied: &[u8]) {

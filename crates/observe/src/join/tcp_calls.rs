@@ -14,6 +14,7 @@ use crate::event::KernelEvent;
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// The bytes with the length of a call, and of an answer.
 const MARK_BYTES: u32 = 4;
@@ -67,6 +68,15 @@ impl CallJoin {
     /// The number of calls that are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.calls.len() + self.written.len()) as u64
+    }
+
+    /// Open calls by their arrival, as [`super::RequestJoiner::open_between`] counts them. An answer whose end is not known
+    /// ends with what was transmitted.
+    pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
+        let read = self.calls.values().filter_map(|call| call.last.as_ref().map(Segment::begins));
+        let written = self.written.iter().filter(|answer| answer.is_whole || answer.transmitted == 0);
+        let arrivals = read.chain(written.map(|answer| answer.request.wire));
+        arrivals.filter(|wire| arrival.contains(wire)).count() as u64
     }
 
     /// A thread of the server has read.

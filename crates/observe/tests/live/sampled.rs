@@ -6,9 +6,9 @@ use std::time::Instant;
 /// Longer times without an observed request are between windows.
 const GAP_NS: u64 = 150_000_000;
 
-/// Of each client; windows come every few seconds at this limit.
+/// Of each client. At this limit windows that cost up to half a second are two while clients send.
 const PACE: Duration = Duration::from_millis(1);
-const LIMIT: f64 = 0.04;
+const LIMIT: f64 = 0.1;
 
 /// Requests that arrived one after the other, in the order of T0, divided by the pauses.
 fn windows(requests: &[ObservedRequest]) -> Vec<Vec<ObservedRequest>> {

@@ -193,7 +193,7 @@ fn events_of_several_cpus_are_put_in_order() {
     events.into_iter().for_each(|event| observer.take(event));
     observer.advance(2000, 0);
     assert!(observer.statistics.by_device_time().is_empty(), "they may be preceded by others");
-    observer.advance(10_000_000, 0);
+    observer.advance(1_000_000_000, 0);
     let all = observer.statistics.by_device_time();
     let second = all.iter().find(|(who, _)| who.process == 2).expect("it was done").1.waits.all();
     // In the queue from 1005 to 1105, the first one at the device from 1010 on; together with it until 1155.

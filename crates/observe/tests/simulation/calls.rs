@@ -297,6 +297,28 @@ proptest! {
         prop_assert_eq!(requests.iter().find(by_packets), None);
     }
 
+    /// Wherever the observation ends: of the calls that have been read each is finished or known to be open.
+    #[test]
+    fn no_open_call_is_overlooked(
+        planned in planned(),
+        choices in prop::collection::vec(any::<u8>(), 8..64),
+        cut: prop::sample::Index,
+    ) {
+        let choices: Vec<u8> = choices.into_iter().chain((0..=255).step_by(3)).collect();
+        let server = play(&planned, &choices, ReportedWrites::Whole);
+        let events = &server.events[..=cut.index(server.events.len())];
+        let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+        events.iter().for_each(|event| joiner.handle(event, &mut finished));
+        let open = joiner.open_between(&(0..u64::MAX));
+        joiner.finish(&mut finished);
+        let last = events[events.len() - 1].time;
+        let read = server.truths.iter().filter(|truth| truth.read <= last).count() as u64;
+        prop_assert!(read <= finished.len() as u64 + open, "{read} > {} + {open}", finished.len());
+        let mut joiner = RequestJoiner::new();
+        server.events.iter().for_each(|event| joiner.handle(event, &mut finished));
+        prop_assert_eq!(joiner.open_between(&(0..u64::MAX)), 0);
+    }
+
     /// Whatever is missing, nothing is invented: what is found has the instants of events, and less is found than there was.
     #[test]
     fn missing_events_invent_nothing(

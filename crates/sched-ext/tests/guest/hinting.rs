@@ -5,7 +5,7 @@ use crate::{c_program, request};
 use sched_hint::{DEFAULT_FOLDER, SlotArray};
 use std::fs;
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tailwright_sched_ext::{KernelScheduler, OldestFirstSettings, QueueLayout};
 use testkit::guest::report_figure;
 
@@ -64,7 +64,9 @@ pub(crate) fn a_child_has_a_request_of_its_own() {
         // Who is first prints first, because the other one comes when it has ended.
         assert!(one > 3.0 * other, "{parent_is_first}: {both:?}");
     }
+    let begun = Instant::now();
     while array.taken() > before {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the slots of the programs are not free");
         std::thread::sleep(Duration::from_millis(10));
     }
     detach(scheduler);

@@ -368,10 +368,10 @@ fn skipped_words(runs: u64) -> String {
 
 /// What observing cost, as far as it was measured.
 pub(crate) fn cost_line(report: &ObservationReport) -> String {
+    if let Some(sampled) = &report.sampled {
+        return sampled_lines(sampled, report);
+    }
     match &report.cost {
-        _ if report.sampled.is_some() => {
-            report.sampled.iter().map(|sampled| sampled_lines(sampled, report)).collect()
-        }
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
             let of = |number: u64, noun| {

@@ -39,8 +39,9 @@ struct RequesterFields {
     bytes: u64,
     queue: TimeFields,
     at_device: TimeFields,
-    // What the time in queues and at the device went to, over all requests, and over the slowest hundredth.
+    /// What the time in queues and at the device went to, over all requests.
     waits: WaitFields,
+    /// The same over the slowest hundredth of them.
     slowest: WaitFields,
 }
 
@@ -211,6 +212,7 @@ fn waits_of(report: &BlockReport, who: &BlockRequester, times: &BlockTimes) -> V
         row(sender(&those_at_device[*place]), time.total(), of_slowest)
     };
     let mut rows: Vec<WaitRow> = sums.behind.iter().map(behind).collect();
+    rows.push(row("its own part".to_owned(), sums.own, slowest.own));
     rows.push(row("nobody: device idle".to_owned(), sums.idle, slowest.idle));
     rows.push(row("not seen".to_owned(), sums.unseen, slowest.unseen));
     rows.retain(|row| row.sum > 0);

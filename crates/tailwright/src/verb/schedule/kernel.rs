@@ -78,7 +78,8 @@ struct KernelRunArgs {
     /// Number of the group whose members may tag threads; without it only root may.
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
-    /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s.
+    /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s and at least
+    /// twice the patience.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     watchdog: Nanos,
     #[command(flatten)]
