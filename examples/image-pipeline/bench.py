@@ -1,4 +1,8 @@
-"""Plays the same images under all modes, one after the other in random order, and prints what they took."""
+"""Plays the same images under all modes, one after the other in random order, and prints what they took.
+
+Exit codes: 0 done; 1 a service failed; 2 wrong arguments; 130 interrupted. run.py starts it, and says 3 where something that it
+needs is missing.
+"""
 
 import argparse
 import http.client
@@ -23,6 +27,8 @@ MODES = ["fair", "fcfs", "limited", "orf-admission"]
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 HERE = pathlib.Path(__file__).parent
 IN_FLIGHT_MAX = 400
+SECONDS_MAX = 3600
+REPETITIONS_MAX = 1000
 
 
 class Stages:
@@ -34,7 +40,7 @@ class Stages:
         self.port = self._start("blur", settings.cpus[0], mode, settings, str(classify))
 
     def _start(self, role, cpu, mode, settings, *following):
-        command = [sys.executable, str(HERE / "stage.py"), role, str(cpu), mode, str(settings.c)]
+        command = [sys.executable, "-B", str(HERE / "stage.py"), role, str(cpu), mode, str(settings.c)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         process = subprocess.Popen([*command, settings.library, *following], **pipes)
         self._processes.append(process)
@@ -143,8 +149,14 @@ def arguments():
     parser.add_argument("-c", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     settings = parser.parse_args()
-    if not 0 < settings.load < 1 or settings.seconds <= 0 or settings.repetitions < 1 or settings.c < 1:
-        parser.error("expected a load between 0 and 1, a time above 0, repetitions and -c from 1")
+    # What is no number is in no range.
+    if not 0 < settings.load < 1:
+        parser.error(f"--load {settings.load}: expected a number between 0 and 1")
+    if not 0 < settings.seconds <= SECONDS_MAX:
+        parser.error(f"--seconds {settings.seconds}: expected a number above 0 and at most {SECONDS_MAX}")
+    for name, value, most in [("--repetitions", settings.repetitions, REPETITIONS_MAX), ("-c", settings.c, IN_FLIGHT_MAX)]:
+        if not 1 <= value <= most:
+            parser.error(f"{name} {value}: expected a whole number from 1 to {most}")
     settings.cpus = sorted(os.sched_getaffinity(0))[:2]
     return settings
 
@@ -167,7 +179,8 @@ def main():
             chosen.append(choose.randrange(len(pool)))
             now += choose.expovariate(rate)
         if not chosen:
-            raise SystemExit("no image arrives in that time; give more --seconds")
+            print("error: no image arrives in that time; give more --seconds", file=sys.stderr)
+            sys.exit(2)
         images, works = [pool[index] for index in chosen], [works_of_pool[index] for index in chosen]
         for mode in choose.sample(MODES, len(MODES)):
             ends, right = play(mode, arrivals, images, settings)
@@ -189,4 +202,7 @@ def show(plays):
         print(f"{mode:14}", *(f"{figure:8.1f}" for figure in figures), f"{shares[0]:9.0f}% {shares[1]:10.1f}%   {against}")
 
 
-main()
+try:
+    main()
+except KeyboardInterrupt:
+    sys.exit(130)

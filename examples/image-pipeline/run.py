@@ -7,7 +7,7 @@
 Needs Python from 3.11 with venv, cargo, and packages of PyPI (requirements.txt), which it installs into a folder of its own that
 is deleted at the end. `--venv FOLDER` keeps them, and uses them again. `--library FILE` is libtailwright_schedule_abi.so
 where it is built already. Everything else goes to the measurement: --load, --seconds, --repetitions, -c, --seed.
-Exit codes: 0 done; 2 wrong arguments; 3 something that it needs is missing.
+Exit codes: 0 done; 1 a service failed; 2 wrong arguments; 3 something that it needs is missing; 130 interrupted.
 """
 
 import argparse
@@ -39,13 +39,23 @@ def built_library():
     return ROOT / target / "release" / "libtailwright_schedule_abi.so"
 
 
+def make_environment(folder, python):
+    try:
+        venv.create(folder, with_pip=True)
+    except BaseException as error:
+        # The next run makes it again.
+        with contextlib.suppress(OSError):
+            python.unlink(missing_ok=True)
+        if not isinstance(error, (OSError, subprocess.CalledProcessError)):
+            raise
+        missing(f"{folder}: no environment of Python can be made: {error}; Debian has it in python3-venv")
+
+
 def python_with_packages(folder):
     python = folder / "bin" / "python"
-    if not python.exists():
-        try:
-            venv.create(folder, with_pip=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            missing(f"{folder}: no environment of Python can be made: {error}; Debian has it in python3-venv")
+    # Pip is the last to come.
+    if not (python.exists() and (folder / "bin" / "pip").exists()):
+        make_environment(folder, python)
     wanted = HERE / "requirements.txt"
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "-r", wanted]
     if subprocess.run(pip).returncode:
@@ -72,10 +82,10 @@ def main():
     library = own.library.resolve() if own.library else built_library()
     with kept_or_temporary(own.venv) as folder:
         python = python_with_packages(folder)
-        try:
-            return subprocess.run([python, HERE / "bench.py", library, *others]).returncode
-        except KeyboardInterrupt:
-            return 130
+        return subprocess.run([python, "-B", HERE / "bench.py", library, *others]).returncode
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit(130)

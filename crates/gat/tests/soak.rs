@@ -22,7 +22,10 @@ const SECONDS: u64 = 4;
 const CLIENTS: u64 = 8;
 /// How often the service behind the entry point is killed.
 const KILLS: u32 = 3;
-/// What the entry point may have more of at the end than after the first tenth.
+/// Before the storm that is measured comes one of a tenth of its length, and of at least this: what a runtime makes once, it
+/// has made by then.
+const WARM_UP_LEAST: Duration = Duration::from_secs(1);
+/// What the entry point may have more of at the end than after the warm-up.
 const MORE_FILES: u64 = 64;
 const MORE_THREADS: u64 = 64;
 const MORE_MEMORY_KIB: u64 = 96 * 1024;
@@ -86,6 +89,15 @@ fn usage(service: &Service) -> Usage {
     Usage { files: files as u64, threads: value("Threads:"), memory_kib: value("VmRSS:") }
 }
 
+/// All clients of a storm, until it is over.
+fn clients(storm: Storm) -> StormCounts {
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || storm.client(client))).collect();
+        let counts = clients.into_iter().map(|client| client.join().expect("no answer is wrong"));
+        counts.fold(StormCounts::default(), StormCounts::with)
+    })
+}
+
 fn soak(language: &Language, length: Duration) {
     let (strange, seen) = stranger();
     let stranger_url = format!("http://localhost:{strange}/");
@@ -97,18 +109,19 @@ fn soak(language: &Language, length: Duration) {
         let _over = OverAtTheEnd(&is_over);
         let front = relay(scope, &target, &is_over);
         let entry = language.start("edge", &[format!("http://127.0.0.1:{front}/"), stranger_url.clone()]);
-        let storm = Storm { port: entry.port, end: Instant::now() + length };
-        let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || storm.client(client))).collect();
-        thread::park_timeout(length / 10);
+        let warm_up = Instant::now() + (length / 10).max(WARM_UP_LEAST);
+        let warm = clients(Storm { port: entry.port, end: warm_up });
+        assert!(warm.right > 0, "{language:?}: no request is answered before a service is killed");
         let before = usage(&entry);
+        let storm = Storm { port: entry.port, end: Instant::now() + length };
+        let storming = scope.spawn(move || clients(storm));
         for _ in 0..KILLS {
             thread::park_timeout(length / (KILLS + 1));
             // A kill by SIGKILL, in the middle of whatever it does.
             drop(std::mem::replace(&mut inner, start_inner()));
             target.store(inner.port, Ordering::Relaxed);
         }
-        let counts = clients.into_iter().map(|client| client.join().expect("no answer is wrong"));
-        let counts = counts.fold(StormCounts::default(), StormCounts::with);
+        let counts = storming.join().expect("no answer is wrong");
         check_after(language, storm, &entry, before, &counts);
     });
     drop(inner);
@@ -129,11 +142,12 @@ fn check_after(language: &Language, storm: Storm, entry: &Service, before: Usage
         clients.into_iter().map(|client| client.join().expect("it is answered")).collect()
     });
     assert_eq!(again.len() as u64, CLIENTS, "{language:?}: starts differ");
-    testkit::wait_until(ENDS_WITHIN, "connections are closed", || {
-        usage(entry).files <= before.files + MORE_FILES
+    let what = format!("{language:?}: connections are closed and threads end as of {before:?}");
+    testkit::wait_until(ENDS_WITHIN, &what, || {
+        let now = usage(entry);
+        now.files <= before.files + MORE_FILES && now.threads <= before.threads + MORE_THREADS
     });
     let after = usage(entry);
-    assert!(after.threads <= before.threads + MORE_THREADS, "{language:?}: {before:?} became {after:?}");
     assert!(
         after.memory_kib <= before.memory_kib + MORE_MEMORY_KIB,
         "{language:?}: {before:?} became {after:?}"

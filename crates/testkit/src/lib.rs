@@ -1,6 +1,7 @@
 //! What tests of several crates share: real data where it is present, loud skips where it is not, servers, guests with
 //! other kernels, effects in real time, and the search for the worst case.
 
+mod c_library;
 mod climbing;
 pub mod guest;
 pub mod live_servers;
@@ -13,6 +14,7 @@ mod server_and_client;
 mod servers;
 mod terminal;
 
+pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use python::python_with_opentelemetry;

@@ -5,6 +5,8 @@ use std::process::Command;
 
 /// What `build_venv.sh` says when the packages cannot be had.
 const NO_PACKAGES: i32 = 3;
+/// What it says when Python cannot make an environment.
+const NO_VENV: i32 = 4;
 
 /// The folder with the programs of the environment, which is made in `folder`; none, aloud, where it cannot be made.
 pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
@@ -12,10 +14,14 @@ pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python/build_venv.sh");
     let folder = folder.join("python-opentelemetry");
     let status = Command::new("sh").arg(script).arg(&folder).status().expect("sh starts");
-    if status.code() == Some(NO_PACKAGES) {
-        crate::skip("the packages of bindings/python/requirements-test.txt cannot be fetched by pip");
-        return None;
-    }
-    assert!(status.success(), "build_venv.sh: {status}");
-    Some(folder.join("bin"))
+    let missing = match status.code() {
+        Some(NO_PACKAGES) => "the packages of bindings/python/requirements-test.txt cannot be fetched by pip",
+        Some(NO_VENV) => "python3 -m venv does not work: python3-venv is missing",
+        _ => {
+            assert!(status.success(), "build_venv.sh: {status}");
+            return Some(folder.join("bin"));
+        }
+    };
+    crate::skip(missing);
+    None
 }

@@ -16,6 +16,7 @@ import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.PriorityBlockingQueue;
+import java.util.concurrent.RejectedExecutionHandler;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -40,6 +41,8 @@ public final class TestTasks {
         futures(pool);
         parallelStreams();
         exchangedTasks();
+        rejectedTasks();
+        tasksThatAreHandedBack();
         executorsThatLookAtTasks();
         Runnable tagged = inRequest(A, () -> Gat.tagged(() -> expect(start(), A, "a task with a tag")));
         tagged.run();
@@ -144,6 +147,66 @@ public final class TestTasks {
         pool.execute(() -> ran.add("other"));
         gate.countDown();
         expect(ran.take(), "other", "the task after it");
+    }
+
+    /** A task of a class of the service, which knows its own tasks by that class. */
+    private record Named(String name, LinkedBlockingQueue<Long> seen) implements Runnable {
+        @Override
+        public void run() {
+            seen.add(start() == null ? 0 : start());
+        }
+    }
+
+    /** Handlers are given what was submitted, in the request that submitted it. */
+    private static void rejectedTasks() throws Exception {
+        LinkedBlockingQueue<Runnable> rejected = new LinkedBlockingQueue<>();
+        Named task = new Named("rejected", new LinkedBlockingQueue<>());
+        Runnable tagged = inRequest(B, () -> Gat.tagged(task));
+        RejectedExecutionHandler runs = (each, pool) -> {
+            rejected.add(each);
+            each.run();
+        };
+        for (RejectedExecutionHandler handler : List.of(runs, new ThreadPoolExecutor.CallerRunsPolicy())) {
+            CountDownLatch gate = new CountDownLatch(1);
+            ThreadPoolExecutor pool = new ThreadPoolExecutor(1, 1, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(1), handler);
+            pool.execute(() -> Expect.await(gate));
+            pool.execute(() -> { });
+            inRequest(A, () -> {
+                pool.execute(task);
+                pool.execute(tagged);
+                return null;
+            });
+            pool.execute(task);
+            expect(List.of(task.seen().take(), task.seen().take(), task.seen().take()), List.of(A, B, 0L), handler);
+            gate.countDown();
+            pool.shutdown();
+        }
+        expect(new ArrayList<>(rejected), List.of(task, tagged, task), "what the handler is given");
+    }
+
+    /** What shutdownNow gives is what was submitted. */
+    private static void tasksThatAreHandedBack() throws Exception {
+        ThreadPoolExecutor pool = new ThreadPoolExecutor(1, 1, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>());
+        CountDownLatch runs = new CountDownLatch(1);
+        CountDownLatch gate = new CountDownLatch(1);
+        pool.execute(() -> {
+            runs.countDown();
+            try {
+                gate.await();
+            } catch (InterruptedException expected) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        runs.await();
+        Named task = new Named("queued", new LinkedBlockingQueue<>());
+        Runnable tagged = inRequest(B, () -> Gat.tagged(task));
+        inRequest(A, () -> {
+            pool.execute(task);
+            pool.execute(tagged);
+            return null;
+        });
+        pool.execute(task);
+        expect(pool.shutdownNow(), List.of(task, tagged, task), "tasks that have not begun");
     }
 
     /** They are given what was submitted. */

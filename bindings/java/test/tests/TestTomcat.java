@@ -15,9 +15,12 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.catalina.Context;
 import org.apache.catalina.startup.Tomcat;
 import org.apache.coyote.http2.Http2Protocol;
@@ -65,7 +68,8 @@ public final class TestTomcat {
         Expect.endWhenOneFails();
         java.util.logging.LogManager.getLogManager().reset();
         Tomcat tomcat = new Tomcat();
-        tomcat.setBaseDir(Files.createTempDirectory("tomcat").toString());
+        Path folder = Files.createTempDirectory("tomcat");
+        tomcat.setBaseDir(folder.toString());
         tomcat.setPort(0);
         tomcat.getConnector().addUpgradeProtocol(new Http2Protocol());
         Context context = tomcat.addContext("", null);
@@ -82,7 +86,11 @@ public final class TestTomcat {
             }
         }
         trailers(port);
+        fullHeads(port);
+        unreadable(port);
         tomcat.stop();
+        tomcat.destroy();
+        delete(folder);
         System.exit(0);
     }
 
@@ -101,5 +109,30 @@ public final class TestTomcat {
     private static void trailers(int port) throws IOException {
         String reply = RawServer.exchange(port, "GET /trailers HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close, TE\r\n\r\n");
         expect(RawServer.baggage(reply), List.of("own=1", "trailer=1"), reply);
+    }
+
+    /** As many fields as Tomcat takes, and on the same connection again; one more is too many as before. */
+    private static void fullHeads(int port) throws IOException {
+        String keepAlive = "GET / HTTP/1.1\r\nHost: a\r\n" + "X: 1\r\n".repeat(99) + "\r\n";
+        String close = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n";
+        String replies = RawServer.exchange(port, keepAlive + close + "X: 1\r\n".repeat(98) + "\r\n");
+        expect(replies.split(" 200 ", -1).length - 1, 2, replies);
+        String refused = RawServer.exchange(port, keepAlive + close + "X: 1\r\n".repeat(99) + "\r\n");
+        expect(refused.split(" 200 ", -1).length - 1, 1, refused);
+        expect(refused.contains("HTTP/1.1 400 "), true, refused);
+    }
+
+    /** Such a request has no path that could have an SLO. */
+    private static void unreadable(int port) throws IOException {
+        String reply = RawServer.exchange(port, "GET /a{b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        expect(reply.startsWith("HTTP/1.1 400 "), true, reply);
+    }
+
+    private static void delete(Path folder) throws IOException {
+        try (Stream<Path> found = Files.walk(folder)) {
+            for (Path each : found.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(each);
+            }
+        }
     }
 }

@@ -41,6 +41,7 @@ fn build() -> Option<JavaBuild> {
     assert!(status.success(), "build.sh: {status}");
     let build = JavaBuild { java, folder };
     build.compile_tests(&javac);
+    std::fs::create_dir_all(build.temporary()).expect("the folder of the build is ours");
     Some(build)
 }
 
@@ -66,19 +67,34 @@ impl JavaBuild {
         assert!(command.status().expect("javac starts").success());
     }
 
+    /// For what programs leave that are ended.
+    fn temporary(&self) -> PathBuf {
+        self.folder.join("temporary")
+    }
+
     fn class_path(&self, parts: &[&str]) -> String {
         let paths = parts.iter().map(|part| self.folder.join(part).display().to_string());
         paths.collect::<Vec<_>>().join(":")
     }
 
+    /// Java without options of the environment, of which it prints a line.
+    fn plain(&self) -> Command {
+        let mut command = Command::new(&self.java);
+        for name in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
+            command.env_remove(name);
+        }
+        command.current_dir(bindings().join("java"));
+        command
+    }
+
     fn command(&self, agents: &[String]) -> Command {
         let jars = ["test", "jars/tomcat-embed-core-10.1.40.jar", "jars/tomcat-annotations-api-10.1.40.jar"];
-        let mut command = Command::new(&self.java);
+        let mut command = self.plain();
         // Less work of compilers for programs that end soon, and no line about archives that do not fit the agent.
         command.args(["-XX:TieredStopAtLevel=1", "-Xshare:off", "-Xmx128m"]);
+        command.arg(format!("-Djava.io.tmpdir={}", self.temporary().display()));
         command.args(agents.iter().map(|agent| format!("-javaagent:{}/{agent}", self.folder.display())));
         command.arg("-cp").arg(self.class_path(&jars));
-        command.current_dir(bindings().join("java"));
         command
     }
 
@@ -106,9 +122,8 @@ impl JavaBuild {
 
     /// Runs the test programs: without the agent, inside, and at the edge.
     pub(crate) fn test(&self) {
-        let mut cases = Command::new(&self.java);
+        let mut cases = self.plain();
         cases.arg("-cp").arg(self.class_path(&["classes", "test"])).arg("dev.tailwright.gat.TestCases");
-        cases.current_dir(bindings().join("java"));
         run(cases);
         for (role, program) in [("inner", "TestTasks"), ("inner", "TestCalls"), ("edge", "TestTomcat")] {
             let mut command = self.command(&[Self::agent(role)]);
@@ -125,9 +140,9 @@ impl JavaBuild {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{errors}");
         assert!(errors.contains("'rol=edge' is no option"), "{errors}");
-        let mut other = Command::new(&self.java);
+        let mut other = self.plain();
         other.arg(format!("-javaagent:{}/{}", self.folder.display(), Self::agent("inner")));
-        other.arg("test/other/Response.java").current_dir(bindings().join("java"));
+        other.arg("test/other/Response.java");
         let output = other.output().expect("java starts");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains("org.apache.coyote.Response is not instrumented"), "{errors}");

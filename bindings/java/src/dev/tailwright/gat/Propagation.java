@@ -169,18 +169,29 @@ public final class Propagation {
     public static Runnable submitted(ThreadPoolExecutor executor, Runnable task) {
         Tag tag = CURRENT.get();
         boolean hasOwnTag = task == null || task instanceof FutureTask || task instanceof ForkJoinTask
-                || task instanceof CompletableFuture.AsynchronousCompletionTask || task instanceof TaggedTask;
+                || task instanceof CompletableFuture.AsynchronousCompletionTask || task instanceof TaggedTask
+                || task instanceof ExchangedTask;
         if (tag == null || hasOwnTag || LOOKS_AT_TASKS.get(executor.getClass())
                 || executor.getQueue() instanceof PriorityBlockingQueue) {
             return task;
         }
-        return new TaggedTask(task, tag);
+        return new ExchangedTask(new TaggedTask(task, tag));
+    }
+
+    /** The task that was submitted. One that the service tagged itself stays as it is. */
+    public static Runnable original(Runnable task) {
+        return task instanceof ExchangedTask exchanged ? exchanged.task() : task;
+    }
+
+    /** The same for all of a list. */
+    public static void toOriginals(List<Runnable> tasks) {
+        tasks.replaceAll(Propagation::original);
     }
 
     /** Removes a task that was exchanged when it was submitted. */
     public static boolean removed(ThreadPoolExecutor executor, Runnable task) {
         for (Runnable queued : executor.getQueue()) {
-            if (queued instanceof TaggedTask tagged && tagged.task().equals(task)) {
+            if (queued instanceof ExchangedTask exchanged && exchanged.task().equals(task)) {
                 return executor.getQueue().remove(queued);
             }
         }

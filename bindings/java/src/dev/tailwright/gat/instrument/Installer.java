@@ -84,6 +84,8 @@ public final class Installer {
         String executor = "java.util.concurrent.ThreadPoolExecutor";
         add(named(executor), named("execute"), TaskAdvice.Execute.class.getName());
         add(named(executor), named("remove"), TaskAdvice.Remove.class.getName());
+        add(named(executor), named("reject"), TaskAdvice.Reject.class.getName());
+        add(named(executor), named("shutdownNow"), TaskAdvice.ShutdownNow.class.getName());
     }
 
     /** A class that has to have such a method; a version of it that has none is complained of. */

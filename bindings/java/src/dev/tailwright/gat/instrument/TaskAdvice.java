@@ -2,6 +2,7 @@ package dev.tailwright.gat.instrument;
 
 import dev.tailwright.gat.Propagation;
 import dev.tailwright.gat.Tag;
+import java.util.List;
 import java.util.concurrent.ThreadPoolExecutor;
 import net.bytebuddy.asm.Advice;
 
@@ -46,6 +47,22 @@ final class TaskAdvice {
                 @Advice.Argument(0) Runnable task,
                 @Advice.Return(readOnly = false) boolean isRemoved) {
             isRemoved = isRemoved || Propagation.removed(executor, task);
+        }
+    }
+
+    /** A task is rejected: handlers are given what was submitted. */
+    static final class Reject {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) Runnable task) {
+            task = Propagation.original(task);
+        }
+    }
+
+    /** Tasks that have not begun are handed back. */
+    static final class ShutdownNow {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return List<Runnable> tasks) {
+            Propagation.toOriginals(tasks);
         }
     }
 }

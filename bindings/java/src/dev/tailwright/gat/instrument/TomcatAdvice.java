@@ -25,8 +25,11 @@ final class TomcatAdvice {
             for (Enumeration<String> values = headers.values(Propagation.HEADER); values.hasMoreElements(); ) {
                 before.add(values.nextElement());
             }
-            Tag tag = Propagation.receive(before, request.requestURI().toString());
+            // A request that Tomcat could not read has no path.
+            Tag tag = Propagation.receive(before, String.valueOf(request.requestURI().toString()));
             headers.removeHeader(Propagation.HEADER);
+            // Tomcat limits the headers of a request, which have been read; it sets the limit anew for the next one.
+            headers.setLimit(-1);
             headers.addValue(Propagation.HEADER).setString(Propagation.seen(before, tag));
             request.setAttribute("dev.tailwright.gat", tag);
             return Propagation.exchange(tag);

@@ -1,0 +1,41 @@
+//! Libraries for C: a program in C that uses one, and the functions that a header, a manual or a source names.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Compiles `tests/from_c.c` of a crate with its header and its library, which is beside the test's program, and runs it.
+/// What it prints; `None`, which is said, without a compiler.
+///
+/// # Panics
+/// When the program cannot be compiled without warnings, or does not end well.
+pub fn printed_from_c(crate_folder: &Path, library: &str) -> Option<Vec<u8>> {
+    // The linker of every build.
+    let Some(compiler) = machine::programs::find("cc") else {
+        crate::skip("there is no cc");
+        return None;
+    };
+    let made = tempfile::tempdir().expect("a temporary folder");
+    let program = made.path().join("from_c");
+    let test = std::env::current_exe().expect("this program has a path");
+    let libraries = test.parent().expect("a program has a folder");
+    let mut compile = Command::new(compiler);
+    compile.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"]);
+    compile.arg(crate_folder.join("include")).arg(crate_folder.join("tests/from_c.c"));
+    let output = compile.arg(libraries.join(library)).arg("-o").arg(&program).output();
+    let output = output.expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program).env("LD_LIBRARY_PATH", libraries).output();
+    let output = output.expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(output.stdout)
+}
+
+/// The words with a prefix that are followed by a round bracket, each once, in order.
+pub fn functions_named<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
+    let called =
+        text.split('(').filter_map(|before| before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next());
+    let mut found: Vec<&str> = called.filter(|word| word.starts_with(prefix)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
