@@ -46,9 +46,8 @@ fn the_oldest_first_in_a_guest() {
 /// A promise of the documents, with what tries to break it in the guest.
 type Check = (&'static str, fn());
 
-const PROMISES: [Check; 11] = [
+const PROMISES: [Check; 10] = [
     ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
-    ("the_next_scheduler", promises::programs_find_the_next_scheduler),
     ("several", promises::one_of_several_schedules),
     ("killed_programs", promises::killed_programs_leave_no_slots),
     ("a_group", promises::members_of_the_group_tag_and_others_do_not),

@@ -58,29 +58,6 @@ pub(crate) fn a_stuck_scheduler_is_ended_and_said() {
     spinners.stop();
 }
 
-/// Threads that run on under three schedulers and under none: the first is killed, the second is not asked to come.
-pub(crate) fn programs_find_the_next_scheduler() {
-    let mut first = scheduler(20_000);
-    let spinners = Spinners::start(1, &[1, 2, 3]);
-    for _ in 0..2 {
-        // A thread looks for a scheduler once a second.
-        let begun = Instant::now();
-        while spinners.shares(Duration::from_millis(300))[0] < 0.8 {
-            assert!(begun.elapsed() < Duration::from_secs(5), "tags are not read");
-        }
-        first.kill().expect("it is ours");
-        first.wait().expect("it ends");
-        assert_eq!(ending::state_after(|state| state == "disabled"), "disabled");
-        expect_alike(&spinners);
-        assert!(!sched_hint::is_scheduled());
-        first = scheduler(20_000);
-    }
-    first.kill().expect("it is ours");
-    first.wait().expect("it ends");
-    assert_eq!(ending::state_after(|state| state == "disabled"), "disabled");
-    spinners.stop();
-}
-
 /// Several begin at the same time: the kernel lets one in, and the others take nothing from it.
 pub(crate) fn one_of_several_schedules() {
     let begin = |_| {
