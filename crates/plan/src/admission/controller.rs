@@ -122,13 +122,10 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     /// in use is refused like any other.
     pub fn admit(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Option<usize> {
         self.check_names(&newcomers).ok()?;
-        for number in self.distinct_servers() {
-            if let Some(priorities) = self.fitting_priorities(number, &newcomers) {
-                self.add(number, newcomers, priorities);
-                return Some(number);
-            }
-        }
-        None
+        let fitting = |number| Some((number, self.fitting_priorities(number, &newcomers)?));
+        let (number, priorities) = self.distinct_servers().find_map(fitting)?;
+        self.add(number, newcomers, priorities);
+        Some(number)
     }
 
     /// Removes a workload; `None` when there is none of this name. The others keep their server. Their priorities become
@@ -178,11 +175,13 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     }
 
     /// The numbers of the servers with members and of the first without any, ascending: the others are like that one.
-    fn distinct_servers(&self) -> Vec<usize> {
-        let first_empty = self.servers.iter().position(|server| server.members.is_empty());
-        let is_distinct =
-            |number: &usize| Some(*number) == first_empty || !self.servers[*number].members.is_empty();
-        (0..self.servers.len()).filter(is_distinct).collect()
+    fn distinct_servers(&self) -> impl Iterator<Item = usize> {
+        let mut has_empty = false;
+        let servers = self.servers.iter().enumerate();
+        let distinct = servers.filter(move |(_, server)| {
+            !server.members.is_empty() || !std::mem::replace(&mut has_empty, true)
+        });
+        distinct.map(|(number, _)| number)
     }
 
     /// Refuses arrivals without workloads, and names that are in use or occur twice.
