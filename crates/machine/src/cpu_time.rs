@@ -41,6 +41,39 @@ fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
     Some(ticks * TICK_NS)
 }
 
+/// Time of all CPUs since boot, in nanoseconds with a resolution of 10 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineTime {
+    pub busy_ns: u64,
+    pub idle_ns: u64,
+}
+
+impl MachineTime {
+    /// The share of the time since an earlier reading in which CPUs were not idle, 0 to 1.
+    pub fn busy_since(self, before: Self) -> f64 {
+        let busy = self.busy_ns.saturating_sub(before.busy_ns) as f64;
+        let idle = self.idle_ns.saturating_sub(before.idle_ns) as f64;
+        if busy + idle > 0.0 { busy / (busy + idle) } else { 0.0 }
+    }
+}
+
+/// How long CPUs were busy and idle, all together. None where the kernel does not say.
+pub fn of_machine() -> Option<MachineTime> {
+    machine_total(&std::fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// `cpu  USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`
+fn machine_total(text: &str) -> Option<MachineTime> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let mut time = MachineTime { busy_ns: 0, idle_ns: 0 };
+    for (index, field) in line.split_whitespace().take(8).enumerate() {
+        let ns = field.parse::<u64>().ok()?.checked_mul(TICK_NS)?;
+        let total = if matches!(index, 3 | 4) { &mut time.idle_ns } else { &mut time.busy_ns };
+        *total = total.checked_add(ns)?;
+    }
+    Some(time)
+}
+
 /// What the hypervisor has taken from all CPUs since boot, in nanoseconds with a resolution of 10 ms. None where the
 /// kernel does not say.
 pub fn stolen() -> Option<u64> {
@@ -64,6 +97,19 @@ mod tests {
         assert_eq!(stolen_total("cpu  1 2 3\n"), None);
         assert_eq!(stolen_total("cpu0 1 1 1 1 1 1 1 70 1 1\n"), None);
         assert_eq!(stolen_total(&format!("cpu  1 2 3 4 5 6 7 {}\n", u64::MAX)), None);
+    }
+
+    #[test]
+    fn all_but_idle_and_waiting_of_the_machine_is_busy() {
+        let text = "cpu  1 2 3 1000 500 4 5 6 7 8\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        let time = machine_total(text).unwrap();
+        assert_eq!(time, MachineTime { busy_ns: 21 * TICK_NS, idle_ns: 1500 * TICK_NS });
+        let later = MachineTime { busy_ns: time.busy_ns + 3 * TICK_NS, idle_ns: time.idle_ns + TICK_NS };
+        assert_eq!(later.busy_since(time), 0.75);
+        assert_eq!(time.busy_since(time), 0.0);
+        assert_eq!(machine_total("cpu  1 x 3\n"), None);
+        assert_eq!(machine_total("cpu0 1 1 1 1 1 1 1 1 1 1\n"), None);
+        assert_eq!(machine_total(&format!("cpu  {}\n", u64::MAX)), None);
     }
 
     #[test]

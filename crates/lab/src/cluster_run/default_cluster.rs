@@ -37,7 +37,7 @@ fn bursty(quiet: f64, busy: f64, quiet_s: f64, busy_s: f64) -> RateProcess {
     RateProcess::Mmpp { states }
 }
 
-/// Bursts last tenths of seconds, so that a minute has many of them.
+/// Bursts last a tenth of a second or so, so that a minute has many of them.
 fn workloads() -> Vec<MadeUpWorkload> {
     let steady = RateProcess::Poisson { rate: 150.0 };
     vec![
@@ -71,14 +71,14 @@ fn workloads() -> Vec<MadeUpWorkload> {
         },
         MadeUpWorkload {
             name: "analytics",
-            process: bursty(10.0, 120.0, 0.6, 0.15),
+            process: bursty(10.0, 120.0, 0.3, 0.075),
             kib: &[(64, 1.0)],
             read_share: 0.9,
             slo: "99% < 1s",
         },
         MadeUpWorkload {
             name: "boot",
-            process: bursty(10.0, 400.0, 1.0, 0.1),
+            process: bursty(10.0, 400.0, 0.5, 0.05),
             kib: &[(16, 0.5), (64, 0.5)],
             read_share: 0.9,
             slo: "99% < 1s",

@@ -22,4 +22,4 @@ mod testbed;
 
 pub use default_cluster::write_default_cluster;
 pub use halves::{CLUSTER_FILE, ClusterHalves};
-pub use play::{forecast_cluster, judge_cluster, play_cluster};
+pub use play::{PlayedCluster, forecast_cluster, judge_cluster, play_cluster};

@@ -20,6 +20,14 @@ const CONFIDENCE: f64 = 0.95;
 /// The places of a device for which the policy says nothing.
 const OUTSTANDING_PER_CHANNEL: u32 = 2;
 
+/// What was observed, and how busy the machine was.
+pub struct PlayedCluster {
+    /// What the generator saw.
+    pub report: LoadReport,
+    /// The share of the time in which the machine's CPUs were not idle, 0 to 1; `None` where the kernel does not say.
+    pub cpu_busy: Option<f64>,
+}
+
 /// Makes the hosts, enforces the policy, sends the second halves, and removes everything. A half that is shorter than the
 /// run is repeated. Who is not admitted sends nothing.
 ///
@@ -31,13 +39,15 @@ pub fn play_cluster(
     settings: &RunSettings,
     progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
-) -> Result<LoadReport, OperationError> {
+) -> Result<PlayedCluster, OperationError> {
     let options = settings.load_options()?;
     let mut testbed = ClusterTestbed::new(policy, halves, settings.realtime)?;
     let workloads = load_workloads(policy, halves, &testbed, settings.warm_up + settings.duration)?;
+    let before = machine::cpu_time::of_machine();
     let report = load::run(workloads, &options, progress, stop)?;
+    let cpu_busy = before.zip(machine::cpu_time::of_machine()).map(|(before, now)| now.busy_since(before));
     testbed.stop_proxies()?;
-    Ok(report)
+    Ok(PlayedCluster { report, cpu_busy })
 }
 
 /// The index of the server of an admitted workload.

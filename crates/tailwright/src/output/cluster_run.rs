@@ -1,6 +1,7 @@
 //! A cluster that was played, in words and tables: what is planned, and bound, measurement and SLO side by side.
 
 use super::figure::from_to;
+use super::guarantees::limit_words;
 use super::verified::{lead, table, verdict};
 use lab::cluster_run::ClusterHalves;
 use lab::experiment::RunSettings;
@@ -94,16 +95,7 @@ pub(crate) fn text(policy: &Policy, findings: &Findings) -> String {
             format!("Bounds broken within limits: {}.", who.join(", "))
         }
     };
-    let beyond_limits: Vec<&str> = findings
-        .workloads
-        .iter()
-        .filter(|found| found.kept_limits == Some(false))
-        .map(|found| found.name.as_str())
-        .collect();
-    let limits = match beyond_limits.is_empty() {
-        true => "All traffic kept to its limits.".to_owned(),
-        false => format!("Sent more than was planned, at times: {}.", beyond_limits.join(", ")),
-    };
+    let limits = limit_words(findings);
     let head = lead(Some(&policy.policy_name), findings);
     format!("{}\n{head}.\n{bounds}\n{limits}\n", table(&HEADINGS, 3, rows))
 }

@@ -51,6 +51,28 @@ impl LimitConduct {
     }
 }
 
+/// Whose traffic did not keep to its limits, or may not have, in sentences.
+pub(crate) fn limit_words(findings: &Findings) -> String {
+    let mut sentences = Vec::new();
+    for conduct in LimitConduct::ALL {
+        let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);
+        let names: Vec<&str> = found.map(|found| found.name.as_str()).collect();
+        let said = match conduct {
+            LimitConduct::Kept => continue,
+            LimitConduct::KeptUntilSent => "Meant to keep to its limits, and did not at times as it was sent",
+            LimitConduct::NotKept => "Sent more than was planned, at times",
+            LimitConduct::NotKnown => "Not judged at all limits",
+        };
+        if !names.is_empty() {
+            sentences.push(format!("{said}: {}.", names.join(", ")));
+        }
+    }
+    match sentences.is_empty() {
+        true => "All traffic kept to its limits.".to_owned(),
+        false => sentences.join(" "),
+    }
+}
+
 /// How latencies compare with what is guaranteed; nothing where nothing is.
 pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
@@ -121,4 +143,37 @@ fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
         bound.beyond.to_string(),
         bound.beyond_within_limits.to_string(),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Nanos;
+    use verify::judge;
+
+    fn found(name: &str, intended: Option<bool>, sent: Option<bool>) -> Finding {
+        let judgement = judge(vec![Some(Nanos(1000)); 10], "99% < 1ms".parse().unwrap(), 0.95);
+        let found = Finding::from_judgement(name, None, &judgement);
+        Finding { kept_limits: intended, kept_limits_sent: sent, ..found }
+    }
+
+    #[test]
+    fn who_exceeded_limits_only_as_sent_is_not_said_to_have_kept_them() {
+        let kept = found("kept", Some(true), Some(true));
+        let words = |workloads: &[&Finding]| {
+            let workloads = workloads.iter().map(|found| (*found).clone()).collect();
+            limit_words(&Findings { confidence: 0.95, window_s: None, workloads, unjudged: Vec::new() })
+        };
+        assert_eq!(words(&[&kept]), "All traffic kept to its limits.");
+        let late = found("late", Some(true), Some(false));
+        assert_eq!(
+            words(&[&kept, &late]),
+            "Meant to keep to its limits, and did not at times as it was sent: late."
+        );
+        let beyond = found("beyond", Some(false), Some(true));
+        let unknown = found("unknown", None, None);
+        let said = words(&[&late, &beyond, &unknown]);
+        assert!(said.contains("Sent more than was planned, at times: beyond."), "{said}");
+        assert!(said.contains("Not judged at all limits: unknown."), "{said}");
+    }
 }

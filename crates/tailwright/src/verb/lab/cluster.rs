@@ -9,7 +9,8 @@ use crate::report::verified::VerifiedRun;
 use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::Args;
 use lab::cluster_run::{
-    CLUSTER_FILE, ClusterHalves, forecast_cluster, judge_cluster, play_cluster, write_default_cluster,
+    CLUSTER_FILE, ClusterHalves, PlayedCluster, forecast_cluster, judge_cluster, play_cluster,
+    write_default_cluster,
 };
 use lab::experiment::{ExperimentLock, RunSettings};
 use model::{OperationError, Policy};
@@ -40,6 +41,8 @@ experiment is running, or after a signal ended it.";
 
 /// The margin where no flag has one: traffic of the other half is not that of the first.
 const MARGIN: f64 = 1.3;
+/// Above this share of CPUs that are busy, threads wait for a CPU often enough to be seen in the tail.
+const CPU_BUSY_MAX: f64 = 0.9;
 
 /// A cluster, planned from half of each trace and run with the other half
 #[derive(Debug, Args)]
@@ -102,7 +105,7 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     }
     talk(Talk::Plain, said.trim_end());
     let alone = ExperimentLock::acquire()?;
-    let report = play(&policy, &halves, &settings)?;
+    let PlayedCluster { report, cpu_busy } = play(&policy, &halves, &settings)?;
     drop(alone);
     report.warnings.iter().for_each(|warning| talk(Talk::Warning, warning));
     let findings = judge_cluster(&policy, &halves, &report.observations);
@@ -123,6 +126,7 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     } else {
         terminal::print_text(&cluster_run::text(&policy, &findings));
     }
+    say_how_busy(cpu_busy);
     drawn?;
     if let Some(path) = &args.report {
         talk(Talk::Plain, format_args!("the report is {}", path.display()));
@@ -164,11 +168,24 @@ fn planned(args: &ClusterRunArgs, halves: &ClusterHalves, folder: &Path) -> Resu
     Ok(policy)
 }
 
+/// A machine without CPU time left delays requests in ways that no bound counts.
+fn say_how_busy(cpu_busy: Option<f64>) {
+    let Some(busy) = cpu_busy else { return };
+    let said = format!("the machine's CPUs were busy {:.0}% of the time", busy * 100.0);
+    if busy > CPU_BUSY_MAX {
+        let advice = "latencies include waits for a CPU, which bounds do not count: end other programs, use a \
+                      release build, or slower devices and links";
+        talk(Talk::Warning, format_args!("{said}: {advice}"));
+    } else {
+        talk(Talk::Plain, said);
+    }
+}
+
 fn play(
     policy: &Policy,
     halves: &ClusterHalves,
     settings: &RunSettings,
-) -> Result<load::LoadReport, OperationError> {
+) -> Result<PlayedCluster, OperationError> {
     let stop = undo_on_termination();
     let length = (settings.warm_up + settings.duration).0 / 1_000_000;
     let bar = terminal::progress(length, "running", "ms");
