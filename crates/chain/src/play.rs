@@ -94,8 +94,7 @@ pub(crate) fn play(
     let real_time = clock::real_time() + (origin - clock::now());
     let sent = send(workload, &addresses, (origin, real_time), stop);
     let sent = sent.map_err(|error| {
-        OperationError::machine(format_args!("running {mode}: {error}"))
-            .hint("a tier may have been killed; `dmesg` and the memory of the machine may say why")
+        OperationError::machine(format_args!("running {mode}: {error}")).hint(hint_for(&error))
     })?;
     drop(turn);
     let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
@@ -106,6 +105,19 @@ pub(crate) fn play(
     play.others_share = after.others_share(&before, tiers_cpu);
     play.busy_per_work = after.busy_per_work(&before, workload);
     Ok(PlayEnd::Finished(Box::new(play)))
+}
+
+/// What may be wrong if requests cannot be sent.
+fn hint_for(error: &std::io::Error) -> &'static str {
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+            "each request in flight needs a connection: a higher `ulimit -n`, or a smaller --load or window"
+        }
+        _ => {
+            "a tier has ended: it may have been killed, or have had no thread or file left; `dmesg`, \
+             `ulimit -u` and `ulimit -n` may say why"
+        }
+    }
 }
 
 /// What CPUs and this process had done at an instant.

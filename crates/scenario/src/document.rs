@@ -5,7 +5,7 @@ use crate::file::Scenario;
 use crate::path;
 use crate::simulation_case::SimulationCase;
 use crate::vary::{AxisChoice, AxisSetting, combinations};
-use model::OperationError;
+use model::{NAME_EXPECTED, OperationError, is_usable_name};
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -56,8 +56,11 @@ impl ScenarioDocument {
         let origin = path.display().to_string();
         // Read once as what it should be, because only errors of text have a line.
         toml::from_str::<Scenario>(text).map_err(|error| scenario_error(&origin, &error.to_string()))?;
-        let table =
+        let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| scenario_error(&origin, &error.to_string()))?;
+        if let Some(name) = table.values().find_map(unusable_name) {
+            return Err(scenario_error(&origin, &format!("{name:?}: {NAME_EXPECTED}")));
+        }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { origin, stem, folder, table })
@@ -71,6 +74,22 @@ impl ScenarioDocument {
         let table = format!("value = {value}").parse::<toml::Table>().ok();
         let parsed = table.and_then(|mut table| table.remove("value"));
         self.put(path, &parsed.unwrap_or_else(|| Value::String(value.to_owned())))
+    }
+
+    /// Removes axes that vary nothing but values at paths for which this is true, and names them. For values that the user
+    /// gives otherwise.
+    ///
+    /// # Errors
+    /// When the file is not a scenario.
+    pub fn remove_axes(&mut self, is_given: impl Fn(&str) -> bool) -> Result<Vec<String>, OperationError> {
+        let axes = self.scenario()?.vary;
+        let removed: Vec<bool> = axes.iter().map(|axis| axis.varies_only(&is_given)).collect();
+        if let Some(Value::Array(vary)) = self.table.get_mut("vary") {
+            let mut keep = removed.iter().map(|is_removed| !is_removed);
+            vary.retain(|_| keep.next().unwrap_or(true));
+        }
+        let named = axes.iter().zip(removed).filter(|(_, is_removed)| *is_removed);
+        Ok(named.map(|(axis, _)| axis.name().to_owned()).collect())
     }
 
     /// One document for each combination of what it varies; itself when it varies nothing.
@@ -136,6 +155,18 @@ impl ScenarioDocument {
     }
 }
 
+/// A name of something that people could not tell from others in tables.
+fn unusable_name(value: &Value) -> Option<&str> {
+    match value {
+        Value::Array(values) => values.iter().find_map(unusable_name),
+        Value::Table(table) => {
+            let own = table.get("name").and_then(Value::as_str).filter(|name| !is_usable_name(name));
+            own.or_else(|| table.values().find_map(unusable_name))
+        }
+        _ => None,
+    }
+}
+
 /// Whether some text in a value is as asked for.
 fn has_text(value: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
     match value {
@@ -192,6 +223,30 @@ mod tests {
         assert_eq!(last.network.stations[0].discipline, ::discipline::serve::DisciplineSpec::Lifo);
         assert!((last.busiest().1 - 0.9).abs() < 1e-12);
         assert_eq!(document("").unwrap().variants().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn axes_of_values_that_are_given_otherwise_are_removed() {
+        let vary = "[[vary]]\nname = \"load\"\nset = \"run.load\"\nvalues = [0.5, 0.9]\n[[vary]]\nname = \"both\"\n\
+            cases = [{ name = \"a\", set = { \"run.load\" = 0.7, \"station.web.workers\" = 2 } }]\n\
+            [[vary]]\nname = \"as it is\"\ncases = [{ name = \"b\" }]\n";
+        let mut varied = document(vary).unwrap();
+        assert!(varied.remove_axes(|path| path == "run.requests").unwrap().is_empty());
+        assert_eq!(varied.remove_axes(|path| path == "run.load").unwrap(), ["load"]);
+        let variants = varied.variants().unwrap();
+        assert_eq!(variants.len(), 1);
+        let axes: Vec<&str> = variants[0].choices.iter().map(|choice| choice.axis.as_str()).collect();
+        assert_eq!(axes, ["both", "as it is"]);
+        assert!(document("").unwrap().remove_axes(|_| true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn names_are_in_one_line() {
+        for name in ["a\\nb", "\\u001B[31m", "  "] {
+            let text = FILE.replace("\"web\"", &format!("\"{name}\""));
+            let error = ScenarioDocument::parse(Path::new("folder/queue.toml"), &text).unwrap_err();
+            assert!(error.message.contains(NAME_EXPECTED), "{error}");
+        }
     }
 
     #[test]

@@ -57,6 +57,17 @@ impl VarySpec {
         Ok(settings)
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it varies values, and only at paths for which this is true.
+    pub(crate) fn varies_only(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        let of_cases = self.cases.iter().flatten().flat_map(|case| case.set.keys());
+        let mut paths = self.set.iter().chain(of_cases).peekable();
+        paths.peek().is_some() && paths.all(|path| is_meant(path))
+    }
+
     fn choice(&self, value: String) -> AxisChoice {
         AxisChoice { axis: self.name.clone(), value }
     }

@@ -11,7 +11,7 @@ use rustix::process::{Resource, geteuid, getrlimit};
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 /// What the right to promote threads depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +30,23 @@ impl SchedulingRights {
 type PromotionProof = Result<i32, String>;
 
 /// The proof of this process, with the rights that it was made with.
-static PROOF: Mutex<Option<(SchedulingRights, PromotionProof)>> = Mutex::new(None);
+static PROOF: RwLock<Option<(SchedulingRights, PromotionProof)>> = RwLock::new(None);
 
-/// The proof for the rights that this process has now.
+/// The proof for the rights that this process has now. Nobody waits for the lock: in the child of a fork it stays as the
+/// parent's threads had it.
 pub(crate) fn promotion_proof() -> PromotionProof {
     let rights = SchedulingRights::now();
-    let mut proof = PROOF.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*proof {
-        Some((of, result)) if *of == rights => result.clone(),
-        _ if is_ordinary() => proof.insert((rights, prove())).1.clone(),
-        _ => prove(),
+    let known = PROOF.try_read().ok().and_then(|proof| proof.clone().filter(|(of, _)| *of == rights));
+    if let Some((_, result)) = known {
+        return result;
     }
+    let result = prove();
+    if is_ordinary()
+        && let Ok(mut proof) = PROOF.try_write()
+    {
+        *proof = Some((rights, result.clone()));
+    }
+    result
 }
 
 /// Demotes a scratch thread and promotes it again.
@@ -59,6 +65,7 @@ fn demote_and_promote() -> PromotionProof {
         )
     };
     let before = scheduling(number).map_err(|error| failed("asked how it is scheduled", error))?;
+    let before = with_least_nice(number, before);
     let Some(demoted) = demoted(before) else {
         return Err(format!("threads of this process are not ordinary ones: {before}"));
     };
@@ -68,6 +75,15 @@ fn demote_and_promote() -> PromotionProof {
         Ok(after) if (after.policy, after.nice) == (before.policy, before.nice) => Ok(before.nice),
         after => Err(format!("a thread that was promoted is scheduled as {after:?}, expected {before}")),
     }
+}
+
+/// Gives the calling thread the least nice value that this process may give: −20 with the capability SYS_NICE, otherwise
+/// what RLIMIT_NICE allows. Threads with nice values from there on can be demoted.
+fn with_least_nice(number: u32, before: ThreadScheduling) -> ThreadScheduling {
+    let of_limit = 20 - getrlimit(Resource::Nice).current.map_or(40, |limit| limit.min(40) as i32);
+    let lower = [-20, of_limit].into_iter().filter(|nice| *nice < before.nice);
+    let wanted = lower.map(|nice| ThreadScheduling { nice, ..before });
+    wanted.into_iter().find(|wanted| set_scheduling(number, wanted).is_ok()).unwrap_or(before)
 }
 
 /// Whether the calling thread can be demoted, and with it those that it starts.
@@ -144,6 +160,13 @@ impl LevelChange for KernelLevels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As in a child whose parent was writing it in another thread at the fork.
+    #[test]
+    fn a_proof_that_another_thread_is_writing_is_made_anew() {
+        let _held = PROOF.write();
+        assert_eq!(promotion_proof(), prove());
+    }
 
     /// Run by a thread of the checker, whose locks are in the cell.
     #[test]

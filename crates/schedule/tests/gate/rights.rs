@@ -1,7 +1,7 @@
 //! The gate of a process without rights: proof before any demotion, in children that give up what this process may do.
 
 use super::{assert_empty, own_number, policy, settings};
-use machine::scheduling::SchedulingPolicy;
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
 use machine::user::become_user;
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use std::process::Command;
@@ -95,6 +95,22 @@ fn a_limit_of_nice_values_is_right_enough() {
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
     assert_eq!(gate.admission_report().preemption, PreemptionReport::Preemptive);
     assert_eq!(policy_beside_an_older_one(&gate), SchedulingPolicy::Idle);
+    assert_empty(&gate);
+}
+
+#[test]
+fn threads_of_the_least_nice_value_that_is_allowed_are_demoted() {
+    if !is_child("threads_of_the_least_nice_value_that_is_allowed_are_demoted") {
+        return;
+    }
+    if !become_nobody(25) {
+        return;
+    }
+    let gate = Gate::new(settings(1, GatePreemption::WhereProven));
+    set_scheduling(own_number(), &ThreadScheduling::ordinary(-5)).expect("RLIMIT_NICE allows it");
+    assert_eq!(policy_beside_an_older_one(&gate), SchedulingPolicy::Idle);
+    assert_eq!(scheduling(own_number()).expect("the thread is there").nice, -5);
+    assert_eq!(gate.statistics().refused_changes, 0);
     assert_empty(&gate);
 }
 

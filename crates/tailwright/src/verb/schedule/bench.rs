@@ -3,6 +3,7 @@
 use super::playing::{PlayingArgs, check_modes};
 use crate::arguments::share;
 use crate::exit::VerbAnswer;
+use crate::terminal::{Talk, talk};
 use chain::{ScheduleMode, TierGrouping};
 use clap::Args;
 use model::OperationError;
@@ -39,7 +40,8 @@ pub(crate) struct ScheduleBenchArgs {
     /// Utilisation of the busiest tier, one run for each [default: that of the file].
     #[arg(long, value_name = "SHARE,…", value_delimiter = ',', value_parser = share)]
     load: Vec<f64>,
-    /// Put stations together on so many CPUs, each of them a tier [default: as many as workers].
+    /// Put stations together on so many CPUs, each of them a tier, in place of their workers [default: as many
+    /// as workers].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     cpus: Option<u16>,
     /// Replace a value of the scenario, such as station.front.workers=2.
@@ -56,7 +58,15 @@ pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError
     let modes = if args.modes.is_empty() { ScheduleMode::ALL.to_vec() } else { args.modes.clone() };
     let settings =
         ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: None, report: None };
-    let document = read_scenario(&settings)?;
+    let mut document = read_scenario(&settings)?;
+    // Stations that are put together have no workers of their own.
+    let is_given = |path: &str| {
+        path == "run.load" && !args.load.is_empty() || path.ends_with(".workers") && args.cpus.is_some()
+    };
+    let removed = document.remove_axes(is_given)?;
+    if !removed.is_empty() {
+        talk(Talk::Note, format_args!("--load and --cpus replace what [[vary]] has: {}", removed.join(", ")));
+    }
     let loads: Vec<Option<f64>> = match args.load.as_slice() {
         [] => vec![None],
         loads => loads.iter().copied().map(Some).collect(),

@@ -40,13 +40,19 @@ pub(crate) struct ScheduleDemoArgs {
     #[arg(long, value_name = "LAW", default_value = "exp(5ms)")]
     work: TimeDistribution,
     /// Utilisation of the tiers, above 0 and below 1.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.85, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.85, value_parser = load)]
     load: f64,
     /// The modes that are run [default: fair,fcfs,limited,orf; of two-classes fair,limited,orf,deadline].
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]
     playing: PlayingArgs,
+}
+
+/// What tiers can do in the long run, and more than nothing.
+fn load(text: &str) -> Result<f64, String> {
+    let expected = || format!("expected a load above 0 and below 1, such as 0.85 or 85%, found '{text}'");
+    share(text).ok().filter(|load| *load > 0.0 && *load < 1.0).ok_or_else(expected)
 }
 
 pub(crate) fn run(args: &ScheduleDemoArgs) -> Result<VerbAnswer, OperationError> {
