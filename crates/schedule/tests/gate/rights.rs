@@ -98,20 +98,31 @@ fn a_limit_of_nice_values_is_right_enough() {
     assert_empty(&gate);
 }
 
-#[test]
-fn threads_of_the_least_nice_value_that_is_allowed_are_demoted() {
-    if !is_child("threads_of_the_least_nice_value_that_is_allowed_are_demoted") {
-        return;
-    }
-    if !become_nobody(25) {
-        return;
-    }
+/// A thread with this nice value is demoted, and has it again.
+fn assert_demoted_at(nice: i32) {
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
-    set_scheduling(own_number(), &ThreadScheduling::ordinary(-5)).expect("RLIMIT_NICE allows it");
+    if let Err(error) = set_scheduling(own_number(), &ThreadScheduling::ordinary(nice)) {
+        testkit::skip(&format!("nice {nice} cannot be given: {error}"));
+        return;
+    }
     assert_eq!(policy_beside_an_older_one(&gate), SchedulingPolicy::Idle);
-    assert_eq!(scheduling(own_number()).expect("the thread is there").nice, -5);
+    assert_eq!(scheduling(own_number()).expect("the thread is there").nice, nice);
     assert_eq!(gate.statistics().refused_changes, 0);
     assert_empty(&gate);
+}
+
+#[test]
+fn threads_of_the_least_nice_value_that_is_allowed_are_demoted() {
+    if is_child("threads_of_the_least_nice_value_that_is_allowed_are_demoted") && become_nobody(25) {
+        assert_demoted_at(-5);
+    }
+}
+
+#[test]
+fn threads_of_any_nice_value_are_demoted_by_root() {
+    if is_child("threads_of_any_nice_value_are_demoted_by_root") {
+        assert_demoted_at(-20);
+    }
 }
 
 #[test]
