@@ -47,7 +47,7 @@ pub use causes::{
     unseen_causes,
 };
 pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
-pub use join::{JoinCounts, RequestJoiner};
+pub use join::{JoinCounts, RequestJoiner, TableSizes};
 pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
 pub use observing::{

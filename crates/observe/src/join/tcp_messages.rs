@@ -13,6 +13,7 @@
 
 use super::counts::JoinCounts;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
+use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
 use super::tcp_segments::{Segment, before};
 use crate::event::KernelEvent;
@@ -22,12 +23,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 use wire::{ReplyExpectation, ReplyHead, RequestHead};
-
-/// The most reads, segments and writes that are kept for messages that are not complete.
-const KEPT_MAX: usize = 4096;
-
-/// The most requests without an answer, and answers that are not transmitted.
-const OPEN_MAX: usize = 16 << 10;
 
 /// A read of bytes of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +76,7 @@ pub(super) struct ReadBytes {
 /// What is known about a connection whose messages are told apart.
 #[derive(Debug)]
 pub(super) struct MessageJoin {
+    limits: &'static TableSizes,
     parser: MessageParser,
     /// Whether an answer can be no other's.
     is_certain: bool,
@@ -102,8 +98,14 @@ pub(super) struct MessageJoin {
 
 impl MessageJoin {
     /// A connection whose next byte begins a request, and on which something was last read or written at an instant.
-    pub(super) fn new(protocol: ApplicationProtocol, age: ConnectionAge, last_active: u64) -> Self {
+    pub(super) fn new(
+        protocol: ApplicationProtocol,
+        age: ConnectionAge,
+        last_active: u64,
+        limits: &'static TableSizes,
+    ) -> Self {
         Self {
+            limits,
             parser: protocol.parser(age),
             is_certain: age == ConnectionAge::New || protocol.has_ids(),
             last_active,
@@ -124,6 +126,15 @@ impl MessageJoin {
     /// The number of requests that are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.unanswered.len() + self.written.len()) as u64
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        TableSizes {
+            open_requests: self.unanswered.len().max(self.written.len()).max(self.begun.len()),
+            incomplete: self.reads.len().max(self.segments.len()).max(self.writes.len()),
+            ..TableSizes::default()
+        }
     }
 
     /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
@@ -177,8 +188,7 @@ impl MessageJoin {
             }
         }
         self.forget_read();
-        let kept = self.reads.len().max(self.segments.len());
-        if kept > KEPT_MAX || self.unanswered.len() > OPEN_MAX { Err(MessagesUntold) } else { advanced }
+        if self.sizes().are_within(self.limits) { advanced } else { Err(MessagesUntold) }
     }
 
     /// The request whose head was read last ends here.
@@ -285,9 +295,7 @@ impl MessageJoin {
             }
         }
         self.forget_written();
-        let kept =
-            self.writes.len() > KEPT_MAX || self.written.len() > OPEN_MAX || self.begun.len() > OPEN_MAX;
-        if kept {
+        if !self.sizes().are_within(self.limits) {
             return Err(MessagesUntold);
         }
         advanced?;

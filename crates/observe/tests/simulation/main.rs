@@ -4,6 +4,8 @@
 mod block;
 mod calls;
 mod causes;
+mod days;
+mod limits;
 mod machine;
 mod messages;
 mod worker;
