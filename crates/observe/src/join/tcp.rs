@@ -2,9 +2,8 @@
 
 use super::counts::JoinCounts;
 use super::sizes::TableSizes;
-use super::tcp_messages::ReadBytes;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
-use super::tcp_segments::{Segment, SegmentQueue, before};
+use super::tcp_segments::{ReadBytes, Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
 use crate::request::{ObservedRequest, RequestQuality};

@@ -8,9 +8,8 @@
 
 use super::counts::JoinCounts;
 use super::sizes::TableSizes;
-use super::tcp_messages::ReadBytes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
-use super::tcp_segments::{Segment, before};
+use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};

@@ -5,9 +5,10 @@
 //! answer begins before the request has ended, the last byte is the last one that had been read then. T5 is the write
 //! that has the first byte of the answer, T6 the packet that has its last one.
 //!
-//! Where this begins in the middle of a connection, a server may owe an answer to something before. Protocols without
-//! identifiers would take it for that of another request. So their requests are guesses until everything is answered,
-//! and the reader has slept after that.
+//! Where this begins in the middle of a connection, that may be the middle of a message, too: a client may push where none
+//! ends. What passes for a first request may then have bytes of the one before, so it is a guess. And a server may owe an
+//! answer to something before. Protocols without identifiers would take it for that of another request. So their requests
+//! are guesses until everything is answered, and the reader has slept after that.
 //!
 //! What is kept of a connection is bounded; where it would not be, its messages are given up as untold.
 
@@ -15,7 +16,7 @@ use super::counts::JoinCounts;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
 use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
-use super::tcp_segments::{Segment, before};
+use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
 use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
 use crate::request::{ObservedRequest, RequestQuality};
@@ -60,25 +61,13 @@ struct WrittenAnswer {
     end: u32,
 }
 
-/// What a read of the connection has found, besides the event itself.
-#[derive(Debug)]
-pub(super) struct ReadBytes {
-    /// Segments of which all bytes are read now.
-    pub(super) whole: Vec<Segment>,
-    /// The segment of which a part may be read.
-    pub(super) partly: Option<Segment>,
-    /// Since when the thread was free.
-    pub(super) free_since: u64,
-    pub(super) client: SocketAddr,
-    pub(super) port: u16,
-}
-
 /// What is known about a connection whose messages are told apart.
 #[derive(Debug)]
 pub(super) struct MessageJoin {
     limits: &'static TableSizes,
     parser: MessageParser,
-    /// Whether an answer can be no other's.
+    has_ids: bool,
+    /// Whether the next message begins here, and an answer can be no other's.
     is_certain: bool,
     /// When something was last read or written.
     last_active: u64,
@@ -107,7 +96,8 @@ impl MessageJoin {
         Self {
             limits,
             parser: protocol.parser(age),
-            is_certain: age == ConnectionAge::New || protocol.has_ids(),
+            has_ids: protocol.has_ids(),
+            is_certain: age == ConnectionAge::New,
             last_active,
             requests: MessageStream::new(),
             answers: MessageStream::new(),
@@ -183,7 +173,10 @@ impl MessageJoin {
                 FoundMessage::Begins { message, begin } => {
                     self.open = Some(OpenRequest { head: message, begin, is_answered: false });
                 }
-                FoundMessage::Ends { end, is_last: true, .. } => self.complete(end, counts),
+                FoundMessage::Ends { end, is_last: true, .. } => {
+                    self.complete(end, counts);
+                    self.is_certain |= self.has_ids;
+                }
                 FoundMessage::Ends { .. } => {}
             }
         }

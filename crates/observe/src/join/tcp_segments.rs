@@ -2,6 +2,7 @@
 
 use crate::event::KernelEvent;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::ops::Range;
 
 /// A run of bytes that arrived together. Sequence numbers wrap.
@@ -25,6 +26,19 @@ impl Segment {
     pub(super) fn begins(&self) -> u64 {
         if self.wire == 0 { self.stack } else { self.wire }
     }
+}
+
+/// What a read of the connection has found, besides the event itself.
+#[derive(Debug)]
+pub(super) struct ReadBytes {
+    /// Segments of which all bytes are read now.
+    pub(super) whole: Vec<Segment>,
+    /// The segment of which a part may be read.
+    pub(super) partly: Option<Segment>,
+    /// Since when the thread was free.
+    pub(super) free_since: u64,
+    pub(super) client: SocketAddr,
+    pub(super) port: u16,
 }
 
 /// Segments in the order of their bytes, without overlap.
