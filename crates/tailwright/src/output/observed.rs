@@ -361,7 +361,7 @@ pub(crate) fn doubts(report: &ObservationReport) -> String {
 }
 
 /// That the kernel did not run programs, and what follows.
-fn skipped_words(runs: u64) -> String {
+pub(crate) fn skipped_words(runs: u64) -> String {
     let runs = plural(runs, "run");
     format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
 }
