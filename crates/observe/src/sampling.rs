@@ -123,6 +123,9 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_millis(700);
 
+    /// How many seconds a pause would take that follows from the cost of the last window, if that was busy.
+    const CHASING_S: u64 = 7;
+
     /// The beginnings of windows of a server whose windows cost this much.
     fn windows(
         limit: f64,
@@ -185,6 +188,10 @@ mod tests {
             let (begins, _) = windows(0.03, seed, until, cost);
             let busy = begins.iter().filter(|at| is_busy(**at)).count() as f64 / begins.len() as f64;
             prop_assert!((0.45..0.55).contains(&busy), "{busy}");
+            // Where these times are hardly longer than that pause, it may go along with them and see each in turn.
+            if seconds <= CHASING_S {
+                return Ok(());
+            }
             let (mut chased, mut at) = (Vec::new(), Duration::ZERO);
             while at < until {
                 chased.push(at);
