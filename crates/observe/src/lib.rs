@@ -60,6 +60,6 @@ pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};
-pub use sampling::SampledTime;
+pub use sampling::{CostLimit, SampledTime};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};
