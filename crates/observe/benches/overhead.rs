@@ -14,8 +14,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_observe::{
-    ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, SampledTime, nesting,
-    observe,
+    ClientRequest, CostLimit, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, SampledTime,
+    nesting, observe,
 };
 use testkit::live_servers::{RunningServer, memcached};
 
@@ -174,7 +174,7 @@ fn observed(
         duration: Duration::from_secs(600),
         cost_duration: Duration::ZERO,
         intended_waits: IntendedWaits::Included,
-        cost_limit: how.cost_limit,
+        cost_limit: how.cost_limit.map(|share| CostLimit { share, seed: 1 }),
     };
     let (stop, mut seen, mut joined_at) = (AtomicBool::new(false), Vec::new(), Vec::new());
     let (report, period) = std::thread::scope(|scope| {

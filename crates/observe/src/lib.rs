@@ -47,7 +47,7 @@ pub use causes::{
     unseen_causes,
 };
 pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
-pub use join::{JoinCounts, RequestJoiner};
+pub use join::{JoinCounts, RequestJoiner, TableSizes};
 pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
 pub use observing::{
@@ -60,6 +60,6 @@ pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};
-pub use sampling::SampledTime;
+pub use sampling::{CostLimit, SampledTime};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

@@ -4,7 +4,7 @@ use crate::causes::{CauseReport, IntendedWaits};
 use crate::join::JoinCounts;
 use crate::probe::ProbeSettings;
 use crate::request::ObservedRequest;
-use crate::sampling::SampledTime;
+use crate::sampling::{CostLimit, SampledTime};
 use crate::statistics::{LatencyProfile, RequestStatistics};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,9 +20,8 @@ pub struct ObservationSettings {
     pub cost_duration: Duration,
     /// Whether the time that the server sleeps in the middle of requests counts when causes are sought.
     pub intended_waits: IntendedWaits,
-    /// The share of one CPU that observing may take on average: then the server is observed in short windows only, at
-    /// random. Nothing: all the time.
-    pub cost_limit: Option<f64>,
+    /// What observing may cost: then the server is observed in short windows only, at random. Nothing: all the time.
+    pub cost_limit: Option<CostLimit>,
 }
 
 /// Why an observation ended.

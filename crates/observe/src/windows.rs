@@ -3,7 +3,7 @@
 use crate::observing::{ObservationEnd, ObservationReport, ObservationSettings, ObservationWatcher};
 use crate::probe::{AttachedProbes, may_measure_cost, types_of_kernel};
 use crate::running::{DRAIN_INTERVAL, RunningObservation};
-use crate::sampling::{COUNTED, MeasuredBeginning, SampledTime, TAIL_MAX, WARM_UP, WindowPlan};
+use crate::sampling::{COUNTED, CostLimit, MeasuredBeginning, SampledTime, TAIL_MAX, WARM_UP, WindowPlan};
 use machine::clock::now;
 use machine::cpu_time;
 use model::OperationError;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Observes in windows, between which nothing is attached, so that observing takes a share of one CPU on average.
 pub(crate) fn watch_in_windows(
     settings: &ObservationSettings,
-    limit: f64,
+    limit: CostLimit,
     stop: &AtomicBool,
     watcher: &mut dyn ObservationWatcher,
 ) -> Result<ObservationReport, OperationError> {
@@ -23,7 +23,7 @@ pub(crate) fn watch_in_windows(
     }
     let mut cpu_before = cpu_time::of_thread();
     let types = types_of_kernel()?;
-    let mut plan = WindowPlan::new(limit, now());
+    let mut plan = WindowPlan::new(limit);
     let mut observation = RunningObservation::new(settings, false);
     let mut window =
         ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };

@@ -291,19 +291,20 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
         return;
     }
     let server = echo();
-    let child = observing(program(), server.port(), &["--json", "--cost-limit", "100%"]);
+    let child = observing(program(), server.port(), &["--json", "--cost-limit", "100%", "--seed", "7"]);
     ask_until(server, Duration::from_secs(3));
     signal(&child, "INT");
     let view = json(child, 0);
     let (sampled, of) = (&view["sampled"], |name: &str| view["sampled"][name].as_f64().expect("a number"));
     assert!(of("windows") >= 1.0 && of("cost_limit") == 1.0 && of("cost_share") > 0.0, "{sampled}");
+    assert_eq!(of("seed"), 7.0);
     let observed_s = view["observed_s"].as_f64().expect("a number");
     assert!(of("counted_s") < observed_s && of("share_of_time") == of("counted_s") / observed_s, "{view}");
     let rate = view["requests"].as_f64().expect("a number") / of("counted_s");
     assert!((view["per_second"].as_f64().expect("a number") / rate - 1.0).abs() < 1e-9, "{view}");
     let outcome =
         folder.run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "1%"]).expect_code(1);
-    assert!(outcome.stdout.contains("a sample: 1 window at random"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("a sample: 1 window at random, seed "), "{}", outcome.stdout);
     if testkit::program("setpriv").is_some() {
         let mut nobody = as_nobody(&folder, "-all,+bpf,+perfmon");
         let output =
@@ -334,6 +335,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
         (&["observe", "--port", "80", "--cost-limit", "0"], "share of one CPU above 0"),
         (&["observe", "--port", "80", "--cost-limit", "101%"], "share of one CPU above 0"),
         (&["observe", "--port", "80", "--cost-limit", "3%", "--live", "always"], "leave out one"),
+        (&["observe", "--port", "80", "--seed", "7"], "--cost-limit"),
         (&["observe"], "--port"),
     ] {
         let outcome = folder.run(args).expect_code(2);

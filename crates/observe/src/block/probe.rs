@@ -3,7 +3,7 @@
 use super::event::{BlockDevice, BlockEvent};
 use super::observer::BlockObserver;
 use crate::observing::ObservationEnd;
-use crate::probe::{attach_if_there, lacks, refused, take, types_of_kernel};
+use crate::probe::{attach_if_there, lacks, refused, skipped_runs, take, types_of_kernel};
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader};
 use machine::clock::now;
@@ -48,6 +48,8 @@ pub struct BlockReport {
     pub seen: BlockObserver,
     /// Requests that could not be reported.
     pub lost: u64,
+    /// How often the kernel passed over a run of the programs: up to as many events are missing.
+    pub skipped_runs: u64,
     /// How long it took.
     pub duration: Duration,
     /// Why the observation ended.
@@ -56,7 +58,7 @@ pub struct BlockReport {
 
 /// The programs, attached until the value is dropped.
 pub struct AttachedBlockProbes {
-    _object: Ebpf,
+    object: Ebpf,
     events: RingBuf<MapData>,
     counts: Array<MapData, u64>,
 }
@@ -86,7 +88,7 @@ impl AttachedBlockProbes {
         }
         let events = take(&mut object, "block_events", RingBuf::try_from)?;
         let counts = take(&mut object, "block_counts", Array::try_from)?;
-        Ok(Self { _object: object, events, counts })
+        Ok(Self { object, events, counts })
     }
 
     /// Takes what has happened to requests since the last call.
@@ -108,9 +110,14 @@ impl AttachedBlockProbes {
         self.count(0)
     }
 
-    /// The number of events of all phases that are missing until now.
+    /// How often the kernel passed over a program until now, as [`crate::AttachedProbes::skipped_runs`].
+    pub fn skipped_runs(&self) -> u64 {
+        skipped_runs(&self.object)
+    }
+
+    /// The number of events of all phases that are missing until now, at most.
     fn missing_events(&self) -> Result<u64, OperationError> {
-        Ok(self.count(0)? + self.count(1)?)
+        Ok(self.count(0)? + self.count(1)? + self.skipped_runs())
     }
 
     fn count(&self, which: u32) -> Result<u64, OperationError> {
@@ -149,5 +156,6 @@ pub fn observe_block(
         std::thread::park_timeout(DRAIN_INTERVAL);
     };
     seen.advance(u64::MAX, probes.missing_events()?);
-    Ok(BlockReport { seen, lost: probes.lost()?, duration: start.elapsed(), end })
+    let (lost, skipped_runs) = (probes.lost()?, probes.skipped_runs());
+    Ok(BlockReport { seen, lost, skipped_runs, duration: start.elapsed(), end })
 }

@@ -7,6 +7,7 @@
 //! server in the kernel reads, its threads say which answer belongs to which call.
 
 use super::counts::JoinCounts;
+use super::sizes::TableSizes;
 use super::tcp::TcpConnection;
 use super::tcp_calls::CallJoin;
 use super::tcp_messages::MessageJoin;
@@ -23,8 +24,9 @@ const KEPT_MAX: usize = 32;
 const FAILURES_MAX: u32 = 3;
 
 /// What is known about a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ObservedConnection {
+    limits: &'static TableSizes,
     protocol: Option<ApplicationProtocol>,
     by_packets: TcpConnection,
     by_messages: Option<Box<MessageJoin>>,
@@ -41,8 +43,25 @@ pub(super) struct ObservedConnection {
 
 impl ObservedConnection {
     /// A connection on which a protocol is spoken, if that is known.
-    pub(super) fn new(protocol: Option<ApplicationProtocol>) -> Self {
-        Self { protocol, ..Self::default() }
+    pub(super) fn new(protocol: Option<ApplicationProtocol>, limits: &'static TableSizes) -> Self {
+        Self {
+            limits,
+            protocol,
+            by_packets: TcpConnection::new(limits),
+            by_messages: None,
+            by_calls: None,
+            kept: Vec::new(),
+            failures: 0,
+            established: None,
+            last_event: 0,
+        }
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        let by_messages = self.by_messages.as_ref().map(|messages| messages.sizes());
+        let by_calls = self.by_calls.as_ref().map(|calls| calls.sizes());
+        by_messages.into_iter().chain(by_calls).fold(self.by_packets.sizes(), TableSizes::or_larger)
     }
 
     /// Takes the next event of this connection, with the bytes behind it.
@@ -58,8 +77,8 @@ impl ObservedConnection {
         match event.kind {
             EventKind::Open => {
                 self.established = Some(event.time);
-                let new = |protocol| Box::new(MessageJoin::new(protocol, ConnectionAge::New, 0));
-                self.by_messages = self.protocol.map(new);
+                let new = |protocol| MessageJoin::new(protocol, ConnectionAge::New, 0, self.limits);
+                self.by_messages = self.protocol.map(new).map(Box::new);
             }
             EventKind::Bytes => self.see(event, copied),
             EventKind::Receive => self.receive(event, threads, counts, finished),
@@ -145,7 +164,7 @@ impl ObservedConnection {
         if event.is_kernel_nfs {
             // No bytes are seen of it.
             self.by_messages = None;
-            let calls = self.by_calls.get_or_insert_default();
+            let calls = self.by_calls.get_or_insert_with(|| Box::new(CallJoin::new(self.limits)));
             let free_since = threads.touch(event.thread, event.time);
             if let Some(read) = self.by_packets.pass_read(event, free_since) {
                 calls.receive(event, read, counts);
@@ -153,7 +172,7 @@ impl ObservedConnection {
             return;
         }
         if self.by_messages.is_none() && self.by_packets.is_settled(event.begin) {
-            self.begin_messages(&kept, finished);
+            self.begin_messages(&kept, counts, finished);
         }
         let Some(messages) = &mut self.by_messages else {
             return self.by_packets.handle(event, threads, counts, finished);
@@ -168,11 +187,17 @@ impl ObservedConnection {
     }
 
     /// Everything is answered: what is read now begins with a request.
-    fn begin_messages(&mut self, kept: &[(u32, Box<[u8]>)], finished: &mut Vec<ObservedRequest>) {
+    fn begin_messages(
+        &mut self,
+        kept: &[(u32, Box<[u8]>)],
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
         let Some(protocol) = self.protocol else { return };
         let last_active = self.by_packets.last_active();
-        self.by_packets.settle(finished);
-        let mut messages = MessageJoin::new(protocol, ConnectionAge::Established, last_active);
+        self.by_packets.settle(counts, finished);
+        let age = ConnectionAge::Established;
+        let mut messages = MessageJoin::new(protocol, age, last_active, self.limits);
         kept.iter().for_each(|(begin, bytes)| messages.see(false, *begin, bytes));
         self.by_messages = Some(Box::new(messages));
     }

@@ -11,6 +11,7 @@
 mod connection;
 mod counts;
 mod message_stream;
+mod sizes;
 mod tcp;
 mod tcp_calls;
 mod tcp_messages;
@@ -18,24 +19,23 @@ mod tcp_round;
 mod tcp_segments;
 mod threads;
 mod udp;
+mod udp_reads;
 
 use crate::event::{EventKind, KernelEvent};
 use crate::protocol::ApplicationProtocol;
 use crate::request::ObservedRequest;
 use connection::ObservedConnection;
 pub use counts::JoinCounts;
+pub use sizes::TableSizes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use threads::ThreadActivity;
 use udp::UdpPort;
 
-/// The most connections that are followed. The end of one may not be seen; when there are more, the half that had no event
-/// for the longest time is forgotten.
-const CONNECTIONS_MAX: usize = 1 << 16;
-
 /// The requests of all observed ports, from events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RequestJoiner {
+    limits: &'static TableSizes,
     protocol: Option<ApplicationProtocol>,
     connections: BTreeMap<u64, ObservedConnection>,
     udp: BTreeMap<u16, UdpPort>,
@@ -46,15 +46,43 @@ pub struct RequestJoiner {
     accept_waits: Vec<u64>,
 }
 
+impl Default for RequestJoiner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RequestJoiner {
     /// A joiner that has seen nothing.
     pub fn new() -> Self {
-        Self::default()
+        Self::of_protocol(None)
     }
 
     /// A joiner that has seen nothing, of servers that speak a protocol.
     pub fn of_protocol(protocol: Option<ApplicationProtocol>) -> Self {
-        Self { protocol, ..Self::default() }
+        Self::with_limits(protocol, &TableSizes::LIMITS)
+    }
+
+    /// A joiner that has seen nothing, and whose tables never have more entries than this.
+    pub fn with_limits(protocol: Option<ApplicationProtocol>, limits: &'static TableSizes) -> Self {
+        Self {
+            limits,
+            protocol,
+            connections: BTreeMap::new(),
+            udp: BTreeMap::new(),
+            threads: ThreadActivity::new(limits.threads),
+            counts: JoinCounts::default(),
+            lost: None,
+            accept_waits: Vec::new(),
+        }
+    }
+
+    /// How many entries the tables have, of connections and ports those of the ones with most.
+    pub fn sizes(&self) -> TableSizes {
+        let (connections, threads) = (self.connections.len(), self.threads.len());
+        let all = TableSizes { connections, threads, ..TableSizes::default() };
+        let of_connections = self.connections.values().map(ObservedConnection::sizes);
+        of_connections.chain(self.udp.values().map(UdpPort::sizes)).fold(all, TableSizes::or_larger)
     }
 
     /// Takes the next event, behind which no bytes are. Requests that it completes are appended to `finished`.
@@ -74,7 +102,8 @@ impl RequestJoiner {
             return;
         }
         if event.udp {
-            let port = self.udp.entry(event.local_port).or_insert_with(|| UdpPort::new(self.protocol));
+            let new = || UdpPort::new(self.protocol, self.limits.datagrams);
+            let port = self.udp.entry(event.local_port).or_insert_with(new);
             port.handle(event, &mut self.threads, &mut self.counts, finished);
         } else if event.kind == EventKind::Accept {
             let connection = self.connections.get_mut(&event.flow);
@@ -84,10 +113,11 @@ impl RequestJoiner {
                 connection.close(&mut self.counts, finished);
             }
         } else {
-            if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&event.flow) {
+            let is_full = self.connections.len() >= self.limits.connections;
+            if is_full && !self.connections.contains_key(&event.flow) {
                 self.forget_quiet(finished);
             }
-            let new = || ObservedConnection::new(self.protocol);
+            let new = || ObservedConnection::new(self.protocol, self.limits);
             let connection = self.connections.entry(event.flow).or_insert_with(new);
             connection.handle(event, copied, &mut self.threads, &mut self.counts, finished);
         }
@@ -148,11 +178,11 @@ impl RequestJoiner {
     /// Events are missing: nothing that is open can be trusted.
     fn discard(&mut self) {
         self.counts.gaps += 1;
-        self.threads = ThreadActivity::default();
+        self.threads = ThreadActivity::new(self.limits.threads);
         let connections = std::mem::take(&mut self.connections);
         let ports = std::mem::take(&mut self.udp);
         let open = connections.values().map(ObservedConnection::open).sum::<u64>()
-            + ports.values().map(UdpPort::open).sum::<u64>();
+            + ports.values().map(UdpPort::unfinished).sum::<u64>();
         self.counts.discarded += open;
     }
 }

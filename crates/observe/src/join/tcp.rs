@@ -1,9 +1,9 @@
 //! One TCP connection whose protocol is not known: from segments that arrive to answers that are transmitted.
 
 use super::counts::JoinCounts;
-use super::tcp_messages::ReadBytes;
+use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
-use super::tcp_segments::{Segment, SegmentQueue, before};
+use super::tcp_segments::{ReadBytes, Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
 use crate::request::{ObservedRequest, RequestQuality};
@@ -11,16 +11,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// From this number on, the writes of an answer are kept as one.
-const WRITES_MAX: usize = 1024;
-
-/// The most requests that are read and not answered, and the most answers that are not transmitted: then these are counted
-/// as unanswered. A server may read for ever without an answer.
-const OPEN_MAX: usize = 16 << 10;
-
 /// What is known about a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TcpConnection {
+    limits: &'static TableSizes,
     segments: SegmentQueue,
     /// The two ends, once a segment has told them.
     ends: Option<(SocketAddr, u16)>,
@@ -30,6 +24,8 @@ pub(super) struct TcpConnection {
     round: u32,
     /// Read bytes after the last PSH.
     unfinished: Option<ReadRequest>,
+    /// Whether the beginning of what is read next was read, and its arrival not seen.
+    is_cut: bool,
     /// Requests that were read and not answered.
     requests: Vec<ReadRequest>,
     /// The thread that has written last.
@@ -43,6 +39,25 @@ pub(super) struct TcpConnection {
 }
 
 impl TcpConnection {
+    /// A connection of which nothing is known.
+    pub(super) fn new(limits: &'static TableSizes) -> Self {
+        Self {
+            limits,
+            segments: SegmentQueue::default(),
+            ends: None,
+            read_until: None,
+            last_read: 0,
+            round: 0,
+            unfinished: None,
+            is_cut: false,
+            requests: Vec::new(),
+            writer: None,
+            writes: Vec::new(),
+            answered: VecDeque::new(),
+            transmitted: None,
+        }
+    }
+
     /// Takes the next event of this connection.
     pub(super) fn handle(
         &mut self,
@@ -54,7 +69,7 @@ impl TcpConnection {
         match event.kind {
             EventKind::Arrival => {
                 self.ends = Some((SocketAddr::new(event.peer, event.peer_port), event.local_port));
-                self.segments.arrive(event);
+                self.segments.arrive(event, self.limits.segments);
             }
             EventKind::Ready => self.segments.ready(event.end, event.time),
             EventKind::Receive => {
@@ -115,9 +130,10 @@ impl TcpConnection {
     }
 
     /// What was written answers what was read, as before a new round.
-    pub(super) fn settle(&mut self, finished: &mut Vec<ObservedRequest>) {
+    pub(super) fn settle(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
         self.end_round(finished);
         self.requests.clear();
+        self.limit_open(counts);
     }
 
     /// The connection has ended.
@@ -138,6 +154,16 @@ impl TcpConnection {
     /// The number of requests that were read and are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.requests.len() + self.answered.len()) as u64
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        TableSizes {
+            open_requests: self.requests.len().max(self.answered.len()),
+            segments: self.segments.len(),
+            writes: self.writes.len(),
+            ..TableSizes::default()
+        }
     }
 
     /// As [`super::RequestJoiner::open_between`]. The end of the observation ends a round whose writes are transmitted.
@@ -169,15 +195,22 @@ impl TcpConnection {
             expected = segment.end;
             self.take_segment(&segment, event, free_since);
         }
-        if !is_complete {
+        let is_after_hole = |next: &Segment| before(expected, next.begin) && before(expected, event.end);
+        let ends_in_hole = self.segments.next().as_ref().is_some_and(is_after_hole);
+        if !is_complete || ends_in_hole {
             // Which of the writes to come answers what was not seen cannot be known.
             counts.unseen_arrivals += 1;
             counts.discarded += self.requests.len() as u64;
             self.requests.clear();
-            self.unfinished = None;
+            self.is_cut = self.unfinished.take().is_some() || ends_in_hole;
         }
         self.last_read = event.time;
-        if self.requests.len() > OPEN_MAX || self.answered.len() > OPEN_MAX {
+        self.limit_open(counts);
+    }
+
+    /// Gives up what is open if it is too much: a server may read for ever without an answer.
+    fn limit_open(&mut self, counts: &mut JoinCounts) {
+        if self.requests.len().max(self.answered.len()) > self.limits.open_requests {
             counts.unanswered += self.open();
             self.requests.clear();
             self.answered.clear();
@@ -203,6 +236,7 @@ impl TcpConnection {
             (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
             (segment.ready == 0 || segment.is_doubtful, RequestQuality::READY_UNSEEN),
             (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
+            (self.is_cut, RequestQuality::GUESSED),
         ]);
         let beginning = self.unfinished.take();
         if beginning.is_some_and(|beginning| beginning.round != self.round) {
@@ -224,6 +258,7 @@ impl TcpConnection {
             quality,
         };
         if segment.push {
+            self.is_cut = false;
             self.requests.push(read);
         } else {
             self.unfinished = Some(read);
@@ -248,7 +283,7 @@ impl TcpConnection {
                 let sent = self.transmitted.filter(|(end, _)| !before(*end, event.begin));
                 last.transmitted = sent.map_or(0, |(_, time)| time);
             }
-            if self.writes.len() >= WRITES_MAX {
+            if self.writes.len() >= self.limits.writes {
                 self.extend_last_write(event);
                 return;
             }

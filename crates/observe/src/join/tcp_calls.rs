@@ -7,9 +7,9 @@
 //! 6.4 only the first four bytes of an answer are reported as written: then it ends where the next answer begins.
 
 use super::counts::JoinCounts;
-use super::tcp_messages::ReadBytes;
+use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
-use super::tcp_segments::{Segment, before};
+use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,12 +18,6 @@ use std::ops::Range;
 
 /// The bytes with the length of a call, and of an answer.
 const MARK_BYTES: u32 = 4;
-
-/// The most answers that are not transmitted.
-const WRITTEN_MAX: usize = 16 << 10;
-
-/// The most segments that are kept for a call that is not complete.
-const SEGMENTS_MAX: usize = 4096;
 
 /// A call that was read, perhaps not to its end.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +45,9 @@ struct WrittenReply {
 }
 
 /// What is known about a connection to the NFS server in the kernel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CallJoin {
+    limits: &'static TableSizes,
     /// The calls that are not answered, by the thread that has read their last byte.
     calls: BTreeMap<u32, ReadCall>,
     /// The thread that has read last.
@@ -65,6 +60,28 @@ pub(super) struct CallJoin {
 }
 
 impl CallJoin {
+    /// A connection of which nothing is known.
+    pub(super) fn new(limits: &'static TableSizes) -> Self {
+        Self {
+            limits,
+            calls: BTreeMap::new(),
+            last_reader: None,
+            segments: VecDeque::new(),
+            partly: None,
+            written: VecDeque::new(),
+            ends: None,
+        }
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        TableSizes {
+            open_requests: self.calls.len().max(self.written.len()),
+            incomplete: self.segments.len(),
+            ..TableSizes::default()
+        }
+    }
+
     /// The number of calls that are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.calls.len() + self.written.len()) as u64
@@ -87,6 +104,11 @@ impl CallJoin {
         let has_begun = self.last_reader.filter(|_| !self.is_mark(event));
         let before = has_begun.and_then(|reader| self.calls.remove(&reader));
         let call = self.continued(before, event, read.free_since);
+        // Threads end, and nothing says so.
+        if self.calls.len() >= self.limits.open_requests && !self.calls.contains_key(&event.thread) {
+            counts.unanswered += self.calls.len() as u64;
+            self.calls.clear();
+        }
         // The server has dropped the call that this thread had.
         counts.unanswered += u64::from(self.calls.insert(event.thread, call).is_some());
         self.last_reader = Some(event.thread);
@@ -134,7 +156,7 @@ impl CallJoin {
 
     fn forget_segments(&mut self, begin: u32) {
         let first = begin.wrapping_sub(1);
-        while self.segments.len() > SEGMENTS_MAX
+        while self.segments.len() > self.limits.incomplete
             || self.segments.front().is_some_and(|segment| !before(first, segment.end))
         {
             self.segments.pop_front();
@@ -162,7 +184,7 @@ impl CallJoin {
             self.last_reader = None;
         }
         match self.request(&call, event.thread) {
-            Some(request) if self.written.len() < WRITTEN_MAX => {
+            Some(request) if self.written.len() < self.limits.open_requests => {
                 self.written.push_back(written(request, event, free_since));
             }
             Some(_) => counts.discarded += 1,

@@ -5,16 +5,18 @@
 //! answer begins before the request has ended, the last byte is the last one that had been read then. T5 is the write
 //! that has the first byte of the answer, T6 the packet that has its last one.
 //!
-//! Where this begins in the middle of a connection, a server may owe an answer to something before. Protocols without
-//! identifiers would take it for that of another request. So their requests are guesses until everything is answered,
-//! and the reader has slept after that.
+//! Where this begins in the middle of a connection, that may be the middle of a message, too: a client may push where none
+//! ends. What passes for a first request may then have bytes of the one before, so it is a guess. And a server may owe an
+//! answer to something before. Protocols without identifiers would take it for that of another request. So their requests
+//! are guesses until everything is answered, and the reader has slept after that.
 //!
 //! What is kept of a connection is bounded; where it would not be, its messages are given up as untold.
 
 use super::counts::JoinCounts;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
+use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
-use super::tcp_segments::{Segment, before};
+use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
 use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
 use crate::request::{ObservedRequest, RequestQuality};
@@ -22,12 +24,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 use wire::{ReplyExpectation, ReplyHead, RequestHead};
-
-/// The most reads, segments and writes that are kept for messages that are not complete.
-const KEPT_MAX: usize = 4096;
-
-/// The most requests without an answer, and answers that are not transmitted.
-const OPEN_MAX: usize = 16 << 10;
 
 /// A read of bytes of the connection.
 #[derive(Debug, Clone, Copy)]
@@ -65,24 +61,13 @@ struct WrittenAnswer {
     end: u32,
 }
 
-/// What a read of the connection has found, besides the event itself.
-#[derive(Debug)]
-pub(super) struct ReadBytes {
-    /// Segments of which all bytes are read now.
-    pub(super) whole: Vec<Segment>,
-    /// The segment of which a part may be read.
-    pub(super) partly: Option<Segment>,
-    /// Since when the thread was free.
-    pub(super) free_since: u64,
-    pub(super) client: SocketAddr,
-    pub(super) port: u16,
-}
-
 /// What is known about a connection whose messages are told apart.
 #[derive(Debug)]
 pub(super) struct MessageJoin {
+    limits: &'static TableSizes,
     parser: MessageParser,
-    /// Whether an answer can be no other's.
+    has_ids: bool,
+    /// Whether the next message begins here, and an answer can be no other's.
     is_certain: bool,
     /// When something was last read or written.
     last_active: u64,
@@ -102,10 +87,17 @@ pub(super) struct MessageJoin {
 
 impl MessageJoin {
     /// A connection whose next byte begins a request, and on which something was last read or written at an instant.
-    pub(super) fn new(protocol: ApplicationProtocol, age: ConnectionAge, last_active: u64) -> Self {
+    pub(super) fn new(
+        protocol: ApplicationProtocol,
+        age: ConnectionAge,
+        last_active: u64,
+        limits: &'static TableSizes,
+    ) -> Self {
         Self {
+            limits,
             parser: protocol.parser(age),
-            is_certain: age == ConnectionAge::New || protocol.has_ids(),
+            has_ids: protocol.has_ids(),
+            is_certain: age == ConnectionAge::New,
             last_active,
             requests: MessageStream::new(),
             answers: MessageStream::new(),
@@ -124,6 +116,15 @@ impl MessageJoin {
     /// The number of requests that are not finished.
     pub(super) fn open(&self) -> u64 {
         (self.unanswered.len() + self.written.len()) as u64
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        TableSizes {
+            open_requests: self.unanswered.len().max(self.written.len()).max(self.begun.len()),
+            incomplete: self.reads.len().max(self.segments.len()).max(self.writes.len()),
+            ..TableSizes::default()
+        }
     }
 
     /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
@@ -172,13 +173,15 @@ impl MessageJoin {
                 FoundMessage::Begins { message, begin } => {
                     self.open = Some(OpenRequest { head: message, begin, is_answered: false });
                 }
-                FoundMessage::Ends { end, is_last: true, .. } => self.complete(end, counts),
+                FoundMessage::Ends { end, is_last: true, .. } => {
+                    self.complete(end, counts);
+                    self.is_certain |= self.has_ids;
+                }
                 FoundMessage::Ends { .. } => {}
             }
         }
         self.forget_read();
-        let kept = self.reads.len().max(self.segments.len());
-        if kept > KEPT_MAX || self.unanswered.len() > OPEN_MAX { Err(MessagesUntold) } else { advanced }
+        if self.sizes().are_within(self.limits) { advanced } else { Err(MessagesUntold) }
     }
 
     /// The request whose head was read last ends here.
@@ -285,9 +288,7 @@ impl MessageJoin {
             }
         }
         self.forget_written();
-        let kept =
-            self.writes.len() > KEPT_MAX || self.written.len() > OPEN_MAX || self.begun.len() > OPEN_MAX;
-        if kept {
+        if !self.sizes().are_within(self.limits) {
             return Err(MessagesUntold);
         }
         advanced?;

@@ -2,10 +2,8 @@
 
 use crate::event::KernelEvent;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::ops::Range;
-
-/// The most segments that are kept: where reads are not seen, none is ever taken.
-const SEGMENTS_MAX: usize = 8192;
 
 /// A run of bytes that arrived together. Sequence numbers wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +28,19 @@ impl Segment {
     }
 }
 
+/// What a read of the connection has found, besides the event itself.
+#[derive(Debug)]
+pub(super) struct ReadBytes {
+    /// Segments of which all bytes are read now.
+    pub(super) whole: Vec<Segment>,
+    /// The segment of which a part may be read.
+    pub(super) partly: Option<Segment>,
+    /// Since when the thread was free.
+    pub(super) free_since: u64,
+    pub(super) client: SocketAddr,
+    pub(super) port: u16,
+}
+
 /// Segments in the order of their bytes, without overlap.
 #[derive(Debug, Default)]
 pub(super) struct SegmentQueue {
@@ -45,8 +56,9 @@ pub(super) fn before(a: u32, b: u32) -> bool {
 
 impl SegmentQueue {
     /// Notes a segment. What the socket already has is a repetition and changes nothing; a segment that was seen and is
-    /// not in the socket yet was seen on its way here, or was lost then, so the last sight counts.
-    pub(super) fn arrive(&mut self, event: &KernelEvent) {
+    /// not in the socket yet was seen on its way here, or was lost then, so the last sight counts. At most so many are kept:
+    /// where reads are not seen, none is ever taken.
+    pub(super) fn arrive(&mut self, event: &KernelEvent, kept_max: usize) {
         let is_old = |until: u32| !before(until, event.end);
         if self.ready_until.is_some_and(is_old) {
             return;
@@ -63,7 +75,7 @@ impl SegmentQueue {
         self.waiting.retain(|other| other.ready != 0 || !overlap(other, &segment));
         let place = self.waiting.iter().rposition(|other| before(other.begin, segment.begin));
         self.waiting.insert(place.map_or(0, |place| place + 1), segment);
-        if self.waiting.len() > SEGMENTS_MAX {
+        if self.waiting.len() > kept_max {
             self.waiting.pop_front();
         }
     }
@@ -84,6 +96,11 @@ impl SegmentQueue {
         let arrived =
             self.waiting.iter().filter(|segment| segment.push && arrival.contains(&segment.begins()));
         arrived.count() as u64
+    }
+
+    /// The number of segments.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
     /// The segment that is read next.

@@ -11,7 +11,9 @@
 //! be T6.
 
 use super::counts::JoinCounts;
+use super::sizes::TableSizes;
 use super::threads::ThreadActivity;
+use super::udp_reads::{DatagramRead, DatagramReads};
 use crate::event::{EventKind, KernelEvent};
 use crate::protocol::ApplicationProtocol;
 use crate::request::{ObservedRequest, RequestQuality, in_order};
@@ -21,9 +23,6 @@ use std::ops::Range;
 
 /// A datagram that is not answered after this time, in nanoseconds, was dropped if a later one is answered.
 const ANSWER_WAIT_NS: u64 = 1_000_000_000;
-
-/// Datagrams and reads that are kept at most; a server that does not answer uses them up.
-const OPEN_MAX: usize = 1 << 16;
 
 /// A request that has arrived.
 #[derive(Debug, Clone, Copy)]
@@ -44,26 +43,19 @@ struct DatagramWrite {
     free_since: u64,
 }
 
-/// A read that is not followed by an answer yet.
-#[derive(Debug, Clone, Copy)]
-struct DatagramRead {
-    time: u64,
-    switched_in: u64,
-    free_since: u64,
-}
-
 /// What is known about a port.
 #[derive(Debug, Default)]
 pub(super) struct UdpPort {
     protocol: Option<ApplicationProtocol>,
+    /// The most entries of each table; a server that does not answer uses them up.
+    kept_max: usize,
     /// Unanswered datagrams by flow, oldest first.
     datagrams: BTreeMap<u64, VecDeque<Datagram>>,
     /// How many these are.
     open: usize,
     /// Flows with datagrams that are not in a socket yet.
     fresh: Vec<u64>,
-    /// By thread, oldest first.
-    reads: BTreeMap<u32, VecDeque<DatagramRead>>,
+    reads: DatagramReads,
     /// What threads have begun to write, and was not transmitted yet.
     writes: BTreeMap<u32, DatagramWrite>,
     /// The last request of each thread, to which it may send more datagrams; with its flow and identifier.
@@ -72,8 +64,8 @@ pub(super) struct UdpPort {
 
 impl UdpPort {
     /// A port at which a protocol is spoken, if that is known.
-    pub(super) fn new(protocol: Option<ApplicationProtocol>) -> Self {
-        Self { protocol, ..Self::default() }
+    pub(super) fn new(protocol: Option<ApplicationProtocol>, kept_max: usize) -> Self {
+        Self { protocol, kept_max, ..Self::default() }
     }
 
     fn id_of(&self, event: &KernelEvent) -> Option<u32> {
@@ -95,7 +87,8 @@ impl UdpPort {
                 let free_since = threads.touch(event.thread, event.time);
                 finished.extend(self.answers.remove(&event.thread).map(|(_, _, request)| request));
                 self.writes.remove(&event.thread);
-                self.receive(event, free_since);
+                let read = DatagramRead { time: event.time, switched_in: event.earlier, free_since };
+                self.reads.add(event.thread, read, self.kept_max);
             }
             EventKind::Transmit => {
                 threads.touch(event.thread, event.time);
@@ -103,7 +96,7 @@ impl UdpPort {
             }
             EventKind::Send => {
                 let (time, free_since) = (event.time, threads.touch(event.thread, event.time));
-                if self.writes.len() >= OPEN_MAX {
+                if self.writes.len() >= self.kept_max {
                     self.writes.clear();
                 }
                 self.writes.entry(event.thread).or_insert(DatagramWrite { time, free_since });
@@ -129,6 +122,17 @@ impl UdpPort {
         self.open as u64
     }
 
+    /// The number of requests that are not answered, or whose answers may have more datagrams.
+    pub(super) fn unfinished(&self) -> u64 {
+        self.open() + self.answers.len() as u64
+    }
+
+    /// How many entries its tables have.
+    pub(super) fn sizes(&self) -> TableSizes {
+        let tables = [self.open, self.fresh.len(), self.reads.len(), self.writes.len(), self.answers.len()];
+        TableSizes { datagrams: tables.into_iter().max().unwrap_or_default(), ..TableSizes::default() }
+    }
+
     /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.
     pub(super) fn open_between(&self, arrival: &Range<u64>) -> u64 {
         let began = |datagram: &&Datagram| {
@@ -138,11 +142,15 @@ impl UdpPort {
     }
 
     fn arrive(&mut self, event: &KernelEvent, counts: &mut JoinCounts) {
-        if self.open >= OPEN_MAX {
+        if self.open >= self.kept_max {
             counts.unanswered += self.open();
             self.datagrams.clear();
             self.fresh.clear();
             self.open = 0;
+        }
+        // Where no socket is seen to become ready.
+        if self.fresh.len() >= self.kept_max {
+            self.fresh.clear();
         }
         let id = self.id_of(event);
         self.datagrams.entry(event.flow).or_default().push_back(Datagram {
@@ -165,19 +173,6 @@ impl UdpPort {
         }
     }
 
-    fn receive(&mut self, event: &KernelEvent, free_since: u64) {
-        // Threads end, and nothing says so.
-        if self.reads.len() >= OPEN_MAX {
-            self.reads.clear();
-        }
-        let reads = self.reads.entry(event.thread).or_default();
-        // Whoever has slept since has no intention to answer what it read before.
-        if reads.back().is_some_and(|last| event.earlier > last.time) || reads.len() >= OPEN_MAX {
-            reads.clear();
-        }
-        reads.push_back(DatagramRead { time: event.time, switched_in: event.earlier, free_since });
-    }
-
     fn transmit(
         &mut self,
         event: &KernelEvent,
@@ -187,7 +182,7 @@ impl UdpPort {
         let bytes = u64::from(event.end.wrapping_sub(event.begin));
         let id = self.id_of(event);
         let write = self.writes.remove(&event.thread);
-        let has_read = self.reads.get(&event.thread).is_some_and(|reads| !reads.is_empty());
+        let has_read = self.reads.has(event.thread);
         if let Some((flow, answer_id, answer)) = self.answers.get_mut(&event.thread)
             && (*flow, *answer_id) == (event.flow, id)
             && (id.is_some() || !has_read)
@@ -197,7 +192,7 @@ impl UdpPort {
         }
         match self.join(event, write, counts) {
             Some(request) => {
-                if self.answers.len() >= OPEN_MAX {
+                if self.answers.len() >= self.kept_max {
                     let answers = std::mem::take(&mut self.answers);
                     finished.extend(answers.into_values().map(|(_, _, request)| request));
                 }
@@ -229,13 +224,8 @@ impl UdpPort {
             self.datagrams.remove(&event.flow);
         }
         self.open -= 1;
-        let reads = self.reads.entry(event.thread).or_default();
-        while reads.front().is_some_and(|read| read.time < datagram.stack) {
-            reads.pop_front();
-        }
-        let is_guess = is_guess || reads.len() != 1;
-        let read = reads.pop_front();
-        Some(observed(event, &datagram, read, write, is_guess))
+        let (read, is_only) = self.reads.take(event.thread, datagram.stack);
+        Some(observed(event, &datagram, read, write, is_guess || !is_only))
     }
 }
 

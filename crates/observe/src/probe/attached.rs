@@ -3,7 +3,7 @@
 //! Programs are attached by file descriptors alone, so the kernel takes them away when the process ends, however it
 //! ends.
 
-use super::loading::{attach, attach_if_there, lacks, refused, take, types_of_kernel};
+use super::loading::{attach, attach_if_there, lacks, refused, skipped_runs, take, types_of_kernel};
 use super::rights::may_measure_cost;
 use crate::event::KernelEvent;
 use crate::protocol::ApplicationProtocol;
@@ -11,7 +11,7 @@ use aya::maps::{Array, MapData, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// `bpf/observe.bpf.c`, compiled by `bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
@@ -170,8 +170,7 @@ impl AttachedProbes {
     /// interrupted in the middle of it: what that run might have reported is missing. 0 before Linux 5.12, which does not
     /// tell.
     pub fn skipped_runs(&self) -> u64 {
-        let files = self.object.programs().filter_map(|(_, program)| program.fd().ok());
-        files.map(|file| skipped_runs_of(file.as_fd())).sum()
+        skipped_runs(&self.object)
     }
 
     /// Begins to measure the run time of programs, which makes each a little slower. False without the right to.
@@ -195,14 +194,6 @@ impl AttachedProbes {
             runs: sum.runs + info.run_count(),
         })
     }
-}
-
-/// What the kernel says of an open program, a line for each number.
-fn skipped_runs_of(program: BorrowedFd<'_>) -> u64 {
-    let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_raw_fd()));
-    let said = said.unwrap_or_default();
-    let found = said.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
-    found.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {

@@ -4,6 +4,7 @@ use super::rights::missing_rights;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf};
 use model::OperationError;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Lines of the verifier's log that an error shows.
 const VERIFIER_LINES: usize = 4;
@@ -87,6 +88,20 @@ pub(crate) fn take<M, E: std::error::Error>(
 ) -> Result<M, OperationError> {
     let map = object.take_map(name).expect("the compiled object has all maps");
     make(map).map_err(|error| refused("the kernel refuses a map", &error))
+}
+
+/// How often the kernel passed over a run of the programs of an object; 0 before Linux 5.12, which does not tell.
+pub(crate) fn skipped_runs(object: &Ebpf) -> u64 {
+    let files = object.programs().filter_map(|(_, program)| program.fd().ok());
+    files.map(|file| skipped_runs_of(file.as_fd())).sum()
+}
+
+/// What the kernel says of an open program, a line for each number.
+fn skipped_runs_of(program: BorrowedFd<'_>) -> u64 {
+    let said = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_raw_fd()));
+    let said = said.unwrap_or_default();
+    let found = said.lines().find_map(|line| line.strip_prefix("recursion_misses:"));
+    found.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 fn without(missing: &[&str]) -> OperationError {

@@ -1,7 +1,7 @@
 //! Direct reads and writes of a loop device, or of a null device in guests, counted by who sends them and measured by the
 //! same clock.
 
-use crate::watch_with;
+use crate::{MISSING_SHARE_MAX, watch_with};
 use machine::clock::now;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -19,6 +19,9 @@ use tempfile::TempDir;
 
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 256;
+
+/// The scheduler of the queue in which requests wait, where it is no part of the kernel.
+pub(crate) const SCHEDULER: &str = "block/mq-deadline";
 
 /// The module of the null device, which serves at most two requests at a time, each by a timer.
 pub(crate) const MODULES: [&str; 2] = [
@@ -69,6 +72,17 @@ impl TestDisk {
         format!("/sys/block/{}/queue/{name}", self.path.trim_start_matches("/dev/"))
     }
 
+    /// So that requests wait in the queue of the device, where they are seen, and not for a place in it. Only a scheduler
+    /// has more places than the device.
+    fn lengthen_queue(&self) {
+        if self.folder.is_none() {
+            std::fs::write(self.setting("scheduler"), "mq-deadline").expect("the kernel has this scheduler");
+            std::fs::write(self.setting("nr_requests"), "64").expect("a scheduler has a queue");
+        } else {
+            std::fs::write(self.setting("nr_requests"), "64").ok();
+        }
+    }
+
     /// Open for requests that go to the device at once.
     fn open(&self) -> File {
         const O_DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0o200_000 } else { 0o40_000 };
@@ -117,6 +131,14 @@ fn own(report: &BlockReport, device: BlockDevice, operation: &str) -> Vec<BlockT
     all.into_iter().filter(|(who, _)| is_own(who)).map(|(_, times)| times.clone()).collect()
 }
 
+/// Every request was seen; but for a few where the kernel skipped runs of programs.
+#[track_caller]
+fn expect_count(found: u64, sent: u64, report: &BlockReport) {
+    let missing_max = if report.skipped_runs == 0 { 0.0 } else { sent as f64 * MISSING_SHARE_MAX };
+    let is_right = found <= sent && (sent - found) as f64 <= missing_max;
+    assert!(is_right, "{found} of {sent}, {} runs skipped", report.skipped_runs);
+}
+
 #[test]
 pub(crate) fn every_direct_request_is_seen_and_takes_no_longer_than_its_client_says() {
     let Some(disk) = TestDisk::create() else { return };
@@ -139,8 +161,9 @@ pub(crate) fn every_direct_request_is_seen_and_takes_no_longer_than_its_client_s
         let mut total = 0;
         for (operation, count) in [("read", BLOCKS as u64), ("write", BLOCKS as u64 / 2)] {
             let [times] = &own(&report, device, operation)[..] else { panic!("{operation}: {report:?}") };
-            assert_eq!((times.requests, times.failed), (count, 0), "{operation}");
-            assert_eq!(times.bytes, count * BLOCK_BYTES as u64);
+            expect_count(times.requests, count, &report);
+            assert_eq!(times.failed, 0, "{operation}");
+            assert_eq!(times.bytes, times.requests * BLOCK_BYTES as u64);
             assert!(times.device_at(0.5) > 0 && times.device_at(1.0) <= client_ns);
             total += times.queue_ns + times.device_ns;
         }
@@ -213,8 +236,7 @@ fn behind(report: &BlockReport, device: BlockDevice, name: &str) -> (TimeBehind,
 pub(crate) fn who_keeps_reads_waiting_is_named() {
     let Some(disk) = TestDisk::create() else { return };
     let (file, device) = (disk.open(), disk.number());
-    // So that requests wait in the queue of the device, where they are seen, and not for a place in it.
-    std::fs::write(disk.setting("nr_requests"), "64").ok();
+    disk.lengthen_queue();
     for has_hog in [true, false] {
         let report = watch(Some(device), || read_beside(&file, has_hog));
         for (who, times) in report.seen.statistics.by_device_time() {
@@ -224,15 +246,19 @@ pub(crate) fn who_keeps_reads_waiting_is_named() {
                 (times.requests, times.queue_ns + times.device_ns),
                 "{who:?}"
             );
-            assert_eq!(sums.unseen, 0, "{who:?}");
+            assert!(sums.unseen == 0 || report.skipped_runs > 0, "{who:?}");
         }
         let (by_hog, reads) = behind(&report, device, "hog");
         let (own, total) = (reads.waits.all().own, reads.waits.all().total());
-        println!("reads: {own} ns their own of {total}, behind the hog {by_hog:?}");
-        assert_eq!(reads.requests, READS as u64);
+        let skipped = report.skipped_runs;
+        println!("reads: {own} ns their own of {total}, behind the hog {by_hog:?}, {skipped} runs skipped");
+        expect_count(reads.requests, READS as u64, &report);
         if has_hog {
             // With two requests at a time at most, it is half of it at most.
             assert!(4 * by_hog.total() > total, "much of their time is the hog's: {by_hog:?} of {total}");
+            // A loop device takes all of them at once.
+            let is_queued = disk.folder.is_some() || 10 * by_hog.queued > total;
+            assert!(is_queued && by_hog.queued <= reads.queue_ns, "in the queue: {by_hog:?} of {total}");
             let slowest = reads.waits.slowest();
             assert!(slowest.requests >= 1 && slowest.total() <= total);
         } else {

@@ -9,29 +9,31 @@ use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_
 type Check = (&'static str, fn());
 
 /// What is run in every guest.
-const CHECKS: [Check; 5] = [
+const CHECKS: [Check; 6] = [
     ("the_self_test", crate::the_self_test_finds_that_all_is_right),
     ("memcached_over_tcp", crate::memcached_over_tcp),
+    ("memcached_over_udp", crate::memcached_over_udp),
     ("requests_in_flight", crate::memcached_with_threads_and_requests_in_flight),
     ("nginx", crate::nginx_keeps_connections_and_takes_several_writes),
     ("requests_of_many_packets", crate::requests_of_many_packets),
 ];
 
 /// What is run besides where the kernel skips no run of a program: these judge every request.
-const EXACT_CHECKS: [Check; 5] = [
-    ("memcached_over_udp", crate::memcached_over_udp),
+const EXACT_CHECKS: [Check; 4] = [
     ("http", protocols::http_with_bodies_in_several_goes_and_several_requests_at_once),
     ("memcached_in_several_goes", protocols::memcached_in_several_goes_and_several_at_once),
     ("accepts_late", protocols::a_server_that_accepts_late),
     ("a_hog", causes::a_hog_on_the_cpu_of_the_server),
 ];
 
-/// What is run of disks, and of servers of the kernel with its modules.
-const STORAGE_CHECKS: [Check; 3] = [
+/// What is run of disks, with the modules of a null device.
+const BLOCK_CHECKS: [Check; 2] = [
     ("block_requests", block::every_direct_request_is_seen_and_takes_no_longer_than_its_client_says),
     ("a_hog_on_a_disk", block::who_keeps_reads_waiting_is_named),
-    ("kernel_nfs", kernel_nfs::the_nfs_server_of_the_kernel),
 ];
+
+/// What is run of the server in the kernel, with its modules.
+const KERNEL_NFS: Check = ("kernel_nfs", kernel_nfs::the_nfs_server_of_the_kernel);
 
 /// The programs that the checks run.
 const PROGRAMS: [&str; 7] = ["ip", "memcached", "nginx", "taskset", "yes", "kill", "rpcbind"];
@@ -87,16 +89,16 @@ fn booted(tested: &TestedKernel) -> Option<GuestFigures> {
 /// Linux 6.1 lacks three of the tracepoints.
 #[test]
 fn debian_12() {
-    let checks = [CHECKS, EXACT_CHECKS].concat();
+    let checks = [&CHECKS[..], &EXACT_CHECKS, &BLOCK_CHECKS].concat();
     let (kernel, test) = (GuestKernel::DEBIAN_12, "guests::debian_12");
-    expect_all(&TestedKernel { kernel, cpus: 1, test, modules: Vec::new(), checks });
+    expect_all(&TestedKernel { kernel, cpus: 1, test, modules: block::MODULES.to_vec(), checks });
 }
 
 /// Linux 6.12 lacks one of the tracepoints.
 #[test]
 fn debian_13() {
-    let checks = [&CHECKS[..], &EXACT_CHECKS, &STORAGE_CHECKS].concat();
-    let modules = [&block::MODULES[..], &kernel_nfs::MODULES].concat();
+    let checks = [&CHECKS[..], &EXACT_CHECKS, &BLOCK_CHECKS, &[KERNEL_NFS]].concat();
+    let modules = [&[block::SCHEDULER], &block::MODULES[..], &kernel_nfs::MODULES].concat();
     let (kernel, test) = (GuestKernel::DEBIAN_13, "guests::debian_13");
     expect_all(&TestedKernel { kernel, cpus: 3, test, modules, checks });
 }
@@ -105,5 +107,7 @@ fn debian_13() {
 #[test]
 fn backports_of_debian_13() {
     let (kernel, test) = (GuestKernel::DEBIAN_13_BACKPORTS, "guests::backports_of_debian_13");
-    expect_all(&TestedKernel { kernel, cpus: 3, test, modules: Vec::new(), checks: CHECKS.to_vec() });
+    let checks = [&CHECKS[..], &BLOCK_CHECKS].concat();
+    let modules = [&[block::SCHEDULER], &block::MODULES[..]].concat();
+    expect_all(&TestedKernel { kernel, cpus: 3, test, modules, checks });
 }

@@ -146,10 +146,14 @@ fn memcached_over_udp() {
     for address in addresses(&server) {
         let watched = watch(address, &Exchange::new(Dialogue::MemcachedUdp, 500));
         watched.expect_all();
-        let is_unseen = |request: &ObservedRequest| request.quality.has(RequestQuality::WRITE_UNSEEN);
-        assert!(!watched.requests.iter().any(is_unseen));
-        let written = |request: &&ObservedRequest| request.udp && request.points[6] < request.points[7];
-        assert!(watched.requests.iter().filter(written).count() >= 4 * 500);
+        let is_written = |request: &&ObservedRequest| {
+            let is_seen = !request.quality.has(RequestQuality::WRITE_UNSEEN);
+            request.udp && is_seen && request.points[6] < request.points[7]
+        };
+        let written = watched.requests.iter().filter(is_written).count() as f64;
+        let sent = (CLIENTS * 500) as f64;
+        let missing_max = if watched.report.skipped_runs == 0 { 0.0 } else { sent * MISSING_SHARE_MAX };
+        assert!(written <= sent && written >= sent - missing_max, "seen to be written: {written} of {sent}");
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::*;
 use std::time::Instant;
+use tailwright_observe::CostLimit;
 
 /// Longer times without an observed request are between windows.
 const GAP_NS: u64 = 150_000_000;
 
 /// Of each client. At this limit windows that cost up to half a second are two while clients send.
 const PACE: Duration = Duration::from_millis(1);
-const LIMIT: f64 = 0.1;
+const LIMIT: CostLimit = CostLimit { share: 0.1, seed: 1 };
 
 /// Requests that arrived one after the other, in the order of T0, divided by the pauses.
 fn windows(requests: &[ObservedRequest]) -> Vec<Vec<ObservedRequest>> {
@@ -47,6 +48,7 @@ fn windows_have_every_request() {
         report.duration
     );
     assert!(report.counted() == sampled.counted && report.duration <= began.elapsed());
+    assert_eq!(sampled.limit, LIMIT);
     assert!(sampled.cost_ns > 0 && report.counts.gaps == 0, "{:?}", report.counts);
     let seen = windows(&requests);
     assert!(seen.len() as u64 >= 2, "{sampled:?}");

@@ -4,12 +4,14 @@
 mod block;
 mod calls;
 mod causes;
+mod days;
+mod limits;
 mod machine;
 mod messages;
 mod worker;
 
 use machine::{Machine, Truth};
-use messages::{Conversation, facts};
+use messages::{Conversation, call, facts, reply};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -219,6 +221,41 @@ proptest! {
             prop_assert_eq!(request.stages().iter().sum::<u64>(), request.latency_from_wire());
         }
     }
+}
+
+/// A client pushes in the middle of a message, and its server answers an earlier one before it reads the rest, whose zeros
+/// pass for empty fragments of the next message: that is a guess, and those after it are none.
+#[test]
+fn where_a_first_message_begins_is_a_guess() {
+    let (mut joiner, mut found) = (RequestJoiner::of_protocol(Some(ApplicationProtocol::Nfs)), Vec::new());
+    let (mut time, mut asked, mut answered) = (1000, 0, 0);
+    let mut exchange = |sent: &[u8], reply: &[u8]| {
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("messages are short");
+        let (end, written) = (asked + length(sent), answered + length(reply));
+        let mut report = |kind, (begin, end), answer, bytes: &[u8]| {
+            time += 10;
+            let event = KernelEvent { begin, end, answer, push: true, thread: 7, ..blank_event(time, kind) };
+            joiner.handle_with_bytes(&event, bytes, &mut found);
+        };
+        report(EventKind::Arrival, (asked, end), false, &[]);
+        report(EventKind::Ready, (asked, end), false, &[]);
+        report(EventKind::Bytes, (asked, end), false, sent);
+        report(EventKind::Receive, (asked, end), false, &[]);
+        report(EventKind::Bytes, (answered, written), true, reply);
+        report(EventKind::Send, (answered, written), false, &[]);
+        report(EventKind::Transmit, (answered, written), false, &[]);
+        (asked, answered) = (end, written);
+    };
+    let (first, rest) = (&call(1, 0)[..32], &call(1, 0)[32..]);
+    assert!(rest.iter().all(|byte| *byte == 0) && rest.len().is_multiple_of(4));
+    exchange(first, &reply(0, 9));
+    exchange(&[rest, &call(2, 5)].concat(), &reply(2, 7));
+    exchange(&call(3, 5), &reply(3, 7));
+    let told: Vec<&ObservedRequest> =
+        found.iter().filter(|request| !request.quality.has(RequestQuality::WITHOUT_PROTOCOL)).collect();
+    let sure: Vec<u64> =
+        told.iter().filter(|request| is_told_surely(request)).map(|it| it.request_bytes).collect();
+    assert_eq!((told.len(), sure), (2, vec![call(3, 5).len() as u64]), "{told:?}");
 }
 
 /// A client that sends without end to a server that does not answer: what is kept of it is given up in time.

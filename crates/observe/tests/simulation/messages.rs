@@ -254,10 +254,10 @@ fn record(words: &[u32], length: usize) -> Vec<u8> {
 }
 
 /// A call of NFSv3's procedure 0 with arguments that nobody looks at.
-fn call(xid: u32, length: usize) -> Vec<u8> {
+pub(crate) fn call(xid: u32, length: usize) -> Vec<u8> {
     record(&[xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0], length)
 }
 
-fn reply(xid: u32, length: usize) -> Vec<u8> {
+pub(crate) fn reply(xid: u32, length: usize) -> Vec<u8> {
     record(&[xid, 1, 0, 0, 0, 0], length)
 }

@@ -58,6 +58,8 @@ struct SampledFields {
     /// Of one CPU, on average over the whole time.
     cost_share: f64,
     cost_limit: f64,
+    /// Of the places of windows.
+    seed: u64,
     /// Requests without an answer when their window ended.
     cut_off: u64,
 }
@@ -155,7 +157,8 @@ fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledF
         counted_s,
         share_of_time: counted_s / observed_s,
         cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
-        cost_limit: sampled.limit,
+        cost_limit: sampled.limit.share,
+        seed: sampled.limit.seed,
         cut_off: sampled.cut_off,
     }
 }
@@ -361,7 +364,7 @@ pub(crate) fn doubts(report: &ObservationReport) -> String {
 }
 
 /// That the kernel did not run programs, and what follows.
-fn skipped_words(runs: u64) -> String {
+pub(crate) fn skipped_words(runs: u64) -> String {
     let runs = plural(runs, "run");
     format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
 }
@@ -405,11 +408,12 @@ pub(crate) fn cost_line(report: &ObservationReport) -> String {
 fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
     let fields = sampled_fields(sampled, report);
     format!(
-        "\na sample: {} at random, {} of the time; requests between are missing\nobserving took {} of one CPU on average; the limit is {}\n",
+        "\na sample: {} at random, seed {}, {} of the time; requests between are missing\nobserving took {} of one CPU on average; the limit is {}\n",
         plural(sampled.windows, "window"),
+        sampled.limit.seed,
         percent(fields.share_of_time),
         percent(fields.cost_share),
-        percent(sampled.limit),
+        percent(sampled.limit.share),
     )
 }
 

@@ -1,6 +1,7 @@
 //! What was seen of block devices: who waited how long for which device, behind whom, and how long that took.
 
 use crate::output::json::document;
+use crate::output::observed::skipped_words;
 use crate::terminal::TextTable;
 use observe::{BlockReport, BlockRequester, BlockTimes, TimeBehind, WaitSums};
 use schemars::JsonSchema;
@@ -22,6 +23,8 @@ pub(crate) struct BlockDocument {
     observed_s: f64,
     requesters: Vec<RequesterFields>,
     lost_requests: u64,
+    /// Runs of the BPF programs that the kernel skipped: up to as many events are missing.
+    skipped_runs: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -87,6 +90,7 @@ pub(crate) fn json(report: &BlockReport) -> String {
         observed_s: report.duration.as_secs_f64(),
         requesters: all.into_iter().map(|(who, times)| requester(report, who, times)).collect(),
         lost_requests: report.lost,
+        skipped_runs: report.skipped_runs,
     })
 }
 
@@ -162,6 +166,9 @@ pub(crate) fn text(report: &BlockReport) -> String {
     }
     if report.lost > 0 {
         text += &format!("{} could not be reported\n", plural(report.lost, "request"));
+    }
+    if report.skipped_runs > 0 {
+        text += &format!("{}\n", skipped_words(report.skipped_runs));
     }
     text
 }

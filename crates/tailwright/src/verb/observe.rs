@@ -11,14 +11,14 @@ use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::{Args, ValueEnum};
 use model::OperationError;
 use observe::{
-    ApplicationProtocol, BlockDevice, BlockSettings, IntendedWaits, ObservationSettings, ProbeSettings,
-    self_test,
+    ApplicationProtocol, BlockDevice, BlockSettings, CostLimit, IntendedWaits, ObservationSettings,
+    ProbeSettings, self_test,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{Nanos, plural};
 use workflow::files::write_wanted;
 use workflow::observation::{
@@ -106,6 +106,9 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["block", "selftest", "listen", "record", "output",
           "hdr", "prometheus_file", "accept_queue"])]
     cost_limit: Option<f64>,
+    /// Seed of the places of the windows of --cost-limit [default: another one each time, which is printed].
+    #[arg(long, value_name = "N", requires = "cost_limit")]
+    seed: Option<u64>,
     /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
     /// are looked at for that, and kept nowhere. Otherwise packets, reads and writes decide what a request is.
     #[arg(long, value_name = "NAME", value_enum)]
@@ -222,6 +225,11 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     Ok(if observation.report.statistics.count() > 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
+/// Another one each time: who observes again and again shall not always look at the same moments.
+fn new_seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos().into()
+}
+
 fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let device = args.device.as_deref().map(BlockDevice::named).transpose();
     let device =
@@ -313,7 +321,9 @@ impl ObserveArgs {
                 IntendedWaitsArg::Include => IntendedWaits::Included,
                 IntendedWaitsArg::Exclude => IntendedWaits::Excluded,
             },
-            cost_limit: self.cost_limit,
+            cost_limit: self
+                .cost_limit
+                .map(|share| CostLimit { share, seed: self.seed.unwrap_or_else(new_seed) }),
         })
     }
 

@@ -53,7 +53,8 @@ impl GuestFigures {
 impl fmt::Display for GuestFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.values.iter().try_for_each(|(name, value)| writeln!(f, "{name} {value}"))?;
-        // Words of choices that are wrong, and of ends that are errors.
-        self.console.lines().filter(|line| line.contains(": ")).try_for_each(|line| writeln!(f, "{line}"))
+        // Words of choices that are wrong, of ends that are errors, and of checks that have failed.
+        let says = |line: &&str| line.contains(": ") || line.contains("GUEST FAILED");
+        self.console.lines().filter(says).try_for_each(|line| writeln!(f, "{line}"))
     }
 }
