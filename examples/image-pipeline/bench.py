@@ -11,12 +11,24 @@ import math
 import os
 import pathlib
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import threading
 import time
 
+INTERRUPTED = 130
+
+
+def interrupt(*_):
+    """Ends this program by its usual way out, once: more interrupts do not disturb it on that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(INTERRUPTED)
+
+
+# Before what takes a second to import.
+signal.signal(signal.SIGINT, interrupt)
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bindings" / "python"))
 
 import tailwright_gat
@@ -36,13 +48,18 @@ class Stages:
 
     def __init__(self, mode, settings):
         self._processes = []
-        classify = self._start("classify", settings.cpus[-1], mode, settings)
-        self.port = self._start("blur", settings.cpus[0], mode, settings, str(classify))
+        try:
+            classify = self._start("classify", settings.cpus[-1], mode, settings)
+            self.port = self._start("blur", settings.cpus[0], mode, settings, str(classify))
+        except BaseException:
+            self._end()
+            raise
 
     def _start(self, role, cpu, mode, settings, *following):
         command = [sys.executable, "-B", str(HERE / "stage.py"), role, str(cpu), mode, str(settings.c)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = subprocess.Popen([*command, settings.library, *following], **pipes)
+        # A terminal's interrupt is not for the stages, which end with their input.
+        ways = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "process_group": 0}
+        process = subprocess.Popen([*command, settings.library, *following], **ways)
         self._processes.append(process)
         port = process.stdout.readline()
         if not port:
@@ -53,9 +70,12 @@ class Stages:
         return self
 
     def __exit__(self, *_):
-        for process in self._processes:
+        self._end()
+
+    def _end(self):
+        # The last one that was started calls the others.
+        for process in reversed(self._processes):
             process.stdin.close()
-        for process in self._processes:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
@@ -81,7 +101,7 @@ def ask(port, body, entry):
 def play(mode, arrivals_s, images, settings):
     """The latency of each image, counted from its intended time, when its answer came, and how many lines were told right."""
     entry, ends, right = tailwright_gat.Edge(), [None] * len(images), [0] * len(images)
-    room = threading.Semaphore(IN_FLIGHT_MAX)
+    room, is_over = threading.Semaphore(IN_FLIGHT_MAX), threading.Event()
 
     def send(index, begin):
         body, flipped = images[index]
@@ -89,20 +109,27 @@ def play(mode, arrivals_s, images, settings):
             answer = ask(stages.port, body, entry)
             ends[index] = time.monotonic() - begin
             right[index] = sum(told == is_so for told, is_so in zip(answer["flipped"], flipped, strict=True))
+        except (OSError, http.client.HTTPException):
+            # When the play is over early, the stages end with requests inside.
+            if not is_over.is_set():
+                raise
         finally:
             room.release()
 
     with Stages(mode, settings) as stages:
-        for body, _ in images[:3]:
-            ask(stages.port, body, entry)
-        threads, begin = [], time.monotonic() + 0.1
-        for index, arrival in enumerate(arrivals_s):
-            time.sleep(max(0.0, begin + arrival - time.monotonic()))
-            room.acquire()
-            threads.append(threading.Thread(target=send, args=(index, begin)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+        try:
+            for body, _ in images[:3]:
+                ask(stages.port, body, entry)
+            threads, begin = [], time.monotonic() + 0.1
+            for index, arrival in enumerate(arrivals_s):
+                time.sleep(max(0.0, begin + arrival - time.monotonic()))
+                room.acquire()
+                threads.append(threading.Thread(target=send, args=(index, begin)))
+                threads[-1].start()
+            for thread in threads:
+                thread.join()
+        finally:
+            is_over.set()
     lost = ends.count(None)
     if lost:
         raise SystemExit(f"{mode}: {lost} of {len(images)} images got no answer")
@@ -202,7 +229,4 @@ def show(plays):
         print(f"{mode:14}", *(f"{figure:8.1f}" for figure in figures), f"{shares[0]:9.0f}% {shares[1]:10.1f}%   {against}")
 
 
-try:
-    main()
-except KeyboardInterrupt:
-    sys.exit(130)
+main()

@@ -15,6 +15,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,18 @@ def kept_or_temporary(folder):
         yield pathlib.Path(temporary)
 
 
+def run_to_its_end(command):
+    """Runs the measurement, which ends its services before itself when it is interrupted."""
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            # Not every interrupt is one of the terminal, which it gets as well; it heeds the first.
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--venv", type=pathlib.Path)
@@ -82,7 +95,7 @@ def main():
     library = own.library.resolve() if own.library else built_library()
     with kept_or_temporary(own.venv) as folder:
         python = python_with_packages(folder)
-        return subprocess.run([python, "-B", HERE / "bench.py", library, *others]).returncode
+        return run_to_its_end([python, "-B", HERE / "bench.py", library, *others])
 
 
 try:

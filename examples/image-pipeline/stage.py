@@ -71,9 +71,16 @@ class ThreadPerRequest(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = 1024
 
+    def handle_error(self, request, client_address):
+        # Who asked has gone: what became of the request is told there.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 with ThreadPerRequest(("127.0.0.1", 0), Quiet) as server:
     server.set_app(tailwright_gat.Wsgi(service))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     sys.stdin.read()
+    # Threads of requests may be inside libraries, which do not bear the usual end.
+    os._exit(0)

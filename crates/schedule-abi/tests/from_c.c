@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What a service in C does with the gate; each check that fails ends it. */
+#define _GNU_SOURCE
 #include "tailwright_schedule.h"
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(holds) \
 	do { \
@@ -14,8 +18,13 @@
 		} \
 	} while (0)
 
+#define REQUESTS 4
+
 static tailwright_gate *gate;
-static int order[3], done;
+/* The keys in the order of service. With a limit of 1 one thread at a time writes here. */
+static int order[REQUESTS], done;
+/* The thread that is about to enter the gate. */
+static atomic_int entering;
 
 static void *other_thread(void *permit)
 {
@@ -30,9 +39,10 @@ static void *other_thread(void *permit)
 
 static void *request(void *key)
 {
-	tailwright_permit *permit = tailwright_gate_enter(gate, (uint64_t)(uintptr_t)key, 0);
+	tailwright_permit *permit;
 
-	CHECK(permit);
+	entering = gettid();
+	CHECK((permit = tailwright_gate_enter(gate, (uint64_t)(uintptr_t)key, 0)));
 	order[done++] = (int)(uintptr_t)key;
 	CHECK(tailwright_permit_leave(permit) == 0);
 	return NULL;
@@ -43,8 +53,53 @@ static void joined(pthread_t thread)
 	CHECK(pthread_join(thread, NULL) == 0);
 }
 
+/* Looks until a thread sleeps. Nothing else has it sleep between the note that it enters and the wait in the gate, because no
+   other thread uses the gate meanwhile. */
+static void wait_until_asleep(int thread)
+{
+	char path[64], state = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	while (state != 'S') {
+		sched_yield();
+		CHECK((status = fopen(path, "r")));
+		CHECK(fscanf(status, "%*d (%*[^)]) %c", &state) == 1);
+		fclose(status);
+	}
+}
+
+/* Whether requests that all wait, and came in this order, are served in that order of keys. */
+static void served_in(const int *expected, uint32_t flags)
+{
+	static const int keys[REQUESTS] = { 30, 10, 40, 20 };
+	struct tailwright_gate_settings settings = {
+		.limit = 1, .workers = 1, .flags = TAILWRIGHT_GATE_ADMISSION_ONLY | flags
+	};
+	pthread_t threads[REQUESTS];
+	tailwright_permit *permit;
+
+	CHECK((gate = tailwright_gate_new(&settings)));
+	CHECK((permit = tailwright_gate_enter(gate, 50, 0)));
+	done = 0;
+	for (int next = 0; next < REQUESTS; next++) {
+		entering = 0;
+		CHECK(pthread_create(&threads[next], NULL, request, (void *)(uintptr_t)keys[next]) == 0);
+		while (!entering)
+			sched_yield();
+		wait_until_asleep(entering);
+	}
+	CHECK(done == 0);
+	CHECK(tailwright_permit_leave(permit) == 0);
+	for (int next = 0; next < REQUESTS; next++)
+		joined(threads[next]);
+	CHECK(done == REQUESTS && memcmp(order, expected, sizeof(order)) == 0);
+	tailwright_gate_free(gate);
+}
+
 int main(void)
 {
+	static const int by_key[REQUESTS] = { 10, 20, 30, 40 }, by_arrival[REQUESTS] = { 30, 10, 40, 20 };
 	struct tailwright_gate_settings settings = {
 		.limit = 1, .workers = 1, .flags = TAILWRIGHT_GATE_ADMISSION_ONLY, .sentinel_ns = 1000000
 	};
@@ -78,6 +133,9 @@ int main(void)
 	CHECK(tailwright_permit_block_end(permit) == 0);
 	CHECK(tailwright_permit_leave(permit) == 0);
 	tailwright_gate_free(gate);
+
+	served_in(by_key, 0);
+	served_in(by_arrival, TAILWRIGHT_GATE_BY_ARRIVAL);
 
 	CHECK((gate = tailwright_gate_new(NULL)));
 	CHECK((permit = tailwright_gate_enter(gate, 1, 1)));

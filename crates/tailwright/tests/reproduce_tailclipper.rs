@@ -54,3 +54,30 @@ fn beyond_what_can_be_served_points_are_drawn_and_the_cap_is_there() {
     }
     assert_eq!(claims(&found, "exponential: the cap without age")[0]["verdict"], "agree");
 }
+
+#[test]
+fn the_answer_of_call_chains_is_there_for_all_that_is_open() {
+    let found = play("tailclipper-fig-7");
+    let changes = found["plots"]
+        .as_array()
+        .expect("plots")
+        .iter()
+        .filter(|plot| plot["title"].as_str().expect("title").contains("against the cap without age"));
+    let mut lines: Vec<Value> = Vec::new();
+    changes.for_each(|plot| lines.extend(plot["lines"].as_array().expect("lines").clone()));
+    assert_eq!(lines.len(), 6, "two chains with three readings of three cores");
+    assert!(lines.iter().all(|line| line["points"].as_array().expect("points").len() == 3), "{lines:?}");
+    for printed in ["−52 %", "−9 %"] {
+        let open = claims(&found, printed);
+        assert_eq!(open.len(), 9);
+        assert!(open.iter().all(|claim| claim["verdict"] == "underspecified"), "{open:?}");
+    }
+    // Chain 1's first tier is busy for 90 % of the time, and round-robin makes all wait for all.
+    for spread in ["1", "2", "3"] {
+        let said = format!("chain 1, {spread} ms, three processors: P99 lower than Shinjuku's");
+        assert_eq!(claims(&found, &said)[0]["verdict"], "agree", "{found}");
+    }
+    for claim in claims(&found, "age adds at most 5 %") {
+        assert_eq!((&claim["source"], &claim["verdict"]), (&"ours".into(), &"agree".into()), "{claim}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Ng et al., *TailClipper*: Oldest Request First against round-robin and fair sharing in chains of tiers.
 //!
 //! Round-robin stands for Shinjuku-gh, fair sharing by worker for CFS-gh. Beside every ORF there is the same cap without
-//! age (`limited`), so that age is not credited with what the cap does. Not drawn: Figures 5 to 7 (a real
-//! application and a trace that are not ours), 13a and 13c (the cost of a real scheduler's heap and its messages).
+//! age (`limited`), so that age is not credited with what the cap does. Not drawn: Figures 5 and 6 (a real
+//! application), 13a and 13c (the cost of a real scheduler's heap and its messages).
 
 mod chain_length;
 mod comparison_claims;
@@ -17,6 +17,7 @@ mod setting;
 mod switching_costs;
 mod table;
 mod throughput;
+mod trace_chains;
 
 use crate::context::{Context, FigureError};
 use crate::experiment::{Paper, PaperExperiment};
@@ -32,6 +33,11 @@ const fn experiment(
 
 pub(crate) const EXPERIMENTS: &[PaperExperiment] = &[
     experiment("tailclipper-fig-2", "Reordering and slowdown, first come, first served", reordering::run),
+    experiment(
+        "tailclipper-fig-7",
+        "Two call chains of a trace, by the laws of its times",
+        trace_chains::run,
+    ),
     experiment("tailclipper-fig-8", "99th percentile and reordering against the rate", rate_sweep::tails),
     experiment("tailclipper-fig-9", "Mean latency against the rate", rate_sweep::means),
     experiment("tailclipper-fig-10", "Throughput at 600 requests/s", throughput::run),
