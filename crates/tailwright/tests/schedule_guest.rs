@@ -31,7 +31,6 @@ fn the_oldest_first_on_ten_cpus() {
     };
     let Some(figures) = guest.play() else { return };
     println!("{figures}");
-    tails_are_shorter(&figures);
     the_oldest_run(&figures);
 }
 
@@ -59,17 +58,14 @@ fn play() {
     }
 }
 
-fn tails_are_shorter(figures: &GuestFigures) {
-    let p99 = |mode: &str| figures.number(&format!("{mode}_p99_s"));
-    assert!(p99("orf") < p99("fair"), "{figures}");
-}
-
-/// Behind the first tier the order of arrival is not that of age, which is what the gate goes by.
+/// Behind the first tier the order of arrival is not that of age, which is what the gate goes by. Percentiles of so few
+/// requests are shown and not asserted.
 fn the_oldest_run(figures: &GuestFigures) {
     let share = |mode: &str, tier: u32| figures.number(&format!("{mode}_not_among_oldest_{tier}"));
     for tier in 1..=3 {
         assert!(share("orf", tier) < 0.1, "tier {tier}: {figures}");
-        assert!(share("orf", tier) < share("fair", tier), "tier {tier}: {figures}");
     }
-    assert!(share("orf", 2) + share("orf", 3) < share("limited", 2) + share("limited", 3), "{figures}");
+    let behind = |mode: &str| share(mode, 2) + share(mode, 3);
+    assert!(share("orf", 1) < share("fair", 1) && behind("orf") < behind("fair"), "{figures}");
+    assert!(behind("orf") < behind("limited"), "{figures}");
 }
