@@ -44,7 +44,9 @@ fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
 /// Time of all CPUs since boot, in nanoseconds with a resolution of 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineTime {
+    /// Neither idle nor idle while waiting for I/O.
     pub busy_ns: u64,
+    /// The rest.
     pub idle_ns: u64,
 }
 
