@@ -98,7 +98,9 @@ fn the_cases_of_all_languages() {
             .expect("it starts");
         assert!(output.status.success(), "{program}: {output:?}");
     };
-    test("python3", "python", &["-B", "test_cases.py"]);
+    for file in ["test_cases.py", "test_calls.py"] {
+        test("python3", "python", &["-B", file]);
+    }
     for file in ["test-cases.js", "test-keys.js", "test-hooks.js"] {
         test("node", "node", &[file]);
     }
@@ -150,7 +152,7 @@ fn check_with_opentelemetry(language: &Language) {
     let last = language.start("inner", &[stranger.clone(), stranger.clone()]);
     let next = format!("http://127.0.0.1:{}/", last.port);
     let first = language.start("edge", &[next.clone(), next, stranger.clone(), stranger]);
-    for (path, slo_ns) in [("/", None), ("/soon", Some(50_000_000))] {
+    for (path, slo_ns) in [("/", None), ("/soon", Some(50_000_000)), ("/%73oon", Some(50_000_000))] {
         let (answer, reply) = ask_for(path, first.port, "Baggage: tailwright-start=1, user=7\r\n");
         let begun = start(&answer);
         assert!(begun.abs_diff(now_ns()) < 3_600_000_000_000, "the edge stamps: {answer}");
