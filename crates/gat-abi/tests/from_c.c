@@ -182,6 +182,21 @@ static void thread_ends(void)
 	}
 }
 
+/* Only with a tag members of others are left out. */
+static void long_headers(void)
+{
+	static char others[12000], text[12000];
+	struct tailwright_tag tag = {5, 0};
+
+	memset(others, 'a', sizeof(others));
+	assert(tailwright_gat_write(others, 10000, NULL, text, sizeof(text)) == 10000);
+	assert(tailwright_gat_write(others, 10000, &tag, text, sizeof(text)) == 18);
+	for (size_t at = 1; at < sizeof(others); at += 2)
+		others[at] = ',';
+	assert(tailwright_gat_write(others, sizeof(others), NULL, text, sizeof(text)) == sizeof(others));
+	assert(tailwright_gat_write(others, sizeof(others), &tag, text, sizeof(text)) <= 8192);
+}
+
 int main(void)
 {
 	assert(tailwright_gat_abi() == TAILWRIGHT_GAT_ABI);
@@ -190,6 +205,7 @@ int main(void)
 	current();
 	forks();
 	thread_ends();
+	long_headers();
 	puts("all of it");
 	return 0;
 }
