@@ -29,6 +29,7 @@ BYTES_MAX = 8192
 MEMBERS_MAX = 180
 NS_MAX = 2**64 - 1
 _HEX = re.compile("[0-9A-Fa-f]{2}")
+_FOLD = re.compile("\r?\n")
 
 # Where WSGI applications find the tag of their request in the environ.
 ENVIRON_KEY = "tailwright.gat.tag"
@@ -213,7 +214,8 @@ class Wsgi:
         self._app, self._role = app, role or InnerTier()
 
     def __call__(self, environ, start_response):
-        values = [environ["HTTP_BAGGAGE"]] if "HTTP_BAGGAGE" in environ else []
+        # A header may go on in further lines, which servers leave in its value.
+        values = [_FOLD.sub(" ", environ["HTTP_BAGGAGE"])] if "HTTP_BAGGAGE" in environ else []
         tag = self._role.receive(values, environ)
         environ["HTTP_BAGGAGE"] = write(values, tag)
         environ[ENVIRON_KEY] = tag
@@ -258,7 +260,7 @@ class Asgi:
     async def __call__(self, scope, receive, send):
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        pairs = scope["headers"]
+        pairs = scope.get("headers") or []
         values = [value.decode("latin-1") for name, value in pairs if name.lower() == b"baggage"]
         tag = self._role.receive(values, scope)
         others = [(name, value) for name, value in pairs if name.lower() != b"baggage"]
