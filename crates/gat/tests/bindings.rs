@@ -77,6 +77,9 @@ fn check_chain(languages: &[Language]) {
         }
     }
 
+    // Baggage of other languages than English is answered, too.
+    assert!(start(&ask(edge, "baggage: user=\u{e9}\u{20ac}\r\n").0) > stamped, "{languages:?}");
+
     // A service inside accepts what may be, and nothing else.
     let possible = now_ns() - 1_000_000_000;
     assert_eq!(start(&ask(inner, &format!("baggage: tailwright-start={possible}\r\n")).0), possible);
