@@ -149,7 +149,7 @@ type Transport struct {
 	Base http.RoundTripper
 }
 
-// RoundTrip makes one call.
+// RoundTrip makes one call. Its trailer has no tag, whoever is called.
 func (transport *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := transport.Base
 	if base == nil {
@@ -158,14 +158,18 @@ func (transport *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	values := valuesOf(r.Header)
 	tag, hasTag := Current(r.Context())
 	isInside := transport.Hosts.Contains(r.URL)
-	if (isInside && !hasTag) || (!isInside && len(values) == 0) {
+	isSame := (isInside && !hasTag) || (!isInside && len(values) == 0)
+	if isSame && r.Trailer == nil {
 		return base.RoundTrip(r)
 	}
-	r = r.Clone(r.Context())
-	if isInside {
-		exchange(r.Header, []string{Write(values, tag)})
-	} else {
-		exchange(r.Header, Strip(values))
+	call := r.Clone(r.Context())
+	stripTrailer(call, r.Trailer)
+	switch {
+	case isSame:
+	case isInside:
+		exchange(call.Header, []string{Write(values, tag)})
+	default:
+		exchange(call.Header, Strip(values))
 	}
-	return base.RoundTrip(r)
+	return base.RoundTrip(call)
 }

@@ -210,3 +210,70 @@ func TestKeysNeedNotBeCanonical(t *testing.T) {
 		t.Errorf("%q", seen)
 	}
 }
+
+// A trailer may get its value while the body is read, until its end.
+type endingBody struct {
+	io.Reader
+	atEnd func()
+}
+
+func (body endingBody) Read(bytes []byte) (int, error) {
+	count, err := body.Reader.Read(bytes)
+	if err == io.EOF {
+		body.atEnd()
+	}
+	return count, err
+}
+
+// withTrailer is a call with a tag in its trailer, which is there from the begin or comes at the end of the body.
+func withTrailer(t *testing.T, target string, isLate bool) *http.Request {
+	request := get(t, target)
+	request.Method = http.MethodPost
+	request.Trailer = http.Header{"Baggage": nil, "X-Other": nil}
+	fill := func() {
+		request.Trailer["Baggage"] = append([]string(nil), forged...)
+		request.Trailer["X-Other"] = []string{"tailwright-start=5"}
+	}
+	if !isLate {
+		fill()
+	}
+	request.Body = io.NopCloser(endingBody{strings.NewReader("text"), fill})
+	return request
+}
+
+func TestTrailersOfCallsAreStripped(t *testing.T) {
+	hosts, err := ParseHosts("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trailer http.Header
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if trailer = r.Trailer; err != nil || string(body) != "text" {
+			t.Error(string(body), err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client := http.Client{Transport: &Transport{Hosts: hosts}}
+	check := func(request *http.Request, what string) {
+		reply, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if !reflect.DeepEqual(trailer, http.Header{"Baggage": {"own=1"}, "X-Other": {"tailwright-start=5"}}) {
+			t.Errorf("%s: %q", what, trailer)
+		}
+		if !reflect.DeepEqual(request.Trailer["Baggage"], forged) {
+			t.Errorf("%s: the caller's trailer changed: %q", what, request.Trailer)
+		}
+	}
+	for _, target := range []string{server.URL, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)} {
+		for _, isLate := range []bool{false, true} {
+			request := withTrailer(t, target, isLate)
+			check(request, fmt.Sprint(target, isLate))
+			request = withTrailer(t, target, isLate)
+			check(request.WithContext(WithTag(request.Context(), Tag{StartNs: 7})), fmt.Sprint(target, isLate, " with a tag"))
+		}
+	}
+}

@@ -7,7 +7,12 @@
  * (or `--import`) does it for servers and clients of node:http, node:https and fetch without a change of code: requests
  * that come in have a current tag, calls to those hosts carry it, replies and calls to other hosts carry none. The entry
  * point adds TAILWRIGHT_ROLE=edge, and TAILWRIGHT_SLOS=./slos.js for deadlines: a module whose export is `sloNsOf` of
- * Edge, for example `module.exports = (request) => (request.url === '/search' ? 50_000_000 : null)`. `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
+ * Edge, for example
+ *
+ *     const { pathOf } = require('./tailwright-gat.js');
+ *     module.exports = (request) => (pathOf(request) === '/search' ? 50_000_000 : null);
+ *
+ * `require('./tailwright-gat.js').current()` is the tag of the request that the code works for: what
  * a queue inside the service orders by. Values of headers are text whose characters stand for bytes (Latin-1), as in Node.
  */
 const http = require('node:http');
@@ -150,6 +155,23 @@ class Edge {
     const startNs = this.#lastNs;
     const sloNs = this.#sloNsOf === null ? this.#sloNs : checkedSlo(this.#sloNsOf(request) ?? null);
     return { startNs, deadlineNs: sloNs === null ? null : startNs + sloNs };
+  }
+}
+
+/** What another part of a service may read as another path: empty segments, dots alone, what may be decoded or cut off once more. */
+const AMBIGUOUS = /^(?!\/)|\/\/|\/\.\.?(?:\/|$)|[;%\\\x00-\x1f\x7f\ufffd]/;
+
+/**
+ * The decoded path of a request, without its query; null if it may be read in several ways. Such a request is to have the
+ * longest SLO, so that no spelling buys a shorter one.
+ */
+function pathOf(request) {
+  const [raw] = request.url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').split(/[?#]/, 1);
+  try {
+    const path = decodeURIComponent(raw);
+    return AMBIGUOUS.test(path) ? null : path;
+  } catch {
+    return null;
   }
 }
 
@@ -386,7 +408,7 @@ function slosOf(file) {
   return sloNsOf;
 }
 
-module.exports = { Edge, InnerTier, MalformedTagError, current, decoded, domain, install, read, strip, write };
+module.exports = { Edge, InnerTier, MalformedTagError, current, decoded, domain, install, pathOf, read, strip, write };
 
 if (module.parent === null || module.parent?.id === 'internal/preload' || (!module.parent && isImportedFirst())) {
   const name = process.env.TAILWRIGHT_ROLE ?? 'inner';

@@ -20,7 +20,6 @@ import string
 import threading
 import time
 from typing import Optional
-from urllib.parse import urlsplit
 
 START_KEY = "tailwright-start"
 DEADLINE_KEY = "tailwright-deadline"
@@ -30,6 +29,7 @@ BYTES_MAX = 8192
 MEMBERS_MAX = 180
 NS_MAX = 2**64 - 1
 _HEX = re.compile("[0-9A-Fa-f]{2}")
+_FOLD = re.compile("\r?\n")
 
 # Where WSGI applications find the tag of their request in the environ.
 ENVIRON_KEY = "tailwright.gat.tag"
@@ -214,7 +214,8 @@ class Wsgi:
         self._app, self._role = app, role or InnerTier()
 
     def __call__(self, environ, start_response):
-        values = [environ["HTTP_BAGGAGE"]] if "HTTP_BAGGAGE" in environ else []
+        # A header may go on in further lines, which servers leave in its value.
+        values = [_FOLD.sub(" ", environ["HTTP_BAGGAGE"])] if "HTTP_BAGGAGE" in environ else []
         tag = self._role.receive(values, environ)
         environ["HTTP_BAGGAGE"] = write(values, tag)
         environ[ENVIRON_KEY] = tag
@@ -259,7 +260,7 @@ class Asgi:
     async def __call__(self, scope, receive, send):
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        pairs = scope["headers"]
+        pairs = scope.get("headers") or []
         values = [value.decode("latin-1") for name, value in pairs if name.lower() == b"baggage"]
         tag = self._role.receive(values, scope)
         others = [(name, value) for name, value in pairs if name.lower() != b"baggage"]
@@ -321,6 +322,12 @@ def _host(host):
     return bare.removesuffix(".").lower()
 
 
+# A target that a proxy is asked for, and its host, if all read it the same way.
+_IS_URL = re.compile("[A-Za-z][A-Za-z0-9+.-]*://")
+_URL = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://(?:[A-Za-z0-9._~!$&'()*+,;=:%-]*@)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]*)?(?:[/?#]|\Z)"
+)
+
 _hook_lock = threading.Lock()
 _domain: Optional[Domain] = None
 
@@ -343,8 +350,7 @@ def _wrap_http_client():
 
     def wrapped_putrequest(self, method, url, *args, **kwargs):
         result = putrequest(self, method, url, *args, **kwargs)
-        # A proxy is asked for a whole URL, whose host is the one that counts.
-        self._tailwright_host = urlsplit(url).hostname if "://" in url else None
+        self._tailwright_target = _target_host(str(url))
         self._tailwright_values = []
         return result
 
@@ -359,7 +365,7 @@ def _wrap_http_client():
     def wrapped_endheaders(self, *args, **kwargs):
         held, self._tailwright_values = getattr(self, "_tailwright_values", None), None
         if held is not None:
-            for value in outgoing(held, self._tailwright_host or self._tunnel_host or self.host):
+            for value in outgoing(held, self._tunnel_host or self.host, self._tailwright_target):
                 putheader(self, "baggage", value.encode("latin-1"))
         return endheaders(self, *args, **kwargs)
 
@@ -367,9 +373,18 @@ def _wrap_http_client():
     connection.endheaders = wrapped_endheaders
 
 
-def outgoing(values, host: str) -> list:
-    """The `baggage` values of a call to `host` whose own ones are `values`; for clients other than http.client."""
-    if _domain is None or not _domain.contains(host):
+def _target_host(target):
+    """The host of the URL that a proxy is asked for; None for a path, and no host at all where it is not sure."""
+    match = _URL.match(target)
+    return match[1] if match else "" if _IS_URL.match(target) else None
+
+
+def outgoing(values, host: str, target: Optional[str] = None) -> list:
+    """The `baggage` values of a call to `host` whose own ones are `values`; for clients other than http.client.
+
+    If the call asks a proxy for a URL, `target` is the host of the URL; both have to be inside.
+    """
+    if _domain is None or not _domain.contains(host) or not (target is None or _domain.contains(target)):
         return strip(values)
     tag = current()
     return list(values) if tag is None else [write(values, tag)]

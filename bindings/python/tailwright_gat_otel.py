@@ -21,10 +21,16 @@ from tailwright_gat_context import tag_of
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _SLO = re.compile(r"(/[^*=]*)(\*?)=([0-9]{1,18})(ns|us|ms|s)")
+# No slash at the begin, an empty segment that is not the last, dots alone, and what may be decoded or cut off once more.
+_AMBIGUOUS = re.compile(r"\A(?!/)|//|/\.\.?(?:/|\Z)|[;%\\\x00-\x1f\x7f\ufffd]")
 
 
 def slos_of_paths(text):
-    """A function for Edge(slo_ns_of=...) from `/search=50ms,/api/*=5s`; the first that matches counts. Raises ValueError."""
+    """A function for Edge(slo_ns_of=...) from `/search=50ms,/api/*=5s`; the first that matches counts. Raises ValueError.
+
+    Paths are decoded. One that a part of the service may read as another path has the longest SLO, so that no spelling buys a
+    shorter one; none is the longest, where not every path has one.
+    """
     entries = []
     for piece in filter(None, (piece.strip() for piece in text.split(","))):
         match = _SLO.fullmatch(piece)
@@ -34,15 +40,29 @@ def slos_of_paths(text):
         slo_ns = int(number) * _UNITS_NS[unit]
         if not 0 < slo_ns <= tailwright_gat.SLO_NS_MAX:
             raise ValueError(f"{piece!r}: expected an SLO of more than zero and at most a day")
+        if _AMBIGUOUS.search(path + star):
+            raise ValueError(f"{piece!r}: expected a decoded path without //, /./, /../, ; % and \\")
         if any(entry[:2] == (path, star) for entry in entries):
             raise ValueError(f"{piece!r}: the path has two SLOs")
         entries.append((path, star, slo_ns))
 
+    covers_all = any(entry[:2] == ("/", "*") for entry in entries)
+    longest_ns = max(ns for _, _, ns in entries) if covers_all else None
+
     def slo_ns_of(request):
-        asked = request.get("PATH_INFO") or request.get("path") or ""
+        asked = _decoded_path(request)
+        if _AMBIGUOUS.search(asked):
+            return longest_ns
         return next((ns for path, star, ns in entries if (asked.startswith(path) if star else asked == path)), None)
 
     return slo_ns_of
+
+
+def _decoded_path(request):
+    """The path of WSGI's environ, whose characters are bytes, or of ASGI's scope."""
+    if "PATH_INFO" in request:
+        return request["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
+    return request.get("path") or ""
 
 
 def role_of(environment):

@@ -1,6 +1,9 @@
-"""The cases that every language has to get right."""
+"""The cases that every language has to get right, and what servers of Python hand over."""
 
+import asyncio
+import io
 import json
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import tailwright_gat as gat
 
@@ -49,3 +52,48 @@ for slo_ns in [0, -1, gat.SLO_NS_MAX + 1, 0.5, True, "1"]:
         except ValueError:
             continue
         raise AssertionError(slo_ns)
+
+
+# A line of a header that goes on in the next one, through a server of wsgiref.
+class Connection:
+    def __init__(self, request):
+        self._request, self.written = request, b""
+
+    def makefile(self, *_):
+        return io.BytesIO(self._request)
+
+    def sendall(self, piece):
+        self.written += piece
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def show(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["HTTP_BAGGAGE"].encode("latin-1")]
+
+
+server = WSGIServer(("127.0.0.1", 0), Quiet, bind_and_activate=False)
+server.server_name, server.server_port = "a", 80
+server.setup_environ()
+for line in ["user=7,tailwright-start=1700000000000000000", "user=7,\r\n\t tailwright-start\r\n =1700000000000000000\r\n "]:
+    tier = gat.InnerTier(clock_ns=lambda: 1_700_000_000_000_000_000)
+    server.set_app(gat.Wsgi(show, tier))
+    connection = Connection(f"GET / HTTP/1.1\r\nHost: a\r\nBaggage: {line}\r\n\r\n".encode())
+    Quiet(connection, ("127.0.0.1", 1), server)
+    assert connection.written.endswith(b"\r\n\r\ntailwright-start=1700000000000000000,user=7"), connection.written
+    assert tier.counts()["accepted"] == 1, tier.counts()
+
+# A scope of ASGI may have no headers.
+for scope in [{"type": "http"}, {"type": "websocket", "headers": None}, {"type": "http", "headers": []}]:
+    seen = []
+
+    async def app(scope, receive, send):
+        seen.append((gat.current(), scope["headers"]))
+
+    asyncio.run(gat.Asgi(app)(scope, None, None))
+    [(tag, headers)] = seen
+    assert headers == [(b"baggage", f"tailwright-start={tag.start_ns}".encode())], scope

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import io
+import json
 import subprocess
 import sys
 import threading
@@ -27,7 +28,17 @@ def refuses(function, *arguments):
 slo_ns_of = otel.slos_of_paths("/soon=50ms, /api/*=5s,/api/x=1us,/day=86400s")
 for path, slo_ns in [("/soon", 5 * 10**7), ("/api/x", 5 * 10**9), ("/day", gat.SLO_NS_MAX), ("/", None), ("/soon/", None)]:
     assert slo_ns_of({"PATH_INFO": path}) == slo_ns, path
-for wrong in ["/a=0s", "/a=86401s", "/a=5", "a=5s", "/a*b=5s", "/a=-5s", "/a=5s,/a=6s", "=5s", "/a", "/a=\u00b2s"]:
+with open("../paths.json", encoding="utf-8") as file:
+    cases = json.load(file)
+assert len(cases) > 30
+for case in cases:
+    slo_ns = None if case["slo_ns"] is None else int(case["slo_ns"])
+    for request in [{"PATH_INFO": case["path"].encode().decode("latin-1")}, {"path": case["path"]}]:
+        assert otel.slos_of_paths(case["slos"])(request) == slo_ns, (case, request)
+assert otel.slos_of_paths("/a=5s,/*=1s")({"PATH_INFO": "/\xff"}) == 5 * 10**9
+assert otel.slos_of_paths("/a=5s,/*=1s")({}) == 5 * 10**9
+ambiguous = ["//a=5s", "/%61=5s", "/a;b=5s", "/a/../*=5s"]
+for wrong in ["/a=0s", "/a=86401s", "/a=5", "a=5s", "/a*b=5s", "/a=-5s", "/a=5s,/a=6s", "=5s", "/a", "/a=\u00b2s", *ambiguous]:
     assert refuses(otel.slos_of_paths, wrong), wrong
 assert isinstance(otel.role_of({}), gat.InnerTier)
 assert isinstance(otel.role_of({"TAILWRIGHT_ROLE": "edge", "TAILWRIGHT_SLOS": "/=1s"}), gat.Edge)

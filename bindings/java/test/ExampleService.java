@@ -9,6 +9,7 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -41,8 +42,9 @@ public final class ExampleService {
         String answers = String.join(",", called.stream().map(CompletableFuture::join).toList());
         String text = "{\"start\":\"" + start + "\",\"baggage\":\"" + baggage + "\",\"called\":[" + answers + "]}";
         exchange.getResponseHeaders().add("baggage", "tailwright-start=1,reply=1");
-        exchange.sendResponseHeaders(200, text.length());
-        exchange.getResponseBody().write(text.getBytes());
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        exchange.sendResponseHeaders(200, bytes.length);
+        exchange.getResponseBody().write(bytes);
         exchange.close();
     }
 

@@ -5,7 +5,7 @@
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
 use gat::{HeaderChange, ReceivedTag, RequestSlo, RequestTag, TagCodec, TagOrder, TagTolerance};
-use std::cell::{Cell, LazyCell};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,8 +26,10 @@ static LAST_START_NS: AtomicU64 = AtomicU64::new(0);
 /// The SLO of requests without a deadline, nanoseconds, where deadlines order requests; 0 where starts do.
 static DEFAULT_SLO_NS: AtomicU64 = AtomicU64::new(0);
 
+/// Made at compile time: nothing of it ends before the destructors of a thread.
+static CODEC: TagCodec = TagCodec::baggage();
+
 thread_local! {
-    static CODEC: LazyCell<TagCodec> = LazyCell::new(TagCodec::baggage);
     static CURRENT: Cell<Option<AbiTag>> = const { Cell::new(None) };
 }
 
@@ -82,7 +84,7 @@ pub unsafe extern "C" fn tailwright_gat_write(
     // SAFETY: as the caller promises.
     let (baggage, tag) = unsafe { (text(baggage, length), tag.as_ref()) };
     let value = match tag {
-        Some(tag) => CODEC.with(|codec| codec.write([baggage], (*tag).into()).value),
+        Some(tag) => CODEC.write([baggage], (*tag).into()).value,
         None => stripped(baggage),
     };
     // SAFETY: as the caller promises.
@@ -187,11 +189,11 @@ pub unsafe extern "C" fn tailwright_gat_current(tag: *mut AbiTag) -> i32 {
 }
 
 fn read(baggage: &[u8]) -> ReceivedTag {
-    CODEC.with(|codec| codec.read([baggage]))
+    CODEC.read([baggage])
 }
 
 fn stripped(baggage: &[u8]) -> Vec<u8> {
-    match CODEC.with(|codec| codec.strip([baggage])) {
+    match CODEC.strip([baggage]) {
         HeaderChange::Keep => baggage.to_vec(),
         HeaderChange::Remove => Vec::new(),
         HeaderChange::Replace(value) => value,

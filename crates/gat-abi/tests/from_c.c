@@ -119,6 +119,84 @@ static void current(void)
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
 }
 
+/* glibc's: what a thread_local object of C++ has its destructor called by. */
+extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *library);
+extern void *__dso_handle;
+
+static pthread_key_t ending;
+static atomic_int endings;
+
+/* All functions, when the thread ends. */
+static void call_all(void)
+{
+	struct tailwright_tag tag = {7, 0}, found;
+	char text[64];
+
+	assert(tailwright_gat_read("tailwright-start=7", 18, &found) == TAILWRIGHT_TAGGED && found.start_ns == 7);
+	assert(tailwright_gat_strip("user=7,tailwright-start=1", 25, text, sizeof(text)) == 6);
+	assert(tailwright_gat_write("user=7", 6, &tag, text, sizeof(text)) == 25);
+	tailwright_gat_receive("user=7", 6, &found);
+	assert(found.start_ns > 1700000000000000000ull);
+	tailwright_gat_enter(&tag);
+	tailwright_gat_set_current(&tag);
+	assert(tailwright_gat_current(&found) == TAILWRIGHT_TAGGED && found.start_ns == tag.start_ns);
+	tailwright_gat_set_current(NULL);
+	assert(tailwright_gat_is_scheduled() == 0 && tailwright_gat_order_by_deadline(0) == 0);
+	atomic_fetch_add(&endings, 1);
+}
+
+static void end_object(void *unused)
+{
+	(void)unused;
+	call_all();
+}
+
+/* Destructors of keys run in rounds, as long as one sets its key again. */
+static void end_key(void *round)
+{
+	call_all();
+	if ((size_t)round < 3)
+		assert(!pthread_setspecific(ending, (void *)((size_t)round + 1)));
+}
+
+static void *use_and_end(void *used)
+{
+	assert(!__cxa_thread_atexit_impl(end_object, NULL, &__dso_handle));
+	if (used) {
+		call_all();
+		atomic_fetch_sub(&endings, 1);
+	}
+	assert(!pthread_setspecific(ending, (void *)1));
+	return NULL;
+}
+
+/* Destructors of a thread that has used the library, or uses it there for the first time. */
+static void thread_ends(void)
+{
+	pthread_t thread;
+
+	assert(!pthread_key_create(&ending, end_key));
+	for (int used = 0; used < 2; used++) {
+		assert(!pthread_create(&thread, NULL, use_and_end, used ? &endings : NULL) && !pthread_join(thread, NULL));
+		assert(atomic_exchange(&endings, 0) == 4);
+	}
+}
+
+/* Only with a tag members of others are left out. */
+static void long_headers(void)
+{
+	static char others[12000], text[12000];
+	struct tailwright_tag tag = {5, 0};
+
+	memset(others, 'a', sizeof(others));
+	assert(tailwright_gat_write(others, 10000, NULL, text, sizeof(text)) == 10000);
+	assert(tailwright_gat_write(others, 10000, &tag, text, sizeof(text)) == 18);
+	for (size_t at = 1; at < sizeof(others); at += 2)
+		others[at] = ',';
+	assert(tailwright_gat_write(others, sizeof(others), NULL, text, sizeof(text)) == sizeof(others));
+	assert(tailwright_gat_write(others, sizeof(others), &tag, text, sizeof(text)) <= 8192);
+}
+
 int main(void)
 {
 	assert(tailwright_gat_abi() == TAILWRIGHT_GAT_ABI);
@@ -126,6 +204,8 @@ int main(void)
 	edge_and_inner_tier();
 	current();
 	forks();
+	thread_ends();
+	long_headers();
 	puts("all of it");
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 use crate::baggage::{self, BYTES_MAX, MEMBERS_MAX};
 use crate::tag::{ReceivedTag, RequestTag, TagFault};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Reads, writes and strips tags; cheap to clone, and valid for requests and replies of any version of HTTP.
@@ -19,7 +20,7 @@ pub struct TagCodec {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TagForm {
-    Baggage { start_key: String, deadline_key: String },
+    Baggage { start_key: Cow<'static, str>, deadline_key: Cow<'static, str> },
     Header { name: String },
 }
 
@@ -71,8 +72,8 @@ impl TagCodec {
     pub const DEADLINE_KEY: &str = "tailwright-deadline";
 
     /// Tags in baggage under the default keys.
-    pub fn baggage() -> Self {
-        let (start_key, deadline_key) = (Self::START_KEY.to_owned(), Self::DEADLINE_KEY.to_owned());
+    pub const fn baggage() -> Self {
+        let (start_key, deadline_key) = (Cow::Borrowed(Self::START_KEY), Cow::Borrowed(Self::DEADLINE_KEY));
         Self { form: TagForm::Baggage { start_key, deadline_key } }
     }
 
@@ -85,7 +86,7 @@ impl TagCodec {
         if start_key == deadline_key {
             return Err(TagNameError { name: start_key, expected: "two different keys" });
         }
-        Ok(Self { form: TagForm::Baggage { start_key, deadline_key } })
+        Ok(Self { form: TagForm::Baggage { start_key: start_key.into(), deadline_key: deadline_key.into() } })
     }
 
     /// Tags in a header of their own.

@@ -5,6 +5,10 @@
  * A thread enters the gate with the key of its request before it works on it, and leaves it afterwards. Permits belong to
  * the thread that entered: in any other thread the functions that take one do nothing and return -1. Make gates after a
  * fork.
+ *
+ * Destructors of thread_local objects of C++ can do the same. Those of pthread keys run later, and some of them after what is
+ * needed to wake their thread has gone: there tailwright_gate_enter returns null and tailwright_permit_block_end -1, with a
+ * message on standard error, and a permit can only leave.
  */
 #ifndef TAILWRIGHT_SCHEDULE_H
 #define TAILWRIGHT_SCHEDULE_H
@@ -45,7 +49,7 @@ tailwright_gate *tailwright_gate_new(const struct tailwright_gate_settings *sett
 void tailwright_gate_free(tailwright_gate *gate);
 
 /* Waits until the request with this key, the smaller the earlier, may run, for at most so long (0: without a limit). Null: it
-   may not, or there is no gate. */
+   may not, or there is no gate, or the thread has ended. */
 tailwright_permit *tailwright_gate_enter(tailwright_gate *gate, uint64_t key, uint64_t timeout_ns);
 
 /* The request waits for something other than a CPU; and it goes on, for which it may have to wait. 0, or -1. */

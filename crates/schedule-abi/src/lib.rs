@@ -5,7 +5,9 @@
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
 use schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, PoolOrder, RequestKey};
+use std::cell::Cell;
 use std::num::NonZeroU32;
+use std::panic::catch_unwind;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -14,6 +16,11 @@ pub const ABI: u32 = 1;
 
 const BY_ARRIVAL: u32 = 1;
 const ADMISSION_ONLY: u32 = 2;
+
+thread_local! {
+    /// The calling thread, once it has entered a gate: in a destructor the standard library may not know it any more.
+    static ENTERED: Cell<Option<ThreadId>> = const { Cell::new(None) };
+}
 
 /// How a gate is set up; `struct tailwright_gate_settings` in C.
 #[repr(C)]
@@ -105,9 +112,9 @@ pub unsafe extern "C" fn tailwright_gate_enter(
 ) -> *mut AbiPermit {
     // SAFETY: as the caller promises.
     let Some(gate) = (unsafe { gate.as_ref() }) else { return std::ptr::null_mut() };
+    let Some(thread) = entering_thread() else { return std::ptr::null_mut() };
     // The gate may be given back by another thread while this one waits.
     let entered = gate.clone().enter_unless(RequestKey(key), duration(timeout_ns), None);
-    let thread = thread::current().id();
     entered.map_or(std::ptr::null_mut(), |permit| Box::into_raw(Box::new(AbiPermit { permit, thread })))
 }
 
@@ -131,7 +138,8 @@ pub unsafe extern "C" fn tailwright_permit_block_begin(permit: *const AbiPermit)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_permit_block_end(permit: *const AbiPermit) -> i32 {
     // SAFETY: as the caller promises.
-    unsafe { own(permit) }.map_or(-1, |own| {
+    let own = unsafe { own(permit) };
+    own.filter(|_| entering_thread().is_some()).map_or(-1, |own| {
         own.permit.block_end();
         0
     })
@@ -175,5 +183,13 @@ pub unsafe extern "C" fn tailwright_gate_report(gate: *const Gate, text: *mut u8
 unsafe fn own<'a>(permit: *const AbiPermit) -> Option<&'a AbiPermit> {
     // SAFETY: as the caller promises.
     let permit = unsafe { permit.as_ref() }?;
-    (permit.thread == thread::current().id()).then_some(permit)
+    (Some(permit.thread) == ENTERED.get()).then_some(permit)
+}
+
+/// `None` in a destructor that runs after what the standard library knows of the thread has gone: nobody could wake the thread.
+/// There is no other way to ask than a panic, which says so on standard error.
+fn entering_thread() -> Option<ThreadId> {
+    let thread = catch_unwind(|| thread::current().id()).ok()?;
+    ENTERED.set(Some(thread));
+    Some(thread)
 }

@@ -97,6 +97,71 @@ static void served_in(const int *expected, uint32_t flags)
 	tailwright_gate_free(gate);
 }
 
+/* glibc's: what a thread_local object of C++ has its destructor called by. */
+extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *library);
+extern void *__dso_handle;
+
+static pthread_key_t ending;
+static int objects, keys;
+
+/* Such destructors can enter. */
+static void end_object(void *unused)
+{
+	tailwright_permit *permit = tailwright_gate_enter(gate, 5, 0);
+
+	(void)unused;
+	CHECK(permit && tailwright_permit_block_begin(permit) == 0 && tailwright_permit_block_end(permit) == 0);
+	CHECK(tailwright_permit_leave(permit) == 0);
+	objects++;
+}
+
+/* Those of keys can do so early, and are refused later. What was entered early can leave later. */
+static void end_key(void *early)
+{
+	static int is_refused;
+	tailwright_permit *permit = tailwright_gate_enter(gate, 5, 0);
+
+	if (keys++ == 0)
+		is_refused = 0;
+	CHECK(!permit || !is_refused);
+	is_refused = !permit;
+	if (permit && early == &keys)
+		early = permit;
+	else
+		CHECK(!permit || tailwright_permit_leave(permit) == 0);
+	if (keys < 4) {
+		CHECK(pthread_setspecific(ending, early) == 0);
+		return;
+	}
+	CHECK(is_refused);
+	CHECK(early == &keys || tailwright_permit_leave(early) == 0);
+}
+
+static void *use_and_end(void *used)
+{
+	CHECK(__cxa_thread_atexit_impl(end_object, NULL, &__dso_handle) == 0);
+	if (used)
+		CHECK(tailwright_permit_leave(tailwright_gate_enter(gate, 5, 0)) == 0);
+	CHECK(pthread_setspecific(ending, &keys) == 0);
+	return NULL;
+}
+
+/* Destructors of a thread that has used the gate, or uses it there for the first time; nobody is left in the gate. */
+static void thread_ends(void)
+{
+	pthread_t thread;
+	tailwright_permit *permit;
+
+	CHECK(pthread_key_create(&ending, end_key) == 0);
+	for (int used = 0; used < 2; used++) {
+		keys = objects = 0;
+		CHECK(pthread_create(&thread, NULL, use_and_end, used ? &keys : NULL) == 0);
+		joined(thread);
+		CHECK(keys == 4 && objects == 1);
+		CHECK((permit = tailwright_gate_enter(gate, 5, 1000000)) && tailwright_permit_leave(permit) == 0);
+	}
+}
+
 int main(void)
 {
 	static const int by_key[REQUESTS] = { 10, 20, 30, 40 }, by_arrival[REQUESTS] = { 30, 10, 40, 20 };
@@ -136,6 +201,10 @@ int main(void)
 
 	served_in(by_key, 0);
 	served_in(by_arrival, TAILWRIGHT_GATE_BY_ARRIVAL);
+	settings.limit = 2;
+	CHECK((gate = tailwright_gate_new(&settings)));
+	thread_ends();
+	tailwright_gate_free(gate);
 
 	CHECK((gate = tailwright_gate_new(NULL)));
 	CHECK((permit = tailwright_gate_enter(gate, 1, 1)));

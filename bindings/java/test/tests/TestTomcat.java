@@ -16,6 +16,7 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
@@ -27,6 +28,9 @@ import org.apache.coyote.http2.Http2Protocol;
 
 /** A servlet in Tomcat, for HTTP/1.1 and HTTP/2, under the agent of an edge with the SLO /soon=50ms. */
 public final class TestTomcat {
+    /** Tomcat serves all of them as the same path. */
+    private static final List<String> SOON = List.of("/soon", "/%73oon", "/soon;x=1", "//soon", "/x/../soon", "/./soon", "/soon?x=1");
+
     private static final class Answers extends HttpServlet {
         private static final long serialVersionUID = 1;
 
@@ -81,8 +85,10 @@ public final class TestTomcat {
         for (HttpClient.Version version : HttpClient.Version.values()) {
             HttpClient client = HttpClient.newBuilder().version(version).build();
             // The first call of HTTP/2 is one of HTTP/1.1 that asks for an upgrade.
-            for (String path : List.of("/", "/soon", "/async", "/again", "/trailers", "/")) {
-                last = check(client, "http://127.0.0.1:" + port + path, version, last);
+            List<String> paths = new ArrayList<>(List.of("/", "/async", "/again", "/trailers", "/", "/soon/x", "/soo%256e"));
+            paths.addAll(SOON);
+            for (String path : paths) {
+                last = check(client, "http://127.0.0.1:" + port, path, version, last);
             }
         }
         trailers(port);
@@ -94,14 +100,15 @@ public final class TestTomcat {
         System.exit(0);
     }
 
-    private static long check(HttpClient client, String url, HttpClient.Version version, long last) throws Exception {
+    private static long check(HttpClient client, String server, String path, HttpClient.Version version, long last) throws Exception {
+        String url = server + path;
         HttpRequest request = HttpRequest.newBuilder(URI.create(url)).header("baggage", "user=7,tailwright%2Dstart=5").build();
         HttpResponse<String> reply = client.send(request, BodyHandlers.ofString());
         expect(reply.version(), version, url);
         expect(reply.headers().allValues("baggage"), List.of("own=1"), url + " " + version);
         long start = Long.parseLong(reply.body().split(" ")[0]);
         expect(start > last, true, url + " starts increase, and no tag is left from the request before: " + reply.body());
-        String deadline = url.endsWith("/soon") ? ",tailwright-deadline=" + (start + 50_000_000) : "";
+        String deadline = SOON.contains(path) ? ",tailwright-deadline=" + (start + 50_000_000) : "";
         expect(reply.body(), start + " [tailwright-start=" + start + deadline + ",user=7]", url + " " + version);
         return start;
     }

@@ -70,7 +70,7 @@ public final class Propagation {
         }
     }
 
-    /** Decides on the tag of a request that comes in. */
+    /** Decides on the tag of a request that comes in, for a decoded path. */
     public static Tag receive(List<String> values, String path) {
         return role.receive(values, path);
     }

@@ -4,6 +4,6 @@ import java.util.List;
 
 /** Decides on the tag of a request that comes in. */
 interface Role {
-    /** The tag of a request with these values of baggage headers, for a path as it stands in the request. */
+    /** The tag of a request with these values of baggage headers, for a decoded path, as the server routes by it; null without one. */
     Tag receive(List<String> values, String path);
 }

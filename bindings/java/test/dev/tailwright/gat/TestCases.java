@@ -19,6 +19,7 @@ public final class TestCases {
         cases("../cases.json", 30).forEach(TestCases::header);
         cases("../received.json", 10).forEach(TestCases::received);
         cases("../hosts.json", 30).forEach(TestCases::host);
+        cases("../paths.json", 30).forEach(TestCases::path);
         slos();
         settings();
         decoding();
@@ -85,12 +86,18 @@ public final class TestCases {
         }
     }
 
+    private static void path(Map<String, Object> one) {
+        String sloNs = (String) one.get("slo_ns");
+        long expected = sloNs == null ? 0 : Long.parseLong(sloNs);
+        expect(new PathSlos((String) one.get("slos")).ofPath((String) one.get("path")), expected, one);
+    }
+
     private static void slos() {
         PathSlos slos = new PathSlos("/soon=50ms, /api/*=5s,/api/x=1us,/day=86400s,/*=7ns");
         Map<String, Long> expected = Map.of("/soon", 50_000_000L, "/api/x", 5_000_000_000L, "/day", PathSlos.SLO_NS_MAX, "/soon/", 7L);
         expected.forEach((path, sloNs) -> expect(slos.ofPath(path), sloNs, path));
-        expect(new PathSlos("/soon=1s").ofPath("/"), 0L, "a path without an SLO");
-        for (String wrong : List.of("/a=0s", "/a=86401s", "/a=9999999999999999s", "/a=5", "a=5s", "/a*b=5s", "/a=-5s", "/a=5s,/a=6s", "=5s", "/a")) {
+        expect(new PathSlos("/a=7s,/*=1s").ofPath(null), 7_000_000_000L, "no path");
+        for (String wrong : List.of("/a=0s", "/a=86401s", "/a=9999999999999999s", "/a=5", "a=5s", "/a*b=5s", "/a=-5s", "/a=5s,/a=6s", "=5s", "/a", "//a=5s", "/%61=5s", "/a;b=5s", "/a/../*=5s")) {
             expectRefused(() -> new PathSlos(wrong), wrong);
         }
         Edge edge = new Edge(slos, () -> NOW_NS);

@@ -17,7 +17,7 @@ final class HttpServerAdvice {
         @Advice.OnMethodExit
         static void exit(@Advice.Argument(1) URI uri, @Advice.FieldValue(value = "reqHdrs", readOnly = false) Headers headers) {
             List<String> before = headers.getOrDefault("Baggage", List.of());
-            Tag tag = Propagation.receive(before, String.valueOf(uri.getRawPath()));
+            Tag tag = Propagation.receive(before, uri.getPath());
             Headers changed = new Headers();
             changed.putAll(headers);
             changed.set("Baggage", Propagation.seen(before, tag));

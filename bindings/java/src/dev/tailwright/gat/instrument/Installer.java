@@ -58,6 +58,7 @@ public final class Installer {
         String tomcat = HttpServerAdvice.class.getPackageName() + ".TomcatAdvice$";
         String adapter = "org.apache.catalina.connector.CoyoteAdapter";
         add(named(adapter), named("service").and(takesArguments(2)), tomcat + "Service");
+        add(named(adapter), named("postParseRequest").and(takesArguments(4)), tomcat + "Parse");
         add(named(adapter), named("asyncDispatch").and(takesArguments(3)), tomcat + "Dispatch");
         add(named("org.apache.coyote.Response"), named("setTrailerFields"), tomcat + "Trailers");
         add(named("org.apache.catalina.core.AsyncContextImpl"), named("start").and(takesArguments(1)), tomcat + "AsyncStart");

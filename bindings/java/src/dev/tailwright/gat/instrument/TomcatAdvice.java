@@ -16,28 +16,38 @@ import org.apache.tomcat.util.http.MimeHeaders;
 final class TomcatAdvice {
     private TomcatAdvice() {}
 
-    /** A request comes in. */
+    /** A request comes in: what is set in the course of it ends with it. */
     static final class Service {
         @Advice.OnMethodEnter
-        static Tag enter(@Advice.Argument(0) Request request) {
-            MimeHeaders headers = request.getMimeHeaders();
-            List<String> before = new ArrayList<>();
-            for (Enumeration<String> values = headers.values(Propagation.HEADER); values.hasMoreElements(); ) {
-                before.add(values.nextElement());
-            }
-            // A request that Tomcat could not read has no path.
-            Tag tag = Propagation.receive(before, String.valueOf(request.requestURI().toString()));
-            headers.removeHeader(Propagation.HEADER);
-            // Tomcat limits the headers of a request, which have been read; it sets the limit anew for the next one.
-            headers.setLimit(-1);
-            headers.addValue(Propagation.HEADER).setString(Propagation.seen(before, tag));
-            request.setAttribute("dev.tailwright.gat", tag);
-            return Propagation.exchange(tag);
+        static Tag enter() {
+            return Propagation.current();
         }
 
         @Advice.OnMethodExit(onThrowable = Throwable.class)
         static void exit(@Advice.Enter Tag former) {
             Propagation.restore(former);
+        }
+    }
+
+    /** Its path is decoded, normalised and mapped, before any code of the service sees it; a request that is refused is not seen. */
+    static final class Parse {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Argument(0) Request request, @Advice.Return boolean isAccepted) {
+            if (!isAccepted) {
+                return;
+            }
+            MimeHeaders headers = request.getMimeHeaders();
+            List<String> before = new ArrayList<>();
+            for (Enumeration<String> values = headers.values(Propagation.HEADER); values.hasMoreElements(); ) {
+                before.add(values.nextElement());
+            }
+            Tag tag = Propagation.receive(before, request.decodedURI().toString());
+            headers.removeHeader(Propagation.HEADER);
+            // Tomcat limits the headers of a request, which have been read; it sets the limit anew for the next one.
+            headers.setLimit(-1);
+            headers.addValue(Propagation.HEADER).setString(Propagation.seen(before, tag));
+            request.setAttribute("dev.tailwright.gat", tag);
+            Propagation.restore(tag);
         }
     }
 
