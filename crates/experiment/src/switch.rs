@@ -143,9 +143,12 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
             // The kernel does it when this program ends, at the latest.
             let _ = self.store.write(&setting, &before);
         }
-        let changes: Vec<RecordedChange> = self.journal.changes().iter().rev().cloned().collect();
-        let undone: Vec<UndoneChange> =
-            changes.into_iter().map(|change| UndoneChange { outcome: self.undo(&change), change }).collect();
+        let changes: Vec<(usize, RecordedChange)> =
+            self.journal.changes().iter().cloned().enumerate().rev().collect();
+        let undone: Vec<UndoneChange> = changes
+            .into_iter()
+            .map(|(index, change)| UndoneChange { outcome: self.undo(index, &change), change })
+            .collect();
         let is_done = !undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_)));
         // Where the file cannot be emptied, its records stay, and undoing them again does no harm.
         if is_done && self.file.clear().is_ok() {
@@ -154,7 +157,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         undone
     }
 
-    fn undo(&mut self, change: &RecordedChange) -> UndoOutcome {
+    fn undo(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
         let now = match self.store.read(&change.setting) {
             Ok(now) => now,
             Err(error) => return UndoOutcome::Failed(error),
@@ -163,23 +166,32 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
             UndoStep::Gone => UndoOutcome::Gone,
             UndoStep::Unchanged => UndoOutcome::Unchanged,
             UndoStep::Foreign => UndoOutcome::LeftAlone(now.unwrap_or_default()),
-            UndoStep::Restore => self.restore(change),
+            UndoStep::Restore => self.restore(index, change),
         }
     }
 
-    fn restore(&mut self, change: &RecordedChange) -> UndoOutcome {
+    fn restore(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
+        // If this is cut short, or becomes something else, what is there then is not somebody else's.
+        self.note(index, None);
         if let Err(error) = self.store.write(&change.setting, &change.before) {
             return UndoOutcome::Failed(error);
         }
         match self.store.read(&change.setting) {
             Ok(None) => UndoOutcome::Gone,
             Ok(Some(now)) if change.setting.is_readable() && now != change.before => {
+                self.note(index, Some(&now));
                 let message = format_args!("{}: {now} instead of {}", change.setting, change.before);
                 UndoOutcome::Failed(OperationError::machine(message))
             }
             Ok(_) => UndoOutcome::Restored,
             Err(error) => UndoOutcome::Failed(error),
         }
+    }
+
+    /// Records what is left in the place of a change. Where there is no room for it, this program still knows it.
+    fn note(&mut self, index: usize, left: Option<&str>) {
+        let line = self.journal.left(index, left);
+        let _ = self.file.append(&line);
     }
 
     /// Whether every change would leave what it is about as it is.

@@ -1,16 +1,16 @@
 //! Knobs on this machine: each that it has is set, read back by other means, and undone. Takes root.
 
-use machine::scheduling::{SchedulingPolicy, cpus, scheduling};
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tailwright_experiment::{
-    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, UndoOutcome, boot, identity,
-    knob, missing_right,
+    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, UndoOutcome,
+    boot, identity, knob, missing_right,
 };
 
 /// The longest that a program needs to start.
@@ -178,6 +178,36 @@ fn priority_is_as_the_kernel_has_it() {
     assert!(journal.0.borrow().is_empty());
 }
 
+/// Slices are inherited: this program may have the one that somebody has chosen for the server.
+#[test]
+fn a_slice_that_this_program_has_too_is_restored() {
+    let chooses = || {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let chosen = ThreadScheduling { slice_ns: 5_000_000, ..scheduling(own).expect("it runs") };
+        if set_scheduling(own, &chosen).is_err() || scheduling(own).ok() != Some(chosen) {
+            return testkit::skip("threads have no slices of their own");
+        }
+        let server = Waiting::new();
+        let before = scheduling(server.0.id()).expect("it runs");
+        assert_eq!(before.slice_ns, chosen.slice_ns);
+        let value = (before.nice + 1).to_string();
+        let changes = knob("nice").and_then(|knob| knob.plan(&server.target(), Some(&value)).ok());
+        let changes = changes.expect("a knob");
+        if let Some(error) = missing_right(&changes) {
+            return testkit::skip(&error.message);
+        }
+        let journal = SharedJournal::default();
+        let mut switch = journal.switch();
+        switch.on(&changes).unwrap_or_else(|error| panic!("{error}"));
+        let raised = ThreadScheduling { nice: before.nice + 1, ..before };
+        assert_eq!(scheduling(server.0.id()).expect("it runs"), raised);
+        let undone = switch.off();
+        assert!(undone.iter().all(|undone| undone.outcome == UndoOutcome::Restored), "{undone:?}");
+        assert_eq!(scheduling(server.0.id()).expect("it runs"), before);
+    };
+    std::thread::spawn(chooses).join().expect("all is as promised");
+}
+
 /// A thread of this process that begins now and waits; its number, and what ends it.
 fn thread() -> (u32, mpsc::Sender<()>) {
     let (end, wait) = mpsc::channel::<()>();
@@ -190,23 +220,33 @@ fn thread() -> (u32, mpsc::Sender<()>) {
     (number.recv().expect("the thread runs"), end)
 }
 
+/// Held by tests that change the CPUs of this process: one at a time.
+static CPUS_OF_THIS_PROCESS: Mutex<()> = Mutex::new(());
+
+/// What keeps this process on CPU 0; none where it has no choice.
+fn pinned_to_the_first() -> Option<Vec<PlannedChange>> {
+    let process = identity(std::process::id()).expect("this process runs");
+    let target = KnobTarget { processes: vec![process], ..KnobTarget::default() };
+    if !cpus(process.id).expect("it runs").is_superset(&BTreeSet::from([0, 1])) {
+        testkit::skip("this process does not have CPUs 0 and 1");
+        return None;
+    }
+    knob("pin").and_then(|knob| knob.plan(&target, Some("0")).ok())
+}
+
 /// Threads inherit from the one that starts them, so that there is no record of their own.
 #[test]
 fn threads_that_begin_meanwhile_are_undone_too() {
-    let process = identity(std::process::id()).expect("this process runs");
-    let target = KnobTarget { processes: vec![process], ..KnobTarget::default() };
+    let _alone = CPUS_OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
     let (known, _end) = thread();
     let before = cpus(known).expect("it runs");
-    let one: BTreeSet<usize> = before.iter().take(1).copied().collect();
-    if before == one {
-        return testkit::skip("there is one CPU");
-    }
-    let changes = knob("pin").and_then(|knob| knob.plan(&target, Some("0")).ok()).expect("there is a CPU 0");
+    let one = BTreeSet::from([0]);
+    let Some(changes) = pinned_to_the_first() else { return };
     let journal = SharedJournal::default();
     let mut switch = journal.switch();
     switch.on(&changes).unwrap_or_else(|error| panic!("{error}"));
     let ((inherits, _end_first), (differs, _end_second)) = (thread(), thread());
-    machine::scheduling::set_cpus(differs, &before).expect("it is ours");
+    set_cpus(differs, &before).expect("it is ours");
     assert_eq!([known, inherits].map(|thread| cpus(thread).expect("it runs")), [one.clone(), one.clone()]);
     switch.keep_on().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(cpus(differs).expect("it runs"), one);

@@ -140,10 +140,20 @@ fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io
 
 /// A slice that is the kernel's default is not written as one that somebody has chosen.
 fn with_default_slice(wanted: ThreadScheduling) -> ThreadScheduling {
-    let default = scheduling(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
-        .map_or(0, |own| own.slice_ns);
-    let slice_ns = if wanted.slice_ns == default { 0 } else { wanted.slice_ns };
-    ThreadScheduling { slice_ns, ..wanted }
+    let is_default = wanted.slice_ns > 0 && default_slice_ns() == Some(wanted.slice_ns);
+    ThreadScheduling { slice_ns: if is_default { 0 } else { wanted.slice_ns }, ..wanted }
+}
+
+/// The slice of threads that have none of their own, if it can be found out. Slices are inherited, so that those of this
+/// program do not tell: a thread that ends at once gives up its own.
+pub(crate) fn default_slice_ns() -> Option<u64> {
+    let given_up = || {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let own = scheduling(thread).ok()?;
+        set_scheduling(thread, &ThreadScheduling { slice_ns: 0, ..own }).ok()?;
+        scheduling(thread).ok().map(|own| own.slice_ns).filter(|slice| *slice > 0)
+    };
+    thread::Builder::new().spawn(given_up).ok()?.join().ok()?
 }
 
 /// Passes over threads until all have what they are to have; each pass takes the time of one look at every thread.
