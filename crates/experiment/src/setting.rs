@@ -62,7 +62,7 @@ pub enum Setting {
     },
     /// Of threads of a process that begin later: they inherit one of `after` from the one that starts them, and it cannot
     /// be read what they would have had. Writing [`ON`] gives those that have none of them the first one; writing [`OFF`]
-    /// gives those that have one of them `before`.
+    /// gives those that have one of them `before`. What others have given to them is left alone.
     LaterThreads {
         /// The process whose threads they are.
         process: ProcessIdentity,
@@ -74,6 +74,9 @@ pub enum Setting {
         before: String,
         /// What the other threads have until then.
         after: Vec<String>,
+        /// All that they have unless somebody has changed them: what the other threads had or have, and what is left of
+        /// that where threads reset on fork.
+        inheritable: Vec<String>,
     },
     /// A file of the kernel.
     KernelFile {
@@ -154,4 +157,12 @@ pub trait SettingStore {
     /// # Errors
     /// When it does not take the value.
     fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError>;
+
+    /// What others have given to a part of a setting that cannot be read, and that writing leaves alone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn changed_by_others(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
+        Ok(None)
+    }
 }

@@ -124,17 +124,19 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         Ok(Some(made))
     }
 
-    /// Gives threads that have begun meanwhile what the others have.
+    /// Gives threads that have begun meanwhile what the others have. Whether somebody else has changed one of them.
     ///
     /// # Errors
     /// When one does not take it.
-    pub fn keep_on(&mut self) -> Result<(), OperationError> {
+    pub fn keep_on(&mut self) -> Result<bool, OperationError> {
+        let mut is_changed = false;
         for change in self.journal.changes() {
             if matches!(change.setting, Setting::LaterThreads { .. }) {
                 self.store.write(&change.setting, ON)?;
+                is_changed |= self.store.changed_by_others(&change.setting)?.is_some();
             }
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Undoes all changes, the last one first, and says what came of each. What could not be undone stays recorded.
@@ -183,7 +185,11 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
                 let message = format_args!("{}: {now} instead of {}", change.setting, change.before);
                 UndoOutcome::Failed(OperationError::machine(message))
             }
-            Ok(_) => UndoOutcome::Restored,
+            Ok(_) => match self.store.changed_by_others(&change.setting) {
+                Ok(None) => UndoOutcome::Restored,
+                Ok(Some(others)) => UndoOutcome::LeftAlone(others),
+                Err(error) => UndoOutcome::Failed(error),
+            },
             Err(error) => UndoOutcome::Failed(error),
         }
     }

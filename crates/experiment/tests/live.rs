@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tailwright_experiment::{
-    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, UndoOutcome,
-    boot, identity, knob, missing_right,
+    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting,
+    UndoOutcome, UndoneChange, boot, identity, knob, missing_right,
 };
 
 /// The longest that a program needs to start.
@@ -248,11 +248,34 @@ fn threads_that_begin_meanwhile_are_undone_too() {
     let ((inherits, _end_first), (differs, _end_second)) = (thread(), thread());
     set_cpus(differs, &before).expect("it is ours");
     assert_eq!([known, inherits].map(|thread| cpus(thread).expect("it runs")), [one.clone(), one.clone()]);
-    switch.keep_on().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(switch.keep_on(), Ok(false), "nobody else has changed them");
     assert_eq!(cpus(differs).expect("it runs"), one);
     journal.kill(switch);
     journal.switch().off();
     for thread in [known, inherits, differs] {
         assert_eq!(cpus(thread).expect("it runs"), before, "thread {thread}");
     }
+}
+
+/// Nobody inherits what nobody had: somebody else has given it to the thread.
+#[test]
+fn threads_that_begin_meanwhile_and_are_changed_by_others_are_left_alone() {
+    let _alone = CPUS_OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(changes) = pinned_to_the_first() else { return };
+    let journal = SharedJournal::default();
+    let mut switch = journal.switch();
+    switch.on(&changes).unwrap_or_else(|error| panic!("{error}"));
+    let (foreign, _end) = thread();
+    let others = BTreeSet::from([1]);
+    set_cpus(foreign, &others).expect("it is ours");
+    assert_eq!(switch.keep_on(), Ok(true), "somebody else has changed one");
+    assert_eq!(cpus(foreign).expect("it runs"), others);
+    journal.kill(switch);
+    let undone = journal.switch().off();
+    assert_eq!(cpus(foreign).expect("it runs"), others);
+    let is_named = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::LeftAlone(_));
+    let named: Vec<UndoneChange> = undone.into_iter().filter(is_named).collect();
+    let [named] = &named[..] else { panic!("{named:?}") };
+    assert!(matches!(named.change.setting, Setting::LaterThreads { .. }), "{named:?}");
+    assert_eq!(named.outcome, UndoOutcome::LeftAlone(format!("1 (thread {foreign})")));
 }
