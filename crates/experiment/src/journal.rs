@@ -4,7 +4,8 @@
 //! never begun. A second record, behind the change, says what was read back. Until it is there, it is not known what came
 //! of the change, and undoing restores what was before; afterwards, undoing leaves a setting alone that somebody else has
 //! changed. Before it restores something, another record says that once more it is not known what is there: it may be cut
-//! short. The journal has records of what is set at the moment only: when all is undone, it is empty.
+//! short. Without room for that record, a crash in the middle of a setting that takes several writes looks as if somebody
+//! else had changed it. The journal has records of what is set at the moment only: when all is undone, it is empty.
 
 use crate::setting::Setting;
 use model::OperationError;

@@ -41,8 +41,6 @@ pub enum ThreadAspect {
 pub enum FileForm {
     /// As it is, without the line end.
     Text,
-    /// The one in brackets of several words.
-    Choice,
     /// A hexadecimal mask of CPUs.
     CpuMask,
     /// The number behind the word `nice`.
@@ -87,6 +85,12 @@ pub enum Setting {
         /// Whose file it is, where it goes with a process.
         process: Option<ProcessIdentity>,
     },
+    /// The I/O scheduler of a disk, and everything that the kernel resets when it is switched. Only the scheduler is asked
+    /// for, and all is restored.
+    IoScheduler {
+        /// The folder of the disk's queue.
+        queue: PathBuf,
+    },
     /// The longest time in microseconds that idle CPUs may take to wake up. It lasts as long as the program that asks.
     WakeupLatency,
     /// A user's own: a command makes it ([`ON`]) and another one takes it back ([`OFF`]).
@@ -109,6 +113,14 @@ impl Setting {
         !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
     }
 
+    /// Whether a value that was read is what was asked for.
+    pub(crate) fn is_as_asked(&self, read: &str, asked: &str) -> bool {
+        match self {
+            Self::IoScheduler { .. } => read.split_whitespace().next() == asked.split_whitespace().next(),
+            _ => read == asked,
+        }
+    }
+
     /// Whether the kernel takes it back when this program ends, however it ends.
     pub fn ends_with_program(&self) -> bool {
         matches!(self, Self::WakeupLatency)
@@ -129,6 +141,7 @@ impl fmt::Display for Setting {
                 write!(f, "{} of later threads of process {}", name(aspect), process.id)
             }
             Self::KernelFile { path, .. } => write!(f, "{}", path.display()),
+            Self::IoScheduler { queue } => write!(f, "{}", queue.join("scheduler").display()),
             Self::WakeupLatency => f.write_str("/dev/cpu_dma_latency"),
             Self::Command { apply, .. } => write!(f, "`{apply}`"),
         }

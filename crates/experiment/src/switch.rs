@@ -79,7 +79,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
                 continue;
             };
             is_any_made = true;
-            if made != change.value {
+            if !change.setting.is_as_asked(&made, &change.value) {
                 different.push(format!("{}: {made} instead of {}", change.setting, change.value));
             }
         }
@@ -117,7 +117,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         // Without this line, undoing restores what was before, whatever is there.
         let line = self.journal.made(&made);
         let _ = self.file.append(&line);
-        if made == before && made != *value {
+        if made == before && !setting.is_as_asked(&made, value) {
             let message = format_args!("{setting}: it stays {before}, and does not become {value}");
             return Err(OperationError::machine(message));
         }
@@ -206,7 +206,8 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     /// When a setting cannot be read.
     pub fn is_set(&mut self, changes: &[PlannedChange]) -> Result<bool, OperationError> {
         for change in changes.iter().filter(|change| change.setting.is_readable()) {
-            if self.store.read(&change.setting)?.is_some_and(|now| now != change.value) {
+            let now = self.store.read(&change.setting)?;
+            if now.is_some_and(|now| !change.setting.is_as_asked(&now, &change.value)) {
                 return Ok(false);
             }
         }

@@ -15,7 +15,7 @@ use tailwright_experiment::{
     UndoneChange,
 };
 
-const SETTINGS: usize = 4;
+const SETTINGS: usize = 5;
 
 /// What outlives a crash, and when the crash comes.
 #[derive(Debug)]
@@ -45,6 +45,9 @@ struct Shared(Rc<RefCell<Machine>>);
 fn setting(index: usize) -> Setting {
     if index == 0 {
         return Setting::Command { apply: "on".into(), undo: "off".into() };
+    }
+    if index == SETTINGS - 1 {
+        return Setting::IoScheduler { queue: PathBuf::from("/queue") };
     }
     Setting::KernelFile { path: PathBuf::from(format!("/{index}")), form: FileForm::Text, process: None }
 }
@@ -94,9 +97,12 @@ impl SettingStore for Shared {
         if is_refused {
             return Err(OperationError::machine("refused"));
         }
+        // It is written in several steps. Without room for the record that says so, a crash between them is not noticed.
+        let is_half =
+            matches!(setting, Setting::IoScheduler { .. }) && machine.is_last_step() && !machine.is_torn;
         let distorts = machine.distorts;
         // What cannot be read cannot be seen to be something else.
-        let is_distorted = machine.random.random_bool(distorts) && setting.is_readable();
+        let is_distorted = machine.random.random_bool(distorts) && setting.is_readable() || is_half;
         if let (false, Some(now)) = (is_lost, machine.values.get_mut(setting)) {
             *now = if is_distorted { format!("nearly {value}") } else { value.to_owned() };
         }

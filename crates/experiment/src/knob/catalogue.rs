@@ -292,8 +292,8 @@ pub const KNOBS: [Knob; 25] = [
         values: "a name such as mq-deadline",
         default: Some("none"),
         verified: FILE,
-        undone: WRITTEN_BACK,
-        costs: "CPU time, fairness between processes",
+        undone: "what was before is written back: the scheduler, then its settings and nr_requests",
+        costs: "CPU time, fairness between processes; nr_requests is the kernel's default while it is on",
         plan: files::io_scheduler,
     },
     Knob {

@@ -42,6 +42,7 @@ fn missing_for(change: &PlannedChange, own: OwnRights) -> Option<OperationError>
             unwritable(path).or_else(|| missing_for_group(change, own))
         }
         Setting::KernelFile { path, .. } => unwritable(path),
+        Setting::IoScheduler { queue } => unwritable(&queue.join("scheduler")),
         Setting::WakeupLatency => unwritable(Path::new("/dev/cpu_dma_latency")),
         _ => None,
     }

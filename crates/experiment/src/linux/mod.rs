@@ -1,5 +1,6 @@
 //! Settings of Linux, and where their journal is kept.
 
+mod io_scheduler;
 mod journal_file;
 mod later_threads;
 mod process;

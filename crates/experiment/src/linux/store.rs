@@ -3,7 +3,7 @@
 use super::later_threads::{changed_later, write_later};
 use super::process::{is_alive, is_running};
 use super::slice::default_slice_ns;
-use super::user_command;
+use super::{io_scheduler, user_command};
 use crate::cpu_list;
 use crate::setting::{
     FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
@@ -34,6 +34,7 @@ impl SettingStore for LinuxSettings {
             Setting::Thread { thread, aspect } => read_thread(*thread, *aspect),
             Setting::LaterThreads { process, .. } => Ok(is_alive(*process).then(|| OFF.to_owned())),
             Setting::KernelFile { path, form, process } => read_file(path, *form, *process),
+            Setting::IoScheduler { queue } => io_scheduler::read(queue),
             Setting::WakeupLatency => read_wakeup_latency().map(Some),
             Setting::Command { .. } => Ok(Some(OFF.to_owned())),
         };
@@ -63,6 +64,7 @@ impl SettingStore for LinuxSettings {
                 patiently(|| fs::write(path, value))
             }
             Setting::KernelFile { path, .. } => fs::write(path, value),
+            Setting::IoScheduler { queue } => io_scheduler::write(queue, value),
             Setting::WakeupLatency => self.write_wakeup_latency(value),
             Setting::Command { apply, undo } => {
                 return user_command::run(if value == ON { apply } else { undo });
@@ -172,10 +174,6 @@ fn value_in(text: &str, form: FileForm) -> String {
     let text = text.trim();
     match form {
         FileForm::Text => text.to_owned(),
-        FileForm::Choice => {
-            let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            chosen.map_or(text, |(chosen, _)| chosen).to_owned()
-        }
         FileForm::CpuMask => cpu_list::mask(&cpu_list::parse_mask(text).unwrap_or_default()),
         FileForm::AutogroupNice => text.rsplit_once("nice ").map_or(text, |(_, nice)| nice).to_owned(),
     }
@@ -189,8 +187,6 @@ mod tests {
     fn files_are_read_in_their_forms() {
         for (text, form, value) in [
             ("reno\n", FileForm::Text, "reno"),
-            ("none [mq-deadline] bfq \n", FileForm::Choice, "mq-deadline"),
-            ("none\n", FileForm::Choice, "none"),
             ("00000000,00000003\n", FileForm::CpuMask, "3"),
             ("/autogroup-30 nice -5\n", FileForm::AutogroupNice, "-5"),
         ] {
