@@ -87,7 +87,7 @@ fn value(knob: &Knob, other: u32) -> Option<String> {
         "io-scheduler" => Some("mq-deadline".into()),
         "queue-depth" => Some("17".into()),
         "pin" => Some("0".into()),
-        "rps" | "interrupt-core" => Some("1".into()),
+        "rps" | "interrupt-core" if Path::new("/sys/devices/system/cpu/cpu1").exists() => Some("1".into()),
         _ => knob.default.map(str::to_owned),
     }
 }

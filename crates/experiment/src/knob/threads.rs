@@ -7,6 +7,7 @@ use crate::setting::{FileForm, ON, PlannedChange, ProcessIdentity, Setting, Thre
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, cpus, scheduling};
 use model::OperationError;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use units::Seconds;
@@ -88,7 +89,19 @@ pub(super) fn pin(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>
 /// CPUs as the value of a knob, where `+` separates them because commas separate values.
 pub(super) fn cpus_of(value: &str) -> Result<BTreeSet<usize>, OperationError> {
     let bad = |_| OperationError::input("expected CPUs such as 1 or 0-2+5");
-    cpu_list::parse(&value.replace('+', ",")).map_err(bad)
+    let chosen = cpu_list::parse(&value.replace('+', ",")).map_err(bad)?;
+    // The kernel would refuse it, or leave it out without a word.
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let online = online.and_then(|list| cpu_list::parse(&list).ok());
+    let absent =
+        online.and_then(|online| chosen.difference(&online).next().map(|cpu| (*cpu, online.clone())));
+    match absent {
+        None => Ok(chosen),
+        Some((cpu, online)) => Err(OperationError::input(format_args!(
+            "there is no CPU {cpu}: {} are online",
+            cpu_list::text(&online)
+        ))),
+    }
 }
 
 /// Keeps the threads of processes on the CPUs that a function of their index and their CPUs until now gives.
@@ -177,7 +190,7 @@ const ROOT_AUTOGROUP: &str = "/autogroup-0";
 
 pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let nice: i32 = number(value, &-20, &19)?;
-    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+    let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
     if enabled.trim() != "1" {
         return Err(lacking("the kernel does not group processes by session (sched_autogroup_enabled)"));
     }
@@ -188,7 +201,7 @@ pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<Pla
     let mut changes = BTreeMap::new();
     for process in &target.processes {
         let path = PathBuf::from(format!("/proc/{}/autogroup", process.id));
-        let text = std::fs::read_to_string(&path)
+        let text = fs::read_to_string(&path)
             .map_err(|error| lacking(format_args!("{}: {error}", path.display())))?;
         let group = text.split_once(" nice ").map_or(text.as_str(), |(group, _)| group).to_owned();
         if group == ROOT_AUTOGROUP {
