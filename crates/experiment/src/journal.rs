@@ -3,7 +3,9 @@
 //! What is set is thus always recorded: a record that is not complete (a crash, a full disk) stands for a change that was
 //! never begun. A second record, behind the change, says what was read back. Until it is there, it is not known what came
 //! of the change, and undoing restores what was before; afterwards, undoing leaves a setting alone that somebody else has
-//! changed. The journal has records of what is set at the moment only: when all is undone, it is empty.
+//! changed. Before it restores something, another record says that once more it is not known what is there: it may be cut
+//! short. Without room for that record, a crash in the middle of a setting that takes several writes looks as if somebody
+//! else had changed it. The journal has records of what is set at the moment only: when all is undone, it is empty.
 
 use crate::setting::Setting;
 use model::OperationError;
@@ -16,7 +18,7 @@ pub struct RecordedChange {
     pub setting: Setting,
     /// What it was before the change.
     pub before: String,
-    /// What was read back after the change; `None`: it is not known whether it was made.
+    /// What this program has left there, as it was read back; `None`: it is not known what is there.
     pub made: Option<String>,
     /// Of which run of the machine: another boot has none of this.
     pub boot: String,
@@ -26,7 +28,7 @@ pub struct RecordedChange {
 #[serde(untagged)]
 enum JournalLine {
     Change { change: usize, boot: String, setting: Setting, before: String, after: String },
-    Made { made: usize, value: String },
+    Made { made: usize, value: Option<String> },
 }
 
 /// The changes that a journal has, in their order.
@@ -69,7 +71,7 @@ impl Journal {
                 Some(())
             }
             JournalLine::Made { made, value } => {
-                self.changes.get_mut(made)?.made = Some(value);
+                self.changes.get_mut(made)?.made = value;
                 Some(())
             }
             JournalLine::Change { .. } => None,
@@ -102,9 +104,14 @@ impl Journal {
 
     /// Notes what was read back after the last change, and gives the line that says so.
     pub fn made(&mut self, value: &str) -> Vec<u8> {
-        let made = self.changes.len() - 1;
-        self.changes[made].made = Some(value.to_owned());
-        as_line(&JournalLine::Made { made, value: value.to_owned() })
+        self.left(self.changes.len() - 1, Some(value))
+    }
+
+    /// Notes what this program has left in the place of a change, if that is known, and gives the line that says so.
+    pub(crate) fn left(&mut self, change: usize, value: Option<&str>) -> Vec<u8> {
+        let value = value.map(str::to_owned);
+        self.changes[change].made.clone_from(&value);
+        as_line(&JournalLine::Made { made: change, value })
     }
 }
 
@@ -153,6 +160,7 @@ mod tests {
         let mut bytes = journal.begin(&Setting::WakeupLatency, "5", "0", "boot");
         bytes.extend(journal.made("1"));
         bytes.extend(journal.begin(&setting(), "off", "on", "boot"));
+        bytes.extend(journal.left(0, None));
         (journal, bytes)
     }
 

@@ -424,7 +424,9 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             }
             thread::sleep(left.min(POLL));
             if Instant::now() >= next_keep_on {
-                self.switch.keep_on()?;
+                if self.switch.keep_on()? {
+                    return Ok(Some(ExperimentEnd::ChangedByOthers));
+                }
                 next_keep_on += KEEP_ON_INTERVAL;
             }
         }

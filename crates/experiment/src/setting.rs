@@ -41,8 +41,6 @@ pub enum ThreadAspect {
 pub enum FileForm {
     /// As it is, without the line end.
     Text,
-    /// The one in brackets of several words.
-    Choice,
     /// A hexadecimal mask of CPUs.
     CpuMask,
     /// The number behind the word `nice`.
@@ -62,7 +60,7 @@ pub enum Setting {
     },
     /// Of threads of a process that begin later: they inherit one of `after` from the one that starts them, and it cannot
     /// be read what they would have had. Writing [`ON`] gives those that have none of them the first one; writing [`OFF`]
-    /// gives those that have one of them `before`.
+    /// gives those that have one of them `before`. What others have given to them is left alone.
     LaterThreads {
         /// The process whose threads they are.
         process: ProcessIdentity,
@@ -74,6 +72,9 @@ pub enum Setting {
         before: String,
         /// What the other threads have until then.
         after: Vec<String>,
+        /// All that they have unless somebody has changed them: what the other threads had or have, and what is left of
+        /// that where threads reset on fork.
+        inheritable: Vec<String>,
     },
     /// A file of the kernel.
     KernelFile {
@@ -83,6 +84,12 @@ pub enum Setting {
         form: FileForm,
         /// Whose file it is, where it goes with a process.
         process: Option<ProcessIdentity>,
+    },
+    /// The I/O scheduler of a disk, and everything that the kernel resets when it is switched. Only the scheduler is asked
+    /// for, and all is restored.
+    IoScheduler {
+        /// The folder of the disk's queue.
+        queue: PathBuf,
     },
     /// The longest time in microseconds that idle CPUs may take to wake up. It lasts as long as the program that asks.
     WakeupLatency,
@@ -106,6 +113,14 @@ impl Setting {
         !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
     }
 
+    /// Whether a value that was read is what was asked for.
+    pub(crate) fn is_as_asked(&self, read: &str, asked: &str) -> bool {
+        match self {
+            Self::IoScheduler { .. } => read.split_whitespace().next() == asked.split_whitespace().next(),
+            _ => read == asked,
+        }
+    }
+
     /// Whether the kernel takes it back when this program ends, however it ends.
     pub fn ends_with_program(&self) -> bool {
         matches!(self, Self::WakeupLatency)
@@ -126,6 +141,7 @@ impl fmt::Display for Setting {
                 write!(f, "{} of later threads of process {}", name(aspect), process.id)
             }
             Self::KernelFile { path, .. } => write!(f, "{}", path.display()),
+            Self::IoScheduler { queue } => write!(f, "{}", queue.join("scheduler").display()),
             Self::WakeupLatency => f.write_str("/dev/cpu_dma_latency"),
             Self::Command { apply, .. } => write!(f, "`{apply}`"),
         }
@@ -154,4 +170,12 @@ pub trait SettingStore {
     /// # Errors
     /// When it does not take the value.
     fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError>;
+
+    /// What others have given to a part of a setting that cannot be read, and that writing leaves alone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn changed_by_others(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
+        Ok(None)
+    }
 }

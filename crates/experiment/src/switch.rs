@@ -79,7 +79,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
                 continue;
             };
             is_any_made = true;
-            if made != change.value {
+            if !change.setting.is_as_asked(&made, &change.value) {
                 different.push(format!("{}: {made} instead of {}", change.setting, change.value));
             }
         }
@@ -117,24 +117,26 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         // Without this line, undoing restores what was before, whatever is there.
         let line = self.journal.made(&made);
         let _ = self.file.append(&line);
-        if made == before && made != *value {
+        if made == before && !setting.is_as_asked(&made, value) {
             let message = format_args!("{setting}: it stays {before}, and does not become {value}");
             return Err(OperationError::machine(message));
         }
         Ok(Some(made))
     }
 
-    /// Gives threads that have begun meanwhile what the others have.
+    /// Gives threads that have begun meanwhile what the others have. Whether somebody else has changed one of them.
     ///
     /// # Errors
     /// When one does not take it.
-    pub fn keep_on(&mut self) -> Result<(), OperationError> {
+    pub fn keep_on(&mut self) -> Result<bool, OperationError> {
+        let mut is_changed = false;
         for change in self.journal.changes() {
             if matches!(change.setting, Setting::LaterThreads { .. }) {
                 self.store.write(&change.setting, ON)?;
+                is_changed |= self.store.changed_by_others(&change.setting)?.is_some();
             }
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Undoes all changes, the last one first, and says what came of each. What could not be undone stays recorded.
@@ -143,9 +145,12 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
             // The kernel does it when this program ends, at the latest.
             let _ = self.store.write(&setting, &before);
         }
-        let changes: Vec<RecordedChange> = self.journal.changes().iter().rev().cloned().collect();
-        let undone: Vec<UndoneChange> =
-            changes.into_iter().map(|change| UndoneChange { outcome: self.undo(&change), change }).collect();
+        let changes: Vec<(usize, RecordedChange)> =
+            self.journal.changes().iter().cloned().enumerate().rev().collect();
+        let undone: Vec<UndoneChange> = changes
+            .into_iter()
+            .map(|(index, change)| UndoneChange { outcome: self.undo(index, &change), change })
+            .collect();
         let is_done = !undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_)));
         // Where the file cannot be emptied, its records stay, and undoing them again does no harm.
         if is_done && self.file.clear().is_ok() {
@@ -154,7 +159,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         undone
     }
 
-    fn undo(&mut self, change: &RecordedChange) -> UndoOutcome {
+    fn undo(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
         let now = match self.store.read(&change.setting) {
             Ok(now) => now,
             Err(error) => return UndoOutcome::Failed(error),
@@ -163,23 +168,36 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
             UndoStep::Gone => UndoOutcome::Gone,
             UndoStep::Unchanged => UndoOutcome::Unchanged,
             UndoStep::Foreign => UndoOutcome::LeftAlone(now.unwrap_or_default()),
-            UndoStep::Restore => self.restore(change),
+            UndoStep::Restore => self.restore(index, change),
         }
     }
 
-    fn restore(&mut self, change: &RecordedChange) -> UndoOutcome {
+    fn restore(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
+        // If this is cut short, or becomes something else, what is there then is not somebody else's.
+        self.note(index, None);
         if let Err(error) = self.store.write(&change.setting, &change.before) {
             return UndoOutcome::Failed(error);
         }
         match self.store.read(&change.setting) {
             Ok(None) => UndoOutcome::Gone,
             Ok(Some(now)) if change.setting.is_readable() && now != change.before => {
+                self.note(index, Some(&now));
                 let message = format_args!("{}: {now} instead of {}", change.setting, change.before);
                 UndoOutcome::Failed(OperationError::machine(message))
             }
-            Ok(_) => UndoOutcome::Restored,
+            Ok(_) => match self.store.changed_by_others(&change.setting) {
+                Ok(None) => UndoOutcome::Restored,
+                Ok(Some(others)) => UndoOutcome::LeftAlone(others),
+                Err(error) => UndoOutcome::Failed(error),
+            },
             Err(error) => UndoOutcome::Failed(error),
         }
+    }
+
+    /// Records what is left in the place of a change. Where there is no room for it, this program still knows it.
+    fn note(&mut self, index: usize, left: Option<&str>) {
+        let line = self.journal.left(index, left);
+        let _ = self.file.append(&line);
     }
 
     /// Whether every change would leave what it is about as it is.
@@ -188,7 +206,8 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     /// When a setting cannot be read.
     pub fn is_set(&mut self, changes: &[PlannedChange]) -> Result<bool, OperationError> {
         for change in changes.iter().filter(|change| change.setting.is_readable()) {
-            if self.store.read(&change.setting)?.is_some_and(|now| now != change.value) {
+            let now = self.store.read(&change.setting)?;
+            if now.is_some_and(|now| !change.setting.is_as_asked(&now, &change.value)) {
                 return Ok(false);
             }
         }

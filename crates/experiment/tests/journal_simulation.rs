@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tailwright_experiment::{
     FileForm, Journal, JournalFile, KnobSwitch, OFF, ON, PlannedChange, Setting, SettingStore, UndoOutcome,
+    UndoneChange,
 };
 
-const SETTINGS: usize = 4;
+const SETTINGS: usize = 5;
 
 /// What outlives a crash, and when the crash comes.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ struct Machine {
     /// A part of a record stands at the end of the file and could not be removed.
     is_torn: bool,
     refuses: f64,
+    /// How often a setting becomes something else than what is written.
+    distorts: f64,
     is_full: f64,
     /// How often the file cannot be emptied.
     keeps: f64,
@@ -42,6 +45,9 @@ struct Shared(Rc<RefCell<Machine>>);
 fn setting(index: usize) -> Setting {
     if index == 0 {
         return Setting::Command { apply: "on".into(), undo: "off".into() };
+    }
+    if index == SETTINGS - 1 {
+        return Setting::IoScheduler { queue: PathBuf::from("/queue") };
     }
     Setting::KernelFile { path: PathBuf::from(format!("/{index}")), form: FileForm::Text, process: None }
 }
@@ -91,8 +97,14 @@ impl SettingStore for Shared {
         if is_refused {
             return Err(OperationError::machine("refused"));
         }
+        // It is written in several steps. Without room for the record that says so, a crash between them is not noticed.
+        let is_half =
+            matches!(setting, Setting::IoScheduler { .. }) && machine.is_last_step() && !machine.is_torn;
+        let distorts = machine.distorts;
+        // What cannot be read cannot be seen to be something else.
+        let is_distorted = machine.random.random_bool(distorts) && setting.is_readable() || is_half;
         if let (false, Some(now)) = (is_lost, machine.values.get_mut(setting)) {
-            *now = value.to_owned();
+            *now = if is_distorted { format!("nearly {value}") } else { value.to_owned() };
         }
         Ok(())
     }
@@ -141,6 +153,7 @@ fn machine(seed: u64, steps: usize) -> Shared {
         steps_left: steps,
         is_torn: false,
         refuses: 0.0,
+        distorts: 0.0,
         is_full: 0.0,
         keeps: 0.0,
         unsynced: 0.0,
@@ -237,6 +250,43 @@ fn full_disks_and_settings_that_refuse_leave_nothing_behind() {
         machine.0.borrow_mut().unsynced = 0.0;
         recover(&machine, &what);
     }
+}
+
+#[test]
+fn settings_that_become_something_else_leave_nothing_behind() {
+    for seed in 0..2000 {
+        let machine = machine(seed, usize::MAX);
+        machine.0.borrow_mut().distorts = 0.2;
+        let crash = machine.0.borrow_mut().random.random_range(1..160);
+        machine.0.borrow_mut().steps_left = crash;
+        play(&machine, 3);
+        let what = format!("seed {seed}");
+        check_records(&machine, &what);
+        machine.0.borrow_mut().distorts = 0.0;
+        recover(&machine, &what);
+    }
+}
+
+#[test]
+fn what_a_failed_attempt_to_restore_has_left_is_not_somebody_elses() {
+    let machine = machine(5, usize::MAX);
+    let mut switch = program(&machine);
+    switch.on(&changes()).unwrap_or_else(|error| panic!("{error}"));
+    machine.0.borrow_mut().distorts = 1.0;
+    for _ in 0..2 {
+        for undone in switch.off().iter().filter(|undone| undone.change.setting.is_readable()) {
+            assert!(matches!(undone.outcome, UndoOutcome::Failed(_)), "{undone:?}");
+        }
+    }
+    machine.0.borrow_mut().values.insert(setting(1), "somebody else's".into());
+    let undone = switch.off();
+    let is_first = |undone: &&UndoneChange| undone.change.setting == setting(1);
+    let first = undone.iter().find(is_first).map(|undone| &undone.outcome);
+    assert_eq!(first, Some(&UndoOutcome::LeftAlone("somebody else's".into())));
+    machine.0.borrow_mut().values.insert(setting(1), "before 1".into());
+    drop(switch);
+    machine.0.borrow_mut().distorts = 0.0;
+    recover(&machine, "after both attempts");
 }
 
 #[test]

@@ -345,11 +345,12 @@ fn what_is_wrong_says_how() {
     for (args, part) in [
         (&["experiment", "fifi", "--port", "80"][..], "there is no knob 'fifi'"),
         (&["experiment", "fifo=0", "--port", "80", "--pid", &own], "a number from 1 to 99"),
-        (&["experiment", "fifo", "--port", "80"], "expected --pid"),
+        (&["experiment", "fifo", "--port", "80"], "fifo: it is about threads: expected --pid"),
         (&["experiment", "fifo", "--port", "80", "--pid", "999999999"], "no process 999999999"),
         (&["experiment", "nice=1,1", "--port", "80", "--pid", &own], "different values"),
         (&["experiment", &same_nice, "--port", "80", "--pid", &own], "it is so already"),
         (&["experiment", "pin=x", "--port", "80", "--pid", &own], "expected CPUs"),
+        (&["experiment", "pin=8191", "--port", "80", "--pid", &own], "there is no CPU 8191"),
         (&["experiment", "rps=0", "--port", "80"], "--device"),
         (&["experiment", "rps=0", "--port", "80", "--device", "../lo"], "no network device"),
         (&["experiment", "queue-depth", "--port", "80", "--disk", "nodisk"], "no disk 'nodisk'"),

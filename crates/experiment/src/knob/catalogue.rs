@@ -292,8 +292,8 @@ pub const KNOBS: [Knob; 25] = [
         values: "a name such as mq-deadline",
         default: Some("none"),
         verified: FILE,
-        undone: WRITTEN_BACK,
-        costs: "CPU time, fairness between processes",
+        undone: "what was before is written back: the scheduler, then its settings and nr_requests",
+        costs: "CPU time, fairness between processes; nr_requests is the kernel's default while it is on",
         plan: files::io_scheduler,
     },
     Knob {
@@ -361,5 +361,25 @@ mod tests {
             assert!(knob.stages.iter().all(|stage| observe::STAGE_NAMES.contains(stage)), "{}", knob.name);
             assert!(knob.default.is_some() || example(knob.name).is_some(), "{}", knob.name);
         }
+    }
+
+    #[test]
+    fn cpus_that_there_are_not_are_refused() {
+        let processes = crate::linux::identity(std::process::id()).into_iter().collect();
+        let target = KnobTarget { processes, device: Some("lo".into()), ..KnobTarget::default() };
+        for name in ["pin", "rps", "interrupt-core"] {
+            let error = knob(name).and_then(|knob| knob.plan(&target, Some("8191")).err());
+            let error = error.unwrap_or_else(|| panic!("{name}: there is a CPU 8191"));
+            assert!(error.message.contains("there is no CPU 8191"), "{error}");
+            assert_eq!(error.blame, model::Blame::Input, "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_knob_as_it_was_written() {
+        let fifo = knob("fifo").expect("a knob");
+        let message = |value| fifo.plan(&KnobTarget::default(), value).map_err(|error| error.message);
+        assert_eq!(message(None), Err("fifo: it is about threads: expected --pid".into()));
+        assert_eq!(message(Some("7")), Err("fifo=7: it is about threads: expected --pid".into()));
     }
 }

@@ -51,11 +51,14 @@ impl Knob {
         target: &KnobTarget,
         value: Option<&str>,
     ) -> Result<Vec<PlannedChange>, OperationError> {
-        let value = value.or(self.default).ok_or_else(|| {
+        let planned = value.or(self.default).ok_or_else(|| {
             OperationError::input(format_args!("{}: expected a value, {}", self.name, self.values))
                 .hint(format_args!("such as `tailwright experiment {}=…`", self.name))
         })?;
-        (self.plan)(target, value).map_err(|error| error.about(format_args!("{}={value}", self.name)))
+        (self.plan)(target, planned).map_err(|error| match value {
+            Some(value) => error.about(format_args!("{}={value}", self.name)),
+            None => error.about(self.name),
+        })
     }
 }
 

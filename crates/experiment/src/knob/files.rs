@@ -81,13 +81,13 @@ pub(super) fn governor(_: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>
 }
 
 pub(super) fn io_scheduler(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
-    let path = disk(target)?.join("scheduler");
-    let available = fs::read_to_string(&path).unwrap_or_default();
+    let queue = disk(target)?;
+    let available = fs::read_to_string(queue.join("scheduler")).unwrap_or_default();
     let mut names = available.split_whitespace().map(|name| name.trim_matches(['[', ']']));
     if !names.any(|name| name == value) {
         return Err(OperationError::input(format_args!("expected one of: {}", available.trim())));
     }
-    Ok(vec![file(path, FileForm::Choice, value)?])
+    Ok(vec![PlannedChange { setting: Setting::IoScheduler { queue }, value: value.to_owned() }])
 }
 
 pub(super) fn queue_depth(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {

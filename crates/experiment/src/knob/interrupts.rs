@@ -103,7 +103,7 @@ fn irqs_named(interrupts: &str, names: &[&str]) -> Vec<u32> {
 /// One CPU works for the device, and the server runs on the others.
 pub(super) fn interrupt_core(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let cpu: usize = number(value, &0, &8191)?;
-    let mut changes = steering(target, "rps_cpus", &BTreeSet::from([cpu]))?;
+    let mut changes = steering(target, "rps_cpus", &cpus_of(value)?)?;
     // Devices such as lo have none.
     changes.extend(irq_affinity(target, value).unwrap_or_default());
     changes.extend(pinned(&target.processes, |_, now| {

@@ -1,10 +1,12 @@
 //! Whether this process may make changes and take them back, found out before anything is changed.
 //!
 //! What is easily done is not always easily undone: any process may make its threads SCHED_IDLE, and without rights none
-//! gets them back. The rules are those of `user_check_sched_setscheduler` in the kernel.
+//! gets them back. The rules are those of `user_check_sched_setscheduler` and `proc_sched_autogroup_set_nice` in the kernel.
 
-use crate::linux::{capabilities, scheduling_limits};
-use crate::setting::{PlannedChange, ProcessIdentity, Setting, ThreadAspect};
+use crate::linux::{LinuxSettings, capabilities, identity, scheduling_limits};
+use crate::setting::{
+    FileForm, PlannedChange, ProcessIdentity, Setting, SettingStore as _, ThreadAspect, ThreadIdentity,
+};
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling};
 use model::OperationError;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -14,33 +16,74 @@ use std::path::Path;
 /// The number of CAP_SYS_NICE in `linux/capability.h`.
 const SYS_NICE: u32 = 23;
 
+/// What this process may do.
+#[derive(Debug, Clone, Copy)]
+struct OwnRights {
+    /// Whether it has CAP_SYS_NICE.
+    has_nice: bool,
+    /// The least nice value that it may have without.
+    nice_min: i32,
+}
+
 /// The first reason for which changes cannot be made and taken back by this process.
 pub fn missing_right(changes: &[PlannedChange]) -> Option<OperationError> {
-    let has_nice = capabilities() >> SYS_NICE & 1 == 1;
-    changes.iter().find_map(|change| match &change.setting {
-        Setting::Thread { thread, aspect } if !has_nice => {
-            let missing = |why: &str| {
-                let message = format_args!("{}: {why}, which takes CAP_SYS_NICE", change.setting);
-                OperationError::machine(message).hint("run as root, or `setpriv --ambient-caps +sys_nice`")
-            };
-            if !is_of_this_user(thread.process) {
-                return Some(missing("it is another user's"));
-            }
-            let wanted = change.value.parse::<ThreadScheduling>().ok();
-            let (before, after) = match aspect {
-                ThreadAspect::Cpus => return None,
-                ThreadAspect::Scheduling => (scheduling(thread.id).ok()?, wanted?),
-            };
-            let limits = scheduling_limits(thread.process)?;
-            if !is_allowed(&before, &after, limits) {
-                return Some(missing("it may not become that"));
-            }
-            (!is_allowed(&after, &before, limits)).then(|| missing("it could not be undone"))
+    let limits = identity(std::process::id()).and_then(scheduling_limits);
+    let own = OwnRights {
+        has_nice: capabilities() >> SYS_NICE & 1 == 1,
+        nice_min: limits.map_or(20, |(nice_min, _)| nice_min),
+    };
+    changes.iter().find_map(|change| missing_for(change, own))
+}
+
+fn missing_for(change: &PlannedChange, own: OwnRights) -> Option<OperationError> {
+    match &change.setting {
+        Setting::Thread { thread, aspect } if !own.has_nice => missing_for_thread(change, *thread, *aspect),
+        Setting::KernelFile { path, form: FileForm::AutogroupNice, .. } => {
+            unwritable(path).or_else(|| missing_for_group(change, own))
         }
         Setting::KernelFile { path, .. } => unwritable(path),
+        Setting::IoScheduler { queue } => unwritable(&queue.join("scheduler")),
         Setting::WakeupLatency => unwritable(Path::new("/dev/cpu_dma_latency")),
         _ => None,
-    })
+    }
+}
+
+fn missing_for_thread(
+    change: &PlannedChange,
+    thread: ThreadIdentity,
+    aspect: ThreadAspect,
+) -> Option<OperationError> {
+    if !is_of_this_user(thread.process) {
+        return Some(missing_nice(change, "it is another user's"));
+    }
+    let wanted = change.value.parse::<ThreadScheduling>().ok();
+    let (before, after) = match aspect {
+        ThreadAspect::Cpus => return None,
+        ThreadAspect::Scheduling => (scheduling(thread.id).ok()?, wanted?),
+    };
+    let limits = scheduling_limits(thread.process)?;
+    if !is_allowed(&before, &after, limits) {
+        return Some(missing_nice(change, "it may not become that"));
+    }
+    (!is_allowed(&after, &before, limits)).then(|| missing_nice(change, "it could not be undone"))
+}
+
+/// Values of a group of tasks below zero are for who may be so little nice itself.
+fn missing_for_group(change: &PlannedChange, own: OwnRights) -> Option<OperationError> {
+    let is_refused = |value: &String| {
+        let nice = value.parse().unwrap_or(0);
+        nice < 0 && nice < own.nice_min && !own.has_nice
+    };
+    if is_refused(&change.value) {
+        return Some(missing_nice(change, "it may not become that"));
+    }
+    let before = LinuxSettings::default().read(&change.setting).ok().flatten();
+    before.filter(is_refused).map(|_| missing_nice(change, "it could not be undone"))
+}
+
+fn missing_nice(change: &PlannedChange, why: &str) -> OperationError {
+    let message = format_args!("{}: {why}, which takes CAP_SYS_NICE", change.setting);
+    OperationError::machine(message).hint("run as root, or `setpriv --ambient-caps +sys_nice`")
 }
 
 fn unwritable(path: &Path) -> Option<OperationError> {
@@ -91,5 +134,31 @@ mod tests {
         assert!(is_allowed(&idle, &ordinary(0), some) && is_allowed(&ordinary(5), &ordinary(-5), some));
         assert!(!is_allowed(&ordinary(5), &ordinary(-6), some));
         assert!(is_allowed(&ordinary(0), &fifo(10), some) && !is_allowed(&ordinary(0), &fifo(11), some));
+    }
+
+    #[test]
+    fn weights_of_sessions_that_could_not_be_undone_are_known_before() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("autogroup");
+        let setting =
+            Setting::KernelFile { path: path.clone(), form: FileForm::AutogroupNice, process: None };
+        for (before, after, nice_min, has_nice, missing) in [
+            (0, 5, 20, false, None),
+            (5, 0, 20, false, None),
+            (0, -10, 20, false, Some("it may not become that")),
+            (-5, 5, 20, false, Some("it could not be undone")),
+            (-5, 5, -5, false, None),
+            (-6, 5, -5, false, Some("it could not be undone")),
+            (-20, -10, 20, true, None),
+        ] {
+            std::fs::write(&path, format!("/autogroup-30 nice {before}\n")).expect("it is ours");
+            let change = PlannedChange { setting: setting.clone(), value: after.to_string() };
+            let error = missing_for(&change, OwnRights { has_nice, nice_min });
+            let is_right = match (&error, missing) {
+                (Some(error), Some(missing)) => error.message.contains(missing),
+                (error, missing) => error.is_none() && missing.is_none(),
+            };
+            assert!(is_right, "{before} {after} {nice_min} {has_nice}: {error:?}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use super::definition::{KnobTarget, lacking, number};
 use crate::cpu_list;
-use crate::linux::{identity, threads};
+use crate::linux::{default_slice_ns, identity, threads};
 use crate::setting::{FileForm, ON, PlannedChange, ProcessIdentity, Setting, ThreadAspect, ThreadIdentity};
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, cpus, scheduling};
 use model::OperationError;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use units::Seconds;
@@ -88,7 +89,19 @@ pub(super) fn pin(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>
 /// CPUs as the value of a knob, where `+` separates them because commas separate values.
 pub(super) fn cpus_of(value: &str) -> Result<BTreeSet<usize>, OperationError> {
     let bad = |_| OperationError::input("expected CPUs such as 1 or 0-2+5");
-    cpu_list::parse(&value.replace('+', ",")).map_err(bad)
+    let chosen = cpu_list::parse(&value.replace('+', ",")).map_err(bad)?;
+    // The kernel would refuse it, or leave it out without a word.
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let online = online.and_then(|list| cpu_list::parse(&list).ok());
+    let absent =
+        online.and_then(|online| chosen.difference(&online).next().map(|cpu| (*cpu, online.clone())));
+    match absent {
+        None => Ok(chosen),
+        Some((cpu, online)) => Err(OperationError::input(format_args!(
+            "there is no CPU {cpu}: {} are online",
+            cpu_list::text(&online)
+        ))),
+    }
 }
 
 /// Keeps the threads of processes on the CPUs that a function of their index and their CPUs until now gives.
@@ -130,18 +143,22 @@ fn of_threads(
         let Some((_, before, _)) = of_process.first() else {
             return Err(OperationError::input(format_args!("there is no process {}", process.id)));
         };
-        let mut values: Vec<String> = Vec::new();
-        for (.., after) in &of_process {
-            if !values.contains(after) {
-                values.push(after.clone());
+        let mut after_all: Vec<String> = Vec::new();
+        let mut inheritable = BTreeSet::new();
+        for (_, before, after) in &of_process {
+            if !after_all.contains(after) {
+                after_all.push(after.clone());
             }
+            inheritable.extend([before, after].map(|value| inherited(value)));
+            inheritable.extend([before.clone(), after.clone()]);
         }
         let later = Setting::LaterThreads {
             process: *process,
             known: of_process.iter().map(|(thread, ..)| *thread).collect(),
             aspect,
             before: before.clone(),
-            after: values,
+            after: after_all,
+            inheritable: inheritable.into_iter().collect(),
         };
         changes.push(PlannedChange { setting: later, value: ON.to_owned() });
         changes.extend(
@@ -154,12 +171,26 @@ fn of_threads(
     Ok(changes)
 }
 
+/// What threads have from the one that starts them: the same, unless that one resets on fork.
+fn inherited(value: &str) -> String {
+    match value.parse::<ThreadScheduling>() {
+        Ok(starts) if starts.resets_on_fork => {
+            let policy = if starts.policy.is_real_time() { SchedulingPolicy::Other } else { starts.policy };
+            let slice_ns = default_slice_ns().unwrap_or(0);
+            let ordinary = ThreadScheduling::ordinary(starts.nice.max(0));
+            ThreadScheduling { policy, slice_ns, ..ordinary }.to_string()
+        }
+        // Also CPUs.
+        _ => value.to_owned(),
+    }
+}
+
 /// The group of what runs in no session of its own since the machine started. The kernel refuses to weigh it.
 const ROOT_AUTOGROUP: &str = "/autogroup-0";
 
 pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let nice: i32 = number(value, &-20, &19)?;
-    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+    let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
     if enabled.trim() != "1" {
         return Err(lacking("the kernel does not group processes by session (sched_autogroup_enabled)"));
     }
@@ -170,7 +201,7 @@ pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<Pla
     let mut changes = BTreeMap::new();
     for process in &target.processes {
         let path = PathBuf::from(format!("/proc/{}/autogroup", process.id));
-        let text = std::fs::read_to_string(&path)
+        let text = fs::read_to_string(&path)
             .map_err(|error| lacking(format_args!("{}: {error}", path.display())))?;
         let group = text.split_once(" nice ").map_or(text.as_str(), |(group, _)| group).to_owned();
         if group == ROOT_AUTOGROUP {
@@ -198,4 +229,41 @@ pub(super) fn command(target: &KnobTarget, value: &str) -> Result<Vec<PlannedCha
     })?;
     let setting = Setting::Command { apply: apply.replace("{}", value), undo: undo.replace("{}", value) };
     Ok(vec![PlannedChange { setting, value: ON.to_owned() }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inherited;
+    use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
+    use std::thread;
+
+    fn own() -> u32 {
+        rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// What a thread has that is like this, and what one has that it starts; none where this process may not.
+    fn started(from: &ThreadScheduling) -> Option<[String; 2]> {
+        let starts = || {
+            set_scheduling(own(), from).ok()?;
+            let other = thread::spawn(|| scheduling(own()).expect("it runs")).join().expect("it looks");
+            Some([scheduling(own()).expect("it runs"), other].map(|seen| seen.to_string()))
+        };
+        thread::scope(|scope| scope.spawn(starts).join().expect("it starts one"))
+    }
+
+    #[test]
+    fn threads_inherit_as_the_kernel_has_it() {
+        let batch = ThreadScheduling { policy: SchedulingPolicy::Batch, ..ThreadScheduling::ordinary(7) };
+        let sliced = ThreadScheduling { slice_ns: 5_000_000, ..ThreadScheduling::ordinary(0) };
+        let fifo = ThreadScheduling::real_time(SchedulingPolicy::Fifo, 3);
+        for from in [batch, sliced, ThreadScheduling::ordinary(-3), fifo] {
+            for resets_on_fork in [false, true] {
+                let from = ThreadScheduling { resets_on_fork, ..from };
+                match started(&from) {
+                    Some([seen, other]) => assert_eq!(inherited(&seen), other, "{from}"),
+                    None => testkit::skip(&format!("{from}: it takes CAP_SYS_NICE")),
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,16 @@
 //! Settings of Linux, and where their journal is kept.
 
+mod io_scheduler;
 mod journal_file;
+mod later_threads;
 mod process;
+mod slice;
 mod store;
 mod user_command;
 
 pub use journal_file::{LinuxJournal, default_state_folder, open_journal};
 pub use process::{boot, identity, is_alive, threads};
 pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
+pub(crate) use slice::default_slice_ns;
 pub use store::LinuxSettings;
 pub use user_command::LoadCommand;

@@ -1,7 +1,9 @@
 //! Settings of this machine, read and written.
 
-use super::process::{is_alive, is_running, threads};
-use super::user_command;
+use super::later_threads::{changed_later, write_later};
+use super::process::{is_alive, is_running};
+use super::slice::default_slice_ns;
+use super::{io_scheduler, user_command};
 use crate::cpu_list;
 use crate::setting::{
     FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
@@ -32,6 +34,7 @@ impl SettingStore for LinuxSettings {
             Setting::Thread { thread, aspect } => read_thread(*thread, *aspect),
             Setting::LaterThreads { process, .. } => Ok(is_alive(*process).then(|| OFF.to_owned())),
             Setting::KernelFile { path, form, process } => read_file(path, *form, *process),
+            Setting::IoScheduler { queue } => io_scheduler::read(queue),
             Setting::WakeupLatency => read_wakeup_latency().map(Some),
             Setting::Command { .. } => Ok(Some(OFF.to_owned())),
         };
@@ -41,9 +44,12 @@ impl SettingStore for LinuxSettings {
     fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError> {
         let written = match setting {
             Setting::Thread { thread, aspect } => write_thread(*thread, *aspect, value),
-            Setting::LaterThreads { process, known, aspect, before, after } => {
+            Setting::LaterThreads { process, known, aspect, before, after, inheritable } => {
                 let to = if value == ON { after.first() } else { Some(before) };
-                let is_meant = |now: &String| after.contains(now) == (value != ON);
+                let is_meant = |now: &String| match value == ON {
+                    true => inheritable.contains(now) && !after.contains(now),
+                    false => after.contains(now),
+                };
                 let is_settled = to.map(|to| write_later(*process, known, *aspect, is_meant, to));
                 match is_settled.transpose() {
                     // Threads that begin later are looked for again, by whoever keeps the knob on.
@@ -58,6 +64,7 @@ impl SettingStore for LinuxSettings {
                 patiently(|| fs::write(path, value))
             }
             Setting::KernelFile { path, .. } => fs::write(path, value),
+            Setting::IoScheduler { queue } => io_scheduler::write(queue, value),
             Setting::WakeupLatency => self.write_wakeup_latency(value),
             Setting::Command { apply, undo } => {
                 return user_command::run(if value == ON { apply } else { undo });
@@ -71,6 +78,14 @@ impl SettingStore for LinuxSettings {
             };
             OperationError::machine(message).hint(remedy)
         })
+    }
+
+    fn changed_by_others(&mut self, setting: &Setting) -> Result<Option<String>, OperationError> {
+        let Setting::LaterThreads { process, known, aspect, inheritable, .. } = setting else {
+            return Ok(None);
+        };
+        changed_later(*process, known, *aspect, inheritable)
+            .map_err(|error| OperationError::machine(format_args!("{setting}: {error}")))
     }
 }
 
@@ -115,7 +130,7 @@ fn of_running<T>(thread: ThreadIdentity, done: io::Result<T>) -> io::Result<Opti
     }
 }
 
-fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::Result<Option<String>> {
+pub(super) fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::Result<Option<String>> {
     let value = match aspect {
         ThreadAspect::Scheduling => scheduling(thread.id).map(|scheduling| scheduling.to_string()),
         ThreadAspect::Cpus => cpus(thread.id).map(|cpus| cpu_list::text(&cpus)),
@@ -123,7 +138,7 @@ fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::Result<Optio
     of_running(thread, value)
 }
 
-fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io::Result<()> {
+pub(super) fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io::Result<()> {
     if !is_running(thread) {
         return Ok(());
     }
@@ -140,65 +155,8 @@ fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io
 
 /// A slice that is the kernel's default is not written as one that somebody has chosen.
 fn with_default_slice(wanted: ThreadScheduling) -> ThreadScheduling {
-    let default = scheduling(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
-        .map_or(0, |own| own.slice_ns);
-    let slice_ns = if wanted.slice_ns == default { 0 } else { wanted.slice_ns };
-    ThreadScheduling { slice_ns, ..wanted }
-}
-
-/// Passes over threads until all have what they are to have; each pass takes the time of one look at every thread.
-const PASSES_MAX: usize = 100;
-/// As many passes in which threads ended before they were looked at, and none had to be changed, are enough.
-const UNSEEN_PASSES: usize = 3;
-
-/// What became of a thread in a pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ThreadPass {
-    /// It has what it is to have.
-    Settled,
-    /// It was given a value.
-    Changed,
-    /// It ended before it was looked at, and may have started another one.
-    Ended,
-}
-
-/// Gives threads that are not known yet a value, if what they have is meant; whether all have it in the end.
-fn write_later(
-    process: ProcessIdentity,
-    known: &[ThreadIdentity],
-    aspect: ThreadAspect,
-    is_meant: impl Fn(&String) -> bool,
-    to: &str,
-) -> io::Result<bool> {
-    let later = || threads(process).into_iter().filter(|thread| !known.contains(thread)).collect();
-    settle(later, |thread| {
-        let Some(now) = read_thread(thread, aspect)? else { return Ok(ThreadPass::Ended) };
-        if now == to || !is_meant(&now) {
-            return Ok(ThreadPass::Settled);
-        }
-        write_thread(thread, aspect, to)?;
-        Ok(ThreadPass::Changed)
-    })
-}
-
-/// Repeats passes over threads until one finds nothing to change: a thread that still has another value may start one that
-/// inherits it after the threads were listed. Whether one did.
-fn settle(
-    mut list: impl FnMut() -> Vec<ThreadIdentity>,
-    mut change: impl FnMut(ThreadIdentity) -> io::Result<ThreadPass>,
-) -> io::Result<bool> {
-    let mut unseen = 0;
-    for _ in 0..PASSES_MAX {
-        let passed = list().into_iter().map(&mut change).collect::<io::Result<Vec<ThreadPass>>>()?;
-        if passed.contains(&ThreadPass::Changed) {
-            unseen = 0;
-        } else if passed.contains(&ThreadPass::Ended) && unseen + 1 < UNSEEN_PASSES {
-            unseen += 1;
-        } else {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let is_default = wanted.slice_ns > 0 && default_slice_ns() == Some(wanted.slice_ns);
+    ThreadScheduling { slice_ns: if is_default { 0 } else { wanted.slice_ns }, ..wanted }
 }
 
 fn read_file(path: &Path, form: FileForm, process: Option<ProcessIdentity>) -> io::Result<Option<String>> {
@@ -216,10 +174,6 @@ fn value_in(text: &str, form: FileForm) -> String {
     let text = text.trim();
     match form {
         FileForm::Text => text.to_owned(),
-        FileForm::Choice => {
-            let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-            chosen.map_or(text, |(chosen, _)| chosen).to_owned()
-        }
         FileForm::CpuMask => cpu_list::mask(&cpu_list::parse_mask(text).unwrap_or_default()),
         FileForm::AutogroupNice => text.rsplit_once("nice ").map_or(text, |(_, nice)| nice).to_owned(),
     }
@@ -228,17 +182,11 @@ fn value_in(text: &str, form: FileForm) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linux::identity;
-    use std::cell::{Cell, RefCell};
-    use std::collections::BTreeSet;
-    use std::sync::mpsc;
 
     #[test]
     fn files_are_read_in_their_forms() {
         for (text, form, value) in [
             ("reno\n", FileForm::Text, "reno"),
-            ("none [mq-deadline] bfq \n", FileForm::Choice, "mq-deadline"),
-            ("none\n", FileForm::Choice, "none"),
             ("00000000,00000003\n", FileForm::CpuMask, "3"),
             ("/autogroup-30 nice -5\n", FileForm::AutogroupNice, "-5"),
         ] {
@@ -263,66 +211,5 @@ mod tests {
         };
         assert!(patiently(denied).is_err());
         assert_eq!(attempts, 1, "no patience helps");
-    }
-
-    fn numbered(id: u32) -> ThreadIdentity {
-        ThreadIdentity { process: ProcessIdentity { id: 1, start: 1 }, id, start: 1 }
-    }
-
-    #[test]
-    fn threads_that_begin_during_a_pass_get_one_of_their_own() {
-        let (changed, begun) = (RefCell::new(BTreeSet::new()), Cell::new(1));
-        let pass = |thread: ThreadIdentity| {
-            if !changed.borrow_mut().insert(thread.id) {
-                return Ok(ThreadPass::Settled);
-            }
-            begun.set((begun.get() + 1).min(5));
-            Ok(ThreadPass::Changed)
-        };
-        let is_settled = settle(|| (1..=begun.get()).map(numbered).collect(), pass).ok();
-        assert_eq!(is_settled, Some(true), "the fifth starts no other");
-        assert_eq!(changed.into_inner().len(), 5);
-        let is_settled = settle(|| vec![numbered(1)], |_| Ok(ThreadPass::Changed)).ok();
-        assert_eq!(is_settled, Some(false), "it never has what it is to have");
-    }
-
-    #[test]
-    fn threads_that_end_unseen_are_looked_for_again() {
-        let passes = Cell::new(0);
-        let list = || {
-            passes.set(passes.get() + 1);
-            vec![numbered(1)]
-        };
-        let pass = |_| if passes.get() == 1 { Ok(ThreadPass::Ended) } else { Ok(ThreadPass::Settled) };
-        assert_eq!((settle(list, pass).ok(), passes.replace(0)), (Some(true), 2));
-        let is_settled = settle(list, |_| Ok(ThreadPass::Ended)).ok();
-        assert_eq!((is_settled, passes.get()), (Some(true), UNSEEN_PASSES));
-    }
-
-    /// The number of a thread that has ended, given to another one.
-    #[test]
-    fn a_thread_with_the_number_of_a_known_one_is_another() {
-        let process = identity(std::process::id()).expect("this process runs");
-        let (end, wait) = mpsc::channel::<()>();
-        let (tell, number) = mpsc::channel();
-        let waiting = thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).expect("it is wanted");
-            let _ = wait.recv();
-        });
-        let id = number.recv().expect("the thread runs");
-        let is_it = |thread: &ThreadIdentity| thread.id == id;
-        let thread = threads(process).into_iter().find(is_it).expect("the thread runs");
-        let before = read_thread(thread, ThreadAspect::Scheduling).ok().flatten().expect("the thread runs");
-        let lower: ThreadScheduling = before.parse().expect("it was written by us");
-        let lower = ThreadScheduling { nice: lower.nice + 1, ..lower }.to_string();
-        let mut others = threads(process);
-        others.retain(|other| other.id != id);
-        let known: Vec<ThreadIdentity> =
-            others.into_iter().chain([ThreadIdentity { start: thread.start - 1, ..thread }]).collect();
-        write_later(process, &known, ThreadAspect::Scheduling, |now| *now == before, &lower)
-            .expect("anybody may be nicer");
-        assert_eq!(read_thread(thread, ThreadAspect::Scheduling).ok().flatten(), Some(lower));
-        drop(end);
-        waiting.join().expect("it ends");
     }
 }

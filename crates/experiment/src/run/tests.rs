@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::journal::Journal;
-use crate::setting::{FileForm, ON};
+use crate::setting::{FileForm, ON, ThreadAspect};
 use std::io;
 
 /// A value that no setting takes.
@@ -13,6 +13,8 @@ const IMPOSSIBLE: &str = "impossible";
 struct Refusing {
     value: String,
     refusals: usize,
+    /// What others have given to threads.
+    others: Option<String>,
 }
 
 impl SettingStore for Refusing {
@@ -30,6 +32,10 @@ impl SettingStore for Refusing {
         }
         self.value = value.to_owned();
         Ok(())
+    }
+
+    fn changed_by_others(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
+        Ok(self.others.clone())
     }
 }
 
@@ -61,21 +67,30 @@ fn setting() -> Setting {
 
 /// One period with these values of the knob on, and the end, where undoing is refused so many times.
 fn played(values: &[&str], refusals: usize) -> Result<ExperimentReport, OperationError> {
+    let change = |value: &&str| PlannedChange { setting: setting(), value: (*value).to_owned() };
+    let changes: Vec<PlannedChange> = values.iter().map(change).collect();
+    let store = Refusing { value: "before".into(), refusals, others: None };
+    played_on(store, &changes, Duration::from_millis(1))
+}
+
+/// One period with these changes made, and the end.
+fn played_on(
+    store: Refusing,
+    changes: &[PlannedChange],
+    period: Duration,
+) -> Result<ExperimentReport, OperationError> {
     let settings = ExperimentSettings {
         ports: BTreeSet::new(),
         processes: Vec::new(),
         percent: 99.0,
-        period: Duration::from_millis(1),
+        period,
         guard: Duration::ZERO,
         confidence: 0.95,
         rounds_max: 1,
         seed: 1,
         ring_bytes: 0,
     };
-    let change = |value: &&str| PlannedChange { setting: setting(), value: (*value).to_owned() };
-    let plan = || Ok(values.iter().map(change).collect());
-    let arm = KnobArm { label: "knob".into(), plan: Box::new(plan) };
-    let store = Refusing { value: "before".into(), refusals };
+    let arm = KnobArm { label: "knob".into(), plan: Box::new(|| Ok(changes.to_vec())) };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
     let (arms, mut host, never) = ([arm], Steady, AtomicBool::new(false));
     let window = Mutex::new(LatencyWindow::default());
@@ -84,6 +99,27 @@ fn played(values: &[&str], refusals: usize) -> Result<ExperimentReport, Operatio
     let unfinished = play.switch.off();
     play.keep(unfinished);
     play.report(end)
+}
+
+/// The period is longer than any test.
+#[test]
+fn a_thread_that_others_change_ends_the_experiment_and_is_named() {
+    let setting = Setting::LaterThreads {
+        process: ProcessIdentity { id: 1, start: 1 },
+        known: Vec::new(),
+        aspect: ThreadAspect::Cpus,
+        before: "0-1".into(),
+        after: vec!["0".into()],
+        inheritable: vec!["0".into(), "0-1".into()],
+    };
+    let others = "1 (thread 7)".to_owned();
+    let store = Refusing { value: "off".into(), refusals: 0, others: Some(others.clone()) };
+    let change = PlannedChange { setting, value: ON.into() };
+    let report = played_on(store, &[change], Duration::from_secs(3600));
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(report.end, ExperimentEnd::ChangedByOthers);
+    let outcomes: Vec<&UndoOutcome> = report.not_undone.iter().map(|undone| &undone.outcome).collect();
+    assert_eq!(outcomes, [&UndoOutcome::LeftAlone(others)]);
 }
 
 #[test]
