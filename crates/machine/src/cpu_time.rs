@@ -46,7 +46,7 @@ fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
 pub struct MachineTime {
     /// Neither idle nor idle while waiting for I/O.
     pub busy_ns: u64,
-    /// The rest.
+    /// Idle, with or without waiting for I/O.
     pub idle_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Threads of a process that begin while a knob is on, by what they have.
 
 use super::process::threads;
-use super::store::{read_thread, write_thread};
+use super::thread_settings::{read_thread, write_thread};
 use crate::setting::{ProcessIdentity, ThreadAspect, ThreadIdentity};
 use std::io;
 

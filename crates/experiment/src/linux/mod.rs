@@ -6,6 +6,7 @@ mod later_threads;
 mod process;
 mod slice;
 mod store;
+mod thread_settings;
 mod user_command;
 
 pub use journal_file::{LinuxJournal, default_state_folder, open_journal};

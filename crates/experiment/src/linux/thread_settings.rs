@@ -1,0 +1,46 @@
+//! What threads have of the settings of knobs, and giving it to them.
+
+use super::process::is_running;
+use super::slice::default_slice_ns;
+use crate::cpu_list;
+use crate::setting::{ThreadAspect, ThreadIdentity};
+use machine::scheduling::{ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
+use std::io;
+
+/// `None` for a thread that has ended, also while it was looked at.
+fn of_running<T>(thread: ThreadIdentity, done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        _ if !is_running(thread) => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::Result<Option<String>> {
+    let value = match aspect {
+        ThreadAspect::Scheduling => scheduling(thread.id).map(|scheduling| scheduling.to_string()),
+        ThreadAspect::Cpus => cpus(thread.id).map(|cpus| cpu_list::text(&cpus)),
+    };
+    of_running(thread, value)
+}
+
+pub(super) fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io::Result<()> {
+    if !is_running(thread) {
+        return Ok(());
+    }
+    let bad = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let done = match aspect {
+        ThreadAspect::Scheduling => {
+            let wanted: ThreadScheduling = value.parse().map_err(bad)?;
+            set_scheduling(thread.id, &with_default_slice(wanted))
+        }
+        ThreadAspect::Cpus => set_cpus(thread.id, &cpu_list::parse(value).map_err(bad)?),
+    };
+    of_running(thread, done).map(drop)
+}
+
+/// A slice that is the kernel's default is not written as one that somebody has chosen.
+fn with_default_slice(wanted: ThreadScheduling) -> ThreadScheduling {
+    let is_default = wanted.slice_ns > 0 && default_slice_ns() == Some(wanted.slice_ns);
+    ThreadScheduling { slice_ns: if is_default { 0 } else { wanted.slice_ns }, ..wanted }
+}
