@@ -109,7 +109,7 @@ impl ObservedConnection {
         self.close_calls(counts, finished);
         if let Some(mut messages) = self.by_messages.take() {
             finished.extend(messages.close(self.by_packets.transmitted(), counts));
-            counts.unanswered += messages.open();
+            counts.unanswered += messages.open() + messages.read_in_part();
         }
         self.by_packets.close(counts, finished);
     }
