@@ -2,7 +2,7 @@
 //! packets, reads and writes otherwise.
 //!
 //! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
-//! is answered. When it fails, what is open is discarded, and the next requests are told apart by packets until
+//! is answered; a message of NBD or RPC has to begin there. When it fails, what is open is discarded, and the next requests are told apart by packets until
 //! everything is answered again. A connection on which it fails again and again does not speak the protocol. Where the NFS
 //! server in the kernel reads, its threads say which answer belongs to which call.
 
@@ -171,7 +171,8 @@ impl ObservedConnection {
             }
             return;
         }
-        if self.by_messages.is_none() && self.by_packets.is_settled(event.begin) {
+        let is_settled = self.by_messages.is_none() && self.by_packets.is_settled(event.begin);
+        if is_settled && self.may_begin(event, &kept) {
             self.begin_messages(&kept, counts, finished);
         }
         let Some(messages) = &mut self.by_messages else {
@@ -184,6 +185,14 @@ impl ObservedConnection {
             self.give_up(counts);
             self.by_packets.take_read(event, &segments, free_since);
         }
+    }
+
+    /// Whether a message may begin with a read, as far as its first bytes say that.
+    fn may_begin(&self, event: &KernelEvent, kept: &[(u32, Box<[u8]>)]) -> bool {
+        let Some(protocol) = self.protocol.filter(|protocol| protocol.has_ids()) else { return true };
+        let first = kept.iter().find(|(begin, _)| *begin == event.begin);
+        let mut parser = protocol.parser(ConnectionAge::Established);
+        first.is_none_or(|(_, bytes)| parser.get().next_request(bytes).is_ok())
     }
 
     /// Everything is answered: what is read now begins with a request.
