@@ -1,8 +1,8 @@
 //! NBD from the middle of a connection on: what was negotiated is seen from what is said.
 
+use tailwright_wire::nbd::{Framing, NbdParser};
+use tailwright_wire::{Extent, ParseStep, ParserLimits, ProtocolParser, ReplyHead};
 use units::Bytes;
-use wire::nbd::{Framing, NbdParser};
-use wire::{Extent, ParseStep, ParserLimits, ProtocolParser, ReplyHead};
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()

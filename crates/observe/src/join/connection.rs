@@ -2,9 +2,9 @@
 //! packets, reads and writes otherwise.
 //!
 //! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
-//! is answered; a message of NBD or RPC has to begin there. When it fails, what is open is discarded, and the next requests are told apart by packets until
-//! everything is answered again. A connection on which it fails again and again does not speak the protocol. Where the NFS
-//! server in the kernel reads, its threads say which answer belongs to which call.
+//! is answered; a message of NBD or RPC has to begin there. When it fails, what is open is discarded, and the next requests
+//! are told apart by packets until everything is answered again. A connection on which it fails again and again does not
+//! speak the protocol. Where the NFS server in the kernel reads, its threads say which answer belongs to which call.
 
 use super::counts::JoinCounts;
 use super::sizes::TableSizes;
@@ -77,6 +77,7 @@ impl ObservedConnection {
         match event.kind {
             EventKind::Open => {
                 self.established = Some(event.time);
+                self.by_packets.handle(event, threads, counts, finished);
                 let new = |protocol| MessageJoin::new(protocol, ConnectionAge::New, 0, self.limits);
                 self.by_messages = self.protocol.map(new).map(Box::new);
             }
