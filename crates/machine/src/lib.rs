@@ -9,6 +9,7 @@ pub mod bpf;
 pub mod clock;
 pub mod cpu_time;
 pub mod folder_lock;
+pub mod listening;
 pub mod netns;
 pub mod offspring;
 pub mod parallel;

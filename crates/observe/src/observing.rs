@@ -31,7 +31,7 @@ pub enum ObservationEnd {
     Over,
     /// The caller stopped it.
     Stopped,
-    /// Every process that was seen to serve has ended.
+    /// Every process that was seen to serve has ended, and nobody listens at the ports.
     ServerEnded,
 }
 
@@ -130,7 +130,7 @@ pub trait ObservationWatcher {
     /// Called whenever events have been looked at, about 50 times a second.
     fn progress(&mut self, _progress: &ObservationProgress<'_>) {}
 
-    /// Whether the observation ends when every process that was seen to serve has ended.
+    /// Whether the observation ends when every process that was seen to serve has ended, and nobody listens at the ports.
     fn ends_with_server(&self) -> bool {
         true
     }

@@ -2,7 +2,7 @@
 
 use wire::http1::HttpParser;
 use wire::memcached::MemcachedParser;
-use wire::nbd::{Framing, NbdParser};
+use wire::nbd::NbdParser;
 use wire::resp::RespParser;
 use wire::rpc::RpcParser;
 use wire::{ParserLimits, ProtocolParser};
@@ -41,10 +41,7 @@ impl ApplicationProtocol {
             Self::Nfs => MessageParser::Nfs(RpcParser::new(ParserLimits::RPC)),
             Self::Nbd => MessageParser::Nbd(match age {
                 ConnectionAge::New => NbdParser::new(ParserLimits::NBD),
-                // What was negotiated is not known: nearly all clients ask for structured replies.
-                ConnectionAge::Established => {
-                    NbdParser::after_handshake(ParserLimits::NBD, Framing::Structured)
-                }
+                ConnectionAge::Established => NbdParser::within_connection(ParserLimits::NBD),
             }),
         }
     }

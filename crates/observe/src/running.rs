@@ -13,6 +13,7 @@ use crate::request::{ObservedRequest, RequestPoint};
 use crate::statistics::{LatencyHistogram, RequestStatistics};
 use machine::clock::now;
 use machine::cpu_time;
+use machine::listening::is_any_listening;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -53,7 +54,9 @@ pub(crate) struct RunningObservation {
     stolen_before: Option<u64>,
     accept_waits: Option<LatencyHistogram>,
     readers: BTreeSet<u32>,
+    /// Those that serve and have not ended, as far as known.
     processes: BTreeSet<u32>,
+    was_served: bool,
     pub(crate) events: u64,
     /// Since when all programs report. Events before are left out: an answer whose writing was seen, and not its
     /// transmission, would end with that of the next one.
@@ -82,6 +85,7 @@ impl RunningObservation {
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
+            was_served: false,
             events: 0,
             since: now(),
             counted: 0..u64::MAX,
@@ -141,14 +145,17 @@ impl RunningObservation {
         }
         if watcher.ends_with_server() && self.last_life_check.elapsed() >= LOOK_INTERVAL {
             self.last_life_check = Instant::now();
-            let was_served = !self.processes.is_empty();
-            // Those that have ended are forgotten: servers with a process for each connection have many.
-            self.processes.retain(|process| Path::new(&format!("/proc/{process}")).exists());
-            if was_served && self.processes.is_empty() {
-                return Some(ObservationEnd::ServerEnded);
-            }
+            return self.has_server_ended(settings).then_some(ObservationEnd::ServerEnded);
         }
         None
+    }
+
+    /// Whether all who were seen to serve have ended, and nobody accepts connections whose children may serve yet.
+    fn has_server_ended(&mut self, settings: &ObservationSettings) -> bool {
+        self.was_served |= !self.processes.is_empty();
+        // Those that have ended are forgotten: servers with a process for each connection have many.
+        self.processes.retain(|process| Path::new(&format!("/proc/{process}")).exists());
+        self.was_served && self.processes.is_empty() && !is_any_listening(&settings.probes.ports)
     }
 
     pub(crate) fn step(

@@ -2,9 +2,9 @@
 //! packets, reads and writes otherwise.
 //!
 //! Telling messages apart begins with the connection, or, where that was before, with a read when everything read before
-//! is answered. When it fails, what is open is discarded, and the next requests are told apart by packets until
-//! everything is answered again. A connection on which it fails again and again does not speak the protocol. Where the NFS
-//! server in the kernel reads, its threads say which answer belongs to which call.
+//! is answered; a message of NBD or RPC has to begin there. When it fails, what is open is discarded, and the next requests
+//! are told apart by packets until everything is answered again. A connection on which it fails again and again does not
+//! speak the protocol. Where the NFS server in the kernel reads, its threads say which answer belongs to which call.
 
 use super::counts::JoinCounts;
 use super::sizes::TableSizes;
@@ -77,6 +77,7 @@ impl ObservedConnection {
         match event.kind {
             EventKind::Open => {
                 self.established = Some(event.time);
+                self.by_packets.handle(event, threads, counts, finished);
                 let new = |protocol| MessageJoin::new(protocol, ConnectionAge::New, 0, self.limits);
                 self.by_messages = self.protocol.map(new).map(Box::new);
             }
@@ -109,7 +110,7 @@ impl ObservedConnection {
         self.close_calls(counts, finished);
         if let Some(mut messages) = self.by_messages.take() {
             finished.extend(messages.close(self.by_packets.transmitted(), counts));
-            counts.unanswered += messages.open();
+            counts.unanswered += messages.open() + messages.read_in_part();
         }
         self.by_packets.close(counts, finished);
     }
@@ -171,7 +172,8 @@ impl ObservedConnection {
             }
             return;
         }
-        if self.by_messages.is_none() && self.by_packets.is_settled(event.begin) {
+        let is_settled = self.by_messages.is_none() && self.by_packets.is_settled(event.begin);
+        if is_settled && self.may_begin(event, &kept) {
             self.begin_messages(&kept, counts, finished);
         }
         let Some(messages) = &mut self.by_messages else {
@@ -184,6 +186,14 @@ impl ObservedConnection {
             self.give_up(counts);
             self.by_packets.take_read(event, &segments, free_since);
         }
+    }
+
+    /// Whether a message may begin with a read, as far as its first bytes say that.
+    fn may_begin(&self, event: &KernelEvent, kept: &[(u32, Box<[u8]>)]) -> bool {
+        let Some(protocol) = self.protocol.filter(|protocol| protocol.has_ids()) else { return true };
+        let first = kept.iter().find(|(begin, _)| *begin == event.begin);
+        let mut parser = protocol.parser(ConnectionAge::Established);
+        first.is_none_or(|(_, bytes)| parser.get().next_request(bytes).is_ok())
     }
 
     /// Everything is answered: what is read now begins with a request.

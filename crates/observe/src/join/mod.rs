@@ -10,11 +10,13 @@
 
 mod connection;
 mod counts;
+mod message_reads;
 mod message_stream;
 mod sizes;
 mod tcp;
 mod tcp_calls;
 mod tcp_messages;
+mod tcp_rest;
 mod tcp_round;
 mod tcp_segments;
 mod threads;

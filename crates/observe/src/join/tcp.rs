@@ -2,6 +2,7 @@
 
 use super::counts::JoinCounts;
 use super::sizes::TableSizes;
+use super::tcp_rest::PartlyRead;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
 use super::tcp_segments::{ReadBytes, Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;
@@ -24,6 +25,7 @@ pub(super) struct TcpConnection {
     round: u32,
     /// Read bytes after the last PSH.
     unfinished: Option<ReadRequest>,
+    partly: PartlyRead,
     /// Whether the beginning of what is read next was read, and its arrival not seen.
     is_cut: bool,
     /// Requests that were read and not answered.
@@ -49,6 +51,7 @@ impl TcpConnection {
             last_read: 0,
             round: 0,
             unfinished: None,
+            partly: PartlyRead::default(),
             is_cut: false,
             requests: Vec::new(),
             writer: None,
@@ -71,6 +74,7 @@ impl TcpConnection {
                 self.ends = Some((SocketAddr::new(event.peer, event.peer_port), event.local_port));
                 self.segments.arrive(event, self.limits.segments);
             }
+            EventKind::Open => self.partly.know(),
             EventKind::Ready => self.segments.ready(event.end, event.time),
             EventKind::Receive => {
                 self.receive(event, threads.touch(event.thread, event.time), counts, finished);
@@ -81,7 +85,6 @@ impl TcpConnection {
             | EventKind::Leave
             | EventKind::Occupant
             | EventKind::Bytes
-            | EventKind::Open
             | EventKind::Accept
             | EventKind::Move => {}
         }
@@ -94,6 +97,7 @@ impl TcpConnection {
             return None;
         }
         (self.read_until, self.last_read) = (Some(event.end), event.time);
+        self.partly.forget();
         let (client, port) = self.ends?;
         let whole = std::iter::from_fn(|| self.segments.take_read(event.end)).collect();
         Some(ReadBytes { whole, partly: self.segments.next(), free_since, client, port })
@@ -126,13 +130,15 @@ impl TcpConnection {
     /// ended with PSH, and has had answers.
     pub(super) fn is_settled(&self, begin: u32) -> bool {
         let is_answered = !self.requests.is_empty() && !self.writes.is_empty();
-        self.read_until == Some(begin) && self.unfinished.is_none() && is_answered
+        let is_whole = self.unfinished.is_none() && self.partly.is_none();
+        self.read_until == Some(begin) && is_whole && is_answered
     }
 
     /// What was written answers what was read, as before a new round.
     pub(super) fn settle(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
         self.end_round(finished);
         self.requests.clear();
+        self.partly.forget();
         self.limit_open(counts);
     }
 
@@ -173,7 +179,7 @@ impl TcpConnection {
         let read = if is_over { &[] } else { self.requests.as_slice() };
         let read = read.iter().chain(self.answered.iter().map(|answered| &answered.request));
         read.filter(|read| arrival.contains(&read.wire)).count() as u64
-            + self.segments.waiting_between(arrival)
+            + self.segments.waiting_between(arrival, self.partly.rests())
     }
 
     fn receive(
@@ -188,6 +194,7 @@ impl TcpConnection {
             return;
         }
         self.begin_round(event, finished);
+        self.partly.begin_read();
         self.read_until = Some(event.end);
         let (mut expected, mut is_complete) = (event.begin, true);
         while let Some(segment) = self.segments.take_read(event.end) {
@@ -203,6 +210,11 @@ impl TcpConnection {
             counts.discarded += self.requests.len() as u64;
             self.requests.clear();
             self.is_cut = self.unfinished.take().is_some() || ends_in_hole;
+            self.partly.doubt();
+        } else {
+            let begun = self.segments.next().filter(|next| before(next.begin, event.end));
+            let part = begun.map(|segment| Segment { end: event.end, ..segment });
+            self.partly.end_read(part.map(|part| self.read_request(&part, event, free_since)));
         }
         self.last_read = event.time;
         self.limit_open(counts);
@@ -230,20 +242,28 @@ impl TcpConnection {
     }
 
     fn take_segment(&mut self, segment: &Segment, event: &KernelEvent, free_since: u64) {
+        let read = self.read_request(segment, event, free_since);
+        self.unfinished = (!segment.push).then_some(read);
+        if segment.push {
+            self.is_cut = false;
+            self.requests.extend(self.partly.end_request(read));
+        }
+    }
+
+    /// What was read since the last PSH, with this segment.
+    fn read_request(&self, segment: &Segment, event: &KernelEvent, free_since: u64) -> ReadRequest {
         let (peer, port) = self.ends.expect("a segment has told the ends");
         let ready = if segment.ready == 0 { segment.stack } else { segment.ready };
-        let mut quality = RequestQuality::default().with_those_that_hold(&[
+        let beginning = self.unfinished;
+        let quality = RequestQuality::default().with_those_that_hold(&[
             (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
             (segment.ready == 0 || segment.is_doubtful, RequestQuality::READY_UNSEEN),
             (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
             (self.is_cut, RequestQuality::GUESSED),
+            (beginning.is_some_and(|read| read.round != self.round), RequestQuality::SEVERAL_READS),
         ]);
-        let beginning = self.unfinished.take();
-        if beginning.is_some_and(|beginning| beginning.round != self.round) {
-            quality = quality.with(RequestQuality::SEVERAL_READS);
-        }
         let bytes = beginning.map_or(0, |beginning| beginning.bytes);
-        let read = ReadRequest {
+        ReadRequest {
             first_wire: beginning.map_or(segment.begins(), |beginning| beginning.first_wire),
             wire: segment.begins(),
             stack: segment.stack,
@@ -256,19 +276,23 @@ impl TcpConnection {
             port,
             round: self.round,
             quality,
-        };
-        if segment.push {
-            self.is_cut = false;
-            self.requests.push(read);
-        } else {
-            self.unfinished = Some(read);
+        }
+    }
+
+    /// A server that answers before the client has pushed, or before it has read all of a packet.
+    fn cut_short(&mut self, writer: u32) {
+        let Some((read, is_divided)) = self.partly.cut_short(writer, self.unfinished.take()) else { return };
+        self.requests.push(read);
+        if let Some(until) = self.read_until.filter(|_| is_divided) {
+            self.segments.cut_next(until);
         }
     }
 
     fn send(&mut self, event: &KernelEvent, free_since: u64, counts: &mut JoinCounts) {
         self.writer = Some(event.thread);
-        // A server that answers before the client has pushed.
-        self.requests.extend(self.unfinished.take_if(|_| self.requests.is_empty()));
+        if self.requests.is_empty() {
+            self.cut_short(event.thread);
+        }
         if self.requests.is_empty() {
             counts.unrequested += u64::from(self.answered.is_empty() && self.writes.is_empty());
             return;
@@ -331,6 +355,7 @@ impl TcpConnection {
     fn end_round(&mut self, finished: &mut Vec<ObservedRequest>) {
         if !self.writes.is_empty() {
             divide(&mut self.requests, &self.writes, &mut self.answered);
+            self.partly.know();
             self.writes.clear();
             self.release(finished);
         }

@@ -8,33 +8,22 @@
 //! Where this begins in the middle of a connection, that may be the middle of a message, too: a client may push where none
 //! ends. What passes for a first request may then have bytes of the one before, so it is a guess. And a server may owe an
 //! answer to something before. Protocols without identifiers would take it for that of another request. So their requests
-//! are guesses until everything is answered, and the reader has slept after that.
+//! are guesses until everything is answered to the end of a request, and the reader has slept after that.
 //!
 //! What is kept of a connection is bounded; where it would not be, its messages are given up as untold.
 
 use super::counts::JoinCounts;
+use super::message_reads::MessageReads;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
 use super::sizes::TableSizes;
 use super::tcp_round::{AnswerWrite, ReadRequest};
-use super::tcp_segments::{ReadBytes, Segment, before};
+use super::tcp_segments::{ReadBytes, before};
 use crate::event::KernelEvent;
 use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::ops::Range;
 use wire::{ReplyExpectation, ReplyHead, RequestHead};
-
-/// A read of bytes of the connection.
-#[derive(Debug, Clone, Copy)]
-struct ConnectionRead {
-    begin: u32,
-    end: u32,
-    time: u64,
-    switched_in: u64,
-    free_since: u64,
-    thread: u32,
-}
 
 /// A request whose head was read.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +32,9 @@ struct OpenRequest {
     begin: u32,
     is_answered: bool,
 }
+
+/// Stands for the identifier of a request that is answered before all of its head was read.
+const HALF_READ: u64 = u64::MAX;
 
 /// A request that waits for its answer.
 #[derive(Debug, Clone, Copy)]
@@ -73,11 +65,10 @@ pub(super) struct MessageJoin {
     last_active: u64,
     requests: MessageStream<RequestHead>,
     answers: MessageStream<ReplyHead>,
-    reads: VecDeque<ConnectionRead>,
-    segments: VecDeque<Segment>,
-    partly: Option<Segment>,
-    ends: Option<(SocketAddr, u16)>,
+    reads: MessageReads,
     open: Option<OpenRequest>,
+    /// Where the request begins that was answered before all of its head was read.
+    half_read: Option<u32>,
     unanswered: BTreeMap<u64, UnansweredRequest>,
     /// Where the answers begin that are not complete.
     begun: BTreeMap<u64, u32>,
@@ -101,11 +92,9 @@ impl MessageJoin {
             last_active,
             requests: MessageStream::new(),
             answers: MessageStream::new(),
-            reads: VecDeque::new(),
-            segments: VecDeque::new(),
-            partly: None,
-            ends: None,
+            reads: MessageReads::default(),
             open: None,
+            half_read: None,
             unanswered: BTreeMap::new(),
             begun: BTreeMap::new(),
             writes: VecDeque::new(),
@@ -122,7 +111,7 @@ impl MessageJoin {
     pub(super) fn sizes(&self) -> TableSizes {
         TableSizes {
             open_requests: self.unanswered.len().max(self.written.len()).max(self.begun.len()),
-            incomplete: self.reads.len().max(self.segments.len()).max(self.writes.len()),
+            incomplete: self.reads.len().max(self.writes.len()),
             ..TableSizes::default()
         }
     }
@@ -150,28 +139,24 @@ impl MessageJoin {
         read: ReadBytes,
         counts: &mut JoinCounts,
     ) -> Result<(), MessagesUntold> {
-        let is_settled = self.open() == 0 && self.begun.is_empty() && self.open.is_none();
+        // A request of which a part is read, or which begins where it is not known, may be none.
+        let is_whole = self.open.is_none() && self.requests.position() == Some(event.begin);
+        let is_settled = is_whole && self.open() == 0 && self.begun.is_empty();
         self.is_certain |= is_settled && event.earlier > self.last_active;
         self.last_active = event.time;
         self.requests.begin_at(event.begin);
-        self.ends = Some((read.client, read.port));
-        self.segments.extend(read.whole);
-        self.partly = read.partly;
-        self.reads.push_back(ConnectionRead {
-            begin: event.begin,
-            end: event.end,
-            time: event.time,
-            switched_in: event.earlier,
-            free_since: read.free_since,
-            thread: event.thread,
-        });
+        self.reads.add(event, read);
         let mut found = Vec::new();
         let parser = self.parser.get();
         let advanced = self.requests.advance(event.end, |bytes| parser.next_request(bytes), &mut found);
         for message in found {
             match message {
                 FoundMessage::Begins { message, begin } => {
-                    self.open = Some(OpenRequest { head: message, begin, is_answered: false });
+                    let is_answered = self.half_read == Some(begin);
+                    if self.half_read.is_some() && !is_answered {
+                        return Err(MessagesUntold);
+                    }
+                    self.open = Some(OpenRequest { head: message, begin, is_answered });
                 }
                 FoundMessage::Ends { end, is_last: true, .. } => {
                     self.complete(end, counts);
@@ -195,7 +180,7 @@ impl MessageJoin {
             return;
         }
         let may_be_silent = head.reply == ReplyExpectation::Sometimes;
-        match self.read_request(begin, end) {
+        match self.reads.request(begin, end, self.is_certain) {
             Some(read) => {
                 self.unanswered.insert(head.id, UnansweredRequest { read, may_be_silent });
             }
@@ -203,62 +188,10 @@ impl MessageJoin {
         }
     }
 
-    /// The request of these bytes, if their arrival was seen.
-    fn read_request(&self, begin: u32, end: u32) -> Option<ReadRequest> {
-        let (first, last) = (self.segment_with(begin)?, self.segment_with(end.wrapping_sub(1))?);
-        let (peer, port) = self.ends?;
-        let overlaps = |read: &&ConnectionRead| before(begin, read.end) && before(read.begin, end);
-        let mut reads = self.reads.iter().filter(overlaps).peekable();
-        let ready = if last.ready == 0 { last.stack } else { last.ready };
-        let (mut quality, mut scheduled) = (RequestQuality::default(), None);
-        let mut previous: Option<ConnectionRead> = None;
-        while let Some(read) = reads.next() {
-            let has_slept = previous.is_some_and(|previous| read.switched_in > previous.time);
-            if has_slept {
-                quality = quality.with(RequestQuality::SEVERAL_READS);
-            }
-            if read.time >= ready || reads.peek().is_none() {
-                scheduled = scheduled.or(Some(*read));
-            }
-            previous = Some(*read);
-        }
-        let (scheduled, read) = (scheduled?, previous?);
-        let is_new_reader = scheduled.switched_in == 0 || scheduled.free_since == 0;
-        let quality = quality.with_those_that_hold(&[
-            (last.wire == 0, RequestQuality::WIRE_UNSEEN),
-            (last.ready == 0 || last.is_doubtful, RequestQuality::READY_UNSEEN),
-            (is_new_reader, RequestQuality::SWITCH_UNSEEN),
-            (!self.is_certain, RequestQuality::GUESSED),
-        ]);
-        Some(ReadRequest {
-            first_wire: first.begins(),
-            wire: last.begins(),
-            stack: last.stack,
-            ready,
-            scheduled: ready.max(scheduled.switched_in).max(scheduled.free_since),
-            read: read.time,
-            bytes: u64::from(end.wrapping_sub(begin)),
-            reader: read.thread,
-            peer,
-            port,
-            round: 0,
-            quality,
-        })
-    }
-
-    fn segment_with(&self, byte: u32) -> Option<&Segment> {
-        let has = |segment: &&Segment| !before(byte, segment.begin) && before(byte, segment.end);
-        self.segments.iter().chain(&self.partly).find(has)
-    }
-
     /// Forgets reads and segments of requests that are complete.
     fn forget_read(&mut self) {
-        let Some(until) = self.open.map(|open| open.begin).or(self.requests.position()) else { return };
-        while self.reads.front().is_some_and(|read| !before(until, read.end)) {
-            self.reads.pop_front();
-        }
-        while self.segments.front().is_some_and(|segment| !before(until, segment.end)) {
-            self.segments.pop_front();
+        if let Some(until) = self.open.map(|open| open.begin).or(self.requests.position()) {
+            self.reads.forget(until);
         }
     }
 
@@ -275,16 +208,22 @@ impl MessageJoin {
         self.answers.begin_at(event.begin);
         let mut found = Vec::new();
         let parser = self.parser.get();
+        let is_idle = parser.in_flight() == 0;
         let advanced = self.answers.advance(event.end, |bytes| parser.next_reply(bytes), &mut found);
         for message in found {
             match message {
                 FoundMessage::Begins { message, begin } if message.is_solicited => {
+                    if self.half_read.is_some() {
+                        return Err(MessagesUntold);
+                    }
                     self.begun.entry(message.id).or_insert(begin);
                 }
-                FoundMessage::Ends { message, end, is_last: true } if message.is_solicited => {
-                    self.answer(message.id, end, counts);
+                FoundMessage::Begins { begin, .. } if is_idle => self.begin_unasked(begin, counts)?,
+                FoundMessage::Begins { .. } => {}
+                FoundMessage::Ends { message, end, is_last: true } => {
+                    self.answer(if message.is_solicited { message.id } else { HALF_READ }, end, counts);
                 }
-                FoundMessage::Begins { .. } | FoundMessage::Ends { .. } => {}
+                FoundMessage::Ends { .. } => {}
             }
         }
         self.forget_written();
@@ -293,6 +232,35 @@ impl MessageJoin {
         }
         advanced?;
         Ok(transmitted.map_or(Vec::new(), |(end, time)| self.transmit(end, time)))
+    }
+
+    /// A server of HTTP answers though no head of a request is read to its end: what was read by then is the request. Which
+    /// answer belongs to which request after that is not known.
+    fn begin_unasked(&mut self, begin: u32, counts: &mut JoinCounts) -> Result<(), MessagesUntold> {
+        if !matches!(self.parser, MessageParser::Http1(_)) {
+            return Ok(());
+        }
+        if self.half_read.is_some() {
+            return Err(MessagesUntold);
+        }
+        let Some((first, until)) = self.half_head() else {
+            counts.unrequested += 1;
+            return Ok(());
+        };
+        self.half_read = Some(first);
+        if let Some(read) = self.reads.request(first, until, self.is_certain) {
+            self.unanswered.insert(HALF_READ, UnansweredRequest { read, may_be_silent: false });
+            self.begun.insert(HALF_READ, begin);
+        } else {
+            counts.unseen_arrivals += 1;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a head that was read, but not to its end.
+    fn half_head(&self) -> Option<(u32, u32)> {
+        let (begin, end) = (self.requests.position()?, self.reads.end()?);
+        (self.open.is_none() && before(begin, end)).then_some((begin, end))
     }
 
     /// A call is reported again for each further packet that its bytes fill, and what a call could not write is
@@ -340,9 +308,9 @@ impl MessageJoin {
     /// A request that is answered before all of it was read.
     fn cut_short(&mut self, id: u64) -> Option<ReadRequest> {
         let open = self.open.filter(|open| open.head.id == id && !open.is_answered)?;
-        let until = self.reads.back()?.end;
+        let until = self.reads.end()?;
         self.open = Some(OpenRequest { is_answered: true, ..open });
-        self.read_request(open.begin, until)
+        self.reads.request(open.begin, until, self.is_certain)
     }
 
     fn forget_written(&mut self) {
@@ -362,6 +330,13 @@ impl MessageJoin {
             self.written.pop_front();
         }
         finished
+    }
+
+    /// The number of requests that were read to a part and not answered.
+    pub(super) fn read_in_part(&self) -> u64 {
+        let is_open = |open: OpenRequest| !open.is_answered && open.head.reply != ReplyExpectation::Never;
+        let is_half = self.half_read.is_none() && self.half_head().is_some();
+        u64::from(self.open.map_or(is_half, is_open))
     }
 
     /// The connection has ended, and with it an answer that goes on until then.

@@ -91,11 +91,10 @@ impl SegmentQueue {
         }
     }
 
-    /// The number of requests that arrived in a time and were not read, if each ends with PSH.
-    pub(super) fn waiting_between(&self, arrival: &Range<u64>) -> u64 {
-        let arrived =
-            self.waiting.iter().filter(|segment| segment.push && arrival.contains(&segment.begins()));
-        arrived.count() as u64
+    /// The number of requests that arrived in a time and were not read, if each ends with PSH, without the first `rests`.
+    pub(super) fn waiting_between(&self, arrival: &Range<u64>, rests: usize) -> u64 {
+        let ends = self.waiting.iter().filter(|segment| segment.push).skip(rests);
+        ends.filter(|segment| arrival.contains(&segment.begins())).count() as u64
     }
 
     /// The number of segments.
@@ -106,6 +105,16 @@ impl SegmentQueue {
     /// The segment that is read next.
     pub(super) fn next(&self) -> Option<Segment> {
         self.waiting.front().copied()
+    }
+
+    /// Leaves what is not before `until` of the segment that is read next.
+    pub(super) fn cut_next(&mut self, until: u32) {
+        if let Some(next) = self.waiting.front_mut()
+            && before(next.begin, until)
+            && before(until, next.end)
+        {
+            next.begin = until;
+        }
     }
 
     /// Takes the next segment whose bytes were all read, when everything before `end` was.

@@ -9,6 +9,7 @@ mod kernel_nfs;
 mod nfs;
 mod protocols;
 mod sampled;
+mod server_end;
 
 use clients::{Dialogue, Exchange};
 use std::collections::BTreeSet;

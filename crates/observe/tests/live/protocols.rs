@@ -10,6 +10,7 @@ use std::thread::park_timeout;
 use std::time::Duration;
 use tailwright_observe::{
     ApplicationProtocol, ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality,
+    nesting,
 };
 use testkit::live_servers::{memcached, nginx, slow_reading_nbdkit};
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read, write};
@@ -201,11 +202,36 @@ fn nbd_answers_in_another_order() {
     assert!(watched.requests.iter().filter(overtakes).count() > 40);
 }
 
+/// Connections that were there before: all requests are sure, but for those of the first burst and the one after them.
+#[test]
+fn nbd_connections_from_before_the_observation() {
+    let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+    let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Nbd), ..probes(server.port()) };
+    let (mut streams, mut sent) = ([(), ()].map(|()| connect_nbd(address).0), Vec::new());
+    let watched = observe_while(settings, IntendedWaits::Included, || {
+        sent.extend(streams.iter_mut().flat_map(|stream| send_bursts(stream, 40)));
+        sent.clone()
+    });
+    let doubtful = [RequestQuality::GUESSED, RequestQuality::WITHOUT_PROTOCOL];
+    let is_sure = |request: &&ObservedRequest| !doubtful.iter().any(|flag| request.quality.has(*flag));
+    let sure: Vec<ObservedRequest> = watched.requests.iter().filter(is_sure).copied().collect();
+    let counts = watched.report.counts;
+    assert_eq!((sure.len(), counts.untold), (2 * (39 * 4 - 1), 0), "{counts:?}");
+    assert_eq!(nesting(&sure, &sent).outside, 0);
+}
+
 fn talk_nbd(server: SocketAddr, bursts: u64) -> Vec<ClientRequest> {
+    let (mut stream, first) = connect_nbd(server);
+    [first].into_iter().chain(send_bursts(&mut stream, bursts)).collect()
+}
+
+/// A connection after its handshake, with simple replies, and its last request.
+fn connect_nbd(server: SocketAddr) -> (TcpStream, ClientRequest) {
     let mut stream = TcpStream::connect(server).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket has this option");
     let client = stream.local_addr().expect("a connected socket has an address");
-    let (mut requests, mut handshake) = (Vec::new(), ClientHandshake::new(b"", ExportOption::Go));
+    let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
     let (mut bytes, mut buffer, mut sent) = (Vec::new(), vec![0; 1 << 16], now());
     loop {
         let mut out = Vec::new();
@@ -223,7 +249,13 @@ fn talk_nbd(server: SocketAddr, bursts: u64) -> Vec<ClientRequest> {
             }
         }
     }
-    requests.push(ClientRequest { client, sent, received: now() });
+    (stream, ClientRequest { client, sent, received: now() })
+}
+
+/// Two reads and two writes at once, again and again, each time when all is answered.
+fn send_bursts(stream: &mut TcpStream, bursts: u64) -> Vec<ClientRequest> {
+    let client = stream.local_addr().expect("a connected socket has an address");
+    let (mut requests, mut buffer) = (Vec::new(), vec![0; 4096]);
     for burst in 0..bursts {
         let mut out = Vec::new();
         for number in 0..2 {

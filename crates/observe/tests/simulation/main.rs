@@ -5,6 +5,7 @@ mod block;
 mod calls;
 mod causes;
 mod days;
+mod early;
 mod limits;
 mod machine;
 mod messages;

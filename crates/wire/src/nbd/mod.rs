@@ -43,6 +43,13 @@ impl NbdParser {
         Self { limits, handshake, transmission: Transmission::new(limits, framing) }
     }
 
+    /// A parser for a connection whose handshake nobody has seen: messages say which form they have. Chunks of replies to
+    /// requests from before are unsolicited; a simple reply to one is an error, because its length is not known.
+    pub fn within_connection(limits: ParserLimits) -> Self {
+        let parser = Self::after_handshake(limits, Framing::Structured);
+        Self { transmission: parser.transmission.learning(), ..parser }
+    }
+
     /// The form of messages as far as it has been negotiated.
     pub fn framing(&self) -> Framing {
         self.transmission.framing

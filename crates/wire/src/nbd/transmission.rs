@@ -28,6 +28,8 @@ const CHUNK_OFFSET_LEN: usize = 8;
 pub(super) struct Transmission {
     /// The form of messages.
     pub(super) framing: Framing,
+    /// Whether nobody has seen what was negotiated.
+    is_learning: bool,
     limits: ParserLimits,
     /// The requests without a complete reply, by cookie.
     pending: HashMap<u64, PendingRequest>,
@@ -53,7 +55,12 @@ struct RequestHeader {
 
 impl Transmission {
     pub(super) fn new(limits: ParserLimits, framing: Framing) -> Self {
-        Self { framing, limits, pending: HashMap::new() }
+        Self { framing, is_learning: false, limits, pending: HashMap::new() }
+    }
+
+    /// The same, where what was negotiated and asked before is not known.
+    pub(super) fn learning(self) -> Self {
+        Self { is_learning: true, ..self }
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -61,6 +68,9 @@ impl Transmission {
     }
 
     pub(super) fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
+        if self.is_learning && u32::from_be_bytes(*first_bytes::<4>(buffer)?) == EXTENDED_REQUEST_MAGIC {
+            self.framing = Framing::Extended;
+        }
         let header = RequestHeader::read(buffer, self.framing)?;
         let payload = header.payload_len(self.framing)?;
         check_at_most("NBD payload in bytes", self.limits.message.0, payload)?;
@@ -132,7 +142,7 @@ impl Transmission {
             Some(bytes) if error == 0 => bytes,
             _ => 0,
         };
-        if payload > 0 && self.framing == Framing::Structured {
+        if payload > 0 && self.framing == Framing::Structured && !self.is_learning {
             let (field, expected) = ("NBD reply magic", "0x668e33ef (structured) for data");
             return Err(ProtocolError::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
         }
@@ -147,7 +157,10 @@ impl Transmission {
     /// flags, type and cookie.
     fn chunk(&mut self, buffer: &[u8], header: &[u8], len: u64) -> Result<ParseStep<ReplyHead>, HeadError> {
         let (flags, kind, id) = (u16_at(header, 4), u16_at(header, 6), u64_at(header, 8));
-        self.pending_request(id)?;
+        let is_solicited = self.pending.contains_key(&id);
+        if !self.is_learning {
+            self.pending_request(id)?;
+        }
         let max = self.limits.message.0 + CHUNK_OFFSET_LEN as u64;
         check_at_most("NBD chunk in bytes", max, len)?;
         let mut head = header.len();
@@ -167,12 +180,8 @@ impl Transmission {
             self.finish_request(id);
         }
         let extent = Extent { head, len: Bytes(header.len() as u64 + len), last };
-        let message = ReplyHead {
-            id,
-            is_error: kind & REPLY_TYPE_ERROR_BIT != 0,
-            is_solicited: true,
-            is_injected: false,
-        };
+        let message =
+            ReplyHead { id, is_error: kind & REPLY_TYPE_ERROR_BIT != 0, is_solicited, is_injected: false };
         Ok(ParseStep::Message { message, extent })
     }
 }
