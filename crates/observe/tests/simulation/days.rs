@@ -4,6 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use crate::messages::{RequestFacts, facts};
+use crate::random::RandomNumbers;
 use crate::{blank_event, is_told_surely};
 use std::collections::{BTreeMap, VecDeque};
 use tailwright_observe::{
@@ -46,7 +47,7 @@ pub(crate) struct Pieces {
 
 /// The server's machine, as its events tell of it, and what is true.
 pub(crate) struct Days {
-    random: u64,
+    random: RandomNumbers,
     now: u64,
     lost: u16,
     clients: u64,
@@ -69,7 +70,7 @@ pub(crate) struct Days {
 impl Days {
     pub(crate) fn new(protocol: Option<ApplicationProtocol>, seed: u64) -> Self {
         Self {
-            random: seed,
+            random: RandomNumbers::new(seed),
             now: 1_000_000,
             lost: 0,
             clients: 1,
@@ -87,17 +88,8 @@ impl Days {
         }
     }
 
-    /// A number below `limit`, by SplitMix64.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-
     fn tick(&mut self) -> u64 {
-        self.now += 1 + self.below(1_000_000);
+        self.now += 1 + self.random.below(1_000_000);
         self.now
     }
 
@@ -121,23 +113,23 @@ impl Days {
 
     /// Threads come and go: one of the last that began.
     fn thread(&mut self) -> u32 {
-        self.threads += u32::from(self.below(10) == 0);
-        self.threads + self.below(4) as u32
+        self.threads += u32::from(self.random.below(10) == 0);
+        self.threads + self.random.below(4) as u32
     }
 
     pub(crate) fn connect(&mut self) -> Client {
         self.clients += 1;
         // Sequence numbers that may soon begin again at 0.
-        let first = 0u32.wrapping_sub(self.below(5000) as u32);
+        let first = 0u32.wrapping_sub(self.random.below(5000) as u32);
         let client = Client { flow: self.clients, sent: first, read: first, answered: first };
-        if self.below(2) == 0 {
+        if self.random.below(2) == 0 {
             self.report(Self::of(&client, EventKind::Open), &[]);
         }
         client
     }
 
     fn again(&mut self, pool: fn(&mut Self) -> &mut VecDeque<Client>) -> Client {
-        let is_new = pool(self).len() < POOL || self.below(40) == 0;
+        let is_new = pool(self).len() < POOL || self.random.below(40) == 0;
         if is_new { self.connect() } else { pool(self).pop_front().expect("it is full") }
     }
 
@@ -224,33 +216,36 @@ impl Days {
     }
 
     fn step(&mut self) {
-        match self.below(16) {
+        match self.random.below(16) {
             0 | 1 => self.use_new_connection(),
             2 | 3 => self.use_old_connection(),
             4..=6 => self.ask_in_vain(),
             7 | 8 => self.send_what_nobody_reads(),
             9 | 10 => self.send_datagram(true, true),
             11 | 12 => {
-                let is_ready = self.below(2) == 0;
+                let is_ready = self.random.below(2) == 0;
                 self.send_datagram(is_ready, false);
             }
             13 | 14 if self.protocol.is_none() => {
                 let (mut client, thread) = (self.again(|days| &mut days.calls), self.thread());
-                let is_answered = self.below(3) > 0;
+                let is_answered = self.random.below(3) > 0;
                 self.call_kernel(&mut client, thread, is_answered);
                 self.calls.push_back(client);
             }
-            15 if self.below(40) == 0 => self.lost = self.lost.wrapping_add(1 + self.below(100) as u16),
+            15 if self.random.below(40) == 0 => {
+                self.lost = self.lost.wrapping_add(1 + self.random.below(100) as u16)
+            }
             _ => self.transmit_what_nobody_asked_for(),
         }
     }
 
     fn use_new_connection(&mut self) {
         let mut client = self.connect();
-        let mut pieces = |max: u64| 1 + if self.below(3) == 0 { self.below(max) as u32 } else { 0 };
+        let mut pieces =
+            |max: u64| 1 + if self.random.below(3) == 0 { self.random.below(max) as u32 } else { 0 };
         let pieces = Pieces { segments: pieces(80), reads: pieces(50), writes: pieces(20) };
         self.exchange(&mut client, pieces);
-        if self.below(2) == 0 {
+        if self.random.below(2) == 0 {
             self.close(&client);
         }
     }
@@ -266,7 +261,7 @@ impl Days {
         let thread = self.thread();
         self.ask(&mut client, Pieces { segments: 1, reads: 1, writes: 0 }, thread);
         // Mostly the same one, so that much is open there.
-        match self.below(8) {
+        match self.random.below(8) {
             0 => self.unanswered.push_back(client),
             _ => self.unanswered.push_front(client),
         }
@@ -274,7 +269,7 @@ impl Days {
 
     fn send_what_nobody_reads(&mut self) {
         let mut client = self.again(|days| &mut days.unread);
-        for _ in 0..self.below(10) {
+        for _ in 0..self.random.below(10) {
             self.arrive(&mut client, 7, true);
         }
         self.unread.push_back(client);
@@ -282,7 +277,7 @@ impl Days {
 
     /// A datagram; whether its socket is seen to become ready, and whether it is answered. It is read if any of these holds.
     pub(crate) fn send_datagram(&mut self, is_ready: bool, is_answered: bool) {
-        self.clients += u64::from(self.below(3) == 0);
+        self.clients += u64::from(self.random.below(3) == 0);
         // Answered datagrams have clients of their own, none of whom waits for another answer.
         let flow = 2 * self.clients + u64::from(is_answered);
         let client = Client { flow, ..Client::default() };
@@ -307,7 +302,7 @@ impl Days {
         let event = Self::of(&Client::default(), EventKind::Send);
         let event = KernelEvent { udp: true, thread, end: 9, ..event };
         self.report(event, &[]);
-        if self.below(2) == 0 {
+        if self.random.below(2) == 0 {
             self.report(KernelEvent { kind: EventKind::Transmit, ..event }, &[]);
         }
     }

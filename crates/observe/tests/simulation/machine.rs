@@ -2,6 +2,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use crate::blank_event;
+use crate::random::RandomNumbers;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use tailwright_observe::{EventKind, KernelEvent, POINTS};
@@ -20,7 +21,7 @@ pub(crate) struct Machine {
     pub(crate) events: Vec<KernelEvent>,
     pub(crate) truths: Vec<Truth>,
     now: u64,
-    random: u64,
+    random: RandomNumbers,
     connections: Vec<Connection>,
     threads: Vec<Thread>,
 }
@@ -60,13 +61,13 @@ impl Machine {
             events: Vec::new(),
             truths: Vec::new(),
             now: 1_000_000,
-            random: seed,
+            random: RandomNumbers::new(seed),
             connections: Vec::new(),
             threads: (0..3).map(|_| Thread::default()).collect(),
         };
-        for number in 0..1 + machine.below(4) {
+        for number in 0..1 + machine.random.below(4) {
             // Sequence numbers that soon begin again at 0.
-            let (client, server) = (machine.below(3000) as u32, machine.below(3000) as u32);
+            let (client, server) = (machine.random.below(3000) as u32, machine.random.below(3000) as u32);
             let client = client.wrapping_sub(1500);
             machine.connections.push(Connection {
                 flow: 100 + number,
@@ -99,25 +100,16 @@ impl Machine {
     }
 
     fn step(&mut self) {
-        let index = self.below(self.connections.len() as u64) as usize;
-        match self.below(4) {
+        let index = self.random.below(self.connections.len() as u64) as usize;
+        match self.random.below(4) {
             0 | 1 => self.arrive(index),
             2 => self.serve(index),
             _ => self.transmit_held(index),
         }
     }
 
-    /// A number below `limit`, by SplitMix64.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-
     fn tick(&mut self) -> u64 {
-        self.now += 1 + self.below(1000);
+        self.now += 1 + self.random.below(1000);
         self.now
     }
 
@@ -134,10 +126,10 @@ impl Machine {
 
     /// A request arrives in up to three segments, perhaps one of them twice or the last two in the other order.
     fn arrive(&mut self, index: usize) {
-        let count = 1 + self.below(3) as u32;
+        let count = 1 + self.random.below(3) as u32;
         let mut segments = Vec::new();
         for number in 0..count {
-            let (wire, bytes) = (self.tick(), 1 + self.below(1400) as u32);
+            let (wire, bytes) = (self.tick(), 1 + self.random.below(1400) as u32);
             let mut event = self.event(index, EventKind::Arrival);
             let connection = &mut self.connections[index];
             (event.earlier, event.push) = (wire, number + 1 == count);
@@ -147,9 +139,9 @@ impl Machine {
             segments.push(event);
         }
         let first = segments[0].begin;
-        let is_in_two_goes = count > 1 && self.below(4) == 0;
+        let is_in_two_goes = count > 1 && self.random.below(4) == 0;
         segments[0].push |= is_in_two_goes;
-        let is_swapped = !is_in_two_goes && count > 1 && self.below(4) == 0;
+        let is_swapped = !is_in_two_goes && count > 1 && self.random.below(4) == 0;
         if is_swapped {
             let last = segments.len() - 1;
             let (a, b) = (segments[last - 1].time, segments[last].time);
@@ -162,7 +154,7 @@ impl Machine {
         let mut ready = self.event(index, EventKind::Ready);
         ready.end = self.connections[index].client;
         self.events.push(ready);
-        if self.below(5) == 0 {
+        if self.random.below(5) == 0 {
             let mut again = segments[0];
             again.time = self.tick();
             self.events.push(again);
@@ -186,7 +178,7 @@ impl Machine {
         // What is not complete is waited for alone.
         let whole = self.connections[index].waiting.iter().take_while(|request| request.first_part.is_none());
         let whole = whole.count();
-        let count = if self.below(2) == 0 { 1 } else { whole.clamp(1, there) };
+        let count = if self.random.below(2) == 0 { 1 } else { whole.clamp(1, there) };
         self.sleep(index, false);
         if let Some(part) = self.part_to_read_first(index, count) {
             self.read(index, part);
@@ -211,16 +203,16 @@ impl Machine {
         if first_part.is_some() {
             return first_part;
         }
-        let is_in_parts = count == 1 && bytes > 1 && self.below(4) == 0;
+        let is_in_parts = count == 1 && bytes > 1 && self.random.below(4) == 0;
         is_in_parts.then(|| {
-            let part = 1 + self.below(u64::from(bytes) - 1) as u32;
+            let part = 1 + self.random.below(u64::from(bytes) - 1) as u32;
             self.connections[index].read.wrapping_add(part)
         })
     }
 
     /// The thread of a connection sleeps and is switched in, or not.
     fn sleep(&mut self, index: usize, certainly: bool) {
-        if certainly || self.below(2) == 0 {
+        if certainly || self.random.below(2) == 0 {
             let now = self.tick();
             let thread = self.connections[index].thread;
             self.threads[thread].switched_in = now;
@@ -242,13 +234,13 @@ impl Machine {
 
     /// One write for all requests, one for each, or several for the only one.
     fn answer(&mut self, index: usize, mut requests: Vec<Truth>) {
-        if requests.len() > 1 && self.below(3) > 0 {
+        if requests.len() > 1 && self.random.below(3) > 0 {
             while !requests.is_empty() {
                 let request = requests.remove(0);
                 self.write_answer(index, vec![request], 1);
             }
         } else {
-            let writes = if requests.len() == 1 { 1 + self.below(3) } else { 1 };
+            let writes = if requests.len() == 1 { 1 + self.random.below(3) } else { 1 };
             self.write_answer(index, requests, writes);
         }
     }
@@ -258,7 +250,7 @@ impl Machine {
         self.transmit_held(index);
         let begin = self.connections[index].server;
         for number in 0..writes {
-            let bytes = 1 + self.below(100_000) as u32;
+            let bytes = 1 + self.random.below(100_000) as u32;
             let free = self.threads[self.connections[index].thread].active;
             let event = self.send(index, bytes);
             for request in requests.iter_mut().filter(|_| number == 0) {
@@ -272,7 +264,7 @@ impl Machine {
         let end = self.connections[index].server;
         requests.iter_mut().for_each(|request| request.answer_bytes = u64::from(end.wrapping_sub(begin)));
         self.connections[index].held = Some((end, requests));
-        if self.below(3) > 0 {
+        if self.random.below(3) > 0 {
             self.transmit_held_by_writer(index);
         }
     }

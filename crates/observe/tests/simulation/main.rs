@@ -9,6 +9,7 @@ mod early;
 mod limits;
 mod machine;
 mod messages;
+mod random;
 mod worker;
 
 use machine::{Machine, Truth};
