@@ -105,7 +105,8 @@ fn partial_files(folder: &Folder) -> Vec<String> {
 fn every_verb_ends_by_the_same_rule() {
     for InterruptedRun { args, ending } in &ROWS {
         for signal in ["INT", "TERM", "HUP"] {
-            let cluster = Cluster::new(60, 60);
+            // As many as take several times the wait below to place.
+            let cluster = Cluster::new(240, 240);
             let folder = &cluster.folder;
             folder.write("scenario.toml", SCENARIO);
             let mut child = start(folder, args);

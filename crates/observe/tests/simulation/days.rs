@@ -233,7 +233,7 @@ impl Days {
                 self.calls.push_back(client);
             }
             15 if self.random.below(40) == 0 => {
-                self.lost = self.lost.wrapping_add(1 + self.random.below(100) as u16)
+                self.lost = self.lost.wrapping_add(1 + self.random.below(100) as u16);
             }
             _ => self.transmit_what_nobody_asked_for(),
         }
