@@ -27,18 +27,12 @@ pub fn busy(cpus: &BTreeSet<usize>) -> Option<u64> {
     busy_total(&std::fs::read_to_string("/proc/stat").ok()?, cpus)
 }
 
-/// `cpu0 USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`: all but idle and I/O wait; guests are within user.
 fn busy_total(text: &str, cpus: &BTreeSet<usize>) -> Option<u64> {
-    let mut ticks = 0;
+    let mut busy_ns = 0;
     for cpu in cpus {
-        let name = format!("cpu{cpu}");
-        let line = text.lines().find(|line| line.split(' ').next() == Some(&name))?;
-        let fields = line.split_whitespace().skip(1).take(8).enumerate();
-        for (_, field) in fields.filter(|(index, _)| !matches!(index, 3 | 4)) {
-            ticks += field.parse::<u64>().ok()?;
-        }
+        busy_ns += time_of(text, &format!("cpu{cpu} "))?.busy_ns;
     }
-    Some(ticks * TICK_NS)
+    Some(busy_ns)
 }
 
 /// Time of all CPUs since boot, in nanoseconds with a resolution of 10 ms.
@@ -61,12 +55,13 @@ impl MachineTime {
 
 /// How long CPUs were busy and idle, all together. None where the kernel does not say.
 pub fn of_machine() -> Option<MachineTime> {
-    machine_total(&std::fs::read_to_string("/proc/stat").ok()?)
+    time_of(&std::fs::read_to_string("/proc/stat").ok()?, "cpu ")
 }
 
-/// `cpu  USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`
-fn machine_total(text: &str) -> Option<MachineTime> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+/// The line of this name: `cpu0 USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL …`. All but idle and I/O wait is busy; guests
+/// are within user.
+fn time_of(text: &str, name: &str) -> Option<MachineTime> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let mut time = MachineTime { busy_ns: 0, idle_ns: 0 };
     for (index, field) in line.split_whitespace().take(8).enumerate() {
         let ns = field.parse::<u64>().ok()?.checked_mul(TICK_NS)?;
@@ -104,14 +99,14 @@ mod tests {
     #[test]
     fn all_but_idle_and_waiting_of_the_machine_is_busy() {
         let text = "cpu  1 2 3 1000 500 4 5 6 7 8\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        let time = machine_total(text).unwrap();
+        let time = time_of(text, "cpu ").unwrap();
         assert_eq!(time, MachineTime { busy_ns: 21 * TICK_NS, idle_ns: 1500 * TICK_NS });
         let later = MachineTime { busy_ns: time.busy_ns + 3 * TICK_NS, idle_ns: time.idle_ns + TICK_NS };
         assert_eq!(later.busy_since(time), 0.75);
         assert_eq!(time.busy_since(time), 0.0);
-        assert_eq!(machine_total("cpu  1 x 3\n"), None);
-        assert_eq!(machine_total("cpu0 1 1 1 1 1 1 1 1 1 1\n"), None);
-        assert_eq!(machine_total(&format!("cpu  {}\n", u64::MAX)), None);
+        assert_eq!(time_of("cpu  1 x 3\n", "cpu "), None);
+        assert_eq!(time_of("cpu0 1 1 1 1 1 1 1 1 1 1\n", "cpu "), None);
+        assert_eq!(time_of(&format!("cpu  {}\n", u64::MAX), "cpu "), None);
     }
 
     #[test]
