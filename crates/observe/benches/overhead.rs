@@ -54,13 +54,13 @@ fn main() {
         (
             "4,000 requests per second",
             "limited to 3 % of a CPU",
-            paced(30_000),
+            paced(60_000),
             Observed::new(server.port(), Some(0.03)),
         ),
         (
             "saturation",
             "limited to 3 % of a CPU",
-            saturating(500_000),
+            saturating(4_000_000),
             Observed::new(server.port(), Some(0.03)),
         ),
     ] {

@@ -7,7 +7,7 @@
 //! speak the protocol. Where the NFS server in the kernel reads, its threads say which answer belongs to which call.
 
 use super::counts::JoinCounts;
-use super::sizes::TableSizes;
+use super::sizes::{TableMemory, TableSizes};
 use super::tcp::TcpConnection;
 use super::tcp_calls::CallJoin;
 use super::tcp_messages::MessageJoin;
@@ -39,6 +39,8 @@ pub(super) struct ObservedConnection {
     established: Option<u64>,
     /// The time of its last event.
     last_event: u64,
+    /// Its memory in bytes after that.
+    bytes: usize,
 }
 
 impl ObservedConnection {
@@ -54,6 +56,7 @@ impl ObservedConnection {
             failures: 0,
             established: None,
             last_event: 0,
+            bytes: 0,
         }
     }
 
@@ -98,6 +101,14 @@ impl ObservedConnection {
             }
             _ => self.by_packets.handle(event, threads, counts, finished),
         }
+        self.bytes = self.measure_bytes();
+    }
+
+    fn measure_bytes(&self) -> usize {
+        let kept = self.kept.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + self.kept.bytes();
+        let by_messages = self.by_messages.as_ref().map_or(0, |messages| messages.bytes());
+        let by_calls = self.by_calls.as_ref().map_or(0, |calls| calls.bytes());
+        size_of::<Self>() + kept + self.by_packets.bytes() + by_messages + by_calls
     }
 
     /// A thread has accepted the connection: how long it waited for that in nanoseconds, if its beginning was seen.
@@ -125,6 +136,11 @@ impl ObservedConnection {
     /// The time of its last event.
     pub(super) fn last_event(&self) -> u64 {
         self.last_event
+    }
+
+    /// Its memory in bytes, after its last event.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The number of requests that were read and are not finished.

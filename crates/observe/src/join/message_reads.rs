@@ -1,5 +1,6 @@
 //! What was read of a connection whose messages are told apart: from its bytes to when they came and were read.
 
+use super::sizes::TableMemory;
 use super::tcp_round::ReadRequest;
 use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
@@ -46,6 +47,11 @@ impl MessageReads {
     /// The number of entries of the larger table.
     pub(super) fn len(&self) -> usize {
         self.reads.len().max(self.segments.len())
+    }
+
+    /// The memory of both tables in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.reads.bytes() + self.segments.bytes()
     }
 
     /// The end of the last read, unless it is forgotten.

@@ -4,6 +4,7 @@
 //! they do no harm inside of bodies, whose lengths the heads say. A head in a hole ends it: where the next message
 //! begins cannot be known.
 
+use super::sizes::TableMemory;
 use super::tcp_segments::before;
 use std::collections::VecDeque;
 use wire::{ParseStep, ProtocolError};
@@ -59,6 +60,12 @@ impl<M: Copy> MessageStream<M> {
     /// Up to where messages were told apart.
     pub(super) fn position(&self) -> Option<u32> {
         self.at
+    }
+
+    /// The memory of what was seen in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let behind = self.behind.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        self.seen.bytes() + self.behind.bytes() + behind
     }
 
     /// Takes bytes that were seen, some of them perhaps again.

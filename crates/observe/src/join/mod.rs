@@ -40,6 +40,8 @@ pub struct RequestJoiner {
     limits: &'static TableSizes,
     protocol: Option<ApplicationProtocol>,
     connections: BTreeMap<u64, ObservedConnection>,
+    /// The memory of these in bytes.
+    bytes: usize,
     udp: BTreeMap<u16, UdpPort>,
     threads: ThreadActivity,
     counts: JoinCounts,
@@ -71,6 +73,7 @@ impl RequestJoiner {
             limits,
             protocol,
             connections: BTreeMap::new(),
+            bytes: 0,
             udp: BTreeMap::new(),
             threads: ThreadActivity::new(limits.threads),
             counts: JoinCounts::default(),
@@ -82,7 +85,7 @@ impl RequestJoiner {
     /// How many entries the tables have, of connections and ports those of the ones with most.
     pub fn sizes(&self) -> TableSizes {
         let (connections, threads) = (self.connections.len(), self.threads.len());
-        let all = TableSizes { connections, threads, ..TableSizes::default() };
+        let all = TableSizes { connections, threads, bytes: self.bytes, ..TableSizes::default() };
         let of_connections = self.connections.values().map(ObservedConnection::sizes);
         of_connections.chain(self.udp.values().map(UdpPort::sizes)).fold(all, TableSizes::or_larger)
     }
@@ -112,6 +115,7 @@ impl RequestJoiner {
             self.accept_waits.extend(connection.and_then(|connection| connection.accept(event)));
         } else if event.kind == EventKind::Close {
             if let Some(mut connection) = self.connections.remove(&event.flow) {
+                self.bytes -= connection.bytes();
                 connection.close(&mut self.counts, finished);
             }
         } else {
@@ -121,7 +125,12 @@ impl RequestJoiner {
             }
             let new = || ObservedConnection::new(self.protocol, self.limits);
             let connection = self.connections.entry(event.flow).or_insert_with(new);
+            let before = connection.bytes();
             connection.handle(event, copied, &mut self.threads, &mut self.counts, finished);
+            self.bytes = self.bytes - before + connection.bytes();
+            if self.bytes > self.limits.bytes {
+                self.forget_largest(finished);
+            }
         }
     }
 
@@ -132,6 +141,7 @@ impl RequestJoiner {
 
     /// The observation has ended: completes what can be, and counts the rest as unanswered.
     pub fn finish(&mut self, finished: &mut Vec<ObservedRequest>) {
+        self.bytes = 0;
         for connection in std::mem::take(&mut self.connections).values_mut() {
             connection.finish(&mut self.counts, finished);
         }
@@ -161,10 +171,24 @@ impl RequestJoiner {
         self.connections.retain(|_, connection| {
             let is_kept = connection.last_event() > limit;
             if !is_kept {
+                self.bytes -= connection.bytes();
                 connection.finish(&mut self.counts, finished);
             }
             is_kept
         });
+    }
+
+    /// Forgets the connections that hold most, until half of the memory is left that all may have.
+    fn forget_largest(&mut self, finished: &mut Vec<ObservedRequest>) {
+        let mut by_size: Vec<(usize, u64)> =
+            self.connections.iter().map(|(flow, connection)| (connection.bytes(), *flow)).collect();
+        by_size.sort_unstable();
+        while self.bytes > self.limits.bytes / 2 {
+            let Some((bytes, flow)) = by_size.pop() else { return };
+            let forgotten = self.connections.remove(&flow);
+            forgotten.into_iter().for_each(|mut connection| connection.finish(&mut self.counts, finished));
+            self.bytes -= bytes;
+        }
     }
 
     /// Compares the count of lost events, whose low bits each event has, with that of the event before.
@@ -182,6 +206,7 @@ impl RequestJoiner {
         self.counts.gaps += 1;
         self.threads = ThreadActivity::new(self.limits.threads);
         let connections = std::mem::take(&mut self.connections);
+        self.bytes = 0;
         let ports = std::mem::take(&mut self.udp);
         let open = connections.values().map(ObservedConnection::open).sum::<u64>()
             + ports.values().map(UdpPort::unfinished).sum::<u64>();

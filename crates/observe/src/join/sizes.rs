@@ -1,6 +1,8 @@
 //! How many entries the tables of the joiner have, and may have at most: memory is bounded however long it runs, though the
 //! ends of connections and threads, reads and answers may never be seen.
 
+use std::collections::{BTreeMap, VecDeque};
+
 /// A number of entries of each table; where each connection or port has a table of its own, of the one with most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSizes {
@@ -22,6 +24,9 @@ pub struct TableSizes {
     /// Of a UDP port: datagrams without an answer; reads, writes and answers of its threads. Beyond the limit, the datagrams
     /// are counted as unanswered, the answers are taken to be complete, and the others are forgotten.
     pub datagrams: usize,
+    /// Bytes of memory of the tables of all connections together, without what the allocator adds. Beyond the limit, the
+    /// connections that hold most are forgotten, until half of it is left.
+    pub bytes: usize,
 }
 
 impl TableSizes {
@@ -34,6 +39,7 @@ impl TableSizes {
         incomplete: 4096,
         writes: 1024,
         datagrams: 1 << 16,
+        bytes: 256 << 20,
     };
 
     /// Whether no table has more entries than its limit.
@@ -52,6 +58,32 @@ impl TableSizes {
             incomplete: self.incomplete.max(other.incomplete),
             writes: self.writes.max(other.writes),
             datagrams: self.datagrams.max(other.datagrams),
+            bytes: self.bytes.max(other.bytes),
         }
+    }
+}
+
+/// A table that takes memory in proportion to its entries.
+pub(super) trait TableMemory {
+    /// Its memory in bytes, with the room that is not used; not what its entries point to.
+    fn bytes(&self) -> usize;
+}
+
+impl<T> TableMemory for Vec<T> {
+    fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl<T> TableMemory for VecDeque<T> {
+    fn bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl<K, V> TableMemory for BTreeMap<K, V> {
+    /// Nodes are at least half full.
+    fn bytes(&self) -> usize {
+        2 * self.len() * size_of::<(K, V)>()
     }
 }

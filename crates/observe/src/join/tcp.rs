@@ -1,7 +1,7 @@
 //! One TCP connection whose protocol is not known: from segments that arrive to answers that are transmitted.
 
 use super::counts::JoinCounts;
-use super::sizes::TableSizes;
+use super::sizes::{TableMemory, TableSizes};
 use super::tcp_rest::PartlyRead;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
 use super::tcp_segments::{ReadBytes, Segment, SegmentQueue, before};
@@ -170,6 +170,11 @@ impl TcpConnection {
             writes: self.writes.len(),
             ..TableSizes::default()
         }
+    }
+
+    /// The memory of its tables in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.segments.bytes() + self.requests.bytes() + self.writes.bytes() + self.answered.bytes()
     }
 
     /// As [`super::RequestJoiner::open_between`]. The end of the observation ends a round whose writes are transmitted.

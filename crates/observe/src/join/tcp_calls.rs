@@ -7,7 +7,7 @@
 //! 6.4 only the first four bytes of an answer are reported as written: then it ends where the next answer begins.
 
 use super::counts::JoinCounts;
-use super::sizes::TableSizes;
+use super::sizes::{TableMemory, TableSizes};
 use super::tcp_round::{AnswerWrite, ReadRequest};
 use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
@@ -80,6 +80,11 @@ impl CallJoin {
             incomplete: self.segments.len(),
             ..TableSizes::default()
         }
+    }
+
+    /// The memory of its tables in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.calls.bytes() + self.segments.bytes() + self.written.bytes()
     }
 
     /// The number of calls that are not finished.

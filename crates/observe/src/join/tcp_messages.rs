@@ -15,7 +15,7 @@
 use super::counts::JoinCounts;
 use super::message_reads::MessageReads;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
-use super::sizes::TableSizes;
+use super::sizes::{TableMemory, TableSizes};
 use super::tcp_round::{AnswerWrite, ReadRequest};
 use super::tcp_segments::{ReadBytes, before};
 use crate::event::KernelEvent;
@@ -114,6 +114,13 @@ impl MessageJoin {
             incomplete: self.reads.len().max(self.writes.len()),
             ..TableSizes::default()
         }
+    }
+
+    /// The memory of its tables in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let of_streams = self.requests.bytes() + self.answers.bytes() + self.reads.bytes();
+        let of_requests = self.unanswered.bytes() + self.begun.bytes();
+        size_of::<Self>() + of_streams + of_requests + self.writes.bytes() + self.written.bytes()
     }
 
     /// Open requests by their arrival, as [`super::RequestJoiner::open_between`] counts them.

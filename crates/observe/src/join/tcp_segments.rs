@@ -1,5 +1,6 @@
 //! The bytes of a TCP connection that have arrived and were not read yet, as segments.
 
+use super::sizes::TableMemory;
 use crate::event::KernelEvent;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -100,6 +101,11 @@ impl SegmentQueue {
     /// The number of segments.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The memory of the segments in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.waiting.bytes()
     }
 
     /// The segment that is read next.
