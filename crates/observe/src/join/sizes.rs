@@ -82,8 +82,9 @@ impl<T> TableMemory for VecDeque<T> {
 }
 
 impl<K, V> TableMemory for BTreeMap<K, V> {
-    /// Nodes are at least half full.
+    /// Nodes have room for eleven entries, and are about half full or more where there are several.
     fn bytes(&self) -> usize {
-        2 * self.len() * size_of::<(K, V)>()
+        let room = if self.is_empty() { 0 } else { (2 * self.len()).max(11) };
+        room * size_of::<(K, V)>()
     }
 }
