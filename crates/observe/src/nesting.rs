@@ -40,6 +40,11 @@ pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> Reque
     for request in arrived {
         let Some(open) = sent.get_mut(&request.peer) else { continue };
         let (from, until) = (request.at(RequestPoint::Wire), request.at(RequestPoint::Transmitted));
+        // No later arrival is in these.
+        while open.front().is_some_and(|client| client.received < from) {
+            open.pop_front();
+            result.missing += 1;
+        }
         let around = open.iter().enumerate().take_while(|(_, client)| client.sent <= from);
         let around = around.filter(|(_, client)| until <= client.received);
         match around.min_by_key(|(_, client)| client.received).map(|(place, _)| place) {
@@ -50,7 +55,7 @@ pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> Reque
             None => result.outside += 1,
         }
     }
-    result.missing = sent.values().map(|requests| requests.len() as u64).sum();
+    result.missing += sent.values().map(|requests| requests.len() as u64).sum::<u64>();
     result
 }
 
@@ -59,6 +64,7 @@ mod tests {
     use super::*;
     use crate::request::POINTS;
     use crate::testing::request;
+    use proptest::prelude::*;
 
     fn observed(client: u16, from: u64, until: u64) -> ObservedRequest {
         let mut points = [from; POINTS];
@@ -79,5 +85,45 @@ mod tests {
         ];
         let found = nesting(&requests, &clients);
         assert_eq!(found, RequestNesting { nested: 2, outside: 2, missing: 1 });
+    }
+
+    /// The rule without the order of arrivals: all free requests of clients are looked at for each observed one.
+    fn looking_at_all(requests: &[ObservedRequest], clients: &[ClientRequest]) -> RequestNesting {
+        let mut arrived = requests.to_vec();
+        arrived.sort_by_key(|request| (request.points[0], request.points[POINTS - 1]));
+        let mut free = clients.to_vec();
+        free.sort_unstable();
+        let mut result = RequestNesting::default();
+        for request in &arrived {
+            let is_around = |client: &ClientRequest| {
+                let (from, until) = (request.points[0], request.points[POINTS - 1]);
+                client.client == request.peer && client.sent <= from && until <= client.received
+            };
+            let around = free.iter().enumerate().filter(|(_, client)| is_around(client));
+            if let Some((place, _)) = around.min_by_key(|(_, client)| client.received) {
+                free.remove(place);
+                result.nested += 1;
+            } else if clients.iter().any(|client| client.client == request.peer) {
+                result.outside += 1;
+            }
+        }
+        result.missing = free.len() as u64;
+        result
+    }
+
+    proptest! {
+        #[test]
+        fn what_no_later_arrival_is_in_is_missing(
+            clients in prop::collection::vec((5u16..7, 0u64..60, 0u64..30), 0..20),
+            requests in prop::collection::vec((5u16..8, 0u64..60, 0u64..20), 0..20),
+        ) {
+            let at = |port: u16, sent, length| ClientRequest {
+                client: ([10, 0, 0, 1], port).into(), sent, received: sent + length,
+            };
+            let clients: Vec<_> = clients.iter().map(|(port, sent, length)| at(*port, *sent, *length)).collect();
+            let requests: Vec<_> =
+                requests.iter().map(|(port, from, length)| observed(*port, *from, from + length)).collect();
+            prop_assert_eq!(nesting(&requests, &clients), looking_at_all(&requests, &clients));
+        }
     }
 }
