@@ -11,8 +11,9 @@ fn folder(name: &str) -> PathBuf {
 
 #[test]
 fn a_program_in_c() {
-    let Some(printed) = testkit::printed_from_c(&folder(""), "libtailwright_gat.so") else { return };
-    assert_eq!(printed, b"all of it\n");
+    if let Some(printed) = testkit::printed_from_c(&folder(""), "from_c.c", "libtailwright_gat.so", &[]) {
+        assert_eq!(printed, "all of it\n");
+    }
 }
 
 #[test]

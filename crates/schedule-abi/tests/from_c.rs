@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use testkit::functions_named;
 
 const PREFIX: &str = "tailwright_";
+const LIBRARY: &str = "libtailwright_schedule_abi.so";
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -11,8 +12,20 @@ fn folder(name: &str) -> PathBuf {
 
 #[test]
 fn a_program_in_c() {
-    let Some(printed) = testkit::printed_from_c(&folder(""), "libtailwright_schedule_abi.so") else { return };
-    assert_eq!(printed, b"all of it\n");
+    if let Some(printed) = testkit::printed_from_c(&folder(""), "from_c.c", LIBRARY, &[]) {
+        assert_eq!(printed, "all of it\n");
+    }
+}
+
+/// For two seconds; `TAILWRIGHT_SOAK_SECONDS=600 cargo test -p tailwright-schedule-abi --test from_c storm -- --nocapture` is the
+/// long form.
+#[test]
+fn a_storm_leaves_no_permit_taken_and_no_thread_demoted() {
+    let seconds = std::env::var("TAILWRIGHT_SOAK_SECONDS").unwrap_or_else(|_| "2".into());
+    if let Some(printed) = testkit::printed_from_c(&folder(""), "storm.c", LIBRARY, &[seconds]) {
+        print!("{printed}");
+        assert!(printed.ends_with("nothing leaked\n"), "{printed}");
+    }
 }
 
 #[test]

@@ -3,12 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles `tests/from_c.c` of a crate with its header and its library, which is beside the test's program, and runs it.
-/// What it prints; `None`, which is said, without a compiler.
+/// Compiles a program in C of a crate with the crate's header and library, which is beside the test's program, and runs it
+/// with these arguments. What it prints; `None`, which is said, without a compiler.
 ///
 /// # Panics
 /// When the program cannot be compiled without warnings, or does not end well.
-pub fn printed_from_c(crate_folder: &Path, library: &str) -> Option<Vec<u8>> {
+pub fn printed_from_c(
+    crate_folder: &Path,
+    source: &str,
+    library: &str,
+    arguments: &[String],
+) -> Option<String> {
     // The linker of every build.
     let Some(compiler) = machine::programs::find("cc") else {
         crate::skip("there is no cc");
@@ -20,14 +25,14 @@ pub fn printed_from_c(crate_folder: &Path, library: &str) -> Option<Vec<u8>> {
     let libraries = test.parent().expect("a program has a folder");
     let mut compile = Command::new(compiler);
     compile.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"]);
-    compile.arg(crate_folder.join("include")).arg(crate_folder.join("tests/from_c.c"));
+    compile.arg(crate_folder.join("include")).arg(crate_folder.join("tests").join(source));
     let output = compile.arg(libraries.join(library)).arg("-o").arg(&program).output();
     let output = output.expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = Command::new(program).env("LD_LIBRARY_PATH", libraries).output();
+    let output = Command::new(program).args(arguments).env("LD_LIBRARY_PATH", libraries).output();
     let output = output.expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(output.stdout)
+    Some(String::from_utf8(output.stdout).expect("it prints text"))
 }
 
 /// The words with a prefix that are followed by a round bracket, each once, in order.
