@@ -21,6 +21,9 @@ func Handler(next http.Handler, role Role) http.Handler {
 		tag := role.Receive(values, time.Now(), r)
 		inner := r.Clone(WithTag(r.Context(), tag))
 		exchange(inner.Header, []string{Write(values, tag)})
+		if r.Trailer != nil || r.ContentLength < 0 {
+			inner.Body = receivedBody{r.Body, r, inner}
+		}
 		defer func() {
 			// The server removes the temporary files of the request that it knows.
 			if r.MultipartForm == nil {
@@ -151,10 +154,7 @@ type Transport struct {
 
 // RoundTrip makes one call. Its trailer has no tag, whoever is called.
 func (transport *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := transport.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := transport.base()
 	values := valuesOf(r.Header)
 	tag, hasTag := Current(r.Context())
 	isInside := transport.Hosts.Contains(r.URL)
@@ -172,4 +172,18 @@ func (transport *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		exchange(call.Header, Strip(values))
 	}
 	return base.RoundTrip(call)
+}
+
+// CloseIdleConnections has the transport below close connections that no call uses, if it can do that.
+func (transport *Transport) CloseIdleConnections() {
+	if closing, ok := transport.base().(interface{ CloseIdleConnections() }); ok {
+		closing.CloseIdleConnections()
+	}
+}
+
+func (transport *Transport) base() http.RoundTripper {
+	if transport.Base == nil {
+		return http.DefaultTransport
+	}
+	return transport.Base
 }

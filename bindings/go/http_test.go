@@ -1,11 +1,13 @@
 package gat
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -15,7 +17,9 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 var forged = []string{"tailwright-start=5", "own=1"}
@@ -275,5 +279,84 @@ func TestTrailersOfCallsAreStripped(t *testing.T) {
 			request = withTrailer(t, target, isLate)
 			check(request.WithContext(WithTag(request.Context(), Tag{StartNs: 7})), fmt.Sprint(target, isLate, " with a tag"))
 		}
+	}
+}
+
+// What a server says of the trailer of a request in two protocols, with and without a handler around it.
+func TestTrailersOfRequestsArrive(t *testing.T) {
+	for _, isHTTP2 := range []bool{false, true} {
+		var trailer http.Header
+		server := httptest.NewUnstartedServer(Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if trailer = r.Trailer; err != nil || string(body) != "text" {
+				t.Error(string(body), err)
+			}
+		}), &InnerTier{}))
+		server.EnableHTTP2 = isHTTP2
+		server.StartTLS()
+		request := withTrailer(t, server.URL, true)
+		reply, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if reply.ProtoMajor == 2 != isHTTP2 {
+			t.Error(reply.Proto)
+		}
+		if !reflect.DeepEqual(trailer, http.Header{"Baggage": {"own=1"}, "X-Other": {"tailwright-start=5"}}) {
+			t.Errorf("%s: %q", reply.Proto, trailer)
+		}
+		server.Close()
+	}
+}
+
+// A trailer that no header announces comes with HTTP/1.1 only.
+func TestTrailersThatAreNotAnnouncedArrive(t *testing.T) {
+	var trailer http.Header
+	server := httptest.NewServer(Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		trailer = r.Trailer
+	}), &InnerTier{}))
+	t.Cleanup(server.Close)
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprint(connection, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntext\r\n0\r\nX-Sum: 5\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(connection), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(trailer, http.Header{"X-Sum": {"5"}}) {
+		t.Errorf("%q", trailer)
+	}
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	var open atomic.Int32
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := http.Client{Transport: &Transport{Base: &http.Transport{}}}
+	reply, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, reply.Body)
+	_ = reply.Body.Close()
+	client.CloseIdleConnections()
+	for wait := 0; open.Load() > 0; wait++ {
+		if wait == 1000 {
+			t.Fatal("the connection is still open")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

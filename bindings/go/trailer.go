@@ -50,3 +50,20 @@ func stripTrailer(call *http.Request, trailer http.Header) {
 		}
 	}
 }
+
+// receivedBody fills the trailer of the request that a handler has when the body ends: the server knows another one.
+type receivedBody struct {
+	io.ReadCloser
+	from, to *http.Request
+}
+
+func (body receivedBody) Read(bytes []byte) (int, error) {
+	count, err := body.ReadCloser.Read(bytes)
+	if err == io.EOF && body.from.Trailer != nil {
+		if body.to.Trailer == nil {
+			body.to.Trailer = make(http.Header)
+		}
+		fillTrailer(body.from.Trailer, body.to.Trailer)
+	}
+	return count, err
+}

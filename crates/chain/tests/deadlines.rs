@@ -10,7 +10,7 @@ use units::Nanos;
 
 const EXAMPLE: &str = include_str!("../../../examples/scenarios/schedule-deadlines.toml");
 const SEEDS: u64 = 8;
-const DURATION: Nanos = Nanos(100_000_000_000);
+const DURATION: Nanos = Nanos(600_000_000_000);
 const SLICE_NS: u64 = 1_400_000;
 
 fn example(settings: &[(&str, &str)]) -> Result<ScenarioDocument, OperationError> {
@@ -66,7 +66,7 @@ fn with_two_slos_far_fewer_urgent_requests_are_late_by_deadline() {
 fn what_deadlines_give_to_one_class_they_take_from_the_other() {
     let p99 = |mode| measures(mode, Some(3), &[]).classes[1].p99_s.expect("answers");
     let ratio = p99(ScheduleMode::DeadlineFirst) / p99(ScheduleMode::OldestFirst);
-    assert!((1.2..1.4).contains(&ratio), "{ratio}");
+    assert!((1.3..1.6).contains(&ratio), "{ratio}");
     // Near saturation nobody keeps the short SLO for all, and far more of the long one are late than by age.
     let near = |mode| late(&measures(mode, Some(3), &[("run.load", "0.95")]));
     let (oldest, deadline) = (near(ScheduleMode::OldestFirst), near(ScheduleMode::DeadlineFirst));

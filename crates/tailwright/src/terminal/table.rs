@@ -114,9 +114,11 @@ impl TextTable {
             return RenderedTable { rows: Vec::new(), note: String::new() };
         }
         let rows = self.rows.iter().map(|row| self.render_row(row, &shown, &widths)).collect();
-        let note = match left_out.as_slice() {
-            [] => String::new(),
-            some => format!("(--wide also shows: {})\n", some.join(", ")),
+        let named: Vec<&str> = left_out.iter().copied().filter(|name| !name.is_empty()).collect();
+        let note = match (left_out.as_slice(), named.as_slice()) {
+            ([], _) => String::new(),
+            (_, []) => "(--wide shows all columns)\n".into(),
+            (_, some) => format!("(--wide also shows: {})\n", some.join(", ")),
         };
         RenderedTable { rows, note }
     }
