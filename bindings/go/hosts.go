@@ -51,9 +51,14 @@ func (hosts Hosts) Contains(target *url.URL) bool {
 	return false
 }
 
+// canonical is without brackets and the final dot, in lower case, and has addresses of IPv6 in one spelling.
 func canonical(host string) string {
 	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		host = host[1 : len(host)-1]
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if address, err := netip.ParseAddr(host); err == nil && address.Is6() {
+		return address.String()
+	}
+	return host
 }

@@ -250,7 +250,11 @@ function pattern(text) {
   return text.startsWith('*.') ? `.${name}` : name;
 }
 
-const canonical = (host) => host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '').toLowerCase();
+/** Without brackets and the final dot, in lower case, and addresses of IPv6 in one spelling. */
+function canonical(host) {
+  const name = host.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '').toLowerCase();
+  return isIPv6(name) && !name.includes('%') ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name;
+}
 
 /** The `baggage` values of a call for a request with this tag to a host that is inside, or not; its own ones are `values`. */
 function outgoing(values, tag, isInside) {
@@ -341,7 +345,7 @@ function hookMessages(isInside) {
   message._storeHeader = function (firstLine, headers) {
     let change = strip;
     if (this instanceof http.ClientRequest) {
-      const isForInside = isInside(this.host ?? '') && isInside(targetHost(firstLine) ?? this.host);
+      const isForInside = isInside(proxyHost(this, firstLine) ?? '') && isInside(targetHost(firstLine) ?? this.host);
       const tag = tags.has(this) ? tags.get(this) : current();
       change = (values) => outgoing(values, tag, isForInside);
     }
@@ -362,6 +366,12 @@ function targetHost(firstLine) {
   const target = firstLine.split(' ', 2)[1];
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return undefined;
   return URL.canParse(target) ? new URL(target).hostname : '';
+}
+
+/** The host that is called, which may be a proxy; where an agent makes the call one of a proxy, that does not say which. */
+function proxyHost(call, firstLine) {
+  const target = targetHost(firstLine);
+  return target !== undefined && canonical(target) === canonical(call.host ?? '') ? undefined : call.host;
 }
 
 /** A call belongs to the request for which it was made, also when its first byte is written later. */

@@ -13,7 +13,7 @@ const sloNsOf = ({ url }) => {
   if (url === '/throws') throw new Error('an error of the service');
   return url === '/fraction' ? 0.5 : null;
 };
-gat.install({ hosts: '127.0.0.1', role: new gat.Edge({ sloNsOf }) });
+gat.install({ hosts: '127.0.0.1,localhost', role: new gat.Edge({ sloNsOf }) });
 
 const FORGED = 'tailwright-start=1,user=7';
 const HEADS = { Host: 'a', Connection: 'close', Baggage: FORGED };
@@ -167,12 +167,28 @@ async function carried(make, later = () => {}) {
   return seen;
 }
 
+/** Sends calls to a proxy, as agents of packages do. */
+class ProxyAgent extends http.Agent {
+  constructor(port) {
+    super();
+    this.proxyPort = port;
+  }
+
+  addRequest(call, options) {
+    call.path = `http://${options.host}${call.path}`;
+    super.addRequest(call, { ...options, host: '127.0.0.1', port: this.proxyPort });
+  }
+}
+
 async function testCalls() {
   const tagged = /^tailwright-start=\d{19},own=1$/;
   const headers = { baggage: 'own=1' };
   const options = (port) => ({ host: '127.0.0.1', port, headers });
   assert.match(await carried((port) => http.get(options(port))), tagged);
-  assert.match(await carried((port) => http.request({ ...options(port), path: 'http://127.0.0.1/' }).end()), tagged);
+  assert.match(await carried((port) => http.request({ ...options(port), path: 'http://localhost/' }).end()), tagged);
+  // An agent makes it a call of a proxy that nothing names.
+  const own = { ...options(0), host: 'localhost' };
+  assert.strictEqual(await carried((port) => http.get({ ...own, agent: new ProxyAgent(port) })), 'own=1');
   for (const path of ['http://third.example/', 'HTTP://third.example:1/', 'http://[/']) {
     assert.strictEqual(await carried((port) => http.request({ ...options(port), path }).end()), 'own=1', path);
   }

@@ -305,21 +305,23 @@ def _pattern(text):
     if text == "*":
         return text
     name = _host(text[2:] if text.startswith("*.") else text)
-    if not name or name.startswith(".") or set(name) - set(string.ascii_letters + string.digits + "-_.:") or (":" in name and not _is_ipv6(name)):
+    if not name or name.startswith(".") or set(name) - set(string.ascii_letters + string.digits + "-_.:") or (":" in name and not _ipv6(name)):
         raise ValueError(f"{text!r} names no host: expected a name, an address, or *.SUFFIX, without scheme, port or path")
     return f".{name}" if text.startswith("*.") else name
 
 
-def _is_ipv6(name):
+def _ipv6(name):
     try:
-        return ipaddress.ip_address(name).version == 6
+        return ipaddress.IPv6Address(name)
     except ValueError:
-        return False
+        return None
 
 
 def _host(host):
+    """Without brackets and the final dot, in lower case, and addresses of IPv6 in one spelling."""
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    return bare.removesuffix(".").lower()
+    name = bare.removesuffix(".").lower()
+    return str(_ipv6(name) or name)
 
 
 # A target that a proxy is asked for, and its host, if all read it the same way.

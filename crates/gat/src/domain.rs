@@ -82,10 +82,11 @@ fn parse(pattern: &str) -> Result<HostPattern, HostPatternError> {
     })
 }
 
-/// Without brackets and the final dot, in lower case.
+/// Without brackets and the final dot, in lower case, and addresses of IPv6 in one spelling.
 fn canonical(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
+    let name = bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase();
+    name.parse::<Ipv6Addr>().map_or(name, |address| address.to_string())
 }
 
 /// Addresses of IPv6 have several colons, and brackets where a port follows. What is no port stays, and matches nothing.

@@ -1,5 +1,8 @@
 package dev.tailwright.gat;
 
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -82,10 +85,23 @@ final class HostList {
         return text.matches("((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\\.(?!$)|$)){4}");
     }
 
+    /** Without brackets and the final dot, in lower case, and addresses of IPv6 in one spelling. */
     private static String canonical(String host) {
         boolean hasBrackets = host.startsWith("[") && host.endsWith("]") && host.length() > 1;
         String bare = hasBrackets ? host.substring(1, host.length() - 1) : host;
         String name = bare.endsWith(".") ? bare.substring(0, bare.length() - 1) : bare;
-        return name.toLowerCase(Locale.ROOT);
+        String lower = name.toLowerCase(Locale.ROOT);
+        return lower.indexOf(':') >= 0 && isIpv6(lower) ? oneSpelling(lower) : lower;
+    }
+
+    /** Java takes an IPv4 address in one of IPv6 for the former, which is another host in a list. */
+    private static String oneSpelling(String ipv6) {
+        try {
+            InetAddress address = InetAddress.getByName(ipv6);
+            String text = address.getHostAddress();
+            return address instanceof Inet4Address ? "::ffff:" + text : text;
+        } catch (UnknownHostException impossible) {
+            return ipv6;
+        }
     }
 }
