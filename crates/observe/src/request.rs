@@ -101,6 +101,10 @@ pub struct ObservedRequest {
     pub points: [u64; POINTS],
     /// T0 of its first byte, in nanoseconds of CLOCK_MONOTONIC: before T0 when its client sends it in several packets.
     pub first_wire: u64,
+    /// The last write of the answer that the network waited for, in nanoseconds of CLOCK_MONOTONIC, from T5 to T6: everything
+    /// of the answer that was written before it had been handed to the network device. Until then the server had to act,
+    /// after it the network.
+    pub last_awaited_write: u64,
     /// The address of the client.
     pub peer: SocketAddr,
     /// The port of the server.
@@ -133,6 +137,12 @@ impl ObservedRequest {
     /// The time in nanoseconds from its first byte to its last, in which the client was sending it.
     pub fn sending_time(&self) -> u64 {
         self.at(RequestPoint::Wire).saturating_sub(self.first_wire)
+    }
+
+    /// Of two instants at which the answer was written, the later one, if it lies between T5 and T6.
+    pub(crate) fn await_write(&mut self, time: u64) {
+        let (written, transmitted) = (self.at(RequestPoint::Written), self.at(RequestPoint::Transmitted));
+        self.last_awaited_write = self.last_awaited_write.max(time).clamp(written, transmitted);
     }
 
     /// T6 − T1 in nanoseconds, the latency of *Tales of the Tail*.

@@ -7,6 +7,7 @@ pub(crate) fn request(client: u16, port: u16, points: [u64; POINTS]) -> Observed
     ObservedRequest {
         points,
         first_wire: points[0],
+        last_awaited_write: points[6],
         peer: ([10, 0, 0, 1], client).into(),
         port,
         udp: false,

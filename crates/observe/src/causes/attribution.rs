@@ -41,13 +41,13 @@ pub struct AttributedRequest {
     pub start: u64,
     /// When its worker ran and was done with what it did before: T3, or e4 where that is after the read.
     pub begun: u64,
-    /// When it was answered: T5.
-    pub written: u64,
+    /// When its worker was done with it: the last write of its answer that the network waited for, T5 or later.
+    pub done: u64,
     /// The thread that answered it, which is its worker.
     pub worker: u32,
     /// The process of the worker.
     pub process: u32,
-    /// Its time before T2, between `start` and T5, and after T5.
+    /// Its time before T2, and after `start`.
     pub own: CauseTimes,
     /// Its time between T2 and `start`: it waited for its worker, which was held up by these.
     pub queued: CauseTimes,
@@ -80,6 +80,7 @@ pub struct CauseAttribution {
 }
 
 /// A time of a request in which one thread works for it, and what it does before it begins to.
+#[derive(Clone, Copy)]
 struct RequestPart {
     worker: u32,
     from: u64,
@@ -174,7 +175,7 @@ impl CauseAttribution {
             ready,
             start: self.start(request),
             begun: if started > read { started } else { scheduled },
-            written,
+            done: request.last_awaited_write,
             worker: request.writer,
             process: worker.map_or(0, |timeline| timeline.process),
             own: [0; CAUSES],
@@ -182,7 +183,7 @@ impl CauseAttribution {
             interferers: Vec::new(),
         };
         divided.own[Cause::NetworkIn as usize] = ready - request.at(RequestPoint::Wire);
-        divided.own[Cause::NetworkOut as usize] = request.at(RequestPoint::Transmitted) - written;
+        divided.own[Cause::NetworkOut as usize] = request.at(RequestPoint::Transmitted) - divided.done;
         let start = divided.start;
         let waiting =
             RequestPart { worker: request.reader, from: ready, until: read, begin: scheduled, before: None };
@@ -193,7 +194,9 @@ impl CauseAttribution {
             begin: started,
             before: Some(Cause::ReadTogether),
         };
-        for part in [waiting, processing] {
+        // Between writes a worker that runs counts as working for the request, whatever else it does.
+        let answering = RequestPart { from: written, until: divided.done, begin: written, ..processing };
+        for part in [waiting, processing, answering] {
             let middle = start.clamp(part.from, part.until);
             self.divide_part(&RequestPart { until: middle, ..part }, &mut divided, true);
             self.divide_part(&RequestPart { from: middle, ..part }, &mut divided, false);

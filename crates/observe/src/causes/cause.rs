@@ -38,11 +38,12 @@ pub enum Cause {
     WaitingForIo,
     /// Its worker waited in the kernel for something else, and could not be interrupted: locks of the kernel.
     Blocked,
-    /// Its worker slept in the middle of a request: it meant to, or waited for a lock or for another service.
+    /// Its worker slept in the middle of a request or of its answer: it meant to, or waited for a lock or for another
+    /// service.
     Asleep,
-    /// Its worker ran, for it.
+    /// Its worker ran, for it; between the writes of its answer, for whatever it was.
     Work,
-    /// T5 to T6: from the write to the device.
+    /// From the last write that the network waited for, T5 or later, to the device: T6.
     NetworkOut,
     /// Its worker was ready to run, and who had its CPU was not seen.
     UnseenOccupant,

@@ -215,7 +215,7 @@ mod tests {
             ready: 0,
             start: 0,
             begun: 0,
-            written: 0,
+            done: 0,
             worker: 1,
             process: 1,
             own,

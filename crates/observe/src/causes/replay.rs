@@ -28,7 +28,7 @@ pub enum TakenOut {
 /// The latencies, in nanoseconds, that requests would have, in the order in which they were written.
 pub fn replay(requests: &[AttributedRequest], taken_out: TakenOut, intended: IntendedWaits) -> Vec<u64> {
     let mut in_order: Vec<&AttributedRequest> = requests.iter().collect();
-    in_order.sort_by_key(|request| (request.written, request.worker, request.ready));
+    in_order.sort_by_key(|request| (request.done, request.worker, request.ready));
     match taken_out {
         TakenOut::Nothing => in_order.iter().map(|request| latency(request, intended)).collect(),
         TakenOut::Cause(cause) => without_cause(&in_order, cause, intended),
@@ -86,7 +86,7 @@ fn one_queue(requests: &[&AttributedRequest], intended: IntendedWaits) -> Vec<u6
             let request = requests[*place];
             let Reverse(since) = free.pop().expect("a process has a worker");
             let start = since.max(request.ready);
-            free.push(Reverse(start + request.written.saturating_sub(request.start)));
+            free.push(Reverse(start + request.done.saturating_sub(request.start)));
             let before = request.start.saturating_sub(request.ready);
             latencies[*place] = latency(request, intended) + (start - request.ready) - before;
         }
@@ -138,19 +138,9 @@ mod tests {
         own[Cause::Work as usize] = work;
         own[Cause::OtherProcess as usize] = other;
         queued[Cause::AllBusy as usize] = start - ready;
-        let written = start + work + other;
+        let done = start + work + other;
         let interferers = Vec::new();
-        AttributedRequest {
-            ready,
-            start,
-            begun: start,
-            written,
-            worker,
-            process: 1,
-            own,
-            queued,
-            interferers,
-        }
+        AttributedRequest { ready, start, begun: start, done, worker, process: 1, own, queued, interferers }
     }
 
     /// First come, first served by one worker: (arrival, work, other process).
@@ -158,7 +148,7 @@ mod tests {
         let mut free = 0;
         let serve = |&(ready, work, other): &(u64, u64, u64)| {
             let request = request(worker, ready, free, work, other);
-            free = request.written;
+            free = request.done;
             request
         };
         jobs.iter().map(serve).collect()

@@ -3,7 +3,7 @@
 use super::counts::JoinCounts;
 use super::sizes::{TableMemory, TableSizes};
 use super::tcp_rest::PartlyRead;
-use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
+use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, awaited, divide};
 use super::tcp_segments::{ReadBytes, Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
@@ -317,19 +317,16 @@ impl TcpConnection {
                 return;
             }
         }
-        self.writes.push(AnswerWrite {
-            begin: event.begin,
-            end: event.end,
-            time: event.time,
-            thread: event.thread,
-            free_since,
-            transmitted: 0,
-        });
+        self.writes.push(AnswerWrite::new(event, free_since, self.transmitted));
     }
 
     fn extend_last_write(&mut self, event: &KernelEvent) {
+        let awaited = awaited(event, self.transmitted);
         if let Some(last) = self.writes.last_mut() {
             (last.end, last.transmitted) = (event.end, 0);
+            if last.thread == event.thread {
+                last.awaited = last.awaited.max(awaited);
+            }
         }
     }
 
@@ -374,7 +371,7 @@ impl TcpConnection {
     }
 }
 
-fn observed(AnsweredRequest { request, first, last }: &AnsweredRequest) -> ObservedRequest {
+fn observed(AnsweredRequest { request, first, last, awaited }: &AnsweredRequest) -> ObservedRequest {
     let answer_bytes = u64::from(last.end.wrapping_sub(first.begin));
-    request.observed(first, answer_bytes, last.transmitted, RequestQuality::WITHOUT_PROTOCOL)
+    request.observed(first, answer_bytes, *awaited, last.transmitted, RequestQuality::WITHOUT_PROTOCOL)
 }

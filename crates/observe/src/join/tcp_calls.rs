@@ -8,7 +8,7 @@
 
 use super::counts::JoinCounts;
 use super::sizes::{TableMemory, TableSizes};
-use super::tcp_round::{AnswerWrite, ReadRequest};
+use super::tcp_round::{AnswerWrite, ReadRequest, awaited};
 use super::tcp_segments::{ReadBytes, Segment, before};
 use crate::event::KernelEvent;
 use crate::request::{ObservedRequest, RequestQuality};
@@ -178,7 +178,7 @@ impl CallJoin {
     ) -> Vec<ObservedRequest> {
         let call = self.calls.remove(&event.thread);
         if call.is_none() && self.written.back().is_some_and(|last| last.first.thread == event.thread) {
-            return self.extend_answer(event);
+            return self.extend_answer(event, transmitted);
         }
         let finished = self.end_last_answer(event.begin, transmitted);
         let Some(call) = call else {
@@ -190,7 +190,11 @@ impl CallJoin {
         }
         match self.request(&call, event.thread) {
             Some(request) if self.written.len() < self.limits.open_requests => {
-                self.written.push_back(written(request, event, free_since));
+                self.written.push_back(written(
+                    request,
+                    event,
+                    AnswerWrite::new(event, free_since, transmitted),
+                ));
             }
             Some(_) => counts.discarded += 1,
             None => counts.unseen_arrivals += 1,
@@ -199,12 +203,17 @@ impl CallJoin {
     }
 
     /// The same call, or a further one of the same answer.
-    fn extend_answer(&mut self, event: &KernelEvent) -> Vec<ObservedRequest> {
+    fn extend_answer(
+        &mut self,
+        event: &KernelEvent,
+        transmitted: Option<(u32, u64)>,
+    ) -> Vec<ObservedRequest> {
         if let Some(last) = self.written.back_mut()
             && before(last.end, event.end)
         {
             last.end = event.end;
             last.transmitted = 0;
+            last.first.awaited = last.first.awaited.max(awaited(event, transmitted));
         }
         Vec::new()
     }
@@ -278,20 +287,13 @@ impl CallJoin {
     }
 }
 
-fn written(request: ReadRequest, event: &KernelEvent, free_since: u64) -> WrittenReply {
-    let first = AnswerWrite {
-        begin: event.begin,
-        end: event.end,
-        time: event.time,
-        thread: event.thread,
-        free_since,
-        transmitted: 0,
-    };
+fn written(request: ReadRequest, event: &KernelEvent, first: AnswerWrite) -> WrittenReply {
     let is_whole = event.end.wrapping_sub(event.begin) != MARK_BYTES;
     WrittenReply { request, first, is_whole, end: event.end, transmitted: 0 }
 }
 
 fn observed(answer: WrittenReply) -> ObservedRequest {
     let bytes = u64::from(answer.end.wrapping_sub(answer.first.begin));
-    answer.request.observed(&answer.first, bytes, answer.transmitted, RequestQuality::default())
+    let WrittenReply { request, first, transmitted, .. } = answer;
+    request.observed(&first, bytes, first.awaited, transmitted, RequestQuality::default())
 }

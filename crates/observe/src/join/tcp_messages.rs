@@ -16,7 +16,7 @@ use super::counts::JoinCounts;
 use super::message_reads::MessageReads;
 use super::message_stream::{FoundMessage, MessageStream, MessagesUntold};
 use super::sizes::{TableMemory, TableSizes};
-use super::tcp_round::{AnswerWrite, ReadRequest};
+use super::tcp_round::{AnswerWrite, ReadRequest, last_awaited};
 use super::tcp_segments::{ReadBytes, before};
 use crate::event::KernelEvent;
 use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
@@ -51,6 +51,8 @@ struct WrittenAnswer {
     first: AnswerWrite,
     begin: u32,
     end: u32,
+    /// As [`last_awaited`].
+    awaited: u64,
 }
 
 /// What is known about a connection whose messages are told apart.
@@ -210,7 +212,7 @@ impl MessageJoin {
         transmitted: Option<(u32, u64)>,
         counts: &mut JoinCounts,
     ) -> Result<Vec<ObservedRequest>, MessagesUntold> {
-        self.note_write(event, free_since);
+        self.note_write(event, free_since, transmitted);
         self.last_active = event.time;
         self.answers.begin_at(event.begin);
         let mut found = Vec::new();
@@ -272,7 +274,7 @@ impl MessageJoin {
 
     /// A call is reported again for each further packet that its bytes fill, and what a call could not write is
     /// written again.
-    fn note_write(&mut self, event: &KernelEvent, free_since: u64) {
+    fn note_write(&mut self, event: &KernelEvent, free_since: u64, transmitted: Option<(u32, u64)>) {
         if let Some(last) = self.writes.back_mut() {
             if last.end == event.end {
                 return;
@@ -281,14 +283,7 @@ impl MessageJoin {
                 last.end = event.begin;
             }
         }
-        self.writes.push_back(AnswerWrite {
-            begin: event.begin,
-            end: event.end,
-            time: event.time,
-            thread: event.thread,
-            free_since,
-            transmitted: 0,
-        });
+        self.writes.push_back(AnswerWrite::new(event, free_since, transmitted));
     }
 
     /// The answer to a request ends here.
@@ -302,11 +297,14 @@ impl MessageJoin {
             entry.remove();
             counts.silent += 1;
         }
-        let has_begin = |write: &&AnswerWrite| !before(begin, write.begin) && before(begin, write.end);
-        let first = self.writes.iter().rev().find(has_begin).copied();
+        let has_begin = |write: &AnswerWrite| !before(begin, write.begin) && before(begin, write.end);
+        let first = self.writes.iter().rposition(has_begin);
         match (request, first) {
-            (Some(request), Some(first)) => {
-                self.written.push_back(WrittenAnswer { request, first, begin, end });
+            (Some(request), Some(place)) => {
+                let first = self.writes[place];
+                let all = self.writes.range(place..).take_while(|write| before(write.begin, end));
+                let awaited = last_awaited(all);
+                self.written.push_back(WrittenAnswer { request, first, begin, end, awaited });
             }
             _ => counts.unrequested += 1,
         }
@@ -361,12 +359,12 @@ impl MessageJoin {
 }
 
 fn observed(answer: &WrittenAnswer, transmitted: u64) -> ObservedRequest {
-    let WrittenAnswer { request, first, begin, end } = answer;
+    let WrittenAnswer { request, first, begin, end, awaited } = answer;
     let is_shared = *begin != first.begin || before(*end, first.end);
     let quality = match (is_shared, before(first.end, *end)) {
         (true, _) => RequestQuality::SHARED_ANSWER,
         (false, true) => RequestQuality::SEVERAL_WRITES,
         (false, false) => RequestQuality::default(),
     };
-    request.observed(first, u64::from(end.wrapping_sub(*begin)), transmitted, quality)
+    request.observed(first, u64::from(end.wrapping_sub(*begin)), *awaited, transmitted, quality)
 }

@@ -10,6 +10,8 @@
 //! 3. As many writes as requests: one each. One request: all writes. One write: it answers all.
 //! 4. Otherwise the writes are divided evenly, in order, which is a guess.
 
+use super::tcp_segments::before;
+use crate::event::KernelEvent;
 use crate::request::{ObservedRequest, RequestQuality, in_order};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -34,12 +36,13 @@ pub(super) struct ReadRequest {
 }
 
 impl ReadRequest {
-    /// The request with its answer, which has so many bytes, is first written by this call, and is wholly transmitted
-    /// at this instant.
+    /// The request with its answer, which has so many bytes, is first written by this call, is waited for by the network
+    /// until this instant, and is wholly transmitted at this one.
     pub(super) fn observed(
         &self,
         first: &AnswerWrite,
         answer_bytes: u64,
+        awaited: u64,
         transmitted: u64,
         quality: RequestQuality,
     ) -> ObservedRequest {
@@ -54,9 +57,10 @@ impl ReadRequest {
             transmitted,
         ]);
         let quality = self.quality.with(quality);
-        ObservedRequest {
+        let mut request = ObservedRequest {
             points,
             first_wire: self.first_wire.min(points[0]),
+            last_awaited_write: 0,
             peer: self.peer,
             port: self.port,
             udp: false,
@@ -65,7 +69,9 @@ impl ReadRequest {
             reader: self.reader,
             writer: first.thread,
             quality: if moved { quality.with(RequestQuality::MOVED) } else { quality },
-        }
+        };
+        request.await_write(awaited);
+        request
     }
 }
 
@@ -78,8 +84,37 @@ pub(super) struct AnswerWrite {
     pub(super) thread: u32,
     /// When the thread was active before.
     pub(super) free_since: u64,
+    /// When the network waited for it: everything before had been handed to the device. Otherwise 0.
+    pub(super) awaited: u64,
     /// When the packet with the last byte was handed to the device, or 0.
     pub(super) transmitted: u64,
+}
+
+impl AnswerWrite {
+    /// The call of an event. `transmitted` is the last packet until then: where it ends, and when.
+    pub(super) fn new(event: &KernelEvent, free_since: u64, transmitted: Option<(u32, u64)>) -> Self {
+        Self {
+            begin: event.begin,
+            end: event.end,
+            time: event.time,
+            thread: event.thread,
+            free_since,
+            awaited: awaited(event, transmitted),
+            transmitted: 0,
+        }
+    }
+}
+
+/// The time of a write if everything before it is transmitted, otherwise 0.
+pub(super) fn awaited(event: &KernelEvent, transmitted: Option<(u32, u64)>) -> u64 {
+    if transmitted.is_some_and(|(end, _)| !before(end, event.begin)) { event.time } else { 0 }
+}
+
+/// Until when the network waited for the thread that has written first; 0 if only for that write.
+pub(super) fn last_awaited<'a>(writes: impl IntoIterator<Item = &'a AnswerWrite>) -> u64 {
+    let mut writes = writes.into_iter().peekable();
+    let Some(thread) = writes.peek().map(|first| first.thread) else { return 0 };
+    writes.filter(|write| write.thread == thread).map(|write| write.awaited).max().unwrap_or_default()
 }
 
 /// A request with the writes that answer it.
@@ -88,6 +123,8 @@ pub(super) struct AnsweredRequest {
     pub(super) request: ReadRequest,
     pub(super) first: AnswerWrite,
     pub(super) last: AnswerWrite,
+    /// As [`last_awaited`].
+    pub(super) awaited: u64,
 }
 
 /// Divides `writes`, at least one, among `requests` and removes those that are answered, which it appends to `answered`.
@@ -139,7 +176,7 @@ fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite], all: &mut VecDeque<A
     let answer = |(i, request): (usize, &ReadRequest)| {
         let first = i * m / n;
         let last = first.max(((i + 1) * m / n).saturating_sub(1));
-        answered(request, quality, writes[first], writes[last])
+        answered(request, quality, &writes[first..=last])
     };
     all.extend(requests.iter().enumerate().map(answer));
 }
@@ -154,17 +191,14 @@ fn in_turn(
     let answer = |(i, request): (usize, ReadRequest)| {
         let last = if i == final_request { writes.len() - 1 } else { i };
         let quality = if last > i { RequestQuality::SEVERAL_WRITES } else { RequestQuality::default() };
-        answered(&request, quality, writes[i], writes[last])
+        answered(&request, quality, &writes[i..=last])
     };
     all.extend(requests.enumerate().map(answer));
 }
 
-fn answered(
-    request: &ReadRequest,
-    quality: RequestQuality,
-    first: AnswerWrite,
-    last: AnswerWrite,
-) -> AnsweredRequest {
+/// The request that these writes answer, at least one.
+fn answered(request: &ReadRequest, quality: RequestQuality, writes: &[AnswerWrite]) -> AnsweredRequest {
     let request = ReadRequest { quality: request.quality.with(quality), ..*request };
-    AnsweredRequest { request, first, last }
+    let (first, last) = (writes[0], writes[writes.len() - 1]);
+    AnsweredRequest { request, first, last, awaited: last_awaited(writes) }
 }

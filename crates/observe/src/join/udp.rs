@@ -187,7 +187,7 @@ impl UdpPort {
             && (*flow, *answer_id) == (event.flow, id)
             && (id.is_some() || !has_read)
         {
-            add_datagram(answer, event.time, bytes);
+            add_datagram(answer, event.time, bytes, write);
             return;
         }
         match self.join(event, write, counts) {
@@ -229,11 +229,13 @@ impl UdpPort {
     }
 }
 
-fn add_datagram(answer: &mut ObservedRequest, time: u64, bytes: u64) {
+/// A further datagram of an answer; `write` is nothing where it is a part of the last one, or writes are not seen.
+fn add_datagram(answer: &mut ObservedRequest, time: u64, bytes: u64, write: Option<DatagramWrite>) {
     let first = if answer.quality.has(RequestQuality::WRITE_UNSEEN) { 6 } else { 7 };
     for point in &mut answer.points[first..] {
         *point = time.max(*point);
     }
+    answer.await_write(write.map_or(0, |write| write.time));
     answer.answer_bytes += bytes;
     answer.quality = answer.quality.with(RequestQuality::SEVERAL_WRITES);
 }
@@ -268,6 +270,7 @@ fn observed(
     ObservedRequest {
         points,
         first_wire: points[0],
+        last_awaited_write: points[6],
         peer: SocketAddr::new(event.peer, event.peer_port),
         port: event.local_port,
         udp: true,

@@ -339,3 +339,35 @@ proptest! {
         }
     }
 }
+
+/// An answer in two writes, or in two datagrams: the last write that found all before it transmitted is known.
+#[test]
+fn further_writes_of_an_answer_are_waited_for() {
+    let awaited = |udp: bool, order: [EventKind; 4]| {
+        let (mut joiner, mut finished, mut bytes) = (RequestJoiner::new(), Vec::new(), [0, 0]);
+        let before = [EventKind::Arrival, EventKind::Ready, EventKind::Receive];
+        for (time, kind) in (1..).zip(before.into_iter().chain(order).chain([EventKind::Close])) {
+            let (begin, end) = match kind {
+                EventKind::Send | EventKind::Transmit => {
+                    let end = &mut bytes[usize::from(kind == EventKind::Transmit)];
+                    // A kernel whose first write is longer would have ended the answer.
+                    let begin = std::mem::replace(end, if *end == 0 { MARK } else { MARK + 30 });
+                    (begin, *end)
+                }
+                _ => (0, 40),
+            };
+            let event =
+                KernelEvent { flow: 1, socket: 1, thread: 3, udp, begin, end, ..blank_event(time, kind) };
+            let event =
+                KernelEvent { push: true, is_kernel_nfs: !udp && kind == EventKind::Receive, ..event };
+            joiner.handle(&event, &mut finished);
+        }
+        joiner.finish(&mut finished);
+        assert_eq!(finished.len(), 1, "{:?}", joiner.counts());
+        (finished[0].at(RequestPoint::Written), finished[0].last_awaited_write, finished[0].points[7])
+    };
+    let (write, transmit) = (EventKind::Send, EventKind::Transmit);
+    assert_eq!(awaited(false, [write, transmit, write, transmit]), (4, 6, 7));
+    assert_eq!(awaited(false, [write, write, transmit, transmit]), (4, 4, 7));
+    assert_eq!(awaited(true, [write, transmit, write, transmit]), (4, 6, 7));
+}

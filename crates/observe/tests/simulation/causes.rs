@@ -102,6 +102,7 @@ fn waiting_request() -> ObservedRequest {
     ObservedRequest {
         points: [100, 100, 100, 1_000, 1_010, 1_010, 1_020, 1_020],
         first_wire: 100,
+        last_awaited_write: 1_020,
         peer: ([127, 0, 0, 1], 5).into(),
         port: 80,
         udp: false,
@@ -173,7 +174,12 @@ fn a_thread_that_was_not_seen_to_come_back() {
         attribution.handle(&KernelEvent { earlier, schedule, ..event });
     }
     let points = [15, 15, 15, 15, 20, 20, 900, 900];
-    let divided = attribution.divide(&ObservedRequest { points, first_wire: 15, ..waiting_request() });
+    let divided = attribution.divide(&ObservedRequest {
+        points,
+        first_wire: 15,
+        last_awaited_write: 900,
+        ..waiting_request()
+    });
     assert_eq!((divided.time(Cause::Work), divided.time(Cause::Unknown)), (35, 850));
 }
 
@@ -191,10 +197,63 @@ fn a_wakeup_that_is_not_seen_is_no_sleep() {
         }
         let mut request = waiting_request();
         request.points = [60, 60, 60, 1_000, 1_010, 1_010, 1_010, 1_010];
+        request.last_awaited_write = 1_010;
         attribution.divide(&request)
     };
     assert_eq!(script(400).time(Cause::NotWoken), 340);
     assert_eq!((script(0).time(Cause::NotWoken), script(0).time(Cause::Unknown)), (0, 940));
+}
+
+/// A server that sleeps from 200 to 9,000 within its answer. The first half is at the device before or after that.
+fn pausing_server(first_transmitted: u64) -> Vec<AttributedRequest> {
+    let mut events = Vec::new();
+    let mut at = |time, kind, bytes: u32| {
+        let (earlier, woken) = match time {
+            0..=200 => (20, 0),
+            _ => (9_000, 9_000),
+        };
+        let schedule = ThreadSchedule { state: 1, woken, was_idle: true, ..ThreadSchedule::default() };
+        let event = KernelEvent {
+            flow: 1,
+            socket: 1,
+            thread: 11,
+            process: 10,
+            peer_port: 5,
+            ..blank_event(time, kind)
+        };
+        events.push(KernelEvent { earlier, begin: bytes, end: bytes + 1, push: true, schedule, ..event });
+    };
+    at(50, EventKind::Arrival, 0);
+    at(60, EventKind::Ready, 0);
+    at(100, EventKind::Receive, 0);
+    at(110, EventKind::Send, 0);
+    at(first_transmitted, EventKind::Transmit, 0);
+    at(200, EventKind::Leave, 0);
+    at(9_020, EventKind::Send, 1);
+    at(9_050, EventKind::Transmit, 1);
+    at(9_060, EventKind::Close, 0);
+    events.sort_by_key(|event| event.time);
+    let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+    let mut attribution = CauseAttribution::new();
+    for event in &events {
+        attribution.handle(event);
+        joiner.handle(event, &mut finished);
+    }
+    finished.iter().map(|request| attribution.divide(request)).collect()
+}
+
+#[test]
+fn a_server_that_pauses_within_its_answer_is_no_slow_network() {
+    let times = |requests: &[AttributedRequest]| {
+        assert_eq!(requests.len(), 1);
+        [Cause::Asleep, Cause::Work, Cause::NetworkOut].map(|cause| requests[0].time(cause))
+    };
+    // It has its CPU from before 60 to 200 and from 9,000 on.
+    let paused = pausing_server(120);
+    assert_eq!(times(&paused), [8_800, 160, 30]);
+    assert_eq!(paused[0].done, 9_020);
+    // What was written first left only after the second write: the network was waited for all the time.
+    assert_eq!(times(&pausing_server(9_030)), [0, 50, 8_940]);
 }
 
 #[test]

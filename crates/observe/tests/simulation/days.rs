@@ -222,7 +222,8 @@ impl Days {
         let (written, sent, answered) = self.answer(client, pieces.writes, thread);
         // Of what is in more segments than are kept the beginning is not known.
         if pieces.segments as usize <= LIMITS.segments {
-            self.truths.insert(wire, (first, [wire, stack, ready, read, written, sent], bytes, answered));
+            self.truths
+                .insert(wire, (first, [wire, stack, ready, read, written, written, sent], bytes, answered));
         }
     }
 
@@ -308,7 +309,7 @@ impl Days {
         if is_answered {
             let written = self.report(of(EventKind::Send, thread), &[]);
             let sent = self.report(of(EventKind::Transmit, thread), &[]);
-            self.truths.insert(wire, (wire, [wire, stack, ready, read, written, sent], 30, 30));
+            self.truths.insert(wire, (wire, [wire, stack, ready, read, written, written, sent], 30, 30));
         }
     }
 
@@ -334,7 +335,7 @@ impl Days {
         self.requests += 1;
         if is_answered {
             let (written, sent, bytes) = self.answer(client, 1, thread);
-            self.truths.insert(wire, (wire, [wire, stack, ready, read, written, sent], 44, bytes));
+            self.truths.insert(wire, (wire, [wire, stack, ready, read, written, written, sent], 44, bytes));
         }
     }
 

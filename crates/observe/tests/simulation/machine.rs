@@ -12,6 +12,7 @@ use tailwright_observe::{EventKind, KernelEvent, POINTS};
 pub(crate) struct Truth {
     pub(crate) peer: SocketAddr,
     pub(crate) points: [u64; POINTS],
+    pub(crate) last_awaited_write: u64,
     pub(crate) request_bytes: u64,
     pub(crate) answer_bytes: u64,
 }
@@ -191,7 +192,13 @@ impl Machine {
             let [wire, stack, ready] = request.arrived;
             let points = [wire, stack, ready, ready.max(scheduled_from), read, 0, 0, 0];
             let peer = SocketAddr::from(([127, 0, 0, 1], self.connections[index].flow as u16));
-            Truth { peer, points, request_bytes: u64::from(request.bytes), answer_bytes: 0 }
+            Truth {
+                peer,
+                points,
+                last_awaited_write: 0,
+                request_bytes: u64::from(request.bytes),
+                answer_bytes: 0,
+            }
         });
         let truths = truths.collect();
         self.answer(index, truths);
@@ -249,6 +256,7 @@ impl Machine {
         // What is not transmitted goes first.
         self.transmit_held(index);
         let begin = self.connections[index].server;
+        let mut is_awaited = true;
         for number in 0..writes {
             let bytes = 1 + self.random.below(100_000) as u32;
             let free = self.threads[self.connections[index].thread].active;
@@ -257,7 +265,11 @@ impl Machine {
                 request.points[5] = request.points[4].max(free);
                 request.points[6] = event.time;
             }
-            if number + 1 < writes {
+            for request in requests.iter_mut().filter(|_| is_awaited) {
+                request.last_awaited_write = event.time;
+            }
+            is_awaited = number + 1 < writes && self.random.below(3) > 0;
+            if is_awaited {
                 self.transmit(index, true);
             }
         }

@@ -79,6 +79,7 @@ proptest! {
         for (request, truth) in found.iter().zip(truths) {
             prop_assert_eq!(request.peer, truth.peer);
             prop_assert_eq!(request.points, truth.points, "{:?}", truth);
+            prop_assert_eq!(request.last_awaited_write, truth.last_awaited_write, "{:?}", truth);
             prop_assert_eq!((request.request_bytes, request.answer_bytes), (truth.request_bytes, truth.answer_bytes));
             prop_assert!(!request.quality.has(RequestQuality::GUESSED));
             prop_assert!(!request.quality.has(RequestQuality::MOVED));

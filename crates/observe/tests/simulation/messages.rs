@@ -9,11 +9,13 @@ use tailwright_observe::{ApplicationProtocol, EventKind, KernelEvent, ObservedRe
 const PACKET_MAX: u64 = 1400;
 const THREAD: u32 = 7;
 
-/// What is compared of a request: T0 of its first byte; T0, T1, T2, T4, T5 and T6; its bytes and those of its answer.
-pub(crate) type RequestFacts = (u64, [u64; 6], u64, u64);
+/// What is compared of a request: T0 of its first byte; T0, T1, T2, T4, T5, the last write that was awaited, and T6; its
+/// bytes and those of its answer.
+pub(crate) type RequestFacts = (u64, [u64; 7], u64, u64);
 
 pub(crate) fn facts(request: &ObservedRequest) -> RequestFacts {
-    let points = [0, 1, 2, 4, 6, 7].map(|point: usize| request.points[point]);
+    let [wire, stack, ready, _, read, _, written, transmitted] = request.points;
+    let points = [wire, stack, ready, read, written, request.last_awaited_write, transmitted];
     (request.first_wire, points, request.request_bytes, request.answer_bytes)
 }
 
@@ -39,6 +41,8 @@ pub(crate) struct Conversation {
     arrived: Vec<[u64; 3]>,
     read: Vec<u64>,
     written: Vec<u64>,
+    /// Where writes began for which everything before was transmitted, and when.
+    awaited: Vec<(usize, u64)>,
     transmitted: Vec<u64>,
     /// Answers that are not written yet.
     to_write: VecDeque<usize>,
@@ -63,6 +67,7 @@ impl Conversation {
             arrived: Vec::new(),
             read: Vec::new(),
             written: Vec::new(),
+            awaited: Vec::new(),
             transmitted: Vec::new(),
             to_write: VecDeque::new(),
             first_client: u32::MAX - 2000,
@@ -95,7 +100,10 @@ impl Conversation {
             let answer = answer.expect("everything is answered");
             let [wire, stack, ready] = self.arrived[request.end - 1];
             let (read, last) = (self.read[request.end - 1], self.transmitted[answer.end - 1]);
-            let points = [wire, stack, ready, read, self.written[answer.begin], last];
+            let is_in_answer = |(begin, _): &&(usize, u64)| (answer.begin..answer.end).contains(begin);
+            let written = self.written[answer.begin];
+            let awaited = self.awaited.iter().rfind(is_in_answer).map_or(written, |(_, time)| *time);
+            let points = [wire, stack, ready, read, written, awaited, last];
             let (asked, answered) = (request.end - request.begin, answer.end - answer.begin);
             (self.arrived[request.begin][0], points, asked as u64, answered as u64)
         };
@@ -223,6 +231,9 @@ impl Conversation {
         self.report(EventKind::Bytes, first, end, true, &bytes);
         let time = self.report(EventKind::Send, first, last, false, &[]);
         self.written.extend((0..length).map(|_| time));
+        if self.transmitted.len() == begin {
+            self.awaited.push((begin, time));
+        }
     }
 
     fn transmit_some(&mut self) {

@@ -37,6 +37,8 @@ pub(crate) struct WorkerScript {
     queue: (u16, bool),
     last_active: u64,
     read: Option<(u64, u64)>,
+    /// Whether the last request may have more of its answer.
+    is_answering: bool,
 }
 
 impl WorkerScript {
@@ -55,6 +57,7 @@ impl WorkerScript {
             queue: (0, false),
             last_active: 0,
             read: None,
+            is_answering: false,
         };
         script.spend(Did::Run, 10);
         script.report(EventKind::Send, 0);
@@ -116,6 +119,7 @@ impl WorkerScript {
             0 | 1 if self.read.is_none() => {
                 self.report(EventKind::Receive, 0);
                 self.read = Some((self.now(), self.switched_in.max(self.last_active)));
+                self.is_answering = false;
                 self.last_active = self.now();
             }
             0..=2 => {
@@ -128,7 +132,15 @@ impl WorkerScript {
     }
 
     fn answer(&mut self) {
-        let Some((read, free)) = self.read.take() else { return };
+        let Some((read, free)) = self.read.take() else {
+            self.is_answering &= self.below(3) > 0;
+            let now = self.now();
+            if let Some(request) = self.requests.last_mut().filter(|_| self.is_answering) {
+                (request.last_awaited_write, request.points[7]) = (now, now + 3);
+            }
+            return;
+        };
+        self.is_answering = true;
         // Times of interrupts in the middle of a run are not known: a request is ready at a boundary that is.
         let events: Vec<u64> =
             self.events.iter().map(|event| event.time).filter(|time| *time < read).collect();
@@ -139,6 +151,7 @@ impl WorkerScript {
         self.requests.push(ObservedRequest {
             points,
             first_wire: points[0],
+            last_awaited_write: points[6],
             peer: ([127, 0, 0, 1], 5).into(),
             port: 80,
             udp: false,
@@ -261,11 +274,12 @@ impl WorkerScript {
         self.other_idle.last_mut().into_iter().for_each(|(_, until)| *until = u64::MAX);
     }
 
-    /// What each nanosecond from T2 to T5 of a request went to.
+    /// What each nanosecond from T2 to the last write of a request went to.
     pub(crate) fn truth(&self, request: &ObservedRequest) -> Vec<Cause> {
         let [_, _, ready, scheduled, .., written, _] = request.points;
         let cause = |time: u64| match self.did[time as usize] {
             Did::Cause(cause) => cause,
+            Did::SleepWithout if time >= written => Cause::Asleep,
             Did::SleepWithout => Cause::NotWoken,
             Did::Run if time >= scheduled => Cause::Work,
             Did::Run if self.other_idle.iter().any(|(from, until)| (*from..*until).contains(&time)) => {
@@ -273,6 +287,6 @@ impl WorkerScript {
             }
             Did::Run => Cause::AllBusy,
         };
-        (ready..written).map(cause).collect()
+        (ready..request.last_awaited_write).map(cause).collect()
     }
 }

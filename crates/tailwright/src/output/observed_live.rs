@@ -204,6 +204,7 @@ mod tests {
             statistics.add(&ObservedRequest {
                 points,
                 first_wire: points[0],
+                last_awaited_write: points[6],
                 peer: ([10, 0, 0, 1], 5).into(),
                 port: 80,
                 udp: false,

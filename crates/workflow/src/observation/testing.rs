@@ -11,6 +11,7 @@ pub(super) fn request(arrival: u64, start: u64, service: u64) -> ObservedRequest
     ObservedRequest {
         points: [arrival, arrival, arrival, start, read, read, end, end],
         first_wire: arrival,
+        last_awaited_write: end,
         peer: ([10, 0, 0, 1], 5).into(),
         port: 80,
         udp: false,
