@@ -17,8 +17,8 @@ pub struct RequestStatistics {
     stages: [StageSums; STAGES],
     total_sum: u128,
     total_squares: u128,
-    from_wire: Histogram<u64>,
-    from_stack: Histogram<u64>,
+    from_wire: TimeHistogram,
+    from_stack: TimeHistogram,
     flagged: [u64; RequestQuality::ALL.len()],
     /// Of requests that came in several packets.
     sending: LatencyHistogram,
@@ -30,7 +30,7 @@ struct StageSums {
     squares: u128,
     /// Of products with the total.
     products: u128,
-    times: Histogram<u64>,
+    times: TimeHistogram,
 }
 
 /// Percentiles of a latency, in nanoseconds.
@@ -46,7 +46,7 @@ pub struct LatencyProfile {
     pub p99: u64,
     /// The 99.9th percentile of all.
     pub p999: u64,
-    /// The largest of all.
+    /// The largest of all, exactly; no percentile is above it.
     pub max: u64,
 }
 
@@ -65,55 +65,90 @@ pub struct StageProfile {
     pub share_of_variance: f64,
 }
 
-/// Times and their percentiles, within 0.1 %, in memory that does not grow with their number.
+/// Times within 0.1 %, in memory that does not grow with their number, and the largest of them.
 #[derive(Debug, Clone)]
-pub(crate) struct LatencyHistogram {
-    times: Histogram<u64>,
-    sum: u128,
+struct TimeHistogram {
+    buckets: Histogram<u64>,
+    max: u64,
 }
 
-impl Default for LatencyHistogram {
+impl Default for TimeHistogram {
     fn default() -> Self {
-        Self { times: histogram(), sum: 0 }
+        let buckets =
+            Histogram::new_with_bounds(1, TIME_MAX_NS, 3).expect("the bounds and three digits are allowed");
+        Self { buckets, max: 0 }
     }
+}
+
+impl TimeHistogram {
+    fn add(&mut self, time: u64) {
+        self.buckets.saturating_record(time);
+        self.max = self.max.max(time);
+    }
+
+    fn merge(&mut self, others: &Self) {
+        self.buckets.add(&others.buckets).expect("all histograms have the same bounds");
+        self.max = self.max.max(others.max);
+    }
+
+    fn clear(&mut self) {
+        self.buckets.reset();
+        self.max = 0;
+    }
+
+    /// Percentiles are upper ends of buckets, but for the last one, which ends with the largest time.
+    fn profile(&self, sum: u128, count: u64) -> LatencyProfile {
+        let at = |quantile| self.buckets.value_at_quantile(quantile).min(self.max);
+        LatencyProfile {
+            mean: sum as f64 / count.max(1) as f64,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.max,
+        }
+    }
+}
+
+/// Times and their percentiles, within 0.1 %, in memory that does not grow with their number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LatencyHistogram {
+    times: TimeHistogram,
+    sum: u128,
 }
 
 impl LatencyHistogram {
     /// Takes a time in nanoseconds.
     pub(crate) fn add(&mut self, time: u64) {
-        self.times.saturating_record(time);
+        self.times.add(time);
         self.sum += u128::from(time);
     }
 
     /// The number of times.
     pub(crate) fn count(&self) -> u64 {
-        self.times.len()
+        self.times.buckets.len()
     }
 
     /// The percentiles of these times.
     pub(crate) fn profile(&self) -> LatencyProfile {
-        profile(&self.times, self.sum, self.count())
+        self.times.profile(self.sum, self.count())
     }
 }
 
 impl Default for RequestStatistics {
     fn default() -> Self {
-        let empty = StageSums { sum: 0, squares: 0, products: 0, times: histogram() };
+        let empty = StageSums { sum: 0, squares: 0, products: 0, times: TimeHistogram::default() };
         Self {
             count: 0,
             stages: std::array::from_fn(|_| empty.clone()),
             total_sum: 0,
             total_squares: 0,
-            from_wire: histogram(),
-            from_stack: histogram(),
+            from_wire: TimeHistogram::default(),
+            from_stack: TimeHistogram::default(),
             flagged: [0; RequestQuality::ALL.len()],
             sending: LatencyHistogram::default(),
         }
     }
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, TIME_MAX_NS, 3).expect("the bounds and three digits are allowed")
 }
 
 impl RequestStatistics {
@@ -128,10 +163,10 @@ impl RequestStatistics {
             sums.sum += wide;
             sums.squares += wide * wide;
             sums.products += wide * total;
-            sums.times.saturating_record(time);
+            sums.times.add(time);
         }
-        self.from_wire.saturating_record(request.latency_from_wire());
-        self.from_stack.saturating_record(request.latency_from_stack());
+        self.from_wire.add(request.latency_from_wire());
+        self.from_stack.add(request.latency_from_stack());
         if request.sending_time() > 0 {
             self.sending.add(request.sending_time());
         }
@@ -149,10 +184,10 @@ impl RequestStatistics {
             sums.sum += other.sum;
             sums.squares += other.squares;
             sums.products += other.products;
-            merge_times(&mut sums.times, &other.times);
+            sums.times.merge(&other.times);
         }
-        merge_times(&mut self.from_wire, &others.from_wire);
-        merge_times(&mut self.from_stack, &others.from_stack);
+        self.from_wire.merge(&others.from_wire);
+        self.from_stack.merge(&others.from_stack);
         for (count, other) in self.flagged.iter_mut().zip(others.flagged) {
             *count += other;
         }
@@ -164,10 +199,10 @@ impl RequestStatistics {
         self.flagged = [0; RequestQuality::ALL.len()];
         for sums in &mut self.stages {
             (sums.sum, sums.squares, sums.products) = (0, 0, 0);
-            sums.times.reset();
+            sums.times.clear();
         }
-        self.from_wire.reset();
-        self.from_stack.reset();
+        self.from_wire.clear();
+        self.from_stack.clear();
     }
 
     /// The number of requests.
@@ -187,12 +222,12 @@ impl RequestStatistics {
 
     /// The latency T6 − T0 of all requests.
     pub fn from_wire(&self) -> LatencyProfile {
-        profile(&self.from_wire, self.total_sum, self.count)
+        self.from_wire.profile(self.total_sum, self.count)
     }
 
     /// The latency T6 − T1 of all requests.
     pub fn from_stack(&self) -> LatencyProfile {
-        profile(&self.from_stack, self.total_sum - self.stages[0].sum, self.count)
+        self.from_stack.profile(self.total_sum - self.stages[0].sum, self.count)
     }
 
     /// The variance of T6 − T0, in square nanoseconds.
@@ -206,7 +241,7 @@ impl RequestStatistics {
         let share = |part: f64, of: f64| if of == 0.0 { 0.0 } else { part / of };
         let of_stage = |(sums, name): (&StageSums, &'static str)| StageProfile {
             name,
-            times: profile(&sums.times, sums.sum, self.count),
+            times: sums.times.profile(sums.sum, self.count),
             variance: self.over_count(self.spread(sums.squares, sums.sum).value()),
             share_of_mean: share(sums.sum as f64, self.total_sum as f64),
             share_of_variance: share(self.covariation(sums).value(), whole),
@@ -253,21 +288,6 @@ impl ProductDifference {
     }
 }
 
-fn merge_times(times: &mut Histogram<u64>, others: &Histogram<u64>) {
-    times.add(others).expect("all histograms have the same bounds");
-}
-
-fn profile(times: &Histogram<u64>, sum: u128, count: u64) -> LatencyProfile {
-    LatencyProfile {
-        mean: sum as f64 / count.max(1) as f64,
-        p50: times.value_at_quantile(0.5),
-        p90: times.value_at_quantile(0.9),
-        p99: times.value_at_quantile(0.99),
-        p999: times.value_at_quantile(0.999),
-        max: times.max(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,6 +324,33 @@ mod tests {
         let statistics = RequestStatistics::default();
         assert_eq!((statistics.count(), statistics.variance(), statistics.from_wire().mean), (0, 0.0, 0.0));
         assert!(statistics.stages().iter().all(|stage| stage.share_of_variance == 0.0));
+    }
+
+    /// Of a bucket of times, the largest one is shown, and no percentile is above it.
+    #[test]
+    fn the_largest_time_is_exact() {
+        let largest = 1_000_001;
+        let alone = |time| {
+            let mut statistics = RequestStatistics::default();
+            statistics.add(&request([0, 0, 0, 0, 0, time, 0]));
+            statistics
+        };
+        assert!(alone(largest).from_wire.buckets.max() > largest, "its bucket ends later");
+        for (mut first, second) in [(alone(largest), alone(7)), (alone(7), alone(largest))] {
+            first.merge(&second);
+            let profiles = [first.from_wire(), first.from_stack(), first.stages()[5].times];
+            for LatencyProfile { p999, max, .. } in profiles {
+                assert_eq!((p999, max), (largest, largest));
+            }
+            first.clear();
+            first.add(&request([0, 0, 0, 0, 0, 7, 0]));
+            assert_eq!((first.from_wire().max, first.stages()[5].times.max), (7, 7));
+        }
+        let mut histogram = LatencyHistogram::default();
+        histogram.add(largest);
+        assert_eq!((histogram.profile().p50, histogram.profile().max), (largest, largest));
+        // Longer than what percentiles know.
+        assert_eq!(alone(2 * TIME_MAX_NS).from_wire().max, 2 * TIME_MAX_NS);
     }
 
     proptest! {

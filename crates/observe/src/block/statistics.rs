@@ -27,8 +27,33 @@ pub struct BlockTimes {
     pub device_ns: u64,
     /// What this time went to, and behind whom.
     pub waits: BlockWaitSums,
-    queue: Histogram<u64>,
-    device: Histogram<u64>,
+    queue: BlockHistogram,
+    device: BlockHistogram,
+}
+
+/// Times within 1 %, and the largest of them.
+#[derive(Debug, Clone)]
+struct BlockHistogram {
+    buckets: Histogram<u64>,
+    max: u64,
+}
+
+impl BlockHistogram {
+    fn new() -> Self {
+        let buckets =
+            Histogram::new_with_bounds(1, TIME_MAX_NS, 2).expect("the bounds and two digits are allowed");
+        Self { buckets, max: 0 }
+    }
+
+    fn add(&mut self, time: u64) {
+        self.buckets.saturating_record(time);
+        self.max = self.max.max(time);
+    }
+
+    /// The upper end of a bucket, but for the last one, which ends with the largest time.
+    fn at(&self, quantile: f64) -> u64 {
+        if quantile < 1.0 { self.buckets.value_at_quantile(quantile).min(self.max) } else { self.max }
+    }
 }
 
 /// The sums of each requester.
@@ -57,8 +82,6 @@ impl BlockStatistics {
 
 impl BlockTimes {
     fn none() -> Self {
-        let histogram =
-            || Histogram::new_with_bounds(1, TIME_MAX_NS, 2).expect("the bounds and two digits are allowed");
         Self {
             requests: 0,
             failed: 0,
@@ -66,8 +89,8 @@ impl BlockTimes {
             queue_ns: 0,
             device_ns: 0,
             waits: BlockWaitSums::default(),
-            queue: histogram(),
-            device: histogram(),
+            queue: BlockHistogram::new(),
+            device: BlockHistogram::new(),
         }
     }
 
@@ -79,18 +102,18 @@ impl BlockTimes {
         self.bytes += u64::from(event.bytes);
         self.queue_ns += queue;
         self.device_ns += device;
-        self.queue.saturating_record(queue);
-        self.device.saturating_record(device);
+        self.queue.add(queue);
+        self.device.add(device);
     }
 
-    /// A quantile of the time in queues before the device, in nanoseconds, within 1 %.
+    /// A quantile, from 0 to 1, of the time in queues before the device, in nanoseconds, within 1 %; 1 is the largest, exactly.
     pub fn queue_at(&self, quantile: f64) -> u64 {
-        self.queue.value_at_quantile(quantile)
+        self.queue.at(quantile)
     }
 
-    /// A quantile of the time at the device, in nanoseconds, within 1 %.
+    /// A quantile, from 0 to 1, of the time at the device, in nanoseconds, within 1 %; 1 is the largest, exactly.
     pub fn device_at(&self, quantile: f64) -> u64 {
-        self.device.value_at_quantile(quantile)
+        self.device.at(quantile)
     }
 }
 
@@ -127,6 +150,19 @@ mod tests {
         assert_eq!((all[0].0.process, all[0].1.device_ns, all[0].1.failed), (2, 1000, 1));
         assert_eq!((all[1].1.requests, all[1].1.queue_ns, all[1].1.device_ns), (2, 10, 70));
         assert_eq!((all[1].1.queue_at(1.0), all[1].1.device_at(0.5), all[1].1.bytes), (10, 20, 8192));
+    }
+
+    #[test]
+    fn the_largest_time_is_exact() {
+        let largest = 100_001;
+        let mut statistics = BlockStatistics::default();
+        statistics.add(&event(1, 0, largest, 3 * largest), &BlockWaits::default());
+        statistics.add(&event(1, 0, 10, 20), &BlockWaits::default());
+        let all = statistics.by_device_time();
+        let times = all[0].1;
+        assert!(times.queue.buckets.max() > largest && times.device.buckets.max() > 2 * largest);
+        assert_eq!([1.0, 0.99].map(|quantile| times.queue_at(quantile)), [largest; 2]);
+        assert_eq!([1.0, 0.99].map(|quantile| times.device_at(quantile)), [2 * largest; 2]);
     }
 
     #[test]
