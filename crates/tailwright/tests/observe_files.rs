@@ -191,6 +191,30 @@ fn what_was_seen_is_printed_when_a_file_fails() {
     assert!(folder.join("live.csv").exists(), "the other file is there");
 }
 
+/// A recording goes on when its disk fails, as when that is full, and what is missing is a failure in the end.
+#[test]
+fn a_recording_in_which_requests_are_missing_is_a_failure() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    let mut child = observing(&folder, server.port(), &["--record", "rec"]);
+    std::fs::remove_dir_all(folder.join("rec")).expect("it is ours");
+    let sent = ask(server, 30);
+    let mut line = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    BufReader::new(stderr).read_line(&mut line).expect("stderr can be read");
+    assert!(line.contains("it goes on when it can"), "{line}");
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("the program ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("rec: {sent} more requests could not be recorded")), "{said}");
+    let view: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    assert_eq!((view["requests"].as_u64(), view["recorded_requests"].as_u64()), (Some(sent as u64), Some(0)));
+}
+
 #[test]
 fn ideals_stand_beside_what_was_measured() {
     let folder = Folder::new();

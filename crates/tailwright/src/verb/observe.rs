@@ -63,7 +63,7 @@ is seen while it is seen. docs/observe.md says what the stages are, what the ide
 guessed and what is not seen.
 
 Exit codes: 0 done; 1 no request was seen, or the self-test has failed; 2 bad input; 3 a privilege or \
-a kernel feature is missing.";
+a kernel feature is missing, or not everything could be written.";
 
 /// Requests of the self-test by each of its clients.
 const SELF_TEST_REQUESTS: usize = 5_000;
@@ -215,13 +215,13 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;
     drop(live);
     let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
-    args.say_what_was_recorded(&observation);
+    let recorded = args.say_what_was_recorded(&observation);
     if args.json {
         terminal::print(&observed::json(ports, &observation));
     } else {
         terminal::print_text(&observed::text(ports, &observation));
     }
-    observation.written.and(written)?;
+    observation.written.and(written).and(recorded)?;
     Ok(if observation.report.statistics.count() > 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -346,8 +346,9 @@ impl ObserveArgs {
         })
     }
 
-    fn say_what_was_recorded(&self, observation: &ServerObservation) {
-        let Some(path) = &self.record else { return };
+    /// Fails where requests are missing in a recording.
+    fn say_what_was_recorded(&self, observation: &ServerObservation) -> Result<(), OperationError> {
+        let Some(path) = &self.record else { return Ok(()) };
         match observation.recorded {
             Some(recorded) => {
                 talk(
@@ -364,17 +365,16 @@ impl ObserveArgs {
                     );
                 }
                 if recorded.lost > 0 {
-                    let lost = recorded.lost;
-                    talk(
-                        Talk::Warning,
-                        format_args!(
-                            "{lost} more are not in it: the disk was full, or slower than they came"
-                        ),
-                    );
+                    let lost = plural(recorded.lost, "more request");
+                    let message = format!("{}: {lost} could not be recorded", path.display());
+                    return Err(OperationError::machine(message).hint(
+                        "its disk was full, failed or was too slow; free space, or record to another disk",
+                    ));
                 }
             }
             None if observation.report.statistics.count() > 0 => {}
             None => talk(Talk::Warning, format_args!("no request, so {} is not written", path.display())),
         }
+        Ok(())
     }
 }
