@@ -165,6 +165,9 @@ fn block_devices_as_users_ask_for_them() {
     );
     assert_eq!(folder.run(&["observe", "--block", "--port", "1"]).code, 2);
     assert_eq!(folder.run(&["observe", "--disk", "sda", "--port", "1"]).code, 2);
+    let alone = folder.run(&["observe", "--disk", "sda"]);
+    assert!(alone.code == 2 && alone.stderr.contains("--disk needs --block"), "{}", alone.stderr);
+    assert!(!alone.stderr.contains("--port"), "{}", alone.stderr);
     let some = folder.run(&["observe", "--block", "--duration", "50ms", "--json"]);
     let view: Value = serde_json::from_str(&some.stdout).expect("it prints JSON");
     let count = view["requesters"].as_array().expect("requesters are a list").len();

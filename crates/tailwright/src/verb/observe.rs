@@ -80,14 +80,14 @@ const COST_TIME_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct ObserveArgs {
     /// Ports that the server listens on, TCP and UDP.
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
-          required_unless_present_any = ["selftest", "block"])]
+          required_unless_present_any = ["selftest", "block", "device"])]
     port: Vec<u16>,
     /// Observe requests of block devices, not of servers: time in queues and at the device, by process.
     #[arg(long, conflicts_with_all = ["port", "share", "protocol", "accept_queue", "buffer", "output", "intended_waits", "selftest",
           "service", "workers", "report", "record", "hdr", "prometheus_file", "slowest"])]
     block: bool,
     /// The disk, with --block: only this whole device, such as `sda`.
-    #[arg(long = "disk", alias = "device", value_name = "NAME", requires = "block", conflicts_with_all = ["port", "selftest"])]
+    #[arg(long = "disk", alias = "device", value_name = "NAME", conflicts_with_all = ["port", "selftest"])]
     device: Option<String>,
     /// How long to observe at most (default: until Ctrl-C with a live page or --listen and without --output, otherwise 10s).
     #[arg(long, alias = "for", value_name = "TIME")]
@@ -201,6 +201,10 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     }
     if args.block {
         return run_block(args);
+    }
+    if let Some(device) = &args.device {
+        return Err(OperationError::input("--disk needs --block")
+            .hint(format_args!("tailwright observe --block --disk {device} shows who waits for this disk")));
     }
     let question =
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
