@@ -121,10 +121,10 @@ impl Cause {
             Self::SameServer => "FIFO scheduling, pinning",
             Self::OtherProcess => "real-time priority, pinning",
             Self::Stolen => "other guests of the host",
-            Self::Stopped => "who stops it",
+            Self::Stopped => "not stopping it",
             Self::WaitingForIo => "disks, locked memory",
             Self::Blocked => "locks of the kernel",
-            Self::Asleep => "locks, services behind",
+            Self::Asleep => "locks, other services",
             Self::Work => "the server's code",
             Self::NetworkOut => "TCP_NODELAY, congestion control",
             Self::UnseenOccupant | Self::Unknown => "",
@@ -135,6 +135,23 @@ impl Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By the table of docs/observe.md, some of whose rows are about two causes.
+    #[test]
+    fn the_documentation_has_the_same_words() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observe.md");
+        let page = std::fs::read_to_string(page).expect("the documentation is beside the crates");
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix('|')?.strip_suffix('|'))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .collect();
+        for cause in Cause::ALL {
+            let is_it = |name: &str| name == cause.name() || name.split(", ").any(|one| one == cause.name());
+            let row = rows.iter().find(|row| row.len() == 3 && is_it(row[0]));
+            assert_eq!(row.map(|row| row[2]), Some(cause.what_acts_on_it()), "{cause:?}");
+        }
+    }
 
     #[test]
     fn causes_are_numbered_in_the_order_of_the_list() {
