@@ -9,7 +9,7 @@
 //!   Where the owner cannot be handed on, its content is overwritten instead, after the new one is complete.
 //! - A file that may not be written is not replaced either.
 //! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not. A named pipe that
-//!   nobody reads is refused after some seconds, because writing would wait for ever.
+//!   nobody reads is refused after some seconds, or at once where nothing may be waited for: writing would wait for ever.
 //! - What this process has open already (`/dev/stdout`, `/dev/fd/3`) is written directly, behind what is there.
 
 use std::ffi::OsString;
@@ -41,6 +41,11 @@ impl WholeFile {
     /// # Errors
     /// When `path` is a folder, a pipe that nobody reads, or cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_within(path, READER_PATIENCE)
+    }
+
+    /// As [`Self::create`], where the reader of a pipe may take this long to open it.
+    fn create_within(path: &Path, patience: Duration) -> io::Result<Self> {
         let found = writable(path)?;
         let target = follow_links(path)?;
         if let Some(descriptor) = own_descriptor(path) {
@@ -49,7 +54,7 @@ impl WholeFile {
         if found.as_ref().is_some_and(|found| !is_replaceable(found, &target)) {
             let is_pipe = found.as_ref().is_some_and(|found| found.file_type().is_fifo());
             let file = match is_pipe {
-                true => pipe_with_reader(path)?,
+                true => pipe_with_reader(path, patience)?,
                 false => OpenOptions::new().write(true).truncate(true).open(path)?,
             };
             return Ok(Self { file, target, temporary: None });
@@ -209,20 +214,21 @@ pub fn remove_unfinished() {
 }
 
 /// How long the reader of a pipe may take to open it.
-const READER_PATIENCE: Duration = Duration::from_secs(5);
+pub const READER_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked for.
 const READER_POLL: Duration = Duration::from_millis(20);
 
 /// The writing end of a pipe that somebody reads, not waiting for ever: opening it without waiting fails until then.
-fn pipe_with_reader(pipe: &Path) -> io::Result<File> {
-    let deadline = Instant::now() + READER_PATIENCE;
+fn pipe_with_reader(pipe: &Path, patience: Duration) -> io::Result<File> {
+    let deadline = Instant::now() + patience;
     loop {
         match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe) {
             // Open for the reader until the one that waits when the pipe is full is open, too.
             Ok(_open) => return OpenOptions::new().write(true).open(pipe),
             Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(error),
             Err(_) if Instant::now() >= deadline => {
-                return Err(io::Error::other("nobody reads this pipe; start its reader first"));
+                let message = "nobody reads this pipe; start its reader first";
+                return Err(io::Error::new(io::ErrorKind::NotConnected, message));
             }
             Err(_) => std::thread::sleep(READER_POLL),
         }
@@ -245,6 +251,16 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 /// When it cannot be written.
 pub fn write_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut whole = WholeFile::create(path)?;
+    io::Write::write_all(&mut whole.file, content)?;
+    whole.keep_unsynced()
+}
+
+/// As [`write_unsynced`], without waiting for the reader of a pipe.
+///
+/// # Errors
+/// When it cannot be written: [`io::ErrorKind::NotConnected`] for a pipe that nobody reads now.
+pub fn write_unsynced_now(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut whole = WholeFile::create_within(path, Duration::ZERO)?;
     io::Write::write_all(&mut whole.file, content)?;
     whole.keep_unsynced()
 }

@@ -31,6 +31,8 @@ pub enum ObservationEnd {
     Over,
     /// The caller stopped it.
     Stopped,
+    /// What the caller makes of the requests could not be written.
+    WriteFailed,
     /// Every process that was seen to serve has ended, and nobody listens at the ports.
     ServerEnded,
 }

@@ -166,7 +166,7 @@ fn logs_and_pages_have_every_request() {
     let max = view["latency_from_t1"]["max_s"].as_f64().expect("a number");
     assert_eq!(whole.len(), 7);
     let first = whole[0]["args"]["latency_from_t1_s"].as_f64().expect("a number");
-    assert!((first / max - 1.0).abs() < 0.002, "{first} {max}");
+    assert!((first / max - 1.0).abs() < 1e-9, "{first} {max}");
     let page = folder.read("l.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("one queue, constant service"), "{page}");
     support::browser::judge(&folder, "l.html", "observe");
@@ -189,6 +189,26 @@ fn what_was_seen_is_printed_when_a_file_fails() {
     assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
     assert_eq!(view["recorded_requests"].as_u64(), Some(sent as u64), "{view}");
     assert!(folder.join("live.csv").exists(), "the other file is there");
+}
+
+#[test]
+fn a_file_that_fails_is_the_reason_of_the_end() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    std::fs::create_dir(folder.join("gone")).expect("it is ours");
+    let mut child = observing(&folder, server.port(), &["--prometheus-file", "gone/l.prom"]);
+    std::fs::remove_dir_all(folder.join("gone")).expect("it is ours");
+    // The file is replaced while requests come.
+    while child.try_wait().expect("it is our child").is_none() {
+        ask(server, 30);
+    }
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let view: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    assert_eq!(view["ended"], "a file could not be written", "{view}");
 }
 
 /// A recording goes on when its disk fails, as when that is full, and what is missing is a failure in the end.

@@ -4,6 +4,7 @@ use machine::whole_file::{self, WholeFile};
 use model::OperationError;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use std::{fmt, fs, io};
 use trace::TraceFormat;
 
@@ -46,6 +47,29 @@ pub fn write_result(path: &Path, text: &str, what: &str) -> Result<(), Operation
 /// When the file cannot be written.
 pub fn write_repeated(path: &Path, text: &str, what: &str) -> Result<(), OperationError> {
     whole_file::write_unsynced(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
+}
+
+/// As [`write_repeated`], without waiting for the reader of a pipe that was last read at an instant, or soon after it.
+///
+/// # Errors
+///
+/// When the file cannot be written. A pipe that has had no reader for a short time is left out this time: then false.
+pub fn write_repeated_now(
+    path: &Path,
+    text: &str,
+    what: &str,
+    last_read: Instant,
+) -> Result<bool, OperationError> {
+    match whole_file::write_unsynced_now(path, text.as_bytes()) {
+        Ok(()) => Ok(true),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotConnected
+                && last_read.elapsed() < whole_file::READER_PATIENCE =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(cannot_write(path, what, &error)),
+    }
 }
 
 /// Checks that a result file can be written, where one is asked for, before it takes long to have a result.

@@ -216,6 +216,7 @@ fn ended(end: ObservationEnd) -> &'static str {
     match end {
         ObservationEnd::Over => "the time was over",
         ObservationEnd::Stopped => "it was stopped",
+        ObservationEnd::WriteFailed => "a file could not be written",
         ObservationEnd::ServerEnded => "the server ended",
     }
 }

@@ -2,13 +2,16 @@
 //! come: for the textfile collector of its node exporter, or whoever else reads files.
 
 use super::live_metrics::SKIPPED_RUNS_HELP;
-use crate::files::write_repeated;
+use crate::files::{write_repeated, write_repeated_now};
 use model::OperationError;
 use observe::{ObservedRequest, STAGE_NAMES, STAGES};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// What the file is called in errors.
+const WHAT: &str = "metrics";
 
 /// The time between two writes.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -45,6 +48,8 @@ pub(super) struct MetricsFile {
     ports: BTreeMap<u16, PortCounters>,
     /// Runs of the programs in the kernel that it skipped.
     skipped_runs: u64,
+    /// When writing was last tried, and when it succeeded.
+    tried: Instant,
     written: Instant,
 }
 
@@ -64,19 +69,26 @@ impl MetricsFile {
     /// A file with zeros for these ports.
     pub(super) fn create(path: &Path, ports: impl IntoIterator<Item = u16>) -> Result<Self, OperationError> {
         let ports = ports.into_iter().map(|port| (port, PortCounters::default())).collect();
-        let file = Self { path: path.to_owned(), ports, skipped_runs: 0, written: Instant::now() };
+        let now = Instant::now();
+        let file = Self { path: path.to_owned(), ports, skipped_runs: 0, tried: now, written: now };
         file.write()?;
-        Ok(file)
+        let now = Instant::now();
+        Ok(Self { tried: now, written: now, ..file })
     }
 
-    /// Counts a request, and writes when the last time was long enough ago.
+    /// Counts a request, and writes when the last time was long enough ago. Who reads a pipe may be away for a moment, and is
+    /// not waited for: meanwhile events would be lost.
     pub(super) fn take(&mut self, request: &ObservedRequest) -> Result<(), OperationError> {
         self.ports.entry(request.port).or_default().add(request);
-        if self.written.elapsed() < INTERVAL {
+        if self.tried.elapsed() < INTERVAL {
             return Ok(());
         }
-        self.written = Instant::now();
-        self.write()
+        self.tried = Instant::now();
+        let text = text(&self.ports, self.skipped_runs);
+        if write_repeated_now(&self.path, &text, WHAT, self.written)? {
+            self.written = Instant::now();
+        }
+        Ok(())
     }
 
     /// Notes how many runs of the programs in the kernel were skipped until now.
@@ -86,7 +98,7 @@ impl MetricsFile {
 
     /// Writes what was counted.
     pub(super) fn write(&self) -> Result<(), OperationError> {
-        write_repeated(&self.path, &text(&self.ports, self.skipped_runs), "metrics")
+        write_repeated(&self.path, &text(&self.ports, self.skipped_runs), WHAT)
     }
 }
 
@@ -204,6 +216,30 @@ mod tests {
             |labels: &BTreeMap<String, String>| labels.get(label.0).is_some_and(|value| value == label.1);
         let found = samples.iter().find(|(found, labels, _)| found == name && has(labels));
         found.unwrap_or_else(|| panic!("{name} {label:?}")).2
+    }
+
+    /// Its reader is not waited for while requests come; when it has been away for long, that is a failure.
+    #[test]
+    fn a_pipe_that_nobody_reads_any_more_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
+        assert!(made.success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe).expect("it is written")
+        });
+        let mut file = MetricsFile::create(&pipe, [80]).expect("somebody reads it");
+        assert!(reader.join().expect("it reads to the end").contains("tailwright_skipped_runs_total"));
+        let long_ago = |time| Instant::now().checked_sub(time).expect("the machine has been up for longer");
+        file.tried = long_ago(INTERVAL);
+        let begun = Instant::now();
+        file.take(&request(1, 1, 10)).expect("the reader may be back soon");
+        file.tried = long_ago(INTERVAL);
+        file.written = long_ago(machine::whole_file::READER_PATIENCE);
+        let error = file.take(&request(2, 2, 10)).expect_err("it has been away for long");
+        assert!(error.message.contains("nobody reads this pipe"), "{error}");
+        assert!(begun.elapsed() < machine::whole_file::READER_PATIENCE, "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -11,7 +11,8 @@ use super::sample::{REQUESTS_MAX, RequestSample};
 use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{
-    ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher, ObservedRequest, watch,
+    ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
+    ObservedRequest, watch,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,13 +87,17 @@ pub fn watch_server(
         sample: RequestSample::new(REQUESTS_MAX),
         files: OpenFiles::create(&question.files, ports, observer)?,
         written: Ok(()),
+        is_stopped_by_file: false,
         live: LiveState::new(watcher, metrics, ports.iter().copied()),
         stop,
     };
     let report = watch(&question.settings, stop, &mut run);
     run.live.ended();
-    let report = report?;
-    let WatchedRun { sample, mut files, written, .. } = run;
+    let mut report = report?;
+    let WatchedRun { sample, mut files, written, is_stopped_by_file, .. } = run;
+    if is_stopped_by_file && report.end == ObservationEnd::Stopped {
+        report.end = ObservationEnd::WriteFailed;
+    }
     files.note_skipped_runs(report.skipped_runs);
     let (recorded, finished) = files.finish();
     let requests_seen = sample.seen();
@@ -114,6 +119,8 @@ struct WatchedRun<'a> {
     sample: RequestSample,
     files: OpenFiles,
     written: Result<(), OperationError>,
+    /// Whether nobody else had stopped the observation when a file failed.
+    is_stopped_by_file: bool,
     live: LiveState<'a>,
     stop: &'a AtomicBool,
 }
@@ -132,7 +139,7 @@ impl ObservationWatcher for WatchedRun<'_> {
         self.live.take(request);
         let taken = self.files.take(request);
         if taken.is_err() {
-            self.stop.store(true, Ordering::Relaxed);
+            self.is_stopped_by_file |= !self.stop.swap(true, Ordering::Relaxed);
             self.written = self.written.clone().and(taken);
         }
     }
