@@ -51,7 +51,7 @@ struct WrittenAnswer {
     first: AnswerWrite,
     begin: u32,
     end: u32,
-    /// As [`last_awaited`].
+    /// Until when the network waited for its writer, as [`last_awaited`] says.
     awaited: u64,
 }
 

@@ -123,7 +123,7 @@ pub(super) struct AnsweredRequest {
     pub(super) request: ReadRequest,
     pub(super) first: AnswerWrite,
     pub(super) last: AnswerWrite,
-    /// As [`last_awaited`].
+    /// Until when the network waited for its writer, as [`last_awaited`] says.
     pub(super) awaited: u64,
 }
 
