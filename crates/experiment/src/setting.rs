@@ -171,7 +171,7 @@ pub enum Setting {
     Load {
         /// The first of its processes.
         process: ProcessIdentity,
-        /// The command.
+        /// The command that sends it.
         command: String,
     },
 }

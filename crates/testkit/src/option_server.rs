@@ -34,16 +34,16 @@ pub struct OptionServer {
     server: Child,
     /// The first connection, open as long as the server: none closes unless a test does so.
     _first: TcpStream,
-    /// Where it listens.
+    /// The address that it listens at.
     pub address: SocketAddr,
 }
 
 /// The options of the server's side of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenOptions {
-    /// TCP_NODELAY.
+    /// Whether small segments are sent at once (TCP_NODELAY).
     pub no_delay: bool,
-    /// SO_BUSY_POLL in microseconds.
+    /// For how long receiving polls (SO_BUSY_POLL).
     pub busy_poll_us: u32,
     /// The name of the congestion control.
     pub congestion_control: String,

@@ -12,7 +12,7 @@ const VALID: Duration = Duration::from_secs(1);
 pub(crate) struct DefaultSlice(Option<(Instant, Option<u64>)>);
 
 impl DefaultSlice {
-    /// As [`default_slice_ns`].
+    /// The slice, looked for again if that was long ago.
     pub(crate) fn ns(&mut self) -> Option<u64> {
         let valid = self.0.filter(|(since, _)| since.elapsed() < VALID);
         let (_, slice) = *self.0.insert(valid.unwrap_or_else(|| (Instant::now(), default_slice_ns())));
