@@ -27,8 +27,8 @@ Examples:
   tailwright experiment nothing --pid 4711 --port 80         what chance does
   tailwright experiment command=2,4,8 --apply 'set-workers {}' \\
       --revert 'set-workers 1' --port 80
-  tailwright experiment load=udp --load-off tcp --guard 2s \\
-      --load-command 'tailwright load {}.toml' --port 11211
+  tailwright experiment load=udp --load-off tcp --guard 2s --port 11211 \\
+      --load-command 'tailwright load {}.toml'
   tailwright experiment --undo                      after it was killed
 
 A knob is a setting of the machine or of the server's processes. The load is yours, all the time, \
