@@ -32,7 +32,7 @@ struct EnergyZone {
 impl EnergyMeter {
     /// Opens the packages that stand in a folder; otherwise why energy is not known.
     pub(crate) fn open(root: &Path) -> Result<Self, String> {
-        let zones = packages(root)?.into_iter().map(EnergyZone::open);
+        let zones = packages(root)?.into_iter().map(|folder| EnergyZone::open(&folder));
         Ok(Self { zones: zones.collect::<Result<_, _>>()?, used_uj: 0 })
     }
 
@@ -47,7 +47,7 @@ impl EnergyMeter {
 }
 
 impl EnergyZone {
-    fn open(folder: PathBuf) -> Result<Self, String> {
+    fn open(folder: &Path) -> Result<Self, String> {
         let counter = folder.join("energy_uj");
         let (range_uj, last_uj) = (number(&folder.join("max_energy_range_uj"))?, number(&counter)?);
         Ok(Self { counter, range_uj, last_uj })
