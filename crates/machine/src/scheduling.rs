@@ -2,7 +2,7 @@
 //!
 //! sched_setattr and sched_getattr have no safe wrapper in any library used here; they are called here and nowhere else.
 
-use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
@@ -103,6 +103,11 @@ impl FromStr for ThreadScheduling {
         }
         Ok(parsed)
     }
+}
+
+/// The number of the thread that calls this.
+pub fn own_thread() -> u32 {
+    gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// How a thread is scheduled.
@@ -260,5 +265,10 @@ mod tests {
             assert!(set_cpus(thread, &BTreeSet::new()).is_err());
         });
         assert!(cpus(0).is_err() && scheduling(u32::MAX).is_err());
+        let folder = format!("/proc/self/task/{}", own_thread());
+        assert_eq!(
+            std::fs::canonicalize(folder).unwrap(),
+            std::fs::canonicalize("/proc/thread-self").unwrap()
+        );
     }
 }
