@@ -50,7 +50,7 @@ pub struct AttachRequest {
     pub settings: OldestFirstSettings,
     /// One queue or several.
     pub layout: QueueLayout,
-    /// Whom it schedules.
+    /// Which threads it schedules.
     pub threads: ScheduledThreads,
     /// Where programs find it, in a file system of BPF.
     pub folder: PathBuf,
