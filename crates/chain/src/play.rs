@@ -193,7 +193,7 @@ fn finished(
         let work = workload.work(tier).0;
         cpu_per_work.push(if work == 0 { 0.0 } else { report.cpu_ns as f64 / work as f64 });
         limits.push(report.limit);
-        visits.push(report.visits.into_iter().map(TierVisit::from).collect());
+        visits.push(report.visits.into_iter().map(|visit| true_visit(workload, visit)).collect());
     }
     let mut lags = sent.lags_ns.clone();
     lags.sort_unstable();
@@ -221,11 +221,12 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
     numbers.collect()
 }
 
-impl From<LoggedVisit> for TierVisit {
-    fn from(visit: LoggedVisit) -> Self {
-        let LoggedVisit { request, key, arrival, end, runs } = visit;
-        Self { request, key, arrival, end, runs }
-    }
+/// A visit in the order of a clock that all entries share: without what the clock of its entry is ahead.
+fn true_visit(workload: &ChainWorkload, visit: LoggedVisit) -> TierVisit {
+    let LoggedVisit { request, key, arrival, end, runs } = visit;
+    let drawn = usize::try_from(request).ok().and_then(|index| workload.requests.get(index));
+    let skew_ns = drawn.map_or(0, |drawn| workload.entries[drawn.entry].skew_ns);
+    TierVisit { request, key: key.saturating_add_signed(skew_ns.saturating_neg()), arrival, end, runs }
 }
 
 /// A tier that was started; dropping it kills it.
@@ -291,5 +292,44 @@ impl Drop for TierProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
+
+    /// The second request entered later, by a clock that is behind, so that its tier takes it for the older one.
+    #[test]
+    fn who_is_among_the_oldest_is_judged_by_one_clock() {
+        let request = |arrival, entry| ChainRequest {
+            arrival: Nanos(arrival),
+            entry,
+            class: 0,
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: Nanos(10) }],
+        };
+        let workload = ChainWorkload {
+            tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
+            entries: [0, -50].map(|skew_ns| ChainEntry { window: None, skew_ns }).to_vec(),
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
+            requests: vec![request(0, 0), request(5, 1)],
+            serialised: 0,
+        };
+        let visit = |request, key, arrival, run: (u64, u64)| LoggedVisit {
+            request,
+            key,
+            arrival,
+            end: run.1,
+            runs: vec![run],
+        };
+        let visits = vec![visit(1, 955, 5, (5, 15)), visit(0, 1000, 0, (15, 20))];
+        let report = TierReport { visits, cpu_ns: 15, limit: Some(1) };
+        let answers = vec![Some(Nanos(20)), Some(Nanos(15))];
+        let sent = SentRequests { answers, ..SentRequests::default() };
+        let play = finished(&workload, &sent, vec![report]).unwrap();
+        assert_eq!(play.visits[0].iter().map(|visit| visit.key).collect::<Vec<_>>(), [1005, 1000]);
+        let share = crate::younger_share(&play.visits[0], 1).unwrap();
+        assert!((share - 10.0 / 15.0).abs() < 1e-12, "{share}");
     }
 }

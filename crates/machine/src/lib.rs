@@ -1,7 +1,8 @@
-//! What this machine has and can do: programs, threads on its CPUs, sockets that poll, real-time priority, clocks, users, network namespaces
-//! and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
+//! What this machine has and can do: programs, threads on its CPUs, sockets that poll, real-time priority, clocks, users,
+//! network namespaces and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
 //!
-//! Thin layers over the kernel, without unsafe code but for two system calls each in [`scheduling`] and [`busy_poll`] and what [`bpf`] says. What is missing (no root,
+//! Thin layers over the kernel, without unsafe code but for two system calls each in [`scheduling`] and [`busy_poll`], a look
+//! before `main` in [`standard_output`], and what [`bpf`] says. What is missing (no root,
 //! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
 
 pub mod affinity;
@@ -18,8 +19,11 @@ pub mod pressure;
 pub mod programs;
 pub mod realtime;
 pub mod scheduling;
+mod standard_output;
 pub mod terminal;
 pub mod thread_state;
 pub mod user;
 pub mod virtual_network;
 pub mod whole_file;
+
+pub use standard_output::standard_output;

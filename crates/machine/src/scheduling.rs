@@ -173,6 +173,47 @@ pub fn set_cpus(thread: u32, cpus: &BTreeSet<usize>) -> io::Result<()> {
     Ok(sched_setaffinity(Some(pid(thread)?), &set)?)
 }
 
+/// The policy SCHED_EXT of `linux/sched.h`.
+const EXTENSIBLE: u32 = 7;
+
+/// Whether a thread has the policy SCHED_EXT: a scheduler of sched_ext that does not have all threads has these.
+///
+/// # Errors
+/// Where there is no such thread.
+pub fn is_extensible(thread: u32) -> io::Result<bool> {
+    get_attributes(thread).map(|attributes| attributes.sched_policy == EXTENSIBLE)
+}
+
+/// Gives a thread the policy SCHED_EXT, and so all that it starts from now on, with the nice value that it has.
+///
+/// # Errors
+/// Where there is no such thread, this process may not do so, or the kernel has no sched_ext.
+pub fn make_extensible(thread: u32) -> io::Result<()> {
+    let sched_nice = get_attributes(thread)?.sched_nice;
+    set_attributes(
+        thread,
+        &libc::sched_attr {
+            size: ATTRIBUTES_BYTES,
+            sched_policy: EXTENSIBLE,
+            sched_flags: 0,
+            sched_nice,
+            sched_priority: 0,
+            sched_runtime: 0,
+            sched_deadline: 0,
+            sched_period: 0,
+        },
+    )
+}
+
+/// Makes a thread of the policy SCHED_EXT an ordinary one with the nice value that it has.
+///
+/// # Errors
+/// Where there is no such thread, or this process may not do so.
+pub fn make_ordinary(thread: u32) -> io::Result<()> {
+    let nice = get_attributes(thread)?.sched_nice;
+    set_scheduling(thread, &ThreadScheduling::ordinary(nice))
+}
+
 fn pid(thread: u32) -> io::Result<Pid> {
     i32::try_from(thread).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -41,16 +41,19 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
-/// A real program that tests judge by, one of those in `programs.txt`, where it is installed. Otherwise `None`, and a
-/// line on stderr that says which package has it.
+/// A real program that tests judge by, one of those in `programs.txt` and `bindings/programs.txt`, where it is installed.
+/// Otherwise `None`, and a line on stderr that says how to install it.
 pub fn program(name: &str) -> Option<PathBuf> {
     let package = machine::programs::package(name).expect("programs stand in the list");
     let found = machine::programs::find(name);
     if found.is_none() {
-        skip(&format!("{name} is not installed (Debian package {package})"));
+        skip(&format!("{name} is not installed: {INSTALL} {package}"));
     }
     found
 }
+
+/// How a package of Debian is installed, as root.
+pub(crate) const INSTALL: &str = "apt-get install --no-install-recommends";
 
 /// A command for a program in which signals do what they do by default, also under `nohup`, which ignores SIGHUP for
 /// whatever it starts. The process is that of the program.
