@@ -10,6 +10,8 @@ use crate::workload::ChainWorkload;
 use confidence::nearest_rank;
 use machine::{clock, cpu_time};
 use model::OperationError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +19,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::Nanos;
 
@@ -25,6 +27,8 @@ use units::Nanos;
 const TIER_ARGUMENTS: [&str; 2] = ["schedule", "tier"];
 /// From the last preparation to the beginning of a play.
 const LEAD: Duration = Duration::from_millis(20);
+/// How long a tier may be silent before it is looked whether the play is to stop.
+const STOP_CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A play that has ended.
 #[derive(Debug)]
@@ -72,8 +76,13 @@ pub(crate) fn play(
     program: &Path,
     stop: &AtomicBool,
 ) -> Result<PlayEnd, OperationError> {
-    let mut tiers = workload.tiers.iter().map(|tier| TierProcess::start(&tier.name, program));
-    let mut tiers = tiers.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let mut tiers = Vec::new();
+    for tier in &workload.tiers {
+        let Some(tier) = TierProcess::start(&tier.name, program, stop)? else {
+            return Ok(PlayEnd::Stopped);
+        };
+        tiers.push(tier);
+    }
     let addresses: Vec<SocketAddr> = tiers.iter().map(|tier| tier.address).collect();
     for (index, tier) in tiers.iter_mut().enumerate() {
         let settings = TierSettings {
@@ -83,7 +92,7 @@ pub(crate) fn play(
             limit: mode.limit(c),
             tiers: addresses.clone(),
         };
-        let ready = tier.begin(&settings)?;
+        let Some(ready) = tier.begin(&settings, stop)? else { return Ok(PlayEnd::Stopped) };
         if let Some(why) = ready.lacks {
             return Ok(PlayEnd::Unavailable(why));
         }
@@ -99,8 +108,12 @@ pub(crate) fn play(
     drop(turn);
     let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
     let after = MachineTimes::read(cpus);
-    let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;
-    let tiers_cpu = reports.iter().map(|report| report.cpu_ns).sum();
+    let mut reports = Vec::new();
+    for tier in tiers {
+        let Some(report) = tier.finish(stop)? else { return Ok(PlayEnd::Stopped) };
+        reports.push(report);
+    }
+    let tiers_cpu = reports.iter().map(|report: &TierReport| report.cpu_ns).sum();
     let mut play = finished(workload, &sent, reports)?;
     play.others_share = after.others_share(&before, tiers_cpu);
     play.busy_per_work = after.busy_per_work(&before, workload);
@@ -109,8 +122,8 @@ pub(crate) fn play(
 
 /// What may be wrong if requests cannot be sent.
 fn hint_for(error: &std::io::Error) -> &'static str {
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => {
             "each request in flight needs a connection: a higher `ulimit -n`, or a smaller --load or window"
         }
         _ => {
@@ -239,7 +252,8 @@ struct TierProcess {
 }
 
 impl TierProcess {
-    fn start(name: &str, program: &Path) -> Result<Self, OperationError> {
+    /// A tier that has told its port; `None` when `stop` was set before.
+    fn start(name: &str, program: &Path, stop: &AtomicBool) -> Result<Option<Self>, OperationError> {
         let mut command = Command::new(program);
         command.args(TIER_ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A process group of its own, so that Ctrl-C at a terminal reaches the experiment, which ends its tiers.
@@ -254,32 +268,52 @@ impl TierProcess {
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut process = Self { name: name.to_owned(), address, child, input, output };
-        let TierPort { port } = process.hear()?;
+        let Some(TierPort { port }) = process.hear(stop)? else { return Ok(None) };
         process.address.set_port(port);
-        Ok(process)
+        Ok(Some(process))
     }
 
-    /// Tells a tier what it is.
-    fn begin(&mut self, settings: &TierSettings) -> Result<TierReady, OperationError> {
+    /// Tells a tier what it is, and hears whether it is ready; `None` when `stop` was set before.
+    fn begin(
+        &mut self,
+        settings: &TierSettings,
+        stop: &AtomicBool,
+    ) -> Result<Option<TierReady>, OperationError> {
         let mut line = serde_json::to_string(settings).expect("plain data serialises");
         line.push('\n');
         let written = self.input.as_mut().map_or(Ok(()), |input| input.write_all(line.as_bytes()));
         written.map_err(|error| self.lost(&error.to_string()))?;
-        self.hear()
+        self.hear(stop)
     }
 
-    /// Ends a tier and returns what it has seen.
-    fn finish(mut self) -> Result<TierReport, OperationError> {
+    /// Ends a tier and returns what it has seen; `None` when `stop` was set before it said that.
+    fn finish(mut self, stop: &AtomicBool) -> Result<Option<TierReport>, OperationError> {
         drop(self.input.take());
-        let report = self.hear()?;
+        let Some(report) = self.hear(stop)? else { return Ok(None) };
         self.child.wait().map_err(|error| self.lost(&error.to_string()))?;
-        Ok(report)
+        Ok(Some(report))
     }
 
-    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, OperationError> {
+    /// What a tier says next; `None` when `stop` was set before it began to.
+    fn hear<T: DeserializeOwned>(&mut self, stop: &AtomicBool) -> Result<Option<T>, OperationError> {
+        while self.output.buffer().is_empty() && !self.has_said_more()? {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|error| self.lost(&error.to_string()))?;
-        serde_json::from_str(&line).map_err(|_| self.lost("it ended early"))
+        serde_json::from_str(&line).map(Some).map_err(|_| self.lost("it ended early"))
+    }
+
+    /// Whether there is something to read, or the end of it, within a short time.
+    fn has_said_more(&self) -> Result<bool, OperationError> {
+        let mut waiting = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        match poll(&mut waiting, Some(&STOP_CHECK)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(self.lost(&error.to_string())),
+        }
     }
 
     fn lost(&self, why: &str) -> OperationError {
@@ -299,6 +333,22 @@ impl Drop for TierProcess {
 mod tests {
     use super::*;
     use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_tier_that_says_nothing_does_not_keep_a_play_that_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("silent");
+        std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let started = scope.spawn(|| TierProcess::start("a", &program, &stop));
+            std::thread::sleep(Duration::from_millis(50));
+            stop.store(true, Ordering::Relaxed);
+            assert!(matches!(started.join().unwrap(), Ok(None)));
+        });
+    }
 
     /// The second request entered later, by a clock that is behind, so that its tier takes it for the older one.
     #[test]
