@@ -144,13 +144,20 @@ fn finish(mut command: Command) -> Result<Skips, String> {
 
 /// Programs and the Debian packages that have them, a line each.
 const PROGRAMS: &str = include_str!("../../programs.txt");
+/// Those of the tests of `bindings/` only, which are large.
+const BINDINGS_PROGRAMS: &str = include_str!("../../bindings/programs.txt");
 
-/// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack.
+/// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack. What is large
+/// and for the bindings alone is only named.
 fn programs() -> Result<Skips, String> {
-    let listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
-    let missing = listed.filter(|(program, _)| !is_installed(program));
-    let mut packages: Vec<&str> = missing.map(|(_, package)| package).collect();
-    packages.dedup();
+    let of_bindings = missing_packages(BINDINGS_PROGRAMS);
+    if !of_bindings.is_empty() {
+        eprintln!(
+            "tests of bindings will be skipped, unless as root: apt-get install --no-install-recommends {}",
+            of_bindings.join(" ")
+        );
+    }
+    let packages = missing_packages(PROGRAMS);
     if packages.is_empty() {
         return Ok(Skips::new());
     }
@@ -162,6 +169,16 @@ fn programs() -> Result<Skips, String> {
         );
     }
     Ok(Skips::new())
+}
+
+/// The packages of programs in a list that are not installed, each once.
+fn missing_packages(list: &'static str) -> Vec<&'static str> {
+    let listed = list.lines().filter_map(|line| line.split_once(' '));
+    let mut packages: Vec<&str> =
+        listed.filter(|(program, _)| !is_installed(program)).map(|(_, package)| package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
 }
 
 /// Runs apt-get and says whether it did what was asked.

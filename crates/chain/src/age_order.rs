@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 pub struct TierVisit {
     /// The number of the request.
     pub request: u64,
-    /// What orders the request at the tier: when it entered the system, or its deadline. The lower goes first, and of equal
-    /// ones the lower number.
+    /// What is to order the request at the tier: when it entered the system, or its deadline, by one clock for all entries. The
+    /// lower goes first, and of equal ones the lower number.
     pub key: u64,
     /// When the caller had sent the request.
     pub arrival: u64,

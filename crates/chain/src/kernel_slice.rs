@@ -21,8 +21,10 @@ pub struct KernelSlices {
 impl KernelSlices {
     /// Those of this machine; the defaults of Linux where it does not say.
     pub(crate) fn read() -> Self {
-        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-        let told = scheduling::scheduling(own).ok().map(|own| own.slice_ns).filter(|slice| *slice > 0);
+        let told = scheduling::scheduling(scheduling::own_thread())
+            .ok()
+            .map(|own| own.slice_ns)
+            .filter(|slice| *slice > 0);
         let milliseconds = number("/proc/sys/kernel/sched_rr_timeslice_ms").unwrap_or(ROUND_ROBIN_MS);
         Self {
             fair: Nanos(told.unwrap_or(BASE_SLICE_NS)),

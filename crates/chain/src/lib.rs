@@ -28,6 +28,8 @@ mod measures;
 mod mode;
 mod play;
 mod played_request;
+#[cfg(test)]
+mod recursion;
 mod report;
 mod sender;
 mod settings;

@@ -2,7 +2,7 @@
 
 use crate::tier::ROUND_ROBIN_PRIORITY;
 use crate::workload::ChainTier;
-use machine::scheduling::{self, SchedulingPolicy, ThreadScheduling};
+use machine::scheduling::{self, SchedulingPolicy, ThreadScheduling, own_thread};
 use model::OperationError;
 use std::collections::BTreeSet;
 use units::Nanos;
@@ -63,10 +63,6 @@ impl Drop for LoadTurn {
             let _ = scheduling::set_scheduling(own_thread(), before);
         }
     }
-}
-
-fn own_thread() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// Why this process may not have threads under SCHED_RR, tried by a thread that ends with it.

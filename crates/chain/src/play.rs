@@ -10,6 +10,8 @@ use crate::workload::ChainWorkload;
 use confidence::nearest_rank;
 use machine::{clock, cpu_time};
 use model::OperationError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +19,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::Nanos;
 
@@ -25,6 +27,8 @@ use units::Nanos;
 const TIER_ARGUMENTS: [&str; 2] = ["schedule", "tier"];
 /// From the last preparation to the beginning of a play.
 const LEAD: Duration = Duration::from_millis(20);
+/// How long a tier may be silent before it is looked whether the play is to stop.
+const STOP_CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A play that has ended.
 #[derive(Debug)]
@@ -72,8 +76,13 @@ pub(crate) fn play(
     program: &Path,
     stop: &AtomicBool,
 ) -> Result<PlayEnd, OperationError> {
-    let mut tiers = workload.tiers.iter().map(|tier| TierProcess::start(&tier.name, program));
-    let mut tiers = tiers.by_ref().collect::<Result<Vec<_>, _>>()?;
+    let mut tiers = Vec::new();
+    for tier in &workload.tiers {
+        let Some(tier) = TierProcess::start(&tier.name, program, stop)? else {
+            return Ok(PlayEnd::Stopped);
+        };
+        tiers.push(tier);
+    }
     let addresses: Vec<SocketAddr> = tiers.iter().map(|tier| tier.address).collect();
     for (index, tier) in tiers.iter_mut().enumerate() {
         let settings = TierSettings {
@@ -83,7 +92,7 @@ pub(crate) fn play(
             limit: mode.limit(c),
             tiers: addresses.clone(),
         };
-        let ready = tier.begin(&settings)?;
+        let Some(ready) = tier.begin(&settings, stop)? else { return Ok(PlayEnd::Stopped) };
         if let Some(why) = ready.lacks {
             return Ok(PlayEnd::Unavailable(why));
         }
@@ -99,8 +108,12 @@ pub(crate) fn play(
     drop(turn);
     let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
     let after = MachineTimes::read(cpus);
-    let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;
-    let tiers_cpu = reports.iter().map(|report| report.cpu_ns).sum();
+    let mut reports = Vec::new();
+    for tier in tiers {
+        let Some(report) = tier.finish(stop)? else { return Ok(PlayEnd::Stopped) };
+        reports.push(report);
+    }
+    let tiers_cpu = reports.iter().map(|report: &TierReport| report.cpu_ns).sum();
     let mut play = finished(workload, &sent, reports)?;
     play.others_share = after.others_share(&before, tiers_cpu);
     play.busy_per_work = after.busy_per_work(&before, workload);
@@ -109,8 +122,8 @@ pub(crate) fn play(
 
 /// What may be wrong if requests cannot be sent.
 fn hint_for(error: &std::io::Error) -> &'static str {
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => {
             "each request in flight needs a connection: a higher `ulimit -n`, or a smaller --load or window"
         }
         _ => {
@@ -193,7 +206,7 @@ fn finished(
         let work = workload.work(tier).0;
         cpu_per_work.push(if work == 0 { 0.0 } else { report.cpu_ns as f64 / work as f64 });
         limits.push(report.limit);
-        visits.push(report.visits.into_iter().map(TierVisit::from).collect());
+        visits.push(report.visits.into_iter().map(|visit| true_visit(workload, visit)).collect());
     }
     let mut lags = sent.lags_ns.clone();
     lags.sort_unstable();
@@ -221,11 +234,12 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
     numbers.collect()
 }
 
-impl From<LoggedVisit> for TierVisit {
-    fn from(visit: LoggedVisit) -> Self {
-        let LoggedVisit { request, key, arrival, end, runs } = visit;
-        Self { request, key, arrival, end, runs }
-    }
+/// A visit in the order of a clock that all entries share: without what the clock of its entry is ahead.
+fn true_visit(workload: &ChainWorkload, visit: LoggedVisit) -> TierVisit {
+    let LoggedVisit { request, key, arrival, end, runs } = visit;
+    let drawn = usize::try_from(request).ok().and_then(|index| workload.requests.get(index));
+    let skew_ns = drawn.map_or(0, |drawn| workload.entries[drawn.entry].skew_ns);
+    TierVisit { request, key: key.saturating_add_signed(skew_ns.saturating_neg()), arrival, end, runs }
 }
 
 /// A tier that was started; dropping it kills it.
@@ -238,7 +252,8 @@ struct TierProcess {
 }
 
 impl TierProcess {
-    fn start(name: &str, program: &Path) -> Result<Self, OperationError> {
+    /// A tier that has told its port; `None` when `stop` was set before.
+    fn start(name: &str, program: &Path, stop: &AtomicBool) -> Result<Option<Self>, OperationError> {
         let mut command = Command::new(program);
         command.args(TIER_ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A process group of its own, so that Ctrl-C at a terminal reaches the experiment, which ends its tiers.
@@ -253,32 +268,52 @@ impl TierProcess {
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut process = Self { name: name.to_owned(), address, child, input, output };
-        let TierPort { port } = process.hear()?;
+        let Some(TierPort { port }) = process.hear(stop)? else { return Ok(None) };
         process.address.set_port(port);
-        Ok(process)
+        Ok(Some(process))
     }
 
-    /// Tells a tier what it is.
-    fn begin(&mut self, settings: &TierSettings) -> Result<TierReady, OperationError> {
+    /// Tells a tier what it is, and hears whether it is ready; `None` when `stop` was set before.
+    fn begin(
+        &mut self,
+        settings: &TierSettings,
+        stop: &AtomicBool,
+    ) -> Result<Option<TierReady>, OperationError> {
         let mut line = serde_json::to_string(settings).expect("plain data serialises");
         line.push('\n');
         let written = self.input.as_mut().map_or(Ok(()), |input| input.write_all(line.as_bytes()));
         written.map_err(|error| self.lost(&error.to_string()))?;
-        self.hear()
+        self.hear(stop)
     }
 
-    /// Ends a tier and returns what it has seen.
-    fn finish(mut self) -> Result<TierReport, OperationError> {
+    /// Ends a tier and returns what it has seen; `None` when `stop` was set before it said that.
+    fn finish(mut self, stop: &AtomicBool) -> Result<Option<TierReport>, OperationError> {
         drop(self.input.take());
-        let report = self.hear()?;
+        let Some(report) = self.hear(stop)? else { return Ok(None) };
         self.child.wait().map_err(|error| self.lost(&error.to_string()))?;
-        Ok(report)
+        Ok(Some(report))
     }
 
-    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, OperationError> {
+    /// What a tier says next; `None` when `stop` was set before it began to.
+    fn hear<T: DeserializeOwned>(&mut self, stop: &AtomicBool) -> Result<Option<T>, OperationError> {
+        while self.output.buffer().is_empty() && !self.has_said_more()? {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|error| self.lost(&error.to_string()))?;
-        serde_json::from_str(&line).map_err(|_| self.lost("it ended early"))
+        serde_json::from_str(&line).map(Some).map_err(|_| self.lost("it ended early"))
+    }
+
+    /// Whether there is something to read, or the end of it, within a short time.
+    fn has_said_more(&self) -> Result<bool, OperationError> {
+        let mut waiting = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        match poll(&mut waiting, Some(&STOP_CHECK)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(self.lost(&error.to_string())),
+        }
     }
 
     fn lost(&self, why: &str) -> OperationError {
@@ -291,5 +326,60 @@ impl Drop for TierProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_tier_that_says_nothing_does_not_keep_a_play_that_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("silent");
+        std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let started = scope.spawn(|| TierProcess::start("a", &program, &stop));
+            std::thread::sleep(Duration::from_millis(50));
+            stop.store(true, Ordering::Relaxed);
+            assert!(matches!(started.join().unwrap(), Ok(None)));
+        });
+    }
+
+    /// The second request entered later, by a clock that is behind, so that its tier takes it for the older one.
+    #[test]
+    fn who_is_among_the_oldest_is_judged_by_one_clock() {
+        let request = |arrival, entry| ChainRequest {
+            arrival: Nanos(arrival),
+            entry,
+            class: 0,
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: Nanos(10) }],
+        };
+        let workload = ChainWorkload {
+            tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
+            entries: [0, -50].map(|skew_ns| ChainEntry { window: None, skew_ns }).to_vec(),
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
+            requests: vec![request(0, 0), request(5, 1)],
+            serialised: 0,
+        };
+        let visit = |request, key, arrival, run: (u64, u64)| LoggedVisit {
+            request,
+            key,
+            arrival,
+            end: run.1,
+            runs: vec![run],
+        };
+        let visits = vec![visit(1, 955, 5, (5, 15)), visit(0, 1000, 0, (15, 20))];
+        let report = TierReport { visits, cpu_ns: 15, limit: Some(1) };
+        let answers = vec![Some(Nanos(20)), Some(Nanos(15))];
+        let sent = SentRequests { answers, ..SentRequests::default() };
+        let play = finished(&workload, &sent, vec![report]).unwrap();
+        assert_eq!(play.visits[0].iter().map(|visit| visit.key).collect::<Vec<_>>(), [1005, 1000]);
+        let share = crate::younger_share(&play.visits[0], 1).unwrap();
+        assert!((share - 10.0 / 15.0).abs() < 1e-12, "{share}");
     }
 }

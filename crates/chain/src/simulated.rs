@@ -86,6 +86,7 @@ fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
 mod tests {
     use super::*;
     use crate::mode::ScheduleMode;
+    use crate::recursion::first_come_first_served;
     use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
     use gat::RequestSlo;
     use proptest::prelude::*;
@@ -186,13 +187,9 @@ mod tests {
         fn a_limit_of_one_is_first_come_first_served(
             drawn in proptest::collection::vec((1u64..20, 1u64..20), 1..40),
         ) {
-            let (mut arrival, mut free, mut expected, mut requests) = (0, 0, Vec::new(), Vec::new());
-            for (gap, work) in drawn {
-                arrival += gap;
-                free = arrival.max(free) + work;
-                expected.push(free);
-                requests.push((arrival, vec![(0, work)]));
-            }
+            let (requests, expected) = first_come_first_served(&drawn);
+            let requests: Vec<_> =
+                requests.into_iter().map(|(arrival, work)| (arrival, vec![(0, work)])).collect();
             let workload = workload(&requests);
             for mode in [ScheduleMode::FirstCome, ScheduleMode::Limited, ScheduleMode::OldestAdmission,
                 ScheduleMode::OldestFirst] {

@@ -292,6 +292,7 @@ impl WaitingSimulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recursion::first_come_first_served;
     use crate::simulated::predicted_play;
     use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
     use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
@@ -339,13 +340,9 @@ mod tests {
         fn without_waits_a_limit_of_one_is_first_come_first_served(
             drawn in proptest::collection::vec((1u64..20, 1u64..20), 1..40),
         ) {
-            let (mut arrival, mut free, mut expected, mut requests) = (0, 0, Vec::new(), Vec::new());
-            for (gap, work) in drawn {
-                arrival += gap;
-                free = arrival.max(free) + work;
-                expected.push(free);
-                requests.push((arrival, vec![(0, work)]));
-            }
+            let (requests, expected) = first_come_first_served(&drawn);
+            let requests: Vec<_> =
+                requests.into_iter().map(|(arrival, work)| (arrival, vec![(0, work)])).collect();
             for waits in [WaitTreatment::Reported, WaitTreatment::Silent, WaitTreatment::Sentinel(Nanos(3))] {
                 prop_assert_eq!(&ends(&workload(&requests), Some(1), waits), &expected);
             }

@@ -16,6 +16,10 @@ use units::Nanos;
 const WORK_MAX: Nanos = Nanos(60_000_000_000);
 /// The most visits of a request.
 pub(crate) const HOPS_MAX: usize = 64;
+/// How far the clock of an entry may be ahead and behind: tiers take a start that is further ahead, or older than an hour, for a
+/// mistake ([`gat::TagTolerance`]), and a request may be on its way for the other half of that hour.
+const SKEW_AHEAD_NS_MAX: i64 = 1_000_000_000;
+const SKEW_BEHIND_NS_MAX: i64 = 1_800_000_000_000;
 /// The most requests of a play.
 const REQUESTS_MAX: usize = 1_000_000;
 
@@ -75,7 +79,7 @@ impl ChainRequest {
 pub struct ChainEntry {
     /// The most requests inside at once; others wait before it. None is no limit.
     pub window: Option<u32>,
-    /// How far its clock is ahead, nanoseconds.
+    /// How far its clock is ahead, nanoseconds: at most a second, and at most half an hour behind.
     pub skew_ns: i64,
 }
 
@@ -162,6 +166,7 @@ pub fn draw_workload(
         serialised: 0,
     };
     for (index, entry) in case.entries(seed).into_iter().enumerate() {
+        check_skew(entry.skew_ns)?;
         drawn.entries.push(ChainEntry { window: entry.window, skew_ns: entry.skew_ns });
         add_requests(&mut drawn, &case.network, index, entry, duration)?;
     }
@@ -180,6 +185,17 @@ fn chain_class((name, &slo): (&String, &Option<RequestSlo>)) -> ChainClass {
 
 fn unplayable(what: &str, hint: &str) -> OperationError {
     OperationError::input(format_args!("{what} cannot be run as services on this machine")).hint(hint)
+}
+
+/// Refuses clocks whose starts tiers would not take as they are.
+fn check_skew(skew_ns: i64) -> Result<(), OperationError> {
+    if (-SKEW_BEHIND_NS_MAX..=SKEW_AHEAD_NS_MAX).contains(&skew_ns) {
+        return Ok(());
+    }
+    let (size, direction) = (Nanos(skew_ns.unsigned_abs()), if skew_ns > 0 { "ahead" } else { "behind" });
+    let hint = "services take a start of more than 1s in the future, or of more than 1h ago, for a mistake: give a skew from \
+                -30min to 1s";
+    Err(unplayable(&format!("an entry whose clock is {size} {direction}"), hint))
 }
 
 /// Adds the requests of an entry that arrive within `duration`.
@@ -340,6 +356,22 @@ mod tests {
         let waits: std::collections::BTreeSet<u64> =
             drawn.requests.iter().map(|request| request.route[1].wait.0).collect();
         assert!(waits.len() > 5 && !waits.contains(&0), "every request draws its own: {waits:?}");
+    }
+
+    #[test]
+    fn clocks_may_differ_as_far_as_tiers_believe_them() {
+        let tolerance = gat::TagTolerance::default();
+        assert_eq!(u64::try_from(SKEW_AHEAD_NS_MAX), Ok(tolerance.ahead_ns_max));
+        assert_eq!(u64::try_from(2 * SKEW_BEHIND_NS_MAX), Ok(tolerance.age_ns_max));
+        for (skew, is_played) in [("1s", true), ("1001ms", false), ("-30min", true), ("-31min", false)] {
+            let text = FAN_IN.replace("skew = \"-1ms\"", &format!("skew = \"{skew}\""));
+            let drawn = draw_workload(&case(&text), 1, Nanos(1_000_000_000));
+            let is_refused = |error: &OperationError| error.message.contains("whose clock is");
+            assert!(
+                drawn.as_ref().map_or_else(|error| is_refused(error) && !is_played, |_| is_played),
+                "{skew}"
+            );
+        }
     }
 
     #[test]

@@ -5,6 +5,15 @@ use confidence::nearest_rank;
 /// The percentiles that are reported, in percent.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
 
+/// What was used in a period; what is not known is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ResourceUse {
+    /// CPU time of the server in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Energy of all CPU packages of the machine in microjoules, whoever used them.
+    pub energy_uj: Option<u64>,
+}
+
 /// What was seen in a period: requests that arrived in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PeriodResult {
@@ -18,18 +27,13 @@ pub struct PeriodResult {
     pub percentiles_ns: [u64; PERCENTILES.len()],
     /// The latency in nanoseconds at the percentile that is tested.
     pub tested_ns: u64,
-    /// CPU time of the server in nanoseconds, where it is known.
-    pub cpu_ns: Option<u64>,
+    /// What was used meanwhile.
+    pub used: ResourceUse,
 }
 
 impl PeriodResult {
     /// Sums up latencies in nanoseconds; `None` where there are none.
-    pub fn of(
-        mut latencies: Vec<u64>,
-        tested_percent: f64,
-        seconds: f64,
-        cpu_ns: Option<u64>,
-    ) -> Option<Self> {
+    pub fn of(mut latencies: Vec<u64>, tested_percent: f64, seconds: f64, used: ResourceUse) -> Option<Self> {
         latencies.sort_unstable();
         let count = latencies.len();
         if count == 0 {
@@ -42,7 +46,7 @@ impl PeriodResult {
             mean_ns: latencies.iter().sum::<u64>() as f64 / count as f64,
             percentiles_ns: PERCENTILES.map(at),
             tested_ns: at(tested_percent),
-            cpu_ns,
+            used,
         })
     }
 
@@ -53,7 +57,12 @@ impl PeriodResult {
 
     /// CPU time for each request in nanoseconds.
     pub fn cpu_per_request_ns(&self) -> Option<f64> {
-        self.cpu_ns.map(|cpu| cpu as f64 / self.requests as f64)
+        self.used.cpu_ns.map(|cpu| cpu as f64 / self.requests as f64)
+    }
+
+    /// Energy for each request in joules.
+    pub fn energy_per_request_j(&self) -> Option<f64> {
+        self.used.energy_uj.map(|energy| energy as f64 * 1e-6 / self.requests as f64)
     }
 }
 
@@ -116,11 +125,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
+        let used = ResourceUse { cpu_ns: Some(5_000), energy_uj: Some(2_000_000) };
         let result =
-            PeriodResult::of((1..=1000).rev().collect(), 99.0, 2.0, Some(5_000)).expect("there are requests");
+            PeriodResult::of((1..=1000).rev().collect(), 99.0, 2.0, used).expect("there are requests");
         assert_eq!(result.percentiles_ns, [500, 900, 990, 999, 1000]);
         assert_eq!((result.tested_ns, result.rate(), result.mean_ns), (990, 500.0, 500.5));
         assert_eq!(result.cpu_per_request_ns(), Some(5.0));
-        assert_eq!(PeriodResult::of(Vec::new(), 99.0, 2.0, None), None);
+        assert_eq!(result.energy_per_request_j(), Some(0.002));
+        assert_eq!(PeriodResult::of(Vec::new(), 99.0, 2.0, used), None);
     }
 }

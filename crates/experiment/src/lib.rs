@@ -3,6 +3,7 @@
 //! - [`KNOBS`]: what can be set, which stage and cause it acts on, what it costs. A [`Knob`] is a plan of changes.
 //! - [`KnobSwitch`] makes changes and undoes them, from a [`Journal`] that is written before each of them: pure, over a
 //!   [`SettingStore`] and a [`JournalFile`], so that it can be tested on a machine that fails.
+//! - [`RecordedLoad`] is the load where it belongs to the experiment: started anew for each period if it is the knob.
 //! - [`RoundTally`] compares periods: pure, and valid whenever one stops.
 //! - [`run`] is the experiment, on [`LinuxSettings`] and requests that `observe` sees.
 //!
@@ -14,6 +15,7 @@ mod journal;
 mod knob;
 mod latency_window;
 mod linux;
+mod recorded_load;
 mod run;
 mod setting;
 mod switch;
@@ -21,16 +23,18 @@ mod tally;
 
 pub use journal::{Journal, RecordedChange};
 pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
-pub use latency_window::{PERCENTILES, PeriodResult};
+pub use latency_window::{PERCENTILES, PeriodResult, ResourceUse};
 pub use linux::{
-    LinuxJournal, LinuxSettings, LoadCommand, boot, default_state_folder, identity, is_alive, open_journal,
-    threads,
+    LinuxJournal, LinuxSettings, boot, default_state_folder, identity, is_alive, open_journal,
+    open_load_journal, threads,
 };
+pub use recorded_load::RecordedLoad;
 pub use run::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentReport, ExperimentSettings, KnobArm, run,
 };
 pub use setting::{
-    FileForm, OFF, ON, PlannedChange, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
+    FileForm, OFF, ON, PlannedChange, ProcessIdentity, Setting, SettingStore, SocketIdentity, SocketOption,
+    ThreadAspect, ThreadIdentity,
 };
 pub use switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
 pub use tally::{KnobComparison, KnobVerdict, RoundTally, StatisticShift};

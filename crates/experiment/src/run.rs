@@ -1,7 +1,7 @@
 //! An experiment from its beginning to its end: observe, switch, wait, compare, until it is decided.
 
-use crate::latency_window::{LatencyWindow, PeriodResult};
-use crate::linux::{cpu_time_ns, is_alive};
+use crate::latency_window::{LatencyWindow, PeriodResult, ResourceUse};
+use crate::linux::{EnergyMeter, POWERCAP, cpu_time_ns, is_alive};
 use crate::setting::{PlannedChange, ProcessIdentity, Setting, SettingStore};
 use crate::switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
 use crate::tally::RoundTally;
@@ -12,6 +12,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(20);
 /// How often threads that have begun get what the others have.
 const KEEP_ON_INTERVAL: Duration = Duration::from_millis(100);
+/// How often energy counters are looked at, at least: at 500 W they begin anew after two minutes.
+const ENERGY_INTERVAL: Duration = Duration::from_secs(20);
 /// How long a load generator gets to begin.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
 /// How long an observation lasts at most: it ends with the experiment.
@@ -39,6 +42,9 @@ pub struct ExperimentSettings {
     pub period: Duration,
     /// How long is waited after a switch: requests that arrive in this time do not count.
     pub guard: Duration,
+    /// How long is waited at the end of a period before anything is switched, so that what has arrived is answered: for a
+    /// load that is started anew.
+    pub drain: Duration,
     /// The confidence of what is said about all values together.
     pub confidence: f64,
     /// The largest number of rounds.
@@ -86,7 +92,7 @@ impl ExperimentSettings {
     /// How long rounds of a period without the knob and one with each of its values take.
     pub fn duration(&self, rounds: usize, values: usize) -> Duration {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let round = (self.period + self.guard).saturating_mul(count(values + 1)) + self.guard;
+        let round = (self.period + self.guard + self.drain).saturating_mul(count(values + 1)) + self.guard;
         round.saturating_mul(count(rounds))
     }
 }
@@ -95,6 +101,15 @@ impl ExperimentSettings {
 pub trait ExperimentHost {
     /// Whether there is load; without, the experiment ends.
     fn has_load(&mut self) -> bool;
+
+    /// Is told before a period of which arm it is, zero for the knob off, when its settings are made: the load may be
+    /// another one.
+    ///
+    /// # Errors
+    /// When the load cannot be had.
+    fn begin_period(&mut self, _: usize) -> Result<(), OperationError> {
+        Ok(())
+    }
 
     /// Is told what there is after each round.
     fn round_done(&mut self, progress: ExperimentProgress);
@@ -126,6 +141,8 @@ pub struct ExperimentReport {
     pub unanswered: u64,
     /// Events that the kernel could not report.
     pub lost_events: u64,
+    /// Why the energy of requests is not known; `None`: it is.
+    pub energy_unknown: Option<String>,
     /// What the kernel made different from what was asked for.
     pub different: BTreeSet<String>,
     /// Settings that could not be undone, or were left alone.
@@ -242,7 +259,18 @@ struct PlayedPeriod {
     arm: usize,
     begin: u64,
     end: u64,
-    cpu_ns: Option<u64>,
+    used: ResourceUse,
+}
+
+/// What was used between two instants.
+fn between(before: ResourceUse, after: ResourceUse) -> ResourceUse {
+    let difference = |before: Option<u64>, after: Option<u64>| {
+        before.zip(after).map(|(before, after)| after.saturating_sub(before))
+    };
+    ResourceUse {
+        cpu_ns: difference(before.cpu_ns, after.cpu_ns),
+        energy_uj: difference(before.energy_uj, after.energy_uj),
+    }
 }
 
 /// Rounds while they are played.
@@ -256,8 +284,12 @@ struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
     window: &'a Mutex<LatencyWindow>,
     tally: RoundTally,
     random: StdRng,
+    /// Otherwise why energy is not known.
+    energy: Result<EnergyMeter, String>,
     begun: Instant,
     void_rounds: u64,
+    /// The arms in whose periods of the last round nothing arrived.
+    silent: Vec<usize>,
     different: BTreeSet<String>,
     /// By setting, because what failed is tried again: the last outcome counts.
     not_undone: BTreeMap<Setting, UndoneChange>,
@@ -282,8 +314,10 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             window,
             tally: RoundTally::new(arms.len(), settings.confidence),
             random: StdRng::seed_from_u64(settings.seed),
+            energy: EnergyMeter::open(Path::new(POWERCAP)),
             begun: Instant::now(),
             void_rounds: 0,
+            silent: Vec::new(),
             different: BTreeSet::new(),
             not_undone: BTreeMap::new(),
         }
@@ -322,7 +356,13 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
     fn nothing_arrives(&self, waited: Duration) -> OperationError {
         let ports: Vec<String> = self.settings.ports.iter().map(u16::to_string).collect();
         let waited = waited.as_secs_f64();
-        let message = format_args!("no request arrived at port {} in {waited} s", ports.join(","));
+        let label = |arm: &usize| match arm {
+            0 => "the knob off",
+            value => self.arms[value - 1].label.as_str(),
+        };
+        let silent: Vec<&str> = self.silent.iter().map(label).collect();
+        let with = if silent.is_empty() { String::new() } else { format!(" with {}", silent.join(", ")) };
+        let message = format_args!("no request arrived at port {} in {waited} s{with}", ports.join(","));
         OperationError::machine(message).hint("send load all the time, with --load-command or by yourself")
     }
 
@@ -341,11 +381,12 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         }
         periods.sort_unstable_by_key(|period| period.begin);
         let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
-        for PlayedPeriod { arm, begin, end, cpu_ns } in periods {
+        for PlayedPeriod { arm, begin, end, used } in periods {
             let latencies = lock(self.window).take(begin, end);
             let seconds = (end - begin) as f64 / 1e9;
-            results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, cpu_ns);
+            results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, used);
         }
+        self.silent = (0..results.len()).filter(|arm| results[*arm].is_none()).collect();
         match results.into_iter().collect::<Option<Vec<PeriodResult>>>() {
             Some(round) => self.tally.add(round),
             None => self.void_rounds += 1,
@@ -363,16 +404,19 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             let changes = (self.arms[arm - 1].plan)()?;
             self.different.extend(self.switch.on(&changes)?);
         }
+        self.host.begin_period(arm)?;
         if let Some(end) = self.wait(self.settings.guard)? {
             return Ok(Some(end));
         }
-        let (begin, cpu_before) = (now(), self.cpu_ns());
+        let (begin, before) = (now(), self.used());
         if let Some(end) = self.wait(self.settings.period)? {
             return Ok(Some(end));
         }
-        let (end, cpu_after) = (now(), self.cpu_ns());
-        let cpu_ns = cpu_before.zip(cpu_after).map(|(before, after)| after.saturating_sub(before));
-        periods.push(PlayedPeriod { arm, begin, end, cpu_ns });
+        let (end, after) = (now(), self.used());
+        periods.push(PlayedPeriod { arm, begin, end, used: between(before, after) });
+        if let Some(end) = self.wait(self.settings.drain)? {
+            return Ok(Some(end));
+        }
         let undone = self.switch.off();
         self.keep(undone);
         let has_failed = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::Failed(_));
@@ -395,6 +439,22 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         }
     }
 
+    /// What has been used until now.
+    fn used(&mut self) -> ResourceUse {
+        ResourceUse { cpu_ns: self.cpu_ns(), energy_uj: self.energy_uj() }
+    }
+
+    /// Energy of the machine until now. What cannot be read once is not known any more.
+    fn energy_uj(&mut self) -> Option<u64> {
+        match self.energy.as_mut().ok()?.used_uj() {
+            Ok(used) => Some(used),
+            Err(why) => {
+                self.energy = Err(why);
+                None
+            }
+        }
+    }
+
     /// CPU time of the server until now.
     fn cpu_ns(&self) -> Option<u64> {
         let times = self.settings.processes.iter().map(|process| cpu_time_ns(*process));
@@ -406,6 +466,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
     fn wait(&mut self, duration: Duration) -> Result<Option<ExperimentEnd>, OperationError> {
         let until = Instant::now() + duration;
         let mut next_keep_on = Instant::now() + KEEP_ON_INTERVAL;
+        let mut next_energy = Instant::now() + ENERGY_INTERVAL;
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(Some(ExperimentEnd::Stopped));
@@ -429,6 +490,10 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
                 }
                 next_keep_on += KEEP_ON_INTERVAL;
             }
+            if Instant::now() >= next_energy {
+                self.energy_uj();
+                next_energy += ENERGY_INTERVAL;
+            }
         }
     }
 
@@ -442,6 +507,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             late: 0,
             unanswered: 0,
             lost_events: 0,
+            energy_unknown: self.energy.err(),
             different: self.different,
             not_undone,
         })

@@ -25,6 +25,41 @@ pub struct ThreadIdentity {
     pub start: u64,
 }
 
+/// A socket of a process: its number may change, and its inode may be another one's later; its cookie is not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SocketIdentity {
+    /// Whose socket it is.
+    pub process: ProcessIdentity,
+    /// The descriptor under which the process had it.
+    pub descriptor: i32,
+    /// The number of its inode.
+    pub inode: u64,
+    /// What the kernel tells it by (SO_COOKIE).
+    pub cookie: u64,
+}
+
+/// What of a socket is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketOption {
+    /// Small segments are sent at once (TCP_NODELAY): `0` or `1`.
+    NoDelay,
+    /// The congestion control of a connection (TCP_CONGESTION), by name.
+    CongestionControl,
+    /// How many microseconds receiving polls the device (SO_BUSY_POLL).
+    BusyPoll,
+}
+
+impl fmt::Display for SocketOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoDelay => "TCP_NODELAY",
+            Self::CongestionControl => "TCP_CONGESTION",
+            Self::BusyPoll => "SO_BUSY_POLL",
+        })
+    }
+}
+
 /// What of a thread is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -76,6 +111,29 @@ pub enum Setting {
         /// that where threads reset on fork.
         inheritable: Vec<String>,
     },
+    /// An option of an open socket.
+    Socket {
+        /// Which socket it is.
+        socket: SocketIdentity,
+        /// What of it is set.
+        option: SocketOption,
+    },
+    /// Of sockets of a process that begin later: it cannot be read what they would have had. Writing [`ON`] gives them
+    /// `after`; writing [`OFF`] gives those that have it `before`.
+    LaterSockets {
+        /// The process whose sockets they are.
+        process: ProcessIdentity,
+        /// The local ports that they have.
+        ports: Vec<u16>,
+        /// The cookies of the sockets that there were at first.
+        known: Vec<u64>,
+        /// What of them is set.
+        option: SocketOption,
+        /// What they get when it is undone: what the first connection had.
+        before: String,
+        /// What they have until then.
+        after: String,
+    },
     /// A file of the kernel.
     KernelFile {
         /// Where the file is.
@@ -84,6 +142,15 @@ pub enum Setting {
         form: FileForm,
         /// Whose file it is, where it goes with a process.
         process: Option<ProcessIdentity>,
+    },
+    /// What a file of a control group says of a disk, in a line that begins with the number of the disk.
+    GroupDevice {
+        /// Where the file is.
+        path: PathBuf,
+        /// The number of the disk, such as `8:0`.
+        device: String,
+        /// What it means that the file has no line of the disk; writing it takes the line away.
+        absent: String,
     },
     /// The I/O scheduler of a disk, and everything that the kernel resets when it is switched. Only the scheduler is asked
     /// for, and all is restored.
@@ -100,6 +167,13 @@ pub enum Setting {
         /// The command that takes it back; harmless where it was not made.
         undo: String,
     },
+    /// A load that this program has started: it runs ([`ON`]) or has ended ([`OFF`]), with all processes of its group.
+    Load {
+        /// The first of its processes.
+        process: ProcessIdentity,
+        /// The command that sends it.
+        command: String,
+    },
 }
 
 /// The value of a setting that cannot be read, while it is on.
@@ -110,7 +184,17 @@ pub const OFF: &str = "off";
 impl Setting {
     /// Whether what it is now can be found out.
     pub fn is_readable(&self) -> bool {
-        !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
+        !matches!(self, Self::LaterThreads { .. } | Self::LaterSockets { .. } | Self::Command { .. })
+    }
+
+    /// Whether it is about what begins later, so that it is written again and again while it is on.
+    pub(crate) fn is_kept_on(&self) -> bool {
+        matches!(self, Self::LaterThreads { .. } | Self::LaterSockets { .. })
+    }
+
+    /// Whether what it belongs to may end at any time, as one of many.
+    pub(crate) fn is_of_many(&self) -> bool {
+        matches!(self, Self::Thread { .. } | Self::Socket { .. })
     }
 
     /// Whether a value that was read is what was asked for.
@@ -140,10 +224,18 @@ impl fmt::Display for Setting {
             Self::LaterThreads { process, aspect, .. } => {
                 write!(f, "{} of later threads of process {}", name(aspect), process.id)
             }
+            Self::Socket { socket, option } => {
+                write!(f, "{option} of socket {} of process {}", socket.descriptor, socket.process.id)
+            }
+            Self::LaterSockets { process, option, .. } => {
+                write!(f, "{option} of later sockets of process {}", process.id)
+            }
             Self::KernelFile { path, .. } => write!(f, "{}", path.display()),
+            Self::GroupDevice { path, device, .. } => write!(f, "{device} in {}", path.display()),
             Self::IoScheduler { queue } => write!(f, "{}", queue.join("scheduler").display()),
             Self::WakeupLatency => f.write_str("/dev/cpu_dma_latency"),
             Self::Command { apply, .. } => write!(f, "`{apply}`"),
+            Self::Load { process, command } => write!(f, "load `{command}` (process {})", process.id),
         }
     }
 }

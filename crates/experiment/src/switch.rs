@@ -89,11 +89,11 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         }
     }
 
-    /// Makes one change, and gives what was read back; `None` for a thread that has ended meanwhile.
+    /// Makes one change, and gives what was read back; `None` for a thread or socket that has ended meanwhile.
     fn change(&mut self, change: &PlannedChange) -> Result<Option<String>, OperationError> {
         let PlannedChange { setting, value } = change;
         let Some(before) = self.store.read(setting)? else {
-            return if matches!(setting, Setting::Thread { .. }) { Ok(None) } else { Err(gone(setting)) };
+            return if setting.is_of_many() { Ok(None) } else { Err(gone(setting)) };
         };
         if setting.ends_with_program() {
             self.unrecorded.push((setting.clone(), before));
@@ -112,7 +112,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         let read = if setting.is_readable() { self.store.read(setting)? } else { Some(value.clone()) };
         let Some(made) = read else {
             // Undoing finds it gone.
-            return if matches!(setting, Setting::Thread { .. }) { Ok(None) } else { Err(gone(setting)) };
+            return if setting.is_of_many() { Ok(None) } else { Err(gone(setting)) };
         };
         // Without this line, undoing restores what was before, whatever is there.
         let line = self.journal.made(&made);
@@ -124,14 +124,14 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         Ok(Some(made))
     }
 
-    /// Gives threads that have begun meanwhile what the others have. Whether somebody else has changed one of them.
+    /// Gives threads and sockets that have begun meanwhile what the others have. Whether somebody else has changed one of them.
     ///
     /// # Errors
     /// When one does not take it.
     pub fn keep_on(&mut self) -> Result<bool, OperationError> {
         let mut is_changed = false;
         for change in self.journal.changes() {
-            if matches!(change.setting, Setting::LaterThreads { .. }) {
+            if change.setting.is_kept_on() {
                 self.store.write(&change.setting, ON)?;
                 is_changed |= self.store.changed_by_others(&change.setting)?.is_some();
             }

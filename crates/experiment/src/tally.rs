@@ -62,6 +62,8 @@ pub struct KnobComparison {
     pub percentiles_ns: [StatisticShift; PERCENTILES.len()],
     /// CPU time for each request in nanoseconds, where it is known.
     pub cpu_per_request_ns: Option<StatisticShift>,
+    /// Energy for each request in joules, where it is known.
+    pub energy_per_request_j: Option<StatisticShift>,
 }
 
 /// The periods of complete rounds.
@@ -152,8 +154,6 @@ impl RoundTally {
         for (index, shift) in percentiles_ns.iter_mut().enumerate() {
             *shift = self.shift(value, &|period| period.percentiles_ns[index] as f64)?;
         }
-        let has_cpu = self.rounds.iter().flatten().all(|period| period.cpu_ns.is_some());
-        let cpu = self.shift(value, &|period| period.cpu_per_request_ns().unwrap_or_default());
         Some(KnobComparison {
             verdict,
             tested,
@@ -164,8 +164,20 @@ impl RoundTally {
             rate: self.shift(value, &PeriodResult::rate)?,
             mean_ns: self.shift(value, &|period| period.mean_ns)?,
             percentiles_ns,
-            cpu_per_request_ns: cpu.filter(|_| has_cpu),
+            cpu_per_request_ns: self.known_shift(value, &PeriodResult::cpu_per_request_ns),
+            energy_per_request_j: self.known_shift(value, &PeriodResult::energy_per_request_j),
         })
+    }
+
+    /// The shift of a statistic that is known of all periods; `None` where it is not.
+    fn known_shift(
+        &self,
+        value: usize,
+        statistic: &dyn Fn(&PeriodResult) -> Option<f64>,
+    ) -> Option<StatisticShift> {
+        let is_known = self.rounds.iter().flatten().all(|period| statistic(period).is_some());
+        let shift = is_known.then(|| self.shift(value, &|period| statistic(period).unwrap_or_default()));
+        shift.flatten()
     }
 
     fn shift(&self, value: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Option<StatisticShift> {

@@ -1,52 +1,24 @@
 //! Knobs on this machine: each that it has is set, read back by other means, and undone. Takes root.
 
-use machine::scheduling::{SchedulingPolicy, ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
-use std::cell::RefCell;
+mod shared_journal;
+
+use machine::scheduling::{
+    SchedulingPolicy, ThreadScheduling, cpus, own_thread, scheduling, set_cpus, set_scheduling,
+};
+use shared_journal::SharedJournal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tailwright_experiment::{
-    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting,
-    UndoOutcome, UndoneChange, boot, identity, knob, missing_right,
+    KNOBS, Knob, KnobTarget, PlannedChange, Setting, UndoOutcome, UndoneChange, identity, knob, missing_right,
 };
 
 /// The longest that a program needs to start.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// A journal that outlives the switch that writes it.
-#[derive(Debug, Clone, Default)]
-struct SharedJournal(Rc<RefCell<Vec<u8>>>);
-
-impl JournalFile for SharedJournal {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.0.borrow_mut().clear();
-        Ok(())
-    }
-}
-
-impl SharedJournal {
-    /// A program that goes on from this journal.
-    fn switch(&self) -> KnobSwitch<LinuxSettings, Self> {
-        let journal = Journal::parse(&self.0.borrow()).unwrap_or_else(|error| panic!("{error}"));
-        let boot = boot().unwrap_or_else(|error| panic!("{error}"));
-        KnobSwitch::new(LinuxSettings::default(), self.clone(), journal, &boot)
-    }
-
-    /// As after SIGKILL: nothing is undone, and the journal says what is set.
-    fn kill(&self, switch: KnobSwitch<LinuxSettings, Self>) {
-        std::mem::forget(switch);
-    }
-}
 
 /// A program that waits, in a session of its own.
 struct Waiting(Child);
@@ -67,7 +39,9 @@ impl Waiting {
     fn target(&self) -> KnobTarget {
         let commands = Some(("true {}".to_owned(), "true {}".to_owned()));
         let processes = identity(self.0.id()).into_iter().collect();
-        KnobTarget { processes, device: Some("lo".into()), disk: Some("loop0".into()), commands }
+        let load = Some(("true {}".to_owned(), "off".to_owned()));
+        let (device, disk) = (Some("lo".into()), Some("loop0".into()));
+        KnobTarget { processes, ports: BTreeSet::new(), device, disk, commands, load }
     }
 }
 
@@ -82,6 +56,7 @@ impl Drop for Waiting {
 fn value(knob: &Knob, other: u32) -> Option<String> {
     match knob.name {
         "demote" => Some(other.to_string()),
+        "load" => Some("on".into()),
         // Each group of tasks takes one value in 100 ms, and more from root only.
         "autogroup-nice" => Some("3".into()),
         "io-scheduler" => Some("mq-deadline".into()),
@@ -130,7 +105,7 @@ fn every_knob_that_there_is_here_is_set_and_undone() {
             |outcome: &UndoOutcome| matches!(outcome, UndoOutcome::Restored | UndoOutcome::Unchanged);
         assert!(undone.iter().all(|undone| is_right(&undone.outcome)), "{}: {undone:?}", knob.name);
         assert!(was_set || journal.switch().is_set(&changes) != Ok(true), "{}", knob.name);
-        assert!(journal.0.borrow().is_empty(), "{}", knob.name);
+        assert!(journal.is_empty(), "{}", knob.name);
         set.push(knob.name);
     }
     for (knob, obstacle) in absent {
@@ -177,14 +152,14 @@ fn priority_is_as_the_kernel_has_it() {
     assert_eq!((now.policy, now.priority), (SchedulingPolicy::Fifo, 3));
     drop(switch);
     assert_eq!(scheduling(server.0.id()).expect("it runs"), before);
-    assert!(journal.0.borrow().is_empty());
+    assert!(journal.is_empty());
 }
 
 /// Slices are inherited: this program may have the one that somebody has chosen for the server.
 #[test]
 fn a_slice_that_this_program_has_too_is_restored() {
     let chooses = || {
-        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let own = own_thread();
         let chosen = ThreadScheduling { slice_ns: 5_000_000, ..scheduling(own).expect("it runs") };
         if set_scheduling(own, &chosen).is_err() || scheduling(own).ok() != Some(chosen) {
             return testkit::skip("threads have no slices of their own");
@@ -215,7 +190,7 @@ fn thread() -> (u32, mpsc::Sender<()>) {
     let (end, wait) = mpsc::channel::<()>();
     let (tell, number) = mpsc::channel();
     std::thread::spawn(move || {
-        let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let id = own_thread();
         tell.send(id).expect("somebody waits for it");
         let _ = wait.recv();
     });

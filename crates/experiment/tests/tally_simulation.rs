@@ -4,7 +4,7 @@
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use tailwright_experiment::{KnobVerdict, PeriodResult, RoundTally};
+use tailwright_experiment::{KnobVerdict, PeriodResult, ResourceUse, RoundTally};
 
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS_MAX: usize = 20;
@@ -38,7 +38,8 @@ impl Server {
             self.request(factor);
         }
         let latencies = (0..self.requests).map(|_| self.request(factor)).collect();
-        PeriodResult::of(latencies, 99.0, self.requests as f64 / self.load, None).expect("there are requests")
+        PeriodResult::of(latencies, 99.0, self.requests as f64 / self.load, ResourceUse::default())
+            .expect("there are requests")
     }
 
     /// The latency of a request in nanoseconds.
@@ -142,8 +143,8 @@ fn what_was_not_shown_comes_with_what_would_have_been_seen() {
 
 #[test]
 fn a_change_of_the_load_is_told() {
-    let period =
-        |requests: usize| PeriodResult::of(vec![5; requests], 99.0, 1.0, Some(100)).expect("requests");
+    let used = ResourceUse { cpu_ns: Some(100), energy_uj: Some(3_000_000) };
+    let period = |requests: usize| PeriodResult::of(vec![5; requests], 99.0, 1.0, used).expect("requests");
     let mut tally = RoundTally::new(1, CONFIDENCE);
     assert!(tally.comparison(0).is_none() && tally.needed() == 6);
     for round in 0..8 {
@@ -153,13 +154,33 @@ fn a_change_of_the_load_is_told() {
     assert!(comparison.changes_load && comparison.verdict == KnobVerdict::NotShown, "{comparison:?}");
     assert!(tally.load_spread().is_some_and(|spread| spread < 0.01));
     assert!(comparison.cpu_per_request_ns.is_some_and(|cpu| cpu.on > cpu.off));
+    let energy = comparison.energy_per_request_j.expect("it is known");
+    assert!((0.0029..0.0031).contains(&energy.off) && energy.on > 0.004, "{energy:?}");
+    assert!((energy.shift - (energy.on - energy.off)).abs() < 1e-4, "{energy:?}");
+    assert!(energy.interval.0 > 0.001 && energy.interval.1 < 0.002, "{energy:?}");
+}
+
+#[test]
+fn energy_that_is_not_known_of_every_period_is_not_reported() {
+    let period = |energy_uj: Option<u64>| {
+        let used = ResourceUse { cpu_ns: Some(100), energy_uj };
+        PeriodResult::of(vec![5; 10], 99.0, 1.0, used).expect("there are requests")
+    };
+    let mut tally = RoundTally::new(1, CONFIDENCE);
+    tally.add(vec![period(Some(10)), period(Some(20))]);
+    assert!(tally.comparison(0).is_some_and(|comparison| comparison.energy_per_request_j.is_some()));
+    tally.add(vec![period(Some(10)), period(None)]);
+    let comparison = tally.comparison(0).expect("there are rounds");
+    assert!(comparison.energy_per_request_j.is_none() && comparison.cpu_per_request_ns.is_some());
 }
 
 /// Twelve rounds in which the knob helps decide; twenty with longer latencies, which other values took to be decided, turn
 /// the estimate around and are no evidence for harm yet.
 #[test]
 fn the_verdict_has_the_side_of_the_evidence() {
-    let period = |nanoseconds: u64| PeriodResult::of(vec![nanoseconds], 99.0, 1.0, None).expect("a request");
+    let period = |nanoseconds: u64| {
+        PeriodResult::of(vec![nanoseconds], 99.0, 1.0, ResourceUse::default()).expect("a request")
+    };
     let mut tally = RoundTally::new(1, CONFIDENCE);
     (0..12).for_each(|round| tally.add(vec![period(1000), period(900 - round)]));
     assert_eq!(verdict(&tally, 0), KnobVerdict::Helps);
@@ -171,7 +192,9 @@ fn the_verdict_has_the_side_of_the_evidence() {
 /// Medians of arms may differ the other way around than periods of a round do.
 #[test]
 fn the_relative_difference_has_the_sign_of_the_difference() {
-    let period = |nanoseconds: u64| PeriodResult::of(vec![nanoseconds], 99.0, 1.0, None).expect("a request");
+    let period = |nanoseconds: u64| {
+        PeriodResult::of(vec![nanoseconds], 99.0, 1.0, ResourceUse::default()).expect("a request")
+    };
     let mut tally = RoundTally::new(1, CONFIDENCE);
     for (off, on) in [(100, 80), (200, 180), (300, 280), (100, 240), (400, 250)] {
         tally.add(vec![period(off), period(on)]);

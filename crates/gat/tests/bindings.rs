@@ -4,8 +4,8 @@
 mod services;
 
 use serde_json::Value;
-use services::{GO_SETTINGS, Language, Service, ask, ask_for, baggage, bindings, find, java, stranger};
-use std::path::Path;
+use services::{GO_SETTINGS, Language, Service, ask, ask_for, baggage, bindings, go, java, stranger};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -102,24 +102,24 @@ fn tags_pass_from_language_to_language() {
 
 #[test]
 fn the_cases_of_all_languages() {
-    let test = |program: &str, folder: &str, args: &[&str]| {
-        let Some(path) = find(program) else { return };
-        let mut command = Command::new(path);
+    let test = |program: Option<PathBuf>, folder: &str, args: &[&str]| {
+        let Some(program) = program else { return };
+        let mut command = Command::new(&program);
         let output = command
             .args(args)
             .current_dir(bindings().join(folder))
             .envs(GO_SETTINGS)
             .output()
             .expect("it starts");
-        assert!(output.status.success(), "{program}: {output:?}");
+        assert!(output.status.success(), "{}: {output:?}", program.display());
     };
     for file in ["test_cases.py", "test_calls.py"] {
-        test("python3", "python", &["-B", file]);
+        test(testkit::program("python3"), "python", &["-B", file]);
     }
     for file in ["test-cases.js", "test-keys.js", "test-hooks.js"] {
-        test("node", "node", &[file]);
+        test(testkit::program("node"), "node", &[file]);
     }
-    test("go", "go", &["test", "./..."]);
+    test(go(), "go", &["test", "./..."]);
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users, network namespaces
-//! and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
+//! What this machine has and can do: programs, threads on its CPUs, sockets that poll, real-time priority, clocks, users,
+//! network namespaces and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
 //!
-//! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`] and what [`bpf`] says. What is missing (no root,
+//! Thin layers over the kernel, without unsafe code but for two system calls each in [`scheduling`] and [`busy_poll`], a look
+//! before `main` in [`standard_output`], and what [`bpf`] says. What is missing (no root,
 //! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
 
 pub mod affinity;
 pub mod bpf;
+pub mod busy_poll;
 pub mod clock;
 pub mod cpu_time;
 pub mod folder_lock;
@@ -17,8 +19,11 @@ pub mod pressure;
 pub mod programs;
 pub mod realtime;
 pub mod scheduling;
+mod standard_output;
 pub mod terminal;
 pub mod thread_state;
 pub mod user;
 pub mod virtual_network;
 pub mod whole_file;
+
+pub use standard_output::standard_output;

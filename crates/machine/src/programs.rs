@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-/// A program and its package, a line each.
-const PROGRAMS: &str = include_str!("../../../programs.txt");
+/// A program and its package, a line each: those of all tests, and those of tests of `bindings/`.
+const PROGRAMS: [&str; 2] =
+    [include_str!("../../../programs.txt"), include_str!("../../../bindings/programs.txt")];
 
-/// The Debian package that has a program; `None` for programs that are not in the list.
+/// The Debian package that has a program; `None` for programs that are not in the lists.
 pub fn package(program: &str) -> Option<&'static str> {
-    let mut listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
+    let mut listed = PROGRAMS.iter().flat_map(|list| list.lines()).filter_map(|line| line.split_once(' '));
     listed.find(|(name, _)| *name == program).map(|(_, package)| package)
 }
 

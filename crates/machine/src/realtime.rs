@@ -3,6 +3,7 @@
 //! By `chrt` of util-linux, because the system call has no safe wrapper. The kernel still keeps 5 % of a CPU from
 //! real-time threads (`kernel.sched_rt_runtime_us`), so that one that never sleeps is seen as late now and then.
 
+use crate::scheduling::own_thread;
 use std::io;
 use std::num::NonZeroU64;
 use std::process::{Command, Stdio};
@@ -33,7 +34,7 @@ pub fn exact_timers() -> io::Result<()> {
 }
 
 fn chrt(args: &[&str]) -> io::Result<()> {
-    let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+    let thread = own_thread().to_string();
     let output = Command::new("chrt").args(args).arg(thread).stdin(Stdio::null()).output();
     let output =
         output.map_err(|error| io::Error::new(error.kind(), format!("chrt: {error}; install util-linux")))?;
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     fn policy() -> String {
-        let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
+        let thread = own_thread().to_string();
         let output = Command::new("chrt").args(["-p", &thread]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }

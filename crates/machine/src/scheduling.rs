@@ -2,7 +2,7 @@
 //!
 //! sched_setattr and sched_getattr have no safe wrapper in any library used here; they are called here and nowhere else.
 
-use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
@@ -105,6 +105,11 @@ impl FromStr for ThreadScheduling {
     }
 }
 
+/// The number of the thread that calls this.
+pub fn own_thread() -> u32 {
+    gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// How a thread is scheduled.
 ///
 /// # Errors
@@ -166,6 +171,47 @@ pub fn set_cpus(thread: u32, cpus: &BTreeSet<usize>) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
     Ok(sched_setaffinity(Some(pid(thread)?), &set)?)
+}
+
+/// The policy SCHED_EXT of `linux/sched.h`.
+const EXTENSIBLE: u32 = 7;
+
+/// Whether a thread has the policy SCHED_EXT: a scheduler of sched_ext that does not have all threads has these.
+///
+/// # Errors
+/// Where there is no such thread.
+pub fn is_extensible(thread: u32) -> io::Result<bool> {
+    get_attributes(thread).map(|attributes| attributes.sched_policy == EXTENSIBLE)
+}
+
+/// Gives a thread the policy SCHED_EXT, and so all that it starts from now on, with the nice value that it has.
+///
+/// # Errors
+/// Where there is no such thread, this process may not do so, or the kernel has no sched_ext.
+pub fn make_extensible(thread: u32) -> io::Result<()> {
+    let sched_nice = get_attributes(thread)?.sched_nice;
+    set_attributes(
+        thread,
+        &libc::sched_attr {
+            size: ATTRIBUTES_BYTES,
+            sched_policy: EXTENSIBLE,
+            sched_flags: 0,
+            sched_nice,
+            sched_priority: 0,
+            sched_runtime: 0,
+            sched_deadline: 0,
+            sched_period: 0,
+        },
+    )
+}
+
+/// Makes a thread of the policy SCHED_EXT an ordinary one with the nice value that it has.
+///
+/// # Errors
+/// Where there is no such thread, or this process may not do so.
+pub fn make_ordinary(thread: u32) -> io::Result<()> {
+    let nice = get_attributes(thread)?.sched_nice;
+    set_scheduling(thread, &ThreadScheduling::ordinary(nice))
 }
 
 fn pid(thread: u32) -> io::Result<Pid> {
@@ -260,5 +306,10 @@ mod tests {
             assert!(set_cpus(thread, &BTreeSet::new()).is_err());
         });
         assert!(cpus(0).is_err() && scheduling(u32::MAX).is_err());
+        let folder = format!("/proc/self/task/{}", own_thread());
+        assert_eq!(
+            std::fs::canonicalize(folder).unwrap(),
+            std::fs::canonicalize("/proc/thread-self").unwrap()
+        );
     }
 }

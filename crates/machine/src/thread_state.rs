@@ -25,12 +25,12 @@ fn state(stat: &[u8]) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::thread::gettid;
+    use crate::scheduling::own_thread;
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
     fn own_number() -> u32 {
-        gettid().as_raw_nonzero().get().unsigned_abs()
+        own_thread()
     }
 
     #[test]

@@ -337,7 +337,7 @@ fn own_descriptor(path: &Path) -> Option<u32> {
 /// What this process has open under a number, to write behind what others have written there.
 fn opened(path: &Path, descriptor: u32) -> io::Result<File> {
     match descriptor {
-        1 => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+        1 => crate::standard_output()?.as_fd().try_clone_to_owned().map(File::from),
         2 => io::stderr().as_fd().try_clone_to_owned().map(File::from),
         _ => OpenOptions::new().append(true).open(path),
     }

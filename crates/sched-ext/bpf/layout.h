@@ -65,7 +65,16 @@ struct task_state {
 	u64 vruntime;  /* weighted time that it ran untagged */
 };
 
-enum event_kind { EVENT_QUEUED = 1, EVENT_LEFT, EVENT_CHOSEN, EVENT_KEPT, EVENT_RESCUED, EVENT_RUNNING, EVENT_STOPPED };
+enum event_kind {
+	EVENT_QUEUED = 1,
+	EVENT_LEFT,
+	EVENT_CHOSEN,
+	EVENT_KEPT,
+	EVENT_RESCUED,
+	EVENT_RUNNING,
+	EVENT_STOPPED,
+	EVENT_LOOKS, /* begins to look at a queue that other CPUs change meanwhile */
+};
 
 struct event {
 	u64 time_ns;

@@ -382,8 +382,11 @@ INLINE int choose(struct control *c, struct cpu_state *s, u64 cpu, struct task_s
 	struct bpf_iter_scx_dsq it;
 	struct task_struct *p;
 	u64 queue = queue_of(cpu), running_key = running ? key_of(running) : 0, least = ~0ull, key = 0;
-	u64 left = places(c, s), thread = 0, continues = 0;
+	u64 left, thread = 0, continues = 0;
 	u32 other = running_key ? running->pid : 0;
+	if (is_shared)
+		note(c, EVENT_LOOKS, cpu, 0, 0, 0, 0, now);
+	left = places(c, s);
 	bpf_iter_scx_dsq_new(&it, queue, 0);
 	while ((p = bpf_iter_scx_dsq_next(&it))) {
 		u64 waiting_key = p->scx.dsq_vtime;

@@ -30,7 +30,18 @@ const OPERATIONS_TYPE: &str = "sched_ext_ops";
 const OPERATIONS_VALUE_TYPE: &str = "bpf_struct_ops_sched_ext_ops";
 /// What the scheduler is called in the kernel.
 const NAME: &str = "tailwright";
+/// The flag of operations for a scheduler that has the threads of the policy SCHED_EXT only.
+const PARTIAL_SWITCH: &str = "SCX_OPS_SWITCH_PARTIAL";
 const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
+
+/// Which threads the scheduler has, of those that are not real-time or deadline threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScheduledThreads {
+    /// All of the machine.
+    All,
+    /// Those of the policy SCHED_EXT, such as those of a [`crate::CpuPartition`].
+    Extensible,
+}
 
 /// How the scheduler is put into the kernel.
 #[derive(Debug, Clone)]
@@ -39,6 +50,8 @@ pub struct AttachRequest {
     pub settings: OldestFirstSettings,
     /// One queue or several.
     pub layout: QueueLayout,
+    /// Which threads it schedules.
+    pub threads: ScheduledThreads,
     /// Where programs find it, in a file system of BPF.
     pub folder: PathBuf,
     /// A group whose members may tag threads; otherwise only root.
@@ -139,9 +152,10 @@ impl KernelScheduler {
         self.link = None;
     }
 
-    /// Waits until it shall stop or the kernel ends the scheduler.
-    pub fn wait(&self, stop: &AtomicBool) {
+    /// Waits until it shall stop or the kernel ends the scheduler. Meanwhile `look` is called ten times a second.
+    pub fn wait(&self, stop: &AtomicBool, mut look: impl FnMut()) {
         while !stop.load(Relaxed) && self.end().is_none() {
+            look();
             std::thread::sleep(LOOK);
         }
     }
@@ -231,6 +245,12 @@ impl KernelAccount {
         let mut value = vec![0; usize::try_from(self.value.bytes).unwrap_or(0)];
         let mut put = |at: usize, bytes: &[u8]| value[at..at + bytes.len()].copy_from_slice(bytes);
         put(place("name")?, NAME.as_bytes());
+        if request.threads == ScheduledThreads::Extensible {
+            let flag = self.types.constant(PARTIAL_SWITCH);
+            let flag =
+                flag.ok_or_else(|| unsuitable(format!("the kernel has no constant {PARTIAL_SWITCH}")))?;
+            put(place("flags")?, &flag.to_ne_bytes());
+        }
         let watchdog_ms = u32::try_from(request.watchdog.as_millis()).unwrap_or(u32::MAX);
         put(place("timeout_ms")?, &watchdog_ms.to_ne_bytes());
         let mut places = Vec::new();
@@ -253,7 +273,7 @@ impl KernelAccount {
 fn is_wanted(name: &str) -> bool {
     KERNEL_FUNCTIONS.contains(&name)
         || KERNEL_CONSTANTS.contains(&name)
-        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE].contains(&name)
+        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE, PARTIAL_SWITCH].contains(&name)
 }
 
 fn load_programs(

@@ -4,24 +4,28 @@
 //! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`] puts it into the kernel
 //! and takes it out; the kernel does so as well when the process ends, whatever ends it, and when a thread has waited for
 //! longer than the watchdog's time. Threads are the kernel's own again then. Programs say which request a thread works for by
-//! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] judges what the kernel did.
+//! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] and, with one queue
+//! for all CPUs, [`shared_replay`] judge what the kernel did.
 //!
-//! All threads of the machine are switched that are not real-time or deadline threads. Not here: switching only those that ask
-//! for it, which any ordinary thread on their CPUs starves, and sub-schedulers of a control group (kernels from 7.1), for which
-//! a scheduler above must have all threads of the machine.
+//! All threads of the machine are switched that are not real-time or deadline threads, or those of a [`CpuPartition`]: ordinary
+//! threads on its CPUs would starve them. Not here: sub-schedulers of a control group (kernels from 7.1), for which a scheduler
+//! above must have all threads of the machine.
 
 mod attach;
 pub mod choice;
 mod kernel_types;
 mod layout;
 mod object;
+mod partition;
 mod pinned;
 mod probe;
 pub mod replay;
 mod settings;
 mod shared;
+pub mod shared_replay;
 
-pub use attach::{AttachRequest, KernelScheduler, SchedulerEnd};
+pub use attach::{AttachRequest, KernelScheduler, ScheduledThreads, SchedulerEnd};
+pub use partition::{CpuList, CpuPartition};
 pub use probe::{is_supported, state};
 pub use settings::{DEFAULT_WATCHDOG, OldestFirstSettings, QueueLayout};
 pub use shared::{CpuStatistics, SchedulerControl};

@@ -1,7 +1,7 @@
 //! Judges what the scheduler did by its log: every choice is made again by [`choose`], and the time is added up in which a
 //! thread ran that was not among the c oldest of its CPU.
 //!
-//! For queues of a CPU each; the choices of several CPUs at one queue have no single order in the log.
+//! For queues of a CPU each. Choices of several CPUs at one queue overlap, and [`crate::shared_replay`] judges these.
 
 use crate::choice::{RunnableThread, choose};
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub enum LoggedKind {
     Running,
     /// A thread with a slot runs no more.
     Stopped,
+    /// A CPU begins to look at the queue that it shares with others; what it finds is its next choice.
+    Looks,
 }
 
 /// An event of the log.
@@ -59,6 +61,7 @@ impl LoggedEvent {
             5 => LoggedKind::Rescued,
             6 => LoggedKind::Running,
             7 => LoggedKind::Stopped,
+            8 => LoggedKind::Looks,
             _ => return None,
         };
         let cpu = u16::try_from(place & 0xffff).ok()?;
@@ -128,6 +131,7 @@ impl LogReplay {
                 self.served.insert(event.thread, event.time_ns);
                 self.running.remove(&event.cpu);
             }
+            LoggedKind::Looks => {}
         }
     }
 

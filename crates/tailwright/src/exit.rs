@@ -1,7 +1,8 @@
 //! How a run ends: exit codes for answers, and a message with a remedy for errors.
 
-use crate::terminal::{Talk, talk};
+use crate::terminal::{Talk, output_lost, talk};
 use model::{Blame, OperationError};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// How a verb that did its work answers the question that it was asked.
@@ -24,6 +25,21 @@ impl VerbAnswer {
 
 /// The exit code of what the machine lacks, and of what was interrupted.
 pub(crate) const MACHINE: u8 = 3;
+
+/// Prints what clap says instead of running a verb, and gives its exit code: 2 for bad usage; 0 for help, which goes to the
+/// standard output as the results of verbs do.
+pub(crate) fn said_instead(instead: &clap::Error) -> ExitCode {
+    if instead.use_stderr() {
+        instead.exit();
+    }
+    match machine::standard_output().and_then(|_| instead.print()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            output_lost(&error);
+            ExitCode::from(MACHINE)
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
 
 /// Prints an error to stderr and gives its exit code: 2 for wrong input, 3 for what the machine lacks.
 pub(crate) fn report(error: &OperationError) -> ExitCode {

@@ -120,13 +120,14 @@ fn schema_of<T: JsonSchema>() -> Schema {
 }
 
 /// What the end of a field's name says of its unit.
-const UNITS: [(&str, &str); 6] = [
+const UNITS: [(&str, &str); 7] = [
     ("bytes_per_s", "Bytes per second."),
     ("_per_s", "Per second."),
     ("_s2", "Square seconds."),
     ("_s", "Seconds."),
     ("bytes", "Bytes."),
     ("_pct", "Percent."),
+    ("_j", "Joules."),
 ];
 
 /// Describes the fields that have a unit and no description of their own.

@@ -104,8 +104,10 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
 }
 
 fn main() -> ExitCode {
-    // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
-    let matches = Cli::command().get_matches();
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(instead) => return exit::said_instead(&instead),
+    };
     let program = Cli::command();
     let checked = conventions::check_dashes(&program, &matches)
         .and_then(|()| conventions::check_results(&program, &matches));

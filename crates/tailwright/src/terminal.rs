@@ -36,19 +36,25 @@ pub(crate) fn is_output_lost() -> bool {
 }
 
 fn write_out(text: &str) {
-    if OUTPUT.load(Ordering::Relaxed) != OPEN {
+    if text.is_empty() || OUTPUT.load(Ordering::Relaxed) != OPEN {
         return;
     }
-    let mut stdout = std::io::stdout();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    let written = machine::standard_output()
+        .and_then(|mut stdout| stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+    match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => OUTPUT.store(CLOSED, Ordering::Relaxed),
         Err(error) => {
             OUTPUT.store(FAILED, Ordering::Relaxed);
-            talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
-            talk(Talk::Hint, "check the space left, and where the output goes");
+            output_lost(&error);
         }
     }
+}
+
+/// Says that what is to be printed is lost.
+pub(crate) fn output_lost(error: &std::io::Error) {
+    talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
+    talk(Talk::Hint, "check the space left, and where the output goes");
 }
 
 /// Writes text for people to stdout: sentences are broken to the width of the output, commands so that they can be

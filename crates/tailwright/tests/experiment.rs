@@ -314,6 +314,31 @@ fn without_load_or_rights_nothing_is_changed() {
     }
 }
 
+/// Root of a user namespace has CAP_SYS_NICE, with which it may nothing here.
+#[test]
+fn rights_of_a_user_namespace_do_not_count() {
+    let folder = Folder::new();
+    if testkit::program("unshare").is_none() {
+        return;
+    }
+    let unshared = || {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user"]);
+        command
+    };
+    if !unshared().arg("true").status().is_ok_and(|status| status.success()) {
+        return testkit::skip("user namespaces cannot be made");
+    }
+    let own = std::process::id().to_string();
+    let nice = (scheduling(std::process::id()).expect("it runs").nice - 1).to_string();
+    let mut command = unshared();
+    command.arg(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(["experiment", &format!("nice={nice}"), "--port", "80", "--pid", &own, "--state"]);
+    let output = command.arg(state(&folder)).output().expect("unshare runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("CAP_SYS_NICE"), "{said}");
+}
+
 #[test]
 fn knobs_are_listed_with_what_is_known_about_them() {
     let folder = Folder::new();
@@ -357,6 +382,21 @@ fn what_is_wrong_says_how() {
         (&["experiment", "demote", "--port", "80"], "expected a value"),
         (&["experiment", "congestion-control=x", "--port", "80"], "expected one of"),
         (&["experiment", "command", "--port", "80"], "--apply"),
+        (&["experiment", "load", "--port", "80"], "load: expected a value"),
+        (&["experiment", "load=a", "--port", "80"], "load=a: expected --load-command COMMAND with {}"),
+        (
+            &["experiment", "load=a", "--port", "80", "--load-command", "true", "--load-off", "b"],
+            "expected --load-command COMMAND with {}",
+        ),
+        (
+            &["experiment", "load=a", "--port", "80", "--load-command", "true {}", "--load-off", "a"],
+            "nothing to compare with",
+        ),
+        (&["experiment", "nothing", "--port", "80", "--load-restart"], "--load-command"),
+        (&["experiment", "nodelay", "--port", "80"], "nodelay: it is about sockets of a server"),
+        (&["experiment", "nodelay=2", "--port", "80", "--pid", &own], "a number from 0 to 1"),
+        (&["experiment", "socket-busy-poll=x", "--port", "80", "--pid", &own], "a number from 0 to 100000"),
+        (&["experiment", "socket-congestion-control=x", "--port", "80", "--pid", &own], "expected one of"),
         (&["experiment", "nothing", "--port", "80", "--period", "0s"], "a time such as"),
         (&["experiment", "nothing", "--port", "80", "--max-periods", "10"], "expected 12 to 400"),
         (&["experiment", "nothing", "--port", "80", "--confidence", "1"], "from 0.5 to below 1"),

@@ -257,6 +257,41 @@ fn what_the_shell_has_opened_is_written_behind_what_is_there() {
     }
 }
 
+/// What is printed by each way of printing: tables, JSON, traces, results by a name of the shell, help.
+#[test]
+fn a_standard_output_that_was_closed_before_is_an_error() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
+    for command in [
+        "plan cluster.toml",
+        "bound cluster.toml --json",
+        "reproduce --list",
+        "plan cluster.toml -o /dev/stdout",
+        "completions bash",
+        "--help",
+        "schedule demo --help",
+        "--version",
+    ] {
+        let output = in_shell(folder, &format!("{command} >&-"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+        assert!(said.contains("Bad file descriptor"), "{command}: {said}");
+        assert!(in_shell(folder, command).status.success(), "{command}");
+    }
+    let trace = in_shell(folder, "trace convert w0.csv --as csv -o - >&-");
+    assert!(
+        !trace.status.success() && String::from_utf8_lossy(&trace.stderr).contains("Bad file descriptor")
+    );
+    // Whoever asks for a file and reads nothing gets the file, and is told.
+    let output = in_shell(folder, "plan cluster.toml -o policy.json >&-");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(folder.read("policy.json").contains("\"servers\""));
+    // Bad input is the first to be said.
+    assert_eq!(in_shell(folder, "plan absent.toml >&-").status.code(), Some(2));
+    // /dev/null is open.
+    assert!(in_shell(folder, "plan cluster.toml > /dev/null").status.success());
+}
+
 /// Whoever reads the table no more still gets the answer, and the files.
 #[test]
 fn the_exit_code_is_that_of_the_answer_whoever_reads() {

@@ -267,6 +267,50 @@ fn urgent_requests_wait_less_by_deadline_than_by_age() {
     });
 }
 
+/// More than the tier can do, so that whoever goes last waits ever longer; and two entries, of which one has a skewed clock.
+const TWO_CLOCKS: &str = "[run]\ntransient = true\n\
+    [[class]]\nname = \"right\"\nslo = \"1h\"\n[[class]]\nname = \"skewed\"\nslo = \"1h\"\n\
+    [[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"orf(c=1, slice=1ms, entrance=wait)\"\n\
+    [[entry]]\nname = \"right\"\nclass = \"right\"\narrivals = \"constant(120/s)\"\nservice = { a = \"5ms\" }\n\
+    [[entry]]\nname = \"skewed\"\nclass = \"skewed\"\narrivals = \"constant(120/s)\"\nservice = { a = \"5ms\" }\n\
+    [[vary]]\nname = \"skew\"\nset = \"entry.skewed.skew\"\nvalues = [\"-20min\", \"900ms\"]\n";
+
+#[test]
+fn the_clock_of_an_entry_decides_who_goes_first_and_not_how_long_it_took() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let folder = Folder::new();
+    folder.write("clocks.toml", TWO_CLOCKS);
+    let options = ["--duration", "1s", "--repetitions", "1", "--modes", "orf-admission", "--json"];
+    let outcome = folder.run(&[&["schedule", "bench", "clocks.toml"], &options[..]].concat());
+    let document = outcome.expect_code(0).json();
+    let runs = document["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2, "{document}");
+    for (run, (skew, first, last)) in
+        runs.iter().zip([("-20min", "skewed", "right"), ("900ms", "right", "skewed")])
+    {
+        assert_eq!(run["choices"]["skew"], skew);
+        let mean = |of: &str| number(&class(run, "orf-admission", of)["mean_s"]);
+        assert!(mean(first) < mean(last), "{skew}: {run}");
+        let played = mode(run, "orf-admission");
+        let simulated = played["simulated"]["classes"].as_array().expect("classes");
+        let simulated = |of: &str| {
+            let found = simulated.iter().find(|class| class["class"] == of).expect("the class is there");
+            number(&found["mean_s"])
+        };
+        assert!(simulated(first) < simulated(last), "{skew}: {played}");
+        // Between the work and the skew: by the skewed clock these would be twenty minutes or less than nothing.
+        assert!((0.0025..1200.0).contains(&mean("skewed")), "{skew}: {run}");
+        // Those that go first entered later than some that wait.
+        assert!(number(&played["not_among_oldest"][0]) > 0.3, "{skew}: {played}");
+    }
+    let refused = folder.run(&["schedule", "bench", "clocks.toml", "--set", "entry.right.skew=2s"]);
+    let said = refused.expect_code(2).stderr;
+    assert!(said.contains("an entry whose clock is 2s ahead") && said.contains("-30min to 1s"), "{said}");
+}
+
 #[test]
 fn without_slos_the_modes_by_deadline_are_left_out_and_named() {
     if !has_two_cpus() {
@@ -412,6 +456,7 @@ fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
         ("run", "--untagged", "150%"),
         ("set", "--patience", "60s"),
         ("run", "--watchdog", "3s"),
+        ("run", "--partition", "3-2"),
     ] {
         let refused = folder.run(&["schedule", "kernel", verb, option, value]).expect_code(2);
         assert!(refused.stdout.is_empty() && !refused.stderr.is_empty(), "{verb} {option} {value}");
@@ -426,6 +471,9 @@ fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
         }
         assert!(refused.stdout.is_empty(), "{}", refused.stdout);
     }
+    let refused = folder.run(&["schedule", "kernel", "run", "--partition", "0"]).expect_code(3);
+    assert!(refused.stderr.contains("has no sched_ext"), "{}", refused.stderr);
+    assert!(!std::path::Path::new("/sys/fs/cgroup/tailwright").exists());
     for args in [&["set", "-c", "2"][..], &["show", "--json"]] {
         let refused = folder.run(&[&["schedule", "kernel"], args].concat()).expect_code(3);
         assert!(refused.stderr.contains("schedule kernel run` starts one"), "{}", refused.stderr);

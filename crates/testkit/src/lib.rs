@@ -7,6 +7,7 @@ pub mod guest;
 pub mod live_servers;
 pub mod nfs;
 pub mod null_rpc;
+mod option_server;
 mod proxies;
 mod python;
 mod real_time;
@@ -16,6 +17,7 @@ mod terminal;
 
 pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
+pub use option_server::{OptionClient, OptionServer, SeenOptions};
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use python::python_with_opentelemetry;
 pub use real_time::{Rounds, wait_until};
@@ -39,16 +41,19 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
-/// A real program that tests judge by, one of those in `programs.txt`, where it is installed. Otherwise `None`, and a
-/// line on stderr that says which package has it.
+/// A real program that tests judge by, one of those in `programs.txt` and `bindings/programs.txt`, where it is installed.
+/// Otherwise `None`, and a line on stderr that says how to install it.
 pub fn program(name: &str) -> Option<PathBuf> {
     let package = machine::programs::package(name).expect("programs stand in the list");
     let found = machine::programs::find(name);
     if found.is_none() {
-        skip(&format!("{name} is not installed (Debian package {package})"));
+        skip(&format!("{name} is not installed: {INSTALL} {package}"));
     }
     found
 }
+
+/// How a package of Debian is installed, as root.
+pub(crate) const INSTALL: &str = "apt-get install --no-install-recommends";
 
 /// A command for a program in which signals do what they do by default, also under `nohup`, which ignores SIGHUP for
 /// whatever it starts. The process is that of the program.

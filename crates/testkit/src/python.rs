@@ -15,13 +15,15 @@ pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
     let folder = folder.join("python-opentelemetry");
     let status = Command::new("sh").arg(script).arg(&folder).status().expect("sh starts");
     let missing = match status.code() {
-        Some(NO_PACKAGES) => "the packages of bindings/python/requirements-test.txt cannot be fetched by pip",
-        Some(NO_VENV) => "python3 -m venv does not work: python3-venv is missing",
+        Some(NO_PACKAGES) => {
+            "the packages of bindings/python/requirements-test.txt cannot be fetched by pip".to_owned()
+        }
+        Some(NO_VENV) => format!("python3 -m venv does not work: {} python3-venv", crate::INSTALL),
         _ => {
             assert!(status.success(), "build_venv.sh: {status}");
             return Some(folder.join("bin"));
         }
     };
-    crate::skip(missing);
+    crate::skip(&missing);
     None
 }

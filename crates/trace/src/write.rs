@@ -118,7 +118,8 @@ impl Encoder {
         }
         let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
         if to_stdout {
-            let sink = TextSink::Plain(Box::new(io::stdout()));
+            let stdout = machine::standard_output().map_err(TraceErrorKind::Io)?;
+            let sink = TextSink::Plain(Box::new(stdout));
             return Ok(Self::Text { format, buffer, sink, whole: None });
         }
         let whole = WholeFile::create(path).map_err(TraceErrorKind::Io)?;

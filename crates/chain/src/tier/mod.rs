@@ -49,7 +49,7 @@ pub fn run_tier() -> Result<(), OperationError> {
 
 /// CPUs and scheduling class of this thread, and of all that it starts.
 fn be_scheduled(settings: &TierSettings) -> io::Result<()> {
-    let thread = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let thread = scheduling::own_thread();
     scheduling::set_cpus(thread, &settings.cpus)?;
     if settings.mode == crate::ScheduleMode::RoundRobin {
         let round_robin = ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, ROUND_ROBIN_PRIORITY);

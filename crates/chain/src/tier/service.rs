@@ -115,3 +115,73 @@ impl TierService {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::ScheduleMode;
+    use crate::sender::send;
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, ChainWorkload, RouteHop};
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicBool;
+
+    const WORK: Nanos = Nanos(100_000);
+    const BEHIND_NS: i64 = 1_200_000_000_000;
+
+    /// Three entries, whose clocks are right, half a second ahead and twenty minutes behind, and requests of each in turn.
+    fn workload() -> ChainWorkload {
+        let request = |number: usize| ChainRequest {
+            arrival: Nanos(1_000_000 * number as u64),
+            entry: number % 3,
+            class: 0,
+            route: vec![RouteHop { tier: 0, wait: Nanos::ZERO, work: WORK }],
+        };
+        let entry = |skew_ns| ChainEntry { window: None, skew_ns };
+        ChainWorkload {
+            tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
+            entries: [0, 500_000_000, -BEHIND_NS].map(entry).to_vec(),
+            classes: vec![ChainClass { name: "all".into(), slo: None }],
+            requests: (0..60).map(request).collect(),
+            serialised: 0,
+        }
+    }
+
+    #[test]
+    fn a_tier_sees_the_clock_of_the_entry_and_latency_is_by_the_true_one() {
+        let settings = TierSettings {
+            tier: 0,
+            cpus: BTreeSet::from([0]),
+            mode: ScheduleMode::OldestAdmission,
+            limit: Some(1),
+            tiers: Vec::new(),
+        };
+        let gate = AdmissionGate::new(&settings);
+        let service = Arc::new(TierService::new(settings, gate));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = Arc::clone(&service);
+        std::thread::spawn(move || accepting.accept(&listener));
+
+        let (workload, real_time) = (workload(), clock::real_time());
+        let sent = send(&workload, &[address], (clock::now(), real_time), &AtomicBool::new(false));
+        let sent = sent.unwrap().unwrap();
+
+        let visits = service.report().visits;
+        assert_eq!(visits.len(), workload.requests.len());
+        for visit in visits {
+            let request = &workload.requests[usize::try_from(visit.request).unwrap()];
+            let true_start = real_time + request.arrival.0;
+            let skew_ns = workload.entries[request.entry].skew_ns;
+            assert_eq!(visit.key, true_start.saturating_add_signed(skew_ns), "{request:?}");
+        }
+        for (request, answer) in workload.requests.iter().zip(&sent.answers) {
+            let latency_ns = answer.unwrap().0 - request.arrival.0;
+            // Reading a request counts as half of its work at most.
+            assert!(
+                (WORK.0 / 2..BEHIND_NS.unsigned_abs()).contains(&latency_ns),
+                "{latency_ns}: {request:?}"
+            );
+        }
+    }
+}

@@ -9,7 +9,7 @@ use super::{CLIENT_CPU, SERVER_CPU};
 use load::{ClientHost, LoadOptions, LoadPhase, LoadProgress, LoadReport, LoadWorkload};
 use machine::clock::now;
 use machine::cpu_time;
-use machine::scheduling::{ThreadScheduling, set_scheduling};
+use machine::scheduling::{ThreadScheduling, own_thread, set_scheduling};
 use model::OperationError;
 use observe::{
     ApplicationProtocol, IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest,
@@ -288,7 +288,7 @@ impl Site {
 /// right to do so the figures are noisier, which is all.
 fn prefer(nice: i32) {
     let _ = machine::affinity::pin(CLIENT_CPU);
-    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    let own = own_thread();
     let wanted = ThreadScheduling { slice_ns: SLICE_NS, ..ThreadScheduling::ordinary(nice) };
     if set_scheduling(own, &wanted).is_err() {
         let _ = set_scheduling(own, &ThreadScheduling::ordinary(nice));

@@ -2,7 +2,7 @@
 
 use super::definition::{Knob, KnobTarget};
 use super::rights::missing_right;
-use super::{files, interrupts, threads};
+use super::{files, groups, interrupts, sockets, threads};
 
 const BACKGROUND: &str = "background processes";
 const ORDER: &str = "background processes, non-FIFO scheduling";
@@ -14,12 +14,13 @@ const STORAGE: &str = "waiting for storage (not in Table 1)";
 const READ_BACK: &str = "read back from each thread (sched_getattr)";
 const WRITTEN_BACK: &str = "what was before is written back";
 const FILE: &str = "read back from the file";
+const SOCKET: &str = "read back from each socket (getsockopt on a duplicate)";
 const WAITING: &[&str] = &["wakeup", "read", "processing"];
 const ARRIVING: &[&str] = &["receive-queue", "network-stack"];
 const INTERRUPTED: &[&str] = &["receive-queue", "network-stack", "wakeup"];
 
 /// Every knob, in the order in which they are listed.
-pub const KNOBS: [Knob; 25] = [
+pub const KNOBS: [Knob; 32] = [
     Knob {
         name: "nothing",
         stages: &[],
@@ -165,6 +166,18 @@ pub const KNOBS: [Knob; 25] = [
         plan: files::group_cpus,
     },
     Knob {
+        name: "group-weight",
+        stages: WAITING,
+        cause: BACKGROUND,
+        sets: "cpu.weight of the server's control group (version 2)",
+        values: "1 to 10000; 100 is usual",
+        default: Some("1000"),
+        verified: FILE,
+        undone: WRITTEN_BACK,
+        costs: "other groups get less of the CPU",
+        plan: groups::cpu_weight,
+    },
+    Knob {
         name: "interrupt-core",
         stages: INTERRUPTED,
         cause: INTERRUPTS,
@@ -249,6 +262,42 @@ pub const KNOBS: [Knob; 25] = [
         plan: files::congestion_control,
     },
     Knob {
+        name: "nodelay",
+        stages: &["transmit"],
+        cause: NETWORK,
+        sets: "TCP_NODELAY of the server's open sockets: small answers are sent at once",
+        values: "0 or 1",
+        default: Some("1"),
+        verified: SOCKET,
+        undone: WRITTEN_BACK,
+        costs: "1: more packets; 0: small answers wait for acknowledgements of earlier ones",
+        plan: sockets::no_delay,
+    },
+    Knob {
+        name: "socket-congestion-control",
+        stages: &["transmit"],
+        cause: NETWORK,
+        sets: "the congestion control of the server's open connections (TCP_CONGESTION)",
+        values: "a name such as cubic",
+        default: Some("cubic"),
+        verified: SOCKET,
+        undone: WRITTEN_BACK,
+        costs: "begins with the present window; connections that bbr has paced stay paced",
+        plan: sockets::congestion_control,
+    },
+    Knob {
+        name: "socket-busy-poll",
+        stages: &["receive-queue", "network-stack", "wakeup", "read"],
+        cause: "interrupt processing, power saving",
+        sets: "how long receiving from the server's open sockets polls the device (SO_BUSY_POLL)",
+        values: "microseconds, 0 to 100000",
+        default: Some("50"),
+        verified: SOCKET,
+        undone: WRITTEN_BACK,
+        costs: "CPU time while waiting; servers that use epoll need busy-poll",
+        plan: sockets::busy_poll,
+    },
+    Knob {
         name: "wakeup-latency",
         stages: &["receive-queue", "wakeup"],
         cause: POWER,
@@ -309,6 +358,30 @@ pub const KNOBS: [Knob; 25] = [
         plan: files::queue_depth,
     },
     Knob {
+        name: "group-io-max",
+        stages: &["processing"],
+        cause: STORAGE,
+        sets: "io.max of the server's control group for --disk (version 2)",
+        values: "limits such as wbps=1048576+riops=max",
+        default: Some("rbps=max+wbps=max+riops=max+wiops=max"),
+        verified: FILE,
+        undone: WRITTEN_BACK,
+        costs: "a limit delays the group itself; without one it may delay others",
+        plan: groups::io_max,
+    },
+    Knob {
+        name: "group-io-latency",
+        stages: &["processing"],
+        cause: STORAGE,
+        sets: "io.latency of the server's control group for --disk (version 2)",
+        values: "a time such as 10ms",
+        default: Some("10ms"),
+        verified: FILE,
+        undone: WRITTEN_BACK,
+        costs: "groups with longer targets are throttled while this one misses its own",
+        plan: groups::io_latency,
+    },
+    Knob {
         name: "command",
         stages: &[],
         cause: "the user's own, such as the concurrency architecture (workers)",
@@ -319,6 +392,18 @@ pub const KNOBS: [Knob; 25] = [
         undone: "--revert is run, also where --apply was cut short",
         costs: "what the commands do",
         plan: threads::command,
+    },
+    Knob {
+        name: "load",
+        stages: &[],
+        cause: "the clients: their protocol, and how long their connections are",
+        sets: "another load: --load-command with this value for {}, instead of that of --load-off",
+        values: "any; it stands for {} in the command",
+        default: None,
+        verified: "the command runs until it is ended",
+        undone: "the command and all that it has started are ended",
+        costs: "connections begin anew in every period, also with the knob off",
+        plan: threads::load,
     },
 ];
 
@@ -344,6 +429,7 @@ fn example(name: &str) -> Option<&'static str> {
         // A process that is always there, and that may not be touched by ordinary users.
         "demote" => Some("1"),
         "group-cpus" => Some("0"),
+        "load" => Some("other"),
         _ => None,
     }
 }

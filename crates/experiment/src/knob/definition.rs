@@ -2,18 +2,23 @@
 
 use crate::setting::{PlannedChange, ProcessIdentity};
 use model::OperationError;
+use std::collections::BTreeSet;
 
 /// What an experiment is about: whose settings, and of which devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnobTarget {
     /// The processes of the server.
     pub processes: Vec<ProcessIdentity>,
+    /// The ports of the server.
+    pub ports: BTreeSet<u16>,
     /// The network device that its requests come by.
     pub device: Option<String>,
     /// The disk that it works on.
     pub disk: Option<String>,
     /// The user's own commands, to apply and to undo; `{}` in them stands for the value.
     pub commands: Option<(String, String)>,
+    /// The command that sends the load and the value that `{}` in it stands for while the knob is off.
+    pub load: Option<(String, String)>,
 }
 
 /// One thing that can be set, and what is known about it.

@@ -95,7 +95,8 @@ pub(super) fn queue_depth(target: &KnobTarget, value: &str) -> Result<Vec<Planne
     Ok(vec![file(disk(target)?.join("nr_requests"), FileForm::Text, depth.to_string())?])
 }
 
-fn disk(target: &KnobTarget) -> Result<PathBuf, OperationError> {
+/// The folder of the disk's queue.
+pub(super) fn disk(target: &KnobTarget) -> Result<PathBuf, OperationError> {
     let name = target.disk.as_ref().ok_or_else(|| {
         OperationError::input("it is about a disk: expected --disk NAME").hint("`ls /sys/block` shows them")
     })?;

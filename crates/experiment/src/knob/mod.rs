@@ -6,8 +6,10 @@
 mod catalogue;
 mod definition;
 mod files;
+mod groups;
 mod interrupts;
 mod rights;
+mod sockets;
 mod threads;
 
 pub use catalogue::{KNOBS, knob};

@@ -231,22 +231,38 @@ pub(super) fn command(target: &KnobTarget, value: &str) -> Result<Vec<PlannedCha
     Ok(vec![PlannedChange { setting, value: ON.to_owned() }])
 }
 
+/// Another load: nothing of this machine is set.
+pub(super) fn load(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let expected = || {
+        OperationError::input("expected --load-command COMMAND with {} in it, and --load-off VALUE")
+            .hint("{} stands for the value, and for that of --load-off while the knob is off")
+    };
+    let (command, off) = target.load.as_ref().ok_or_else(expected)?;
+    if !command.contains("{}") {
+        return Err(expected());
+    }
+    if value == off {
+        return Err(OperationError::input(
+            "it is the value of --load-off, and there is nothing to compare with",
+        )
+        .hint("try another value"));
+    }
+    Ok(Vec::new())
+}
+
 #[cfg(test)]
 mod tests {
     use super::inherited;
-    use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
+    use machine::scheduling::{SchedulingPolicy, ThreadScheduling, own_thread, scheduling, set_scheduling};
     use std::thread;
-
-    fn own() -> u32 {
-        rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
-    }
 
     /// What a thread has that is like this, and what one has that it starts; none where this process may not.
     fn started(from: &ThreadScheduling) -> Option<[String; 2]> {
         let starts = || {
-            set_scheduling(own(), from).ok()?;
-            let other = thread::spawn(|| scheduling(own()).expect("it runs")).join().expect("it looks");
-            Some([scheduling(own()).expect("it runs"), other].map(|seen| seen.to_string()))
+            set_scheduling(own_thread(), from).ok()?;
+            let other =
+                thread::spawn(|| scheduling(own_thread()).expect("it runs")).join().expect("it looks");
+            Some([scheduling(own_thread()).expect("it runs"), other].map(|seen| seen.to_string()))
         };
         thread::scope(|scope| scope.spawn(starts).join().expect("it starts one"))
     }

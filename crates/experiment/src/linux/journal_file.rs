@@ -10,8 +10,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of the file.
+/// The name of the file with settings.
 const NAME: &str = "experiment.jsonl";
+/// The name of the file with the load.
+const LOAD_NAME: &str = "experiment-load.jsonl";
 
 /// Where the journal is kept unless another folder is asked for: root has one for all, others have one of their own, if
 /// they have a home.
@@ -38,9 +40,21 @@ pub struct LinuxJournal {
 /// # Errors
 /// When another program has it, somebody else could change it, or it is damaged.
 pub fn open_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
-    let path = folder.join(NAME);
+    open(folder, NAME)
+}
+
+/// Opens the journal of the load of a folder, as [`open_journal`] does that of settings.
+///
+/// # Errors
+/// When another program has it, somebody else could change it, or it is damaged.
+pub fn open_load_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
+    open(folder, LOAD_NAME)
+}
+
+fn open(folder: &Path, name: &str) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
+    let path = folder.join(name);
     let failed = |error: io::Error| OperationError::machine(format_args!("{}: {error}", path.display()));
-    let mut file = StateFolder::create(folder)?.append(NAME)?;
+    let mut file = StateFolder::create(folder)?.append(name)?;
     // Ends with this program, and programs that it starts do not have it.
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let message = format_args!("{}: another experiment is running", path.display());

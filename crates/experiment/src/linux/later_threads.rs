@@ -1,6 +1,7 @@
 //! Threads of a process that begin while a knob is on, by what they have.
 
 use super::process::threads;
+use super::slice::DefaultSlice;
 use super::thread_settings::{read_thread, write_thread};
 use crate::setting::{ProcessIdentity, ThreadAspect, ThreadIdentity};
 use std::io;
@@ -28,6 +29,7 @@ pub(super) fn write_later(
     aspect: ThreadAspect,
     is_meant: impl Fn(&String) -> bool,
     to: &str,
+    slice: &mut DefaultSlice,
 ) -> io::Result<bool> {
     let later = || threads(process).into_iter().filter(|thread| !known.contains(thread)).collect();
     settle(later, |thread| {
@@ -35,7 +37,7 @@ pub(super) fn write_later(
         if now == to || !is_meant(&now) {
             return Ok(ThreadPass::Settled);
         }
-        write_thread(thread, aspect, to)?;
+        write_thread(thread, aspect, to, slice)?;
         Ok(ThreadPass::Changed)
     })
 }
@@ -79,7 +81,7 @@ fn settle(
 mod tests {
     use super::*;
     use crate::linux::identity;
-    use machine::scheduling::ThreadScheduling;
+    use machine::scheduling::{ThreadScheduling, own_thread};
     use std::cell::{Cell, RefCell};
     use std::collections::BTreeSet;
     use std::sync::mpsc;
@@ -126,7 +128,7 @@ mod tests {
         let (end, wait) = mpsc::channel::<()>();
         let (tell, number) = mpsc::channel();
         let waiting = thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).expect("it is wanted");
+            tell.send(own_thread()).expect("it is wanted");
             let _ = wait.recv();
         });
         let id = number.recv().expect("the thread runs");
@@ -139,7 +141,8 @@ mod tests {
         others.retain(|other| other.id != id);
         let known: Vec<ThreadIdentity> =
             others.into_iter().chain([ThreadIdentity { start: thread.start - 1, ..thread }]).collect();
-        write_later(process, &known, ThreadAspect::Scheduling, |now| *now == before, &lower)
+        let slice = &mut DefaultSlice::default();
+        write_later(process, &known, ThreadAspect::Scheduling, |now| *now == before, &lower, slice)
             .expect("anybody may be nicer");
         assert_eq!(read_thread(thread, ThreadAspect::Scheduling).ok().flatten(), Some(lower));
         drop(end);

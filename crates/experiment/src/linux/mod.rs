@@ -1,17 +1,21 @@
 //! Settings of Linux, and where their journal is kept.
 
+mod energy;
 mod io_scheduler;
 mod journal_file;
 mod later_threads;
 mod process;
 mod slice;
+mod sockets;
 mod store;
 mod thread_settings;
 mod user_command;
 
-pub use journal_file::{LinuxJournal, default_state_folder, open_journal};
+pub(crate) use energy::{EnergyMeter, POWERCAP};
+pub use journal_file::{LinuxJournal, default_state_folder, open_journal, open_load_journal};
 pub use process::{boot, identity, is_alive, threads};
 pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
 pub(crate) use slice::default_slice_ns;
+pub(crate) use sockets::sockets;
 pub use store::LinuxSettings;
-pub use user_command::LoadCommand;
+pub(crate) use user_command::LoadCommand;

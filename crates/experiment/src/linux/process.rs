@@ -46,6 +46,19 @@ pub fn threads(process: ProcessIdentity) -> Vec<ThreadIdentity> {
     if is_alive(process) { threads } else { Vec::new() }
 }
 
+/// The processes of a group, also those that have ended and that nobody has waited for.
+pub(super) fn group_of(group: u32) -> Vec<ProcessIdentity> {
+    let listing = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let member = |entry: fs::DirEntry| {
+        let id = entry.file_name().to_str()?.parse().ok()?;
+        let fields = stat_fields(&entry.path().join("stat"))?;
+        // Fields 5 and 22 of proc(5).
+        let (of, start) = (fields.get(2)?, fields.get(19)?);
+        if of.parse() == Ok(group) { Some(ProcessIdentity { id, start: start.parse().ok()? }) } else { None }
+    };
+    listing.filter_map(member).collect()
+}
+
 /// Whether a thread has not ended.
 pub(super) fn is_running(thread: ThreadIdentity) -> bool {
     let folder = format!("/proc/{}/task/{}", thread.process.id, thread.id);

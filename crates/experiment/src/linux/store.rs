@@ -2,11 +2,14 @@
 
 use super::later_threads::{changed_later, write_later};
 use super::process::is_alive;
+use super::slice::DefaultSlice;
+use super::sockets::LaterSockets;
 use super::thread_settings::{read_thread, write_thread};
-use super::{io_scheduler, user_command};
+use super::{io_scheduler, sockets, user_command};
 use crate::cpu_list;
 use crate::setting::{FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore};
 use model::OperationError;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -23,31 +26,40 @@ const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 pub struct LinuxSettings {
     /// As long as it is open, the latency that was written to it is asked for.
     wakeup_latency: Option<File>,
+    /// The inodes of sockets that later ones do not have to be told from.
+    looked_at: BTreeSet<u64>,
+    slice: DefaultSlice,
 }
 
 impl SettingStore for LinuxSettings {
     fn read(&mut self, setting: &Setting) -> Result<Option<String>, OperationError> {
         let value = match setting {
             Setting::Thread { thread, aspect } => read_thread(*thread, *aspect),
-            Setting::LaterThreads { process, .. } => Ok(is_alive(*process).then(|| OFF.to_owned())),
+            Setting::LaterThreads { process, .. } | Setting::LaterSockets { process, .. } => {
+                Ok(is_alive(*process).then(|| OFF.to_owned()))
+            }
+            Setting::Socket { socket, option } => sockets::read(*socket, *option),
             Setting::KernelFile { path, form, process } => read_file(path, *form, *process),
+            Setting::GroupDevice { path, device, absent } => read_device(path, device, absent),
             Setting::IoScheduler { queue } => io_scheduler::read(queue),
             Setting::WakeupLatency => read_wakeup_latency().map(Some),
             Setting::Command { .. } => Ok(Some(OFF.to_owned())),
+            Setting::Load { process, .. } => Ok(Some(if is_alive(*process) { ON } else { OFF }.to_owned())),
         };
         value.map_err(|error| OperationError::machine(format_args!("{setting}: {error}")))
     }
 
     fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError> {
         let written = match setting {
-            Setting::Thread { thread, aspect } => write_thread(*thread, *aspect, value),
+            Setting::Thread { thread, aspect } => write_thread(*thread, *aspect, value, &mut self.slice),
             Setting::LaterThreads { process, known, aspect, before, after, inheritable } => {
                 let to = if value == ON { after.first() } else { Some(before) };
                 let is_meant = |now: &String| match value == ON {
                     true => inheritable.contains(now) && !after.contains(now),
                     false => after.contains(now),
                 };
-                let is_settled = to.map(|to| write_later(*process, known, *aspect, is_meant, to));
+                let slice = &mut self.slice;
+                let is_settled = to.map(|to| write_later(*process, known, *aspect, is_meant, to, slice));
                 match is_settled.transpose() {
                     // Threads that begin later are looked for again, by whoever keeps the knob on.
                     Ok(Some(false)) if value != ON => {
@@ -56,16 +68,32 @@ impl SettingStore for LinuxSettings {
                     done => done.map(drop),
                 }
             }
+            Setting::Socket { socket, option } => sockets::write(*socket, *option, value),
+            Setting::LaterSockets { process, ports, known, option, before, after } => {
+                let later = LaterSockets { process: *process, ports, known, option: *option };
+                if value == ON {
+                    later.give(after, &mut self.looked_at)
+                } else {
+                    self.looked_at.clear();
+                    later.take_back(after, before)
+                }
+            }
             Setting::KernelFile { process: Some(process), .. } if !is_alive(*process) => Ok(()),
             Setting::KernelFile { path, form: FileForm::AutogroupNice, .. } => {
                 patiently(|| fs::write(path, value))
             }
             Setting::KernelFile { path, .. } => fs::write(path, value),
+            Setting::GroupDevice { path, .. } if !path.exists() => Ok(()),
+            Setting::GroupDevice { path, device, .. } => fs::write(path, format!("{device} {value}")),
             Setting::IoScheduler { queue } => io_scheduler::write(queue, value),
             Setting::WakeupLatency => self.write_wakeup_latency(value),
             Setting::Command { apply, undo } => {
                 return user_command::run(if value == ON { apply } else { undo });
             }
+            Setting::Load { process, .. } => match value == OFF && user_command::end_group(*process) {
+                true => Ok(()),
+                false => Err(io::Error::other("a process of it does not end")),
+            },
         };
         written.map_err(|error| {
             let message = format_args!("{setting} does not become {value}: {error}");
@@ -127,6 +155,16 @@ fn read_file(path: &Path, form: FileForm, process: Option<ProcessIdentity>) -> i
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// What stands behind the number of a device; `None` when the group is gone.
+fn read_device(path: &Path, device: &str, absent: &str) -> io::Result<Option<String>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' '));
+    Ok(Some(line.unwrap_or(absent).trim().to_owned()))
 }
 
 fn value_in(text: &str, form: FileForm) -> String {

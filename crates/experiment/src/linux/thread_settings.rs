@@ -1,7 +1,7 @@
 //! What threads have of the settings of knobs, and giving it to them.
 
 use super::process::is_running;
-use super::slice::default_slice_ns;
+use super::slice::DefaultSlice;
 use crate::cpu_list;
 use crate::setting::{ThreadAspect, ThreadIdentity};
 use machine::scheduling::{ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
@@ -24,7 +24,12 @@ pub(super) fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::R
     of_running(thread, value)
 }
 
-pub(super) fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io::Result<()> {
+pub(super) fn write_thread(
+    thread: ThreadIdentity,
+    aspect: ThreadAspect,
+    value: &str,
+    slice: &mut DefaultSlice,
+) -> io::Result<()> {
     if !is_running(thread) {
         return Ok(());
     }
@@ -32,7 +37,7 @@ pub(super) fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: 
     let done = match aspect {
         ThreadAspect::Scheduling => {
             let wanted: ThreadScheduling = value.parse().map_err(bad)?;
-            set_scheduling(thread.id, &with_default_slice(wanted))
+            set_scheduling(thread.id, &with_default_slice(wanted, slice))
         }
         ThreadAspect::Cpus => set_cpus(thread.id, &cpu_list::parse(value).map_err(bad)?),
     };
@@ -40,7 +45,7 @@ pub(super) fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: 
 }
 
 /// A slice that is the kernel's default is not written as one that somebody has chosen.
-fn with_default_slice(wanted: ThreadScheduling) -> ThreadScheduling {
-    let is_default = wanted.slice_ns > 0 && default_slice_ns() == Some(wanted.slice_ns);
+fn with_default_slice(wanted: ThreadScheduling, slice: &mut DefaultSlice) -> ThreadScheduling {
+    let is_default = wanted.slice_ns > 0 && slice.ns() == Some(wanted.slice_ns);
     ThreadScheduling { slice_ns: if is_default { 0 } else { wanted.slice_ns }, ..wanted }
 }

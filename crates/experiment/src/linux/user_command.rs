@@ -1,9 +1,14 @@
 //! Commands of the user: what applies and undoes a knob of their own, and what sends the load.
 
+use super::process::{group_of, identity, is_alive};
+use crate::setting::ProcessIdentity;
 use model::OperationError;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a command that applies or undoes may take.
@@ -22,10 +27,11 @@ pub(super) fn run(command: &str) -> Result<(), OperationError> {
             return if status.success() { Ok(()) } else { Err(failed(&status)) };
         }
         if begun.elapsed() > COMMAND_MAX {
-            end(&mut child);
+            identity(child.id()).map(end_group);
+            let _ = child.wait();
             return Err(failed(&format_args!("it took more than {} s and was ended", COMMAND_MAX.as_secs())));
         }
-        std::thread::sleep(POLL);
+        thread::sleep(POLL);
     }
 }
 
@@ -36,52 +42,170 @@ fn shell(command: &str) -> Command {
     shell
 }
 
-fn end(child: &mut Child) {
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let begun = Instant::now();
-    for signal in [Signal::TERM, Signal::KILL] {
-        let _ = group.map(|group| kill_process_group(group, signal));
-        while begun.elapsed() < END_MAX && matches!(child.try_wait(), Ok(None)) {
-            std::thread::sleep(POLL);
-        }
-    }
-    let _ = child.wait();
-}
-
 /// A command that sends the load, until the value is dropped.
 #[derive(Debug)]
-pub struct LoadCommand(Child);
+pub(crate) struct LoadCommand {
+    child: Child,
+    process: ProcessIdentity,
+    command: String,
+    /// What lets it begin.
+    begin: Option<ChildStdin>,
+    said: LastLines,
+    status: Option<ExitStatus>,
+}
+
+/// Waits for a line and becomes the command; ends without it.
+const HELD: &str = "read -r begin && exec sh -c \"$1\" < /dev/null";
 
 impl LoadCommand {
-    /// Starts it.
+    /// Starts a shell that becomes the command when it is let go, and ends if this program ends before.
     ///
     /// # Errors
     /// When there is no shell.
-    pub fn start(command: &str) -> Result<Self, OperationError> {
-        let child = shell(command).spawn();
-        child.map(Self).map_err(|error| OperationError::machine(format_args!("`{command}`: {error}")))
+    pub(crate) fn hold(command: &str) -> Result<Self, OperationError> {
+        let failed =
+            |why: &dyn std::fmt::Display| OperationError::machine(format_args!("`{command}`: {why}"));
+        let mut held = shell(HELD);
+        held.args(["sh", command]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = held.spawn().map_err(|error| failed(&error))?;
+        let process = identity(child.id()).ok_or_else(|| failed(&"it has ended at once"))?;
+        let (begin, said) = (child.stdin.take(), LastLines::of(child.stderr.take()));
+        Ok(Self { child, process, command: command.to_owned(), begin, said, status: None })
+    }
+
+    /// Lets it begin.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub(crate) fn release(&mut self) -> Result<(), OperationError> {
+        let let_go = self.begin.take().map_or(Ok(()), |mut begin| begin.write_all(b"begin\n"));
+        let_go.map_err(|error| OperationError::machine(format_args!("`{}`: {error}", self.command)))
+    }
+
+    /// The first of its processes, whose group the others are in.
+    pub(crate) fn process(&self) -> ProcessIdentity {
+        self.process
     }
 
     /// Whether it has ended by itself.
-    pub fn has_ended(&mut self) -> bool {
-        !matches!(self.0.try_wait(), Ok(None))
+    pub(crate) fn has_ended(&self) -> bool {
+        !is_alive(self.process)
     }
 
-    /// How it has failed by itself; none while it runs, and when it ended as it should.
-    pub fn failure(&mut self) -> Option<ExitStatus> {
-        self.0.try_wait().ok().flatten().filter(|status| !status.success())
+    /// How it has ended by itself: as a sentence, and whether that was in order. None while it runs.
+    pub(crate) fn own_end(&mut self) -> Option<(String, bool)> {
+        if !self.has_ended() {
+            return None;
+        }
+        self.end();
+        let status = self.status?;
+        let said = self.said.read();
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        Some((format!("`{}` ended by itself with {status}{said}", self.command), status.success()))
+    }
+
+    /// Ends it and all processes of its group; whether they have ended.
+    pub(crate) fn end(&mut self) -> bool {
+        // Its number is not given to others before it is waited for.
+        if self.status.is_some() {
+            return true;
+        }
+        let has_ended = end_group(self.process);
+        if has_ended {
+            self.status = self.child.wait().ok();
+        }
+        has_ended
     }
 }
 
 impl Drop for LoadCommand {
     fn drop(&mut self) {
-        end(&mut self.0);
+        self.end();
     }
+}
+
+/// The longest part of a line that is kept.
+const LINE_MAX: u64 = 400;
+/// How long the last lines are waited for where somebody who has left the group could still write one.
+const LINE_WAIT: Duration = Duration::from_millis(500);
+
+/// The last two lines that a program has said on its standard error, which is read to its end: an error and its hint.
+#[derive(Debug)]
+struct LastLines {
+    lines: Arc<Mutex<String>>,
+    reader: Option<thread::JoinHandle<()>>,
+}
+
+impl LastLines {
+    fn of(stderr: Option<ChildStderr>) -> Self {
+        let lines: Arc<Mutex<String>> = Arc::default();
+        let kept = Arc::clone(&lines);
+        let reader = stderr.map(|stderr| thread::spawn(move || Self::keep(stderr, &kept)));
+        Self { lines, reader }
+    }
+
+    fn keep(from: impl Read, kept: &Mutex<String>) {
+        let mut from = BufReader::new(from);
+        let (mut line, mut last) = (Vec::new(), String::new());
+        while (&mut from).take(LINE_MAX).read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line).trim().to_owned();
+            if !text.is_empty() {
+                let both = if last.is_empty() { text.clone() } else { format!("{last}; {text}") };
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = both;
+                last = text;
+            }
+            line.clear();
+        }
+    }
+
+    /// The lines, when the program has ended.
+    fn read(&self) -> String {
+        let begun = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LINE_WAIT
+        {
+            thread::sleep(POLL);
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Ends the processes of a group, if its first one is still this one: asks them, and kills them if they do not. Whether none
+/// is left.
+pub(super) fn end_group(first: ProcessIdentity) -> bool {
+    let Some(group) = i32::try_from(first.id).ok().and_then(Pid::from_raw) else { return true };
+    // A number is not given to others while its process, or whoever waits for its end, is there.
+    let is_same = || identity(first.id) == Some(first);
+    if !is_same() {
+        return true;
+    }
+    let members = group_of(first.id);
+    let all = || if is_same() { group_of(first.id) } else { members.clone() };
+    for signal in [Signal::TERM, Signal::KILL] {
+        if is_same() {
+            let _ = kill_process_group(group, signal);
+        } else {
+            for member in members.iter().filter(|member| is_alive(**member)) {
+                let _ = i32::try_from(member.id)
+                    .ok()
+                    .and_then(Pid::from_raw)
+                    .map(|pid| kill_process(pid, signal));
+            }
+        }
+        let begun = Instant::now();
+        while all().into_iter().any(is_alive) {
+            if begun.elapsed() > END_MAX {
+                break;
+            }
+            thread::sleep(POLL);
+        }
+    }
+    !all().into_iter().any(is_alive)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn commands_say_how_they_ended() {
@@ -90,20 +214,76 @@ mod tests {
         assert!(error.message.contains("`exit 3`") && error.message.contains('3'), "{error}");
     }
 
+    fn started(command: &str) -> LoadCommand {
+        let mut load = LoadCommand::hold(command).expect("there is a shell");
+        load.release().expect("it waits");
+        load
+    }
+
+    /// The number that a command writes into a file.
+    fn number_in(file: &Path) -> u32 {
+        let number = || std::fs::read_to_string(file).ok()?.trim().parse().ok();
+        testkit::wait_until(LIMIT, "the load starts", || number().is_some());
+        number().expect("it was there")
+    }
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
     #[test]
     fn load_ends_with_what_it_has_started() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let file = folder.path().join("pid");
-        let command = format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", file.display());
-        let mut load = LoadCommand::start(&command).expect("there is a shell");
-        let started = || std::fs::read_to_string(&file).is_ok();
-        testkit::wait_until(Duration::from_secs(60), "the load starts", started);
+        // The second one does not end when it is asked to.
+        let command = format!(
+            "(trap '' TERM; exec sleep 1000) & echo $! > {0}.new; mv {0}.new {0}; wait",
+            file.display()
+        );
+        let mut load = started(&command);
+        let id = number_in(&file);
         assert!(!load.has_ended());
-        assert_eq!(load.failure(), None);
+        assert_eq!(load.own_end(), None);
+        let other = identity(id).expect("it runs");
+        assert!(group_of(load.process().id).contains(&other));
         drop(load);
-        let id: u32 = std::fs::read_to_string(&file).expect("it is there").trim().parse().expect("a number");
-        testkit::wait_until(Duration::from_secs(60), "the load ends", || {
-            !crate::linux::identity(id).is_some_and(crate::linux::is_alive)
-        });
+        assert!(!is_alive(other));
+    }
+
+    #[test]
+    fn load_does_not_begin_before_it_is_let_go() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = folder.path().join("begun");
+        let held = LoadCommand::hold(&format!("touch {}", file.display())).expect("there is a shell");
+        let process = held.process();
+        drop(held);
+        assert!(!is_alive(process) && !file.exists());
+        // As where this program ends: nobody has the other end of its input.
+        let mut held = LoadCommand::hold(&format!("touch {}", file.display())).expect("there is a shell");
+        held.begin = None;
+        testkit::wait_until(LIMIT, "it ends", || held.has_ended());
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn load_that_ends_by_itself_says_how() {
+        for (command, said, is_right) in [
+            ("echo 'no such server' >&2; exit 3", "exit status: 3: no such server", false),
+            ("no-such-generator", "not found", false),
+            ("true", "with exit status: 0", true),
+        ] {
+            let mut load = started(command);
+            testkit::wait_until(LIMIT, "it ends", || load.has_ended());
+            let (sentence, was_right) = load.own_end().expect("it has ended");
+            assert!(sentence.contains(command) && sentence.contains(said), "{sentence}");
+            assert_eq!(was_right, is_right, "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_got_the_number_is_left_alone() {
+        let mut load = started("exec sleep 1000");
+        let process = load.process();
+        assert!(end_group(ProcessIdentity { start: process.start - 1, ..process }));
+        assert!(!load.has_ended());
+        assert!(load.end() && load.has_ended());
     }
 }

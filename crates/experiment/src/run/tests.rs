@@ -4,6 +4,7 @@ use super::*;
 use crate::journal::Journal;
 use crate::setting::{FileForm, ON, ThreadAspect};
 use std::io;
+use std::path::PathBuf;
 
 /// A value that no setting takes.
 const IMPOSSIBLE: &str = "impossible";
@@ -65,6 +66,21 @@ fn setting() -> Setting {
     Setting::KernelFile { path: "/knob".into(), form: FileForm::Text, process: None }
 }
 
+fn settings(period: Duration) -> ExperimentSettings {
+    ExperimentSettings {
+        ports: BTreeSet::new(),
+        processes: Vec::new(),
+        percent: 99.0,
+        period,
+        guard: Duration::ZERO,
+        drain: Duration::ZERO,
+        confidence: 0.95,
+        rounds_max: 1,
+        seed: 1,
+        ring_bytes: 0,
+    }
+}
+
 /// One period with these values of the knob on, and the end, where undoing is refused so many times.
 fn played(values: &[&str], refusals: usize) -> Result<ExperimentReport, OperationError> {
     let change = |value: &&str| PlannedChange { setting: setting(), value: (*value).to_owned() };
@@ -79,17 +95,7 @@ fn played_on(
     changes: &[PlannedChange],
     period: Duration,
 ) -> Result<ExperimentReport, OperationError> {
-    let settings = ExperimentSettings {
-        ports: BTreeSet::new(),
-        processes: Vec::new(),
-        percent: 99.0,
-        period,
-        guard: Duration::ZERO,
-        confidence: 0.95,
-        rounds_max: 1,
-        seed: 1,
-        ring_bytes: 0,
-    };
+    let settings = settings(period);
     let arm = KnobArm { label: "knob".into(), plan: Box::new(|| Ok(changes.to_vec())) };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
     let (arms, mut host, never) = ([arm], Steady, AtomicBool::new(false));
@@ -161,4 +167,112 @@ fn whoever_waits_for_the_end_is_told_of_a_panic() {
         panic!("in the middle of a period");
     });
     assert!(caught.is_err() && ended.load(Ordering::Relaxed));
+}
+
+/// A load that uses a microjoule each time it is looked for, until the counter vanishes.
+struct Spending {
+    counter: PathBuf,
+    spent: u64,
+    is_gone: bool,
+}
+
+impl ExperimentHost for Spending {
+    fn has_load(&mut self) -> bool {
+        self.spent += 1;
+        let changed = match self.is_gone {
+            true => std::fs::remove_file(&self.counter).or(Ok(())),
+            false => std::fs::write(&self.counter, self.spent.to_string()),
+        };
+        changed.is_ok()
+    }
+
+    fn round_done(&mut self, _: ExperimentProgress) {}
+}
+
+#[test]
+fn a_period_has_the_energy_that_was_used_in_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let zone = folder.path().join("intel-rapl:0");
+    std::fs::create_dir(&zone).expect("it is ours");
+    for (file, text) in [("name", "package-0"), ("max_energy_range_uj", "1000"), ("energy_uj", "0")] {
+        std::fs::write(zone.join(file), text).expect("it is ours");
+    }
+    for is_gone in [false, true] {
+        let mut host = Spending { counter: zone.join("energy_uj"), spent: 0, is_gone };
+        let settings = settings(Duration::from_millis(1));
+        let mut switch = KnobSwitch::new(
+            Refusing { value: "off".into(), refusals: 0, others: None },
+            NoFile,
+            Journal::default(),
+            "boot",
+        );
+        let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+        let energy = EnergyMeter::open(folder.path());
+        let arms = [KnobArm { label: "nothing".into(), plan: Box::new(|| Ok(Vec::new())) }];
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        play.energy = energy;
+        let mut periods = Vec::new();
+        assert_eq!(play.period(0, &mut periods), Ok(None));
+        let report = play.report(Ok(ExperimentEnd::RoundsUsed)).unwrap_or_else(|error| panic!("{error}"));
+        let used = periods[0].used.energy_uj;
+        // The waits before and behind the period look for the load once each.
+        assert_eq!(used, if is_gone { None } else { Some(host.spent - 2) });
+        assert_eq!(report.energy_unknown.is_some_and(|why| why.contains("energy_uj")), is_gone);
+    }
+}
+
+/// Notes when periods begin, and of which arm they are.
+#[derive(Default)]
+struct Restarted(Vec<(usize, u64)>);
+
+impl ExperimentHost for Restarted {
+    fn has_load(&mut self) -> bool {
+        true
+    }
+
+    fn begin_period(&mut self, arm: usize) -> Result<(), OperationError> {
+        self.0.push((arm, now()));
+        if arm < 2 { Ok(()) } else { Err(OperationError::input("no such load")) }
+    }
+
+    fn round_done(&mut self, _: ExperimentProgress) {}
+}
+
+/// What arrived long enough before a switch is answered, and what arrives soon after it does not count.
+#[test]
+fn a_load_is_switched_apart_from_what_counts() {
+    let (guard, drain) = (Duration::from_millis(7), Duration::from_millis(5));
+    let settings = ExperimentSettings { guard, drain, ..settings(Duration::from_millis(3)) };
+    let nothing = || KnobArm { label: "load=other".into(), plan: Box::new(|| Ok(Vec::new())) };
+    let arms = [nothing(), nothing()];
+    let store = Refusing { value: "off".into(), refusals: 0, others: None };
+    let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
+    let (mut host, never, window) =
+        (Restarted::default(), AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+    let mut periods = Vec::new();
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    for arm in [1, 0] {
+        assert_eq!(play.period(arm, &mut periods), Ok(None));
+    }
+    let error = play.period(2, &mut periods).expect_err("there is no such load");
+    assert_eq!(error.message, "no such load");
+    let [(1, first), (0, second), (2, third)] = host.0[..] else { panic!("{:?}", host.0) };
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).expect("it is short");
+    for (period, begun, next) in [(&periods[0], first, second), (&periods[1], second, third)] {
+        assert!(period.begin - begun >= nanoseconds(guard));
+        assert!(next - period.end >= nanoseconds(drain));
+    }
+}
+
+#[test]
+fn whoever_hears_nothing_is_told_with_which_value() {
+    let settings = settings(Duration::from_secs(2));
+    let arms = [KnobArm { label: "load=udp".into(), plan: Box::new(|| Ok(Vec::new())) }];
+    let store = Refusing { value: "off".into(), refusals: 0, others: None };
+    let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
+    let (mut host, never, window) = (Steady, AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    play.silent = vec![1];
+    let error = play.nothing_arrives(settings.period);
+    assert!(error.message.ends_with("in 2 s with load=udp"), "{error}");
 }

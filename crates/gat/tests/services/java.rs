@@ -1,9 +1,10 @@
 //! The agent for Java and its tests, built once and kept: Maven fetches the jars by name.
 
-use super::{HOSTS, bindings, find};
+use super::{HOSTS, bindings};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use testkit::program;
 
 /// What `build.sh` says when the jars cannot be had.
 const NO_JARS: i32 = 3;
@@ -26,7 +27,7 @@ pub(crate) fn java() -> Option<JavaBuild> {
 }
 
 fn build() -> Option<JavaBuild> {
-    let (java, javac, _) = (find("java")?, find("javac")?, find("mvn")?);
+    let (java, javac, _) = (program("java")?, program("javac")?, program("mvn")?);
     if version(&javac) < VERSION_LEAST {
         testkit::skip(&format!("javac is older than version {VERSION_LEAST}"));
         return None;

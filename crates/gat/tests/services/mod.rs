@@ -49,13 +49,25 @@ pub(super) fn bindings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings")
 }
 
-/// Where a program is; skipped aloud if it is not installed.
-pub(super) fn find(name: &str) -> Option<PathBuf> {
-    let found = machine::programs::find(name);
-    if found.is_none() {
-        testkit::skip(&format!("{name} is not installed"));
+/// The least version of Go that the binding is for, as its go.mod says.
+const GO_LEAST: u32 = 21;
+
+/// Go, of a version that the binding is for; skipped aloud if it is not installed.
+pub(super) fn go() -> Option<PathBuf> {
+    let go = testkit::program("go")?;
+    let said = Command::new(&go).arg("version").envs(GO_SETTINGS).output().expect("go starts").stdout;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    if go_minor(&said).is_some_and(|minor| minor < GO_LEAST) {
+        testkit::skip(&format!("go is older than 1.{GO_LEAST}, which Debian 13 has: {}", said.trim()));
+        return None;
     }
-    found
+    Some(go)
+}
+
+/// The 19 of `go version go1.19.8 linux/amd64`.
+fn go_minor(said: &str) -> Option<u32> {
+    let version = said.split(' ').find_map(|word| word.strip_prefix("go1."))?;
+    version.split(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
 }
 
 impl Language {
@@ -65,17 +77,17 @@ impl Language {
     }
 
     pub(super) fn python() -> Option<Self> {
-        find("python3").map(Self::Python)
+        testkit::program("python3").map(Self::Python)
     }
 
     pub(super) fn node() -> Option<Self> {
-        find("node").map(Self::Node)
+        testkit::program("node").map(Self::Node)
     }
 
     /// Built in `folder`.
     pub(super) fn go(folder: &Path) -> Option<Self> {
         let program = folder.join("service");
-        let mut build = Command::new(find("go")?);
+        let mut build = Command::new(go()?);
         build.current_dir(bindings().join("go")).arg("build").arg("-o").arg(&program).arg("./example");
         assert!(build.envs(GO_SETTINGS).status().expect("go starts").success());
         Some(Self::Go(program))

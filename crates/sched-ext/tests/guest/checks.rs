@@ -1,13 +1,15 @@
 //! What the guest tries, and what it prints about it.
 
 use crate::ending;
-use crate::play::{PlayOutcome, Spinners, keep_to, play, requests};
+use crate::play::{PlayOutcome, Spinners, keep_to, play, play_on_one_each, requests};
 use crate::request;
+use crate::starvation::nobody_waits_too_long;
 use sched_hint::{DEFAULT_FOLDER, SlotArray};
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
-use tailwright_sched_ext::replay::replay;
+use tailwright_sched_ext::replay::{ReplayVerdict, replay};
+use tailwright_sched_ext::shared_replay::replay_shared;
 use tailwright_sched_ext::{KernelScheduler, OldestFirstSettings, QueueLayout};
 use testkit::guest::report_figure;
 
@@ -43,10 +45,14 @@ fn attach(layout: QueueLayout, oldest: u32) -> KernelScheduler {
     scheduler
 }
 
-/// Says what the log of a scheduler says, and takes it out.
+/// Says what the log of a scheduler with a queue for each CPU says, and takes it out.
 fn judge(name: &str, scheduler: KernelScheduler) {
+    let verdict = replay(&scheduler.events());
+    say_verdict(name, &verdict, scheduler);
+}
+
+fn say_verdict(name: &str, verdict: &ReplayVerdict, scheduler: KernelScheduler) {
     let events = scheduler.events();
-    let verdict = replay(&events);
     let statistics = scheduler.control().statistics();
     report_figure(&format!("{name}_events"), events.len());
     report_figure(&format!("{name}_choices"), verdict.choices);
@@ -160,4 +166,36 @@ fn slots_come_back() {
     let end = scheduler.detach().unwrap_or_else(|error| panic!("{error:?}"));
     report_figure("slots_end", end.kind);
     report_figure("slots_after", sched_hint::is_scheduled());
+}
+
+/// More CPUs than anything else here: CPU 0 sends, and nine serve.
+static SERVING: [usize; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+/// The guest's CPUs take turns, so that the kernel's own work counts ten times: requests are longer.
+const LONG_WORK_NS: f64 = 40e6;
+
+/// More requests than nine CPUs can serve, so that many wait, with each layout of queues, and then threads that are never done.
+pub(crate) fn ten_cpus() {
+    keep_to(&[0]);
+    let played = requests(REQUESTS / 2, LONG_WORK_NS, 1.2 * SERVING.len() as f64);
+    let scheduler = attach(QueueLayout::PerCpu, 2);
+    say("ten_per_cpu", &play_on_one_each(&played, &SERVING));
+    judge("ten_per_cpu", scheduler);
+
+    let scheduler = attach(QueueLayout::Shared, 12);
+    say("ten_shared", &play(&played, &SERVING, true, || ()));
+    let verdict = replay_shared(&scheduler.events());
+    say_verdict("ten_shared", &verdict, scheduler);
+
+    for (name, layout) in [("ten_per_cpu_", QueueLayout::PerCpu), ("ten_shared_", QueueLayout::Shared)] {
+        let mut request = request(layout, 1);
+        request.log_entries = 0;
+        request.watchdog = Duration::from_secs(2);
+        request.settings.patience = Duration::from_millis(200);
+        let cpus_of = |key: usize| match layout {
+            QueueLayout::PerCpu => std::slice::from_ref(&SERVING[key % SERVING.len()]),
+            QueueLayout::Shared => &SERVING[..],
+        };
+        let tagged: Vec<(u64, &[usize])> = (0..60).map(|key| (key as u64 + 1, cpus_of(key))).collect();
+        nobody_waits_too_long(name, &request, &tagged, &SERVING, request.watchdog * 3 / 2);
+    }
 }

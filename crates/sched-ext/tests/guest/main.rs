@@ -6,6 +6,7 @@ mod c_program;
 mod checks;
 mod ending;
 mod hinting;
+mod partition;
 mod play;
 mod promises;
 mod starvation;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailwright_sched_ext::{
-    AttachRequest, DEFAULT_WATCHDOG, KernelScheduler, OldestFirstSettings, QueueLayout,
+    AttachRequest, CpuPartition, DEFAULT_WATCHDOG, KernelScheduler, OldestFirstSettings, QueueLayout,
+    ScheduledThreads,
 };
 use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_figure};
 
@@ -46,7 +48,7 @@ fn the_oldest_first_in_a_guest() {
 /// A promise of the documents, with what tries to break it in the guest.
 type Check = (&'static str, fn());
 
-const PROMISES: [Check; 10] = [
+const PROMISES: [Check; 12] = [
     ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
     ("several", promises::one_of_several_schedules),
     ("killed_programs", promises::killed_programs_leave_no_slots),
@@ -57,6 +59,8 @@ const PROMISES: [Check; 10] = [
     ("least_share", hinting::untagged_threads_have_the_share_that_is_set),
     ("cost", hinting::a_tag_costs_less_than_a_system_call),
     ("starvation", starvation::nobody_waits_until_the_watchdog),
+    ("a_partition", partition::only_threads_of_the_partition_are_scheduled),
+    ("a_partition_left", partition::what_a_killed_program_leaves_is_taken_over),
 ];
 
 /// Each of them is asserted in the guest, whose console says what was found.
@@ -90,6 +94,36 @@ fn the_promises_in_a_guest() {
     for (name, _) in PROMISES {
         assert_eq!(figures.text(name), "kept", "{name}: {figures}");
     }
+}
+
+/// The rule for more CPUs than a small machine has.
+#[test]
+fn the_rule_on_ten_cpus() {
+    if be_first_program(checks::ten_cpus) {
+        return;
+    }
+    let program = std::env::current_exe().expect("it is running");
+    let guest = Guest {
+        kernel: &GuestKernel::DEBIAN_13_BACKPORTS,
+        cpus: 10,
+        program: &program,
+        arguments: &["--exact", "the_rule_on_ten_cpus", "--nocapture"],
+        others: &[],
+        modules: &[],
+        cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
+    };
+    let Some(figures) = guest.play() else { return };
+    println!("{figures}");
+    for play in ["ten_per_cpu", "ten_shared"] {
+        let of = |name: &str| figures.number(&format!("{play}_{name}"));
+        assert!(of("choices") > 300.0, "{play}: {figures}");
+        assert_eq!(of("rescued"), 0.0, "{play}: {figures}");
+        assert_eq!(figures.text(&format!("{play}_end")), UNREGISTERED, "{play}: {figures}");
+        assert!(of("not_among_oldest") < 0.2, "{play}: {figures}");
+    }
+    assert_eq!(figures.number("ten_per_cpu_wrong"), 0.0, "{figures}");
+    // A thread is logged shortly before it is in the queue of all.
+    assert!(figures.number("ten_shared_wrong") < 0.01 * figures.number("ten_shared_choices"), "{figures}");
 }
 
 /// Every choice in the log is what the pure rule says, and what runs is among the c oldest.
@@ -161,6 +195,8 @@ const FOLDER: &str = "SCHEDULER_FOLDER";
 /// And what it is asked for, if it is not the usual.
 const WATCHDOG_MS: &str = "SCHEDULER_WATCHDOG_MS";
 const OLDEST: &str = "SCHEDULER_OLDEST";
+/// The CPUs of a partition, whose threads alone are scheduled.
+const PARTITION: &str = "SCHEDULER_PARTITION";
 
 /// Nothing but in a guest, where the other test begins this program once more.
 #[test]
@@ -179,10 +215,16 @@ fn a_scheduler_until_interrupted() {
         ..request(QueueLayout::PerCpu, oldest)
     };
     request.settings.patience = request.settings.patience.min(watchdog / 2);
+    let partition = std::env::var(PARTITION).ok().map(|cpus| cpus.parse().expect("a list of CPUs"));
+    if partition.is_some() {
+        request.threads = ScheduledThreads::Extensible;
+    }
     let schedule = || {
+        let mut partition = partition.map(|cpus| CpuPartition::take(&cpus)).transpose()?;
         let scheduler = KernelScheduler::attach(&request)?;
-        scheduler.wait(&stop);
-        scheduler.detach()?.check()
+        scheduler.wait(&stop, || partition.iter_mut().for_each(CpuPartition::switch_threads));
+        scheduler.detach()?.check()?;
+        partition.map(CpuPartition::give_back).transpose().map(drop)
     };
     if let Err(error) = schedule() {
         // As the program says it, without a panic of its own.
@@ -195,6 +237,7 @@ fn request(layout: QueueLayout, oldest: u32) -> AttachRequest {
     AttachRequest {
         settings: OldestFirstSettings { oldest, ..OldestFirstSettings::default() },
         layout,
+        threads: ScheduledThreads::All,
         folder: PathBuf::from(sched_hint::DEFAULT_FOLDER),
         group: None,
         watchdog: DEFAULT_WATCHDOG,

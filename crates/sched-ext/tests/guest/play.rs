@@ -74,16 +74,31 @@ struct Worker {
     work: Sender<(usize, u64)>,
 }
 
-/// Plays requests on these CPUs; the calling thread keeps to the first CPU. `at_half` is called when half have arrived.
+/// Plays requests on these CPUs, on any of which each thread may run; the calling thread keeps to the first CPU. `at_half` is
+/// called when half have arrived.
 pub(crate) fn play(
     requests: &[PlayedRequest],
     cpus: &[usize],
     is_tagged: bool,
     at_half: impl FnOnce(),
 ) -> PlayOutcome {
+    play_by(requests, |_| cpus, is_tagged, at_half)
+}
+
+/// The same with tagged threads that stay on a CPU each, in turn on all of these.
+pub(crate) fn play_on_one_each(requests: &[PlayedRequest], cpus: &[usize]) -> PlayOutcome {
+    play_by(requests, |number| std::slice::from_ref(&cpus[number % cpus.len()]), true, || ())
+}
+
+fn play_by<'a>(
+    requests: &[PlayedRequest],
+    cpus_of: impl Fn(usize) -> &'a [usize],
+    is_tagged: bool,
+    at_half: impl FnOnce(),
+) -> PlayOutcome {
     let (finished, done) = channel();
     let workers: Vec<Worker> =
-        (0..WORKERS).map(|number| worker(number, cpus, is_tagged, finished.clone())).collect();
+        (0..WORKERS).map(|number| worker(number, cpus_of(number), is_tagged, finished.clone())).collect();
     let mut free: Vec<usize> = (0..WORKERS).collect();
     let (mut ends, mut at_half) = (vec![0; requests.len()], Some(at_half));
     let begin = now();

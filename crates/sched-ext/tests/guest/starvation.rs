@@ -13,13 +13,19 @@ use testkit::guest::report_figure;
 const WATCHDOG: Duration = Duration::from_secs(2);
 /// With one slice of 4 ms in 20 ms out of turn, the last of so many would wait for longer than the watchdog bears.
 const TAGGED: u64 = 150;
+const ONE_CPU: &[usize] = &[1];
 
 /// A thread that is never done, with a key or none, and its longest wait between two pieces of work.
-fn endless(key: u64, nice: i32, is_over: &Arc<AtomicBool>) -> (Arc<AtomicU64>, thread::JoinHandle<()>) {
+fn endless(
+    key: u64,
+    nice: i32,
+    cpus: &[usize],
+    is_over: &Arc<AtomicBool>,
+) -> (Arc<AtomicU64>, thread::JoinHandle<()>) {
     let longest = Arc::new(AtomicU64::new(0));
-    let (noted, is_over) = (Arc::clone(&longest), Arc::clone(is_over));
+    let (noted, is_over, cpus) = (Arc::clone(&longest), Arc::clone(is_over), cpus.to_vec());
     let run = move || {
-        keep_to(&[1]);
+        keep_to(&cpus);
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         set_scheduling(own, &ThreadScheduling::ordinary(nice)).expect("it is root's");
         sched_hint::tag_current(key);
@@ -43,12 +49,25 @@ pub(crate) fn nobody_waits_until_the_watchdog() {
     };
     let request =
         AttachRequest { settings, watchdog: WATCHDOG, log_entries: 0, ..request(QueueLayout::PerCpu, 1) };
-    let scheduler = KernelScheduler::attach(&request).expect("it can be attached");
+    let tagged: Vec<(u64, &[usize])> = (1..=TAGGED).map(|key| (key, ONE_CPU)).collect();
+    nobody_waits_too_long("", &request, &tagged, ONE_CPU, WATCHDOG * 2);
+}
+
+/// Threads that are never done, with keys and CPUs, and four without a request, for this time. What is reported has this
+/// beginning.
+pub(crate) fn nobody_waits_too_long(
+    name: &str,
+    request: &AttachRequest,
+    tagged: &[(u64, &[usize])],
+    untagged_cpus: &[usize],
+    time: Duration,
+) {
+    let scheduler = KernelScheduler::attach(request).expect("it can be attached");
     let is_over = Arc::new(AtomicBool::new(false));
     // Those of no request come first to nobody: the last of them has the least weight.
-    let untagged = [0, 0, 0, 19].map(|nice| endless(0, nice, &is_over));
-    let tagged: Vec<_> = (1..=TAGGED).map(|key| endless(key, 0, &is_over)).collect();
-    thread::sleep(WATCHDOG * 2);
+    let untagged = [0, 0, 0, 19].map(|nice| endless(0, nice, untagged_cpus, &is_over));
+    let tagged: Vec<_> = tagged.iter().map(|(key, cpus)| endless(*key, 0, cpus, &is_over)).collect();
+    thread::sleep(time);
     let end = scheduler.end();
     is_over.store(true, Relaxed);
     let mut longest = [Duration::ZERO; 2];
@@ -59,11 +78,11 @@ pub(crate) fn nobody_waits_until_the_watchdog() {
             longest[kind] = longest[kind].max(Duration::from_nanos(waited.load(Relaxed)));
         }
     }
-    report_figure("longest_wait_untagged_ms", longest[0].as_millis());
-    report_figure("longest_wait_tagged_ms", longest[1].as_millis());
-    report_figure("out_of_turn", scheduler.control().statistics().rescues);
+    report_figure(&format!("{name}longest_wait_untagged_ms"), longest[0].as_millis());
+    report_figure(&format!("{name}longest_wait_tagged_ms"), longest[1].as_millis());
+    report_figure(&format!("{name}out_of_turn"), scheduler.control().statistics().rescues);
     assert_eq!(end, None, "the kernel has ended it");
-    scheduler.wait(&AtomicBool::new(true));
+    scheduler.wait(&AtomicBool::new(true), || ());
     assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
-    assert!(longest.iter().all(|longest| *longest < WATCHDOG), "{longest:?}");
+    assert!(longest.iter().all(|longest| *longest < request.watchdog), "{longest:?}");
 }

@@ -4,6 +4,7 @@
  * spin CPU START DEADLINE SLO UNTIL   works for a request until then; prints the CPU time that it got, in nanoseconds
  * forks CPU START CHILD UNTIL         the same, with a child that is forked after the first tag and has a request of its own
  * threads COUNT                       tags threads until it is killed
+ * joins FILE MODE...                  writes its number to the file of a group of processes, and goes on as MODE says
  * member                              0: tags are read and settings may not be opened; 1: no tags; 2: settings may be opened
  */
 #define _GNU_SOURCE
@@ -118,9 +119,20 @@ static int settings_are_refused(void)
 	return syscall(SYS_bpf, 7, &attributes, sizeof(attributes)) < 0 && (errno == EACCES || errno == EPERM);
 }
 
+static int join(const char *file)
+{
+	FILE *group = fopen(file, "w");
+	return group && fputs("0", group) >= 0 && !fclose(group);
+}
+
 int main(int count, char **arguments)
 {
 	const char *mode = count > 1 ? arguments[1] : "";
+	if (!strcmp(mode, "joins") && count > 3) {
+		if (!join(arguments[2]))
+			return 18;
+		return main(count - 2, arguments + 2);
+	}
 	if (!strcmp(mode, "spin") && count == 7)
 		return spin(arguments + 2);
 	if (!strcmp(mode, "forks") && count == 6)

@@ -136,8 +136,14 @@ fn outcome_word(outcome: &UndoOutcome) -> &'static str {
 
 fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
     match &undone.outcome {
-        UndoOutcome::Restored => ("restored", None),
-        UndoOutcome::Unchanged => ("as before", None),
+        UndoOutcome::Restored => match &undone.change.setting {
+            experiment::Setting::Load { .. } => ("ended", None),
+            _ => ("restored", None),
+        },
+        UndoOutcome::Unchanged => match &undone.change.setting {
+            experiment::Setting::Load { .. } => ("gone", Some("it has ended".to_owned())),
+            _ => ("as before", None),
+        },
         UndoOutcome::Gone => match &undone.change.setting {
             experiment::Setting::Command { undo, .. } => (
                 "another boot",

@@ -47,6 +47,9 @@ pub(crate) struct TriedDocument {
     late_requests: u64,
     unanswered_requests: u64,
     lost_events: u64,
+    /// Why there is no energy of requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy_unknown: Option<String>,
     different_from_asked: Vec<String>,
     not_undone: Vec<String>,
 }
@@ -66,6 +69,7 @@ struct ValueFields {
     percentiles: BTreeMap<String, ShiftFields>,
     requests_per_second: ShiftFields,
     cpu_per_request: Option<ShiftFields>,
+    energy_per_request_j: Option<ShiftFields>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -85,6 +89,7 @@ struct PeriodFields {
     mean_s: f64,
     tested_s: f64,
     cpu_s: Option<f64>,
+    energy_j: Option<f64>,
 }
 
 /// A knob with its value, as a user writes it.
@@ -178,6 +183,7 @@ impl TriedKnob<'_> {
             late_requests: report.late,
             unanswered_requests: report.unanswered,
             lost_events: report.lost_events,
+            energy_unknown: report.energy_unknown.clone(),
             different_from_asked: report.different.iter().cloned().collect(),
             not_undone: report
                 .not_undone
@@ -210,6 +216,9 @@ impl TriedKnob<'_> {
         if !comparisons.is_empty() {
             text += "\noff, on: medians over periods. difference: what the rounds show, each compared with itself;\n\
                      where the load changes from round to round it may be another number than on − off.\n";
+        }
+        if let (false, Some(why)) = (comparisons.is_empty(), &report.energy_unknown) {
+            text += &format!("energy of requests: not readable here: {why}\n");
         }
         text + &self.doubts(&comparisons)
     }
@@ -269,6 +278,9 @@ impl TriedKnob<'_> {
         if let Some(cpu) = &comparison.cpu_per_request_ns {
             rows.push(row("CPU/request".into(), cpu, &nanoseconds));
         }
+        if let Some(energy) = &comparison.energy_per_request_j {
+            rows.push(row("energy/request".into(), energy, &joules));
+        }
         TextTable::of_rows(&[label, "off", "on", "difference", "÷ off", "interval"], 1, rows).render()
     }
 
@@ -322,6 +334,22 @@ fn nanoseconds(value: f64) -> String {
     time(rounded(value))
 }
 
+/// Joules with a prefix, in four digits.
+fn joules(value: f64) -> String {
+    let (unit, name) = match value.abs() {
+        size if size >= 1.0 => (1.0, "J"),
+        size if size >= 1e-3 => (1e-3, "mJ"),
+        _ => (1e-6, "µJ"),
+    };
+    let scaled = value / unit;
+    let decimals = match scaled.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.decimals$} {name}")
+}
+
 /// Nanoseconds as seconds, without digits that mean nothing.
 fn rounded(nanoseconds: f64) -> f64 {
     let unit = 10f64.powf((nanoseconds.abs().max(1.0).log10() - 3.0).floor().max(0.0));
@@ -348,6 +376,7 @@ fn value((label, comparison): &(String, KnobComparison)) -> ValueFields {
         percentiles: names.zip(comparison.percentiles_ns.iter().map(seconds)).collect(),
         requests_per_second: scaled(&comparison.rate, 1.0),
         cpu_per_request: comparison.cpu_per_request_ns.as_ref().map(seconds),
+        energy_per_request_j: comparison.energy_per_request_j.as_ref().map(|shift| scaled(shift, 1.0)),
     }
 }
 
@@ -368,6 +397,100 @@ fn period(period: &PeriodResult) -> PeriodFields {
         seconds: period.seconds,
         mean_s: period.mean_ns * 1e-9,
         tested_s: period.tested_ns as f64 * 1e-9,
-        cpu_s: period.cpu_ns.map(|cpu| cpu as f64 * 1e-9),
+        cpu_s: period.used.cpu_ns.map(|cpu| cpu as f64 * 1e-9),
+        energy_j: period.used.energy_uj.map(|energy| energy as f64 * 1e-6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::{ResourceUse, RoundTally};
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    fn settings() -> ExperimentSettings {
+        ExperimentSettings {
+            ports: BTreeSet::from([80]),
+            processes: Vec::new(),
+            percent: 99.0,
+            period: Duration::from_secs(2),
+            guard: Duration::from_millis(500),
+            drain: Duration::ZERO,
+            confidence: 0.95,
+            rounds_max: 40,
+            seed: 1,
+            ring_bytes: 0,
+        }
+    }
+
+    /// Eight rounds in which a request takes 2 mJ with the knob off and 3 mJ with it on, or what is known of that.
+    fn report(energy_unknown: Option<String>) -> ExperimentReport {
+        let period = |millijoules: u64| {
+            let energy_uj = energy_unknown.is_none().then_some(millijoules * 1_000_000);
+            let used = ResourceUse { cpu_ns: None, energy_uj };
+            PeriodResult::of(vec![5000; 1000], 99.0, 2.0, used).expect("there are requests")
+        };
+        let mut tally = RoundTally::new(1, 0.95);
+        for _ in 0..8 {
+            tally.add(vec![period(2), period(3)]);
+        }
+        ExperimentReport {
+            tally,
+            end: ExperimentEnd::RoundsUsed,
+            duration: Duration::from_secs(40),
+            void_rounds: 0,
+            late: 0,
+            unanswered: 0,
+            lost_events: 0,
+            energy_unknown,
+            different: BTreeSet::new(),
+            not_undone: Vec::new(),
+        }
+    }
+
+    fn shown(report: &ExperimentReport) -> (String, serde_json::Value) {
+        let (settings, values) = (settings(), [None]);
+        let knob = experiment::knob("nothing").expect("a knob");
+        let tried = TriedKnob { knob, values: &values, settings: &settings, report };
+        (tried.text(), serde_json::from_str(&tried.json()).expect("it is JSON"))
+    }
+
+    #[test]
+    fn energy_is_reported_as_cpu_time_is() {
+        let (text, json) = shown(&report(None));
+        let line = text.lines().find(|line| line.contains("energy/request")).expect("a row");
+        for part in ["2.00 mJ", "3.00 mJ", "+1.00 mJ", "+50"] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert!(!text.contains("not readable"), "{text}");
+        let energy = &json["values"][0]["energy_per_request_j"];
+        for (field, expected) in [("off", 0.002), ("on", 0.003), ("difference", 0.001), ("low", 0.001)] {
+            let seen = energy[field].as_f64().expect("a number");
+            assert!((seen - expected).abs() < 1e-9, "{field}: {energy}");
+        }
+        assert_eq!((&json["periods"][0][1]["energy_j"], json.get("energy_unknown")), (&3.0.into(), None));
+    }
+
+    #[test]
+    fn energy_that_is_not_known_has_its_reason() {
+        let (text, json) = shown(&report(Some("/zones: Permission denied".into())));
+        assert!(text.contains("energy of requests: not readable here: /zones: Permission denied"), "{text}");
+        assert!(!text.contains("energy/request"), "{text}");
+        assert!(json["values"][0]["energy_per_request_j"].is_null(), "{json}");
+        assert_eq!(json["energy_unknown"], "/zones: Permission denied");
+    }
+
+    #[test]
+    fn joules_have_a_prefix() {
+        for (value, text) in [
+            (0.0, "0.00 µJ"),
+            (1.234e-6, "1.23 µJ"),
+            (-0.045_67, "-45.7 mJ"),
+            (0.1234, "123 mJ"),
+            (12.34, "12.3 J"),
+        ] {
+            assert_eq!(joules(value), text);
+        }
     }
 }

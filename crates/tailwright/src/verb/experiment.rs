@@ -5,10 +5,11 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::{check_complete, undo_on_termination};
 use crate::output::{knobs, tried};
 use crate::terminal::{self, Talk, talk};
+use crate::verb::experiment_load::{ArmLoads, ExperimentLoadOptions, StartedLoad};
 use clap::Args;
 use experiment::{
     ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
-    KnobTarget, LinuxJournal, LinuxSettings, LoadCommand, ProcessIdentity, RoundTally, UndoOutcome,
+    KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally, UndoOutcome,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -26,6 +27,8 @@ Examples:
   tailwright experiment nothing --pid 4711 --port 80         what chance does
   tailwright experiment command=2,4,8 --apply 'set-workers {}' \\
       --revert 'set-workers 1' --port 80
+  tailwright experiment load=udp --load-off tcp --guard 2s --port 11211 \\
+      --load-command 'tailwright load {}.toml'
   tailwright experiment --undo                      after it was killed
 
 A knob is a setting of the machine or of the server's processes. The load is yours, all the time, \
@@ -76,9 +79,15 @@ pub(crate) struct ExperimentArgs {
     /// Seed of the order of periods.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A command that sends load until it is ended.
+    /// A command that sends load until it is ended; with the knob load, {} stands for the value.
     #[arg(long, value_name = "COMMAND")]
     load_command: Option<String>,
+    /// What {} in --load-command stands for while the knob load is off.
+    #[arg(long, value_name = "VALUE", requires = "load_command")]
+    load_off: Option<String>,
+    /// Start --load-command anew in every period, so that its connections begin then.
+    #[arg(long, requires = "load_command")]
+    load_restart: bool,
     /// The network device that requests come by.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -115,14 +124,18 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let text = args.knob.as_deref().unwrap_or_default();
     let (knob, values) = parse(text)?;
     let target = args.target()?;
-    let settings = args.settings(&target, values.len())?;
+    let settings = args.settings(knob, &target, values.len())?;
     let arms = arms(knob, &values, &target);
     let stop = undo_on_termination();
-    let (file, journal, path) = experiment::open_journal(&args.state_folder()?)?;
+    let (folder, boot) = (args.state_folder()?, experiment::boot()?);
+    let (file, journal, path) = experiment::open_journal(&folder)?;
     refuse_unfinished(&journal, &path)?;
-    let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &experiment::boot()?);
+    let (load_file, load_journal, load_path) = experiment::open_load_journal(&folder)?;
+    refuse_unfinished(&load_journal, &load_path)?;
+    let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot);
     check(&arms, &mut switch)?;
-    let load = args.load_command.as_deref().map(LoadCommand::start).transpose()?;
+    let load = ArmLoads::new(knob, &values, &args.load());
+    let load = load.map(|load| load.start(RecordedLoad::new(load_file, &boot))).transpose()?;
     let longest = seconds(settings.duration(settings.rounds_max, arms.len()));
     talk(
         Talk::Plain,
@@ -134,13 +147,13 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     talk(
         Talk::Plain,
         format_args!(
-            "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob",
+            "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob and ends the load",
             path.display()
         ),
     );
     let mut host = TerminalHost { load, bar: terminal::progress(settings.rounds_max as u64, "", "rounds") };
     let report = experiment::run(&settings, &arms, &mut switch, &stop, &mut host);
-    let failed = host.load.as_mut().and_then(LoadCommand::failure);
+    let load_end = host.load.as_mut().and_then(StartedLoad::end);
     drop(host);
     let report = report?;
     let answer = tried::TriedKnob { knob, values: &values, settings: &settings, report: &report };
@@ -153,9 +166,8 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
         return Err(OperationError::machine("not everything is undone")
             .hint("`tailwright experiment --undo` tries again"));
     }
-    if let Some(status) = failed {
-        return Err(OperationError::input(format_args!("--load-command failed with {status}"))
-            .hint("run it alone first; it has to send load until it is ended"));
+    if let Some(error) = load_end {
+        return Err(error);
     }
     check_complete("what is printed is what was seen until then; the knob is undone")?;
     Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
@@ -222,13 +234,17 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
 
 /// The load that belongs to an experiment, and how it gets on, on the terminal.
 struct TerminalHost {
-    load: Option<LoadCommand>,
+    load: Option<StartedLoad>,
     bar: ProgressBar,
 }
 
 impl ExperimentHost for TerminalHost {
     fn has_load(&mut self) -> bool {
-        !self.load.as_mut().is_some_and(LoadCommand::has_ended)
+        !self.load.as_ref().is_some_and(StartedLoad::has_ended)
+    }
+
+    fn begin_period(&mut self, arm: usize) -> Result<(), OperationError> {
+        self.load.as_mut().map_or(Ok(()), |load| load.begin_period(arm))
     }
 
     fn round_done(&mut self, progress: ExperimentProgress) {
@@ -273,7 +289,9 @@ impl ExperimentArgs {
         let _ = undo_on_termination();
         let (file, journal, path) = experiment::open_journal(&self.state_folder()?)?;
         let boot = experiment::boot()?;
-        let undone = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off();
+        let (load_file, load_journal, _) = experiment::open_load_journal(&self.state_folder()?)?;
+        let mut undone = KnobSwitch::new(LinuxSettings::default(), load_file, load_journal, &boot).off();
+        undone.extend(KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off());
         if self.json {
             terminal::print(&knobs::undone_json(&undone));
         } else {
@@ -297,7 +315,14 @@ impl ExperimentArgs {
         };
         let processes: Vec<ProcessIdentity> = self.pid.iter().map(process).collect::<Result<_, _>>()?;
         let commands = self.apply.clone().zip(self.revert.clone());
-        Ok(KnobTarget { processes, device: self.device.clone(), disk: self.disk.clone(), commands })
+        let load = self.load_command.clone().zip(self.load_off.clone());
+        let (device, disk) = (self.device.clone(), self.disk.clone());
+        Ok(KnobTarget { processes, ports: self.port.iter().copied().collect(), device, disk, commands, load })
+    }
+
+    fn load(&self) -> ExperimentLoadOptions<'_> {
+        let (command, off) = (self.load_command.as_deref(), self.load_off.as_deref());
+        ExperimentLoadOptions { command, off, restarts: self.load_restart }
     }
 
     fn state_folder(&self) -> Result<PathBuf, OperationError> {
@@ -305,7 +330,12 @@ impl ExperimentArgs {
         folder.ok_or_else(|| OperationError::input("there is no HOME: expected --state FOLDER"))
     }
 
-    fn settings(&self, target: &KnobTarget, values: usize) -> Result<ExperimentSettings, OperationError> {
+    fn settings(
+        &self,
+        knob: &Knob,
+        target: &KnobTarget,
+        values: usize,
+    ) -> Result<ExperimentSettings, OperationError> {
         let duration = |name: &str, time: Seconds| {
             let duration = Duration::try_from_secs_f64(time.0).ok().filter(|time| !time.is_zero());
             duration
@@ -320,12 +350,15 @@ impl ExperimentArgs {
             return Err(OperationError::input(message)
                 .hint("fewer cannot show anything with this confidence, and more take too long"));
         }
+        let guard = duration("--guard", self.guard)?;
+        let restarts = ArmLoads::new(knob, &[], &self.load()).is_some_and(|load| load.restarts);
         Ok(ExperimentSettings {
             ports: self.port.iter().copied().collect(),
             processes: target.processes.clone(),
             percent: self.percentile.percent(),
             period: duration("--period", self.period)?,
-            guard: duration("--guard", self.guard)?,
+            guard,
+            drain: if restarts { guard } else { Duration::ZERO },
             confidence: self.confidence,
             rounds_max,
             seed: self.seed,

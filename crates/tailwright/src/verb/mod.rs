@@ -6,6 +6,7 @@ pub(crate) mod bound;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod experiment;
+mod experiment_load;
 pub(crate) mod explain;
 pub(crate) mod ideal;
 pub(crate) mod lab;

@@ -7,7 +7,10 @@ use crate::output::kernel_scheduler;
 use crate::terminal::{self, Talk, talk};
 use clap::{Args, Subcommand};
 use model::OperationError;
-use sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout, SchedulerControl};
+use sched_ext::{
+    AttachRequest, CpuList, CpuPartition, KernelScheduler, OldestFirstSettings, QueueLayout,
+    ScheduledThreads, SchedulerControl,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 use units::Nanos;
@@ -21,8 +24,8 @@ Examples:
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
 will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
-All ordinary threads of the machine are scheduled by it while it runs, and by the kernel again when \
-it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+All ordinary threads of the machine, or with --partition those on some CPUs, are scheduled by it while it runs, and by \
+the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -31,6 +34,9 @@ const RUN_HELP: &str = "\
 Examples:
   tailwright schedule kernel run
   tailwright schedule kernel run -c 4 --queue shared --slice 2ms
+  tailwright schedule kernel run --partition 2-3
+
+With --partition, put processes there: echo PID > /sys/fs/cgroup/tailwright/cgroup.procs
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -59,7 +65,7 @@ pub(crate) struct KernelArgs {
 
 #[derive(Debug, Subcommand)]
 enum KernelSubcommand {
-    /// Schedule all ordinary threads until Ctrl-C
+    /// Schedule ordinary threads until Ctrl-C
     Run(KernelRunArgs),
     /// Change settings of the scheduler that runs
     Set(KernelSetArgs),
@@ -82,6 +88,10 @@ struct KernelRunArgs {
     /// twice the patience.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     watchdog: Nanos,
+    /// Take these CPUs from all other processes, and schedule only those that are put there [default: all threads on
+    /// all CPUs].
+    #[arg(long, value_name = "CPUS")]
+    partition: Option<CpuList>,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -180,24 +190,38 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
 
 fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     let stop = undo_on_termination();
+    let threads = if args.partition.is_some() { ScheduledThreads::Extensible } else { ScheduledThreads::All };
     let request = AttachRequest {
         settings: args.settings.applied_to(OldestFirstSettings::default())?,
         layout: args.queue,
+        threads,
         folder: args.place.folder.clone(),
         group: args.group,
         watchdog: Duration::from_nanos(args.watchdog.0),
         log_entries: 0,
     };
     request.settings.check_under(request.watchdog)?;
+    // What fails after this gives the CPUs back.
+    let mut partition = args.partition.as_ref().map(CpuPartition::take).transpose()?;
     let scheduler = KernelScheduler::attach(&request)?;
     talk(
         Talk::Plain,
         format_args!("scheduling the {} oldest first; Ctrl-C ends it", request.settings.oldest),
     );
-    scheduler.wait(&stop);
+    if let Some(partition) = &partition {
+        let file = partition.processes_file();
+        talk(Talk::Plain, format_args!("of the processes whose numbers are written to {}", file.display()));
+    }
+    scheduler.wait(&stop, || partition.iter_mut().for_each(CpuPartition::switch_threads));
     terminal::print_text(&kernel_scheduler::text(
         &scheduler.control().settings(),
         &scheduler.control().statistics(),
     ));
-    scheduler.detach()?.check().map(|()| VerbAnswer::Yes)
+    let ended = scheduler.detach()?.check();
+    let staying = partition.map(CpuPartition::give_back).transpose()?.unwrap_or(0);
+    if staying > 0 {
+        let message = "processes that stay in the group, which is like others now and has all CPUs";
+        talk(Talk::Note, format_args!("{message}: {staying}"));
+    }
+    ended.map(|()| VerbAnswer::Yes)
 }
