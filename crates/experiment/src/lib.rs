@@ -33,8 +33,7 @@ pub use run::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentReport, ExperimentSettings, KnobArm, run,
 };
 pub use setting::{
-    FileForm, OFF, ON, PlannedChange, ProcessIdentity, Setting, SettingStore, SocketIdentity, SocketOption,
-    ThreadAspect, ThreadIdentity,
+    FileForm, OFF, ON, PlannedChange, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
 };
 pub use switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
 pub use tally::{KnobComparison, KnobVerdict, RoundTally, StatisticShift};

@@ -404,6 +404,10 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             let changes = (self.arms[arm - 1].plan)()?;
             self.different.extend(self.switch.on(&changes)?);
         }
+        // It may have ended while settings were made, and nothing begins instead of it.
+        if !self.host.has_load() {
+            return Ok(Some(ExperimentEnd::LoadEnded));
+        }
         self.host.begin_period(arm)?;
         if let Some(end) = self.wait(self.settings.guard)? {
             return Ok(Some(end));

@@ -25,41 +25,6 @@ pub struct ThreadIdentity {
     pub start: u64,
 }
 
-/// A socket of a process: its number may change, and its inode may be another one's later; its cookie is not used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SocketIdentity {
-    /// Whose socket it is.
-    pub process: ProcessIdentity,
-    /// The descriptor under which the process had it.
-    pub descriptor: i32,
-    /// The number of its inode.
-    pub inode: u64,
-    /// What the kernel tells it by (SO_COOKIE).
-    pub cookie: u64,
-}
-
-/// What of a socket is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SocketOption {
-    /// Small segments are sent at once (TCP_NODELAY): `0` or `1`.
-    NoDelay,
-    /// The congestion control of a connection (TCP_CONGESTION), by name.
-    CongestionControl,
-    /// How many microseconds receiving polls the device (SO_BUSY_POLL).
-    BusyPoll,
-}
-
-impl fmt::Display for SocketOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoDelay => "TCP_NODELAY",
-            Self::CongestionControl => "TCP_CONGESTION",
-            Self::BusyPoll => "SO_BUSY_POLL",
-        })
-    }
-}
-
 /// What of a thread is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -111,29 +76,6 @@ pub enum Setting {
         /// that where threads reset on fork.
         inheritable: Vec<String>,
     },
-    /// An option of an open socket.
-    Socket {
-        /// Which socket it is.
-        socket: SocketIdentity,
-        /// What of it is set.
-        option: SocketOption,
-    },
-    /// Of sockets of a process that begin later: it cannot be read what they would have had. Writing [`ON`] gives them
-    /// `after`; writing [`OFF`] gives those that have it `before`.
-    LaterSockets {
-        /// The process whose sockets they are.
-        process: ProcessIdentity,
-        /// The local ports that they have.
-        ports: Vec<u16>,
-        /// The cookies of the sockets that there were at first.
-        known: Vec<u64>,
-        /// What of them is set.
-        option: SocketOption,
-        /// What they get when it is undone: what the first connection had.
-        before: String,
-        /// What they have until then.
-        after: String,
-    },
     /// A file of the kernel.
     KernelFile {
         /// Where the file is.
@@ -184,17 +126,17 @@ pub const OFF: &str = "off";
 impl Setting {
     /// Whether what it is now can be found out.
     pub fn is_readable(&self) -> bool {
-        !matches!(self, Self::LaterThreads { .. } | Self::LaterSockets { .. } | Self::Command { .. })
+        !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
     }
 
     /// Whether it is about what begins later, so that it is written again and again while it is on.
     pub(crate) fn is_kept_on(&self) -> bool {
-        matches!(self, Self::LaterThreads { .. } | Self::LaterSockets { .. })
+        matches!(self, Self::LaterThreads { .. })
     }
 
     /// Whether what it belongs to may end at any time, as one of many.
     pub(crate) fn is_of_many(&self) -> bool {
-        matches!(self, Self::Thread { .. } | Self::Socket { .. })
+        matches!(self, Self::Thread { .. })
     }
 
     /// Whether a value that was read is what was asked for.
@@ -223,12 +165,6 @@ impl fmt::Display for Setting {
             }
             Self::LaterThreads { process, aspect, .. } => {
                 write!(f, "{} of later threads of process {}", name(aspect), process.id)
-            }
-            Self::Socket { socket, option } => {
-                write!(f, "{option} of socket {} of process {}", socket.descriptor, socket.process.id)
-            }
-            Self::LaterSockets { process, option, .. } => {
-                write!(f, "{option} of later sockets of process {}", process.id)
             }
             Self::KernelFile { path, .. } => write!(f, "{}", path.display()),
             Self::GroupDevice { path, device, .. } => write!(f, "{device} in {}", path.display()),

@@ -41,7 +41,7 @@ impl Waiting {
         let processes = identity(self.0.id()).into_iter().collect();
         let load = Some(("true {}".to_owned(), "off".to_owned()));
         let (device, disk) = (Some("lo".into()), Some("loop0".into()));
-        KnobTarget { processes, ports: BTreeSet::new(), device, disk, commands, load }
+        KnobTarget { processes, device, disk, commands, load }
     }
 }
 

@@ -1,13 +1,12 @@
-//! What this machine has and can do: programs, threads on its CPUs, sockets that poll, real-time priority, clocks, users,
+//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users,
 //! network namespaces and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
 //!
-//! Thin layers over the kernel, without unsafe code but for two system calls each in [`scheduling`] and [`busy_poll`], a look
+//! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`], a look
 //! before `main` in [`standard_output`], and what [`bpf`] says. What is missing (no root,
 //! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
 
 pub mod affinity;
 pub mod bpf;
-pub mod busy_poll;
 pub mod clock;
 pub mod cpu_time;
 pub mod folder_lock;

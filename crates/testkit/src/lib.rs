@@ -7,7 +7,6 @@ pub mod guest;
 pub mod live_servers;
 pub mod nfs;
 pub mod null_rpc;
-mod option_server;
 mod proxies;
 mod python;
 mod real_time;
@@ -17,7 +16,6 @@ mod terminal;
 
 pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
-pub use option_server::{OptionClient, OptionServer, SeenOptions};
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use python::python_with_opentelemetry;
 pub use real_time::{Rounds, wait_until};

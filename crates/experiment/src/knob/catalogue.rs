@@ -2,7 +2,7 @@
 
 use super::definition::{Knob, KnobTarget};
 use super::rights::missing_right;
-use super::{files, groups, interrupts, sockets, threads};
+use super::{files, groups, interrupts, threads};
 
 const BACKGROUND: &str = "background processes";
 const ORDER: &str = "background processes, non-FIFO scheduling";
@@ -14,13 +14,12 @@ const STORAGE: &str = "waiting for storage (not in Table 1)";
 const READ_BACK: &str = "read back from each thread (sched_getattr)";
 const WRITTEN_BACK: &str = "what was before is written back";
 const FILE: &str = "read back from the file";
-const SOCKET: &str = "read back from each socket (getsockopt on a duplicate)";
 const WAITING: &[&str] = &["wakeup", "read", "processing"];
 const ARRIVING: &[&str] = &["receive-queue", "network-stack"];
 const INTERRUPTED: &[&str] = &["receive-queue", "network-stack", "wakeup"];
 
 /// Every knob, in the order in which they are listed.
-pub const KNOBS: [Knob; 32] = [
+pub const KNOBS: [Knob; 29] = [
     Knob {
         name: "nothing",
         stages: &[],
@@ -260,42 +259,6 @@ pub const KNOBS: [Knob; 32] = [
         undone: WRITTEN_BACK,
         costs: "acts on clients that reconnect in every period, and on all servers of the machine",
         plan: files::congestion_control,
-    },
-    Knob {
-        name: "nodelay",
-        stages: &["transmit"],
-        cause: NETWORK,
-        sets: "TCP_NODELAY of the server's open sockets: small answers are sent at once",
-        values: "0 or 1",
-        default: Some("1"),
-        verified: SOCKET,
-        undone: WRITTEN_BACK,
-        costs: "1: more packets; 0: small answers wait for acknowledgements of earlier ones",
-        plan: sockets::no_delay,
-    },
-    Knob {
-        name: "socket-congestion-control",
-        stages: &["transmit"],
-        cause: NETWORK,
-        sets: "the congestion control of the server's open connections (TCP_CONGESTION)",
-        values: "a name such as cubic",
-        default: Some("cubic"),
-        verified: SOCKET,
-        undone: WRITTEN_BACK,
-        costs: "begins with the present window; connections that bbr has paced stay paced",
-        plan: sockets::congestion_control,
-    },
-    Knob {
-        name: "socket-busy-poll",
-        stages: &["receive-queue", "network-stack", "wakeup", "read"],
-        cause: "interrupt processing, power saving",
-        sets: "how long receiving from the server's open sockets polls the device (SO_BUSY_POLL)",
-        values: "microseconds, 0 to 100000",
-        default: Some("50"),
-        verified: SOCKET,
-        undone: WRITTEN_BACK,
-        costs: "CPU time while waiting; servers that use epoll need busy-poll",
-        plan: sockets::busy_poll,
     },
     Knob {
         name: "wakeup-latency",

@@ -9,7 +9,6 @@ mod files;
 mod groups;
 mod interrupts;
 mod rights;
-mod sockets;
 mod threads;
 
 pub use catalogue::{KNOBS, knob};

@@ -5,8 +5,7 @@
 
 use crate::linux::{LinuxSettings, capabilities, identity, scheduling_limits};
 use crate::setting::{
-    FileForm, PlannedChange, ProcessIdentity, Setting, SettingStore as _, SocketOption, ThreadAspect,
-    ThreadIdentity,
+    FileForm, PlannedChange, ProcessIdentity, Setting, SettingStore as _, ThreadAspect, ThreadIdentity,
 };
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling};
 use model::OperationError;
@@ -16,16 +15,12 @@ use std::path::Path;
 
 /// The number of CAP_SYS_NICE in `linux/capability.h`.
 const SYS_NICE: u32 = 23;
-/// The number of CAP_NET_ADMIN there.
-const NET_ADMIN: u32 = 12;
 
 /// What this process may do.
 #[derive(Debug, Clone, Copy)]
 struct OwnRights {
     /// Whether it has CAP_SYS_NICE that counts.
     has_nice: bool,
-    /// Whether it has CAP_NET_ADMIN.
-    has_net_admin: bool,
     /// The least nice value that it may have without.
     nice_min: i32,
 }
@@ -36,7 +31,6 @@ pub fn missing_right(changes: &[PlannedChange]) -> Option<OperationError> {
     let has = |capability: u32| capabilities() >> capability & 1 == 1;
     let own = OwnRights {
         has_nice: has(SYS_NICE) && is_initial(std::fs::read_link("/proc/self/ns/user").ok().as_deref()),
-        has_net_admin: has(NET_ADMIN),
         nice_min: limits.map_or(20, |(nice_min, _)| nice_min),
     };
     changes.iter().find_map(|change| missing_for(change, own))
@@ -53,7 +47,6 @@ fn is_initial(namespace: Option<&Path>) -> bool {
 fn missing_for(change: &PlannedChange, own: OwnRights) -> Option<OperationError> {
     match &change.setting {
         Setting::Thread { thread, aspect } if !own.has_nice => missing_for_thread(change, *thread, *aspect),
-        Setting::Socket { option, .. } if !own.has_net_admin => missing_for_socket(change, *option),
         Setting::KernelFile { path, form: FileForm::AutogroupNice, .. } => {
             unwritable(path).or_else(|| missing_for_group(change, own))
         }
@@ -96,28 +89,6 @@ fn missing_for_group(change: &PlannedChange, own: OwnRights) -> Option<Operation
     }
     let before = LinuxSettings::default().read(&change.setting).ok().flatten();
     before.filter(is_refused).map(|_| missing_nice(change, "it could not be undone"))
-}
-
-/// Without CAP_NET_ADMIN, sockets may poll for a shorter time only, and have the congestion controls that all may have: now
-/// or when it is undone, one of the two is refused.
-fn missing_for_socket(change: &PlannedChange, option: SocketOption) -> Option<OperationError> {
-    let before = LinuxSettings::default().read(&change.setting).ok().flatten()?;
-    let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
-    needs_net_admin(option, &before, &change.value, &allowed.unwrap_or_default()).then(|| {
-        let message =
-            format_args!("{}: from {before} to {} takes CAP_NET_ADMIN", change.setting, change.value);
-        OperationError::machine(message).hint("run as root, or `setpriv --ambient-caps +net_admin`")
-    })
-}
-
-fn needs_net_admin(option: SocketOption, before: &str, after: &str, allowed: &str) -> bool {
-    let is_allowed = |name: &str| allowed.split_whitespace().any(|allowed| allowed == name);
-    match option {
-        _ if before == after => false,
-        SocketOption::NoDelay => false,
-        SocketOption::BusyPoll => true,
-        SocketOption::CongestionControl => !is_allowed(before) || !is_allowed(after),
-    }
 }
 
 fn missing_nice(change: &PlannedChange, why: &str) -> OperationError {
@@ -176,23 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn what_sockets_may_have_without_rights_is_known_before() {
-        use SocketOption::{BusyPoll, CongestionControl, NoDelay};
-        for (option, before, after, needs) in [
-            (NoDelay, "0", "1", false),
-            (BusyPoll, "0", "50", true),
-            (BusyPoll, "50", "0", true),
-            (BusyPoll, "50", "50", false),
-            (CongestionControl, "cubic", "reno", false),
-            (CongestionControl, "bbr", "reno", true),
-            (CongestionControl, "reno", "bbr", true),
-        ] {
-            let found = needs_net_admin(option, before, after, "reno cubic\n");
-            assert_eq!(found, needs, "{option} {before} {after}");
-        }
-    }
-
-    #[test]
     fn weights_of_sessions_that_could_not_be_undone_are_known_before() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("autogroup");
@@ -209,7 +163,7 @@ mod tests {
         ] {
             std::fs::write(&path, format!("/autogroup-30 nice {before}\n")).expect("it is ours");
             let change = PlannedChange { setting: setting.clone(), value: after.to_string() };
-            let error = missing_for(&change, OwnRights { has_nice, has_net_admin: false, nice_min });
+            let error = missing_for(&change, OwnRights { has_nice, nice_min });
             let is_right = match (&error, missing) {
                 (Some(error), Some(missing)) => error.message.contains(missing),
                 (error, missing) => error.is_none() && missing.is_none(),

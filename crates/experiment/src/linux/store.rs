@@ -3,13 +3,11 @@
 use super::later_threads::{changed_later, write_later};
 use super::process::is_alive;
 use super::slice::DefaultSlice;
-use super::sockets::LaterSockets;
 use super::thread_settings::{read_thread, write_thread};
-use super::{io_scheduler, sockets, user_command};
+use super::{io_scheduler, user_command};
 use crate::cpu_list;
 use crate::setting::{FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore};
 use model::OperationError;
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -26,8 +24,6 @@ const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 pub struct LinuxSettings {
     /// As long as it is open, the latency that was written to it is asked for.
     wakeup_latency: Option<File>,
-    /// The inodes of sockets that later ones do not have to be told from.
-    looked_at: BTreeSet<u64>,
     slice: DefaultSlice,
 }
 
@@ -35,10 +31,7 @@ impl SettingStore for LinuxSettings {
     fn read(&mut self, setting: &Setting) -> Result<Option<String>, OperationError> {
         let value = match setting {
             Setting::Thread { thread, aspect } => read_thread(*thread, *aspect),
-            Setting::LaterThreads { process, .. } | Setting::LaterSockets { process, .. } => {
-                Ok(is_alive(*process).then(|| OFF.to_owned()))
-            }
-            Setting::Socket { socket, option } => sockets::read(*socket, *option),
+            Setting::LaterThreads { process, .. } => Ok(is_alive(*process).then(|| OFF.to_owned())),
             Setting::KernelFile { path, form, process } => read_file(path, *form, *process),
             Setting::GroupDevice { path, device, absent } => read_device(path, device, absent),
             Setting::IoScheduler { queue } => io_scheduler::read(queue),
@@ -66,16 +59,6 @@ impl SettingStore for LinuxSettings {
                         Err(io::Error::other("threads begin faster than they are changed"))
                     }
                     done => done.map(drop),
-                }
-            }
-            Setting::Socket { socket, option } => sockets::write(*socket, *option, value),
-            Setting::LaterSockets { process, ports, known, option, before, after } => {
-                let later = LaterSockets { process: *process, ports, known, option: *option };
-                if value == ON {
-                    later.give(after, &mut self.looked_at)
-                } else {
-                    self.looked_at.clear();
-                    later.take_back(after, before)
                 }
             }
             Setting::KernelFile { process: Some(process), .. } if !is_alive(*process) => Ok(()),

@@ -4,6 +4,7 @@ use super::process::{group_of, identity, is_alive};
 use crate::setting::ProcessIdentity;
 use model::OperationError;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
@@ -172,24 +173,26 @@ impl LastLines {
 /// Ends the processes of a group, if its first one is still this one: asks them, and kills them if they do not. Whether none
 /// is left.
 pub(super) fn end_group(first: ProcessIdentity) -> bool {
-    let Some(group) = i32::try_from(first.id).ok().and_then(Pid::from_raw) else { return true };
+    // Groups of the numbers below would be everybody.
+    let Some(group) = i32::try_from(first.id).ok().filter(|id| *id > 1).and_then(Pid::from_raw) else {
+        return true;
+    };
     // A number is not given to others while its process, or whoever waits for its end, is there.
     let is_same = || identity(first.id) == Some(first);
     if !is_same() {
         return true;
     }
-    let members = group_of(first.id);
-    let all = || if is_same() { group_of(first.id) } else { members.clone() };
+    // The first one may have left its group.
+    let with_first = || group_of(first.id).into_iter().chain([first]).collect::<BTreeSet<_>>();
+    let members = with_first();
+    let all = || if is_same() { with_first() } else { members.clone() };
     for signal in [Signal::TERM, Signal::KILL] {
         if is_same() {
             let _ = kill_process_group(group, signal);
-        } else {
-            for member in members.iter().filter(|member| is_alive(**member)) {
-                let _ = i32::try_from(member.id)
-                    .ok()
-                    .and_then(Pid::from_raw)
-                    .map(|pid| kill_process(pid, signal));
-            }
+        }
+        for member in all().into_iter().filter(|member| is_alive(*member)) {
+            let _ =
+                i32::try_from(member.id).ok().and_then(Pid::from_raw).map(|pid| kill_process(pid, signal));
         }
         let begun = Instant::now();
         while all().into_iter().any(is_alive) {
@@ -246,6 +249,31 @@ mod tests {
         assert!(group_of(load.process().id).contains(&other));
         drop(load);
         assert!(!is_alive(other));
+    }
+
+    #[test]
+    fn load_ends_though_its_first_process_has_left_its_group() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let file = folder.path().join("pid");
+        // The group of the second one is its own, and the first one joins it.
+        let script = "import os, time\n\
+                      child = os.fork()\n\
+                      if child == 0: time.sleep(1000)\n\
+                      os.setpgid(child, child); os.setpgid(0, child)\n\
+                      open(NAME + '.new', 'w').write(str(child)); os.rename(NAME + '.new', NAME)\n\
+                      time.sleep(1000)\n";
+        let script = script.replace("NAME", &format!("'{}'", file.display()));
+        let script_file = folder.path().join("load.py");
+        std::fs::write(&script_file, script).expect("it is ours");
+        let mut load = started(&format!("exec python3 {}", script_file.display()));
+        let other = identity(number_in(&file)).expect("it runs");
+        assert!(load.end() && !is_alive(load.process()), "it is waited for");
+        // Those that have left the group go on.
+        assert!(is_alive(other));
+        let _ = kill_process(
+            Pid::from_raw(i32::try_from(other.id).expect("small")).expect("a number"),
+            Signal::KILL,
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::terminal::{self, Talk, talk};
 use crate::verb::experiment_load::{ArmLoads, ExperimentLoadOptions, StartedLoad};
 use clap::Args;
 use experiment::{
-    ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
+    ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
     KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally, UndoOutcome,
 };
 use indicatif::ProgressBar;
@@ -123,6 +123,10 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     }
     let text = args.knob.as_deref().unwrap_or_default();
     let (knob, values) = parse(text)?;
+    if args.load_off.is_some() && knob.name != "load" {
+        return Err(OperationError::input("--load-off is for the knob 'load' alone")
+            .hint("--load-command is the load of all other knobs, in all periods"));
+    }
     let target = args.target()?;
     let settings = args.settings(knob, &target, values.len())?;
     let arms = arms(knob, &values, &target);
@@ -156,6 +160,8 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let load_end = host.load.as_mut().and_then(StartedLoad::end);
     drop(host);
     let report = report?;
+    // Clients may end when their server does.
+    let load_end = load_end.filter(|_| !matches!(report.end, ExperimentEnd::ServerEnded));
     let answer = tried::TriedKnob { knob, values: &values, settings: &settings, report: &report };
     if args.json {
         terminal::print(&answer.json());
@@ -317,7 +323,7 @@ impl ExperimentArgs {
         let commands = self.apply.clone().zip(self.revert.clone());
         let load = self.load_command.clone().zip(self.load_off.clone());
         let (device, disk) = (self.device.clone(), self.disk.clone());
-        Ok(KnobTarget { processes, ports: self.port.iter().copied().collect(), device, disk, commands, load })
+        Ok(KnobTarget { processes, device, disk, commands, load })
     }
 
     fn load(&self) -> ExperimentLoadOptions<'_> {
