@@ -104,7 +104,7 @@ pub(crate) fn only_threads_of_the_partition_are_scheduled() {
     assert_eq!(partition.give_back(), Ok(0));
 
     assert!(earlier / (earlier + later) > 0.75, "{earlier} {later}");
-    assert!(gained as f64 / 1e9 > 0.8 * elapsed.as_secs_f64(), "{gained} in {elapsed:?}");
+    assert!(gained as f64 / 1e9 > 0.5 * elapsed.as_secs_f64(), "{gained} in {elapsed:?}");
     assert!(statistics.tagged_ns > 500_000_000, "{statistics:?}");
     assert!(!Path::new(GROUP).exists() && may_run_on(1));
     let controllers = std::fs::read_to_string(Path::new(ROOT).join("cgroup.subtree_control"));
