@@ -215,8 +215,8 @@ fn a_period_has_the_energy_that_was_used_in_it() {
         assert_eq!(play.period(0, &mut periods), Ok(None));
         let report = play.report(Ok(ExperimentEnd::RoundsUsed)).unwrap_or_else(|error| panic!("{error}"));
         let used = periods[0].used.energy_uj;
-        // The waits before and behind the period look for the load once each.
-        assert_eq!(used, if is_gone { None } else { Some(host.spent - 2) });
+        // Twice before the period and once behind it the load is looked for.
+        assert_eq!(used, if is_gone { None } else { Some(host.spent - 3) });
         assert_eq!(report.energy_unknown.is_some_and(|why| why.contains("energy_uj")), is_gone);
     }
 }
