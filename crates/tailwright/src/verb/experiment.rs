@@ -8,8 +8,9 @@ use crate::terminal::{self, Talk, talk};
 use crate::verb::experiment_load::{ArmLoads, ExperimentLoadOptions, StartedLoad};
 use clap::Args;
 use experiment::{
-    ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
-    KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally, UndoOutcome,
+    ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
+    KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,
+    UndoOutcome,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
