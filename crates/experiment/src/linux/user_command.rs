@@ -170,6 +170,11 @@ impl LastLines {
     }
 }
 
+/// The processes of a group and the first one, which may have left it.
+fn group_with(first: ProcessIdentity) -> BTreeSet<ProcessIdentity> {
+    group_of(first.id).into_iter().chain([first]).collect()
+}
+
 /// Ends the processes of a group, if its first one is still this one: asks them, and kills them if they do not. Whether none
 /// is left.
 pub(super) fn end_group(first: ProcessIdentity) -> bool {
@@ -182,10 +187,8 @@ pub(super) fn end_group(first: ProcessIdentity) -> bool {
     if !is_same() {
         return true;
     }
-    // The first one may have left its group.
-    let with_first = || group_of(first.id).into_iter().chain([first]).collect::<BTreeSet<_>>();
-    let members = with_first();
-    let all = || if is_same() { with_first() } else { members.clone() };
+    let members = group_with(first);
+    let all = || if is_same() { group_with(first) } else { members.clone() };
     for signal in [Signal::TERM, Signal::KILL] {
         if is_same() {
             let _ = kill_process_group(group, signal);
