@@ -28,9 +28,7 @@ impl LoadedServer {
     /// `None`, with a line that says why, where there is no memcached or observing is refused.
     fn start(folder: &Folder) -> Option<Self> {
         testkit::program("memcached")?;
-        let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
-        if outcome.code == 3 {
-            testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+        if !folder.may_observe() {
             return None;
         }
         let address = testkit::free_address();
@@ -63,7 +61,7 @@ impl LoadedServer {
     fn begin(&self, folder: &Folder) -> Child {
         let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
         command.args(["experiment", "fifo=7", "--period", "3s", "--guard", "100ms", "--state"]);
-        command.arg(state(folder)).args(["--pid", &self.server.id().to_string()]);
+        command.arg(folder.state()).args(["--pid", &self.server.id().to_string()]);
         command.args(["--port", &self.address.port().to_string()]);
         let child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -90,14 +88,6 @@ fn ask(mut stream: TcpStream, is_over: &AtomicBool) {
     }
 }
 
-/// A folder for journals that nobody else may change.
-fn state(folder: &Folder) -> String {
-    let path = folder.join("state");
-    std::fs::create_dir_all(&path).expect("it is ours");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("it is ours");
-    path.display().to_string()
-}
-
 #[test]
 fn a_killed_experiment_is_undone_by_the_next_run() {
     let folder = Folder::new();
@@ -107,7 +97,7 @@ fn a_killed_experiment_is_undone_by_the_next_run() {
     child.kill().expect("a child can be killed");
     child.wait().expect("a killed child ends");
     assert!(server.is_real_time(), "killed in the middle of a period");
-    let state = state(&folder);
+    let state = folder.state();
     let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
     let refused = folder
         .run(&["experiment", "nothing", "--pid", &process, "--port", &port, "--state", &state])
@@ -197,7 +187,7 @@ fn priority_helps_beside_a_hog() {
     set_scheduling(hog.0.id(), &ThreadScheduling::ordinary(-10)).expect("root may");
     let before = server.scheduled();
     let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
-    let state = state(&folder);
+    let state = folder.state();
     let args = ["experiment", "fifo", "--percentile", "99", "--period", "500ms", "--guard", "100ms"];
     let more = ["--pid", &process, "--port", &port, "--state", &state, "--json"];
     let view = folder.run(&[&args[..], &more[..]].concat()).expect_code(0).json();
@@ -223,7 +213,7 @@ fn a_command_is_applied_and_reverted_with_its_value() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
     let (port, state, log) =
-        (server.address.port().to_string(), state(&folder), folder.join("log").display().to_string());
+        (server.address.port().to_string(), folder.state(), folder.join("log").display().to_string());
     let (apply, revert) = (format!("echo on {{}} >> {log}"), format!("echo off {{}} >> {log}"));
     let args =
         ["experiment", "command=a,b", "--port", &port, "--state", &state, "--period", "50ms", "--guard"];
@@ -263,7 +253,7 @@ fn the_end_of_the_server_ends_it() {
 fn the_end_of_the_load_ends_it() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
-    let (port, state) = (server.address.port().to_string(), state(&folder));
+    let (port, state) = (server.address.port().to_string(), folder.state());
     let args = ["experiment", "nothing", "--port", &port, "--state", &state, "--load-command", "sleep 1"];
     let outcome = folder.run(&[&args[..], &["--period", "100ms", "--guard", "50ms"]].concat()).expect_code(1);
     assert!(outcome.stdout.contains("ended because the load ended"), "{}", outcome.stdout);
@@ -274,7 +264,7 @@ fn without_load_or_rights_nothing_is_changed() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
     let before = server.scheduled();
-    let (process, state) = (server.server.id().to_string(), state(&folder));
+    let (process, state) = (server.server.id().to_string(), folder.state());
     let idle = testkit::free_address().port().to_string();
     let args = ["experiment", "fifo", "--pid", &process, "--port", &idle, "--state", &state];
     let outcome = folder.run(&[&args[..], &["--period", "100ms"]].concat()).expect_code(3);
@@ -334,7 +324,7 @@ fn rights_of_a_user_namespace_do_not_count() {
     let mut command = unshared();
     command.arg(env!("CARGO_BIN_EXE_tailwright"));
     command.args(["experiment", &format!("nice={nice}"), "--port", "80", "--pid", &own, "--state"]);
-    let output = command.arg(state(&folder)).output().expect("unshare runs");
+    let output = command.arg(folder.state()).output().expect("unshare runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && said.contains("CAP_SYS_NICE"), "{said}");
 }
@@ -364,7 +354,7 @@ fn knobs_are_listed_with_what_is_known_about_them() {
 #[test]
 fn what_is_wrong_says_how() {
     let folder = Folder::new();
-    let state = state(&folder);
+    let state = folder.state();
     let own = std::process::id().to_string();
     let same_nice = format!("nice={}", scheduling(std::process::id()).expect("it runs").nice);
     for (args, part) in [

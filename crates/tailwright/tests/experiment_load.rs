@@ -4,7 +4,6 @@ mod support;
 
 use experiment::{ProcessIdentity, identity, is_alive};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::Folder;
@@ -15,9 +14,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// memcached by TCP and UDP at one port; none, with a line that says why, without it or where observing is refused.
 fn memcached(folder: &Folder) -> Option<(Running, SocketAddr)> {
     testkit::program("memcached")?;
-    let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
-    if outcome.code == 3 {
-        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+    if !folder.may_observe() {
         return None;
     }
     let address = testkit::free_address();
@@ -29,14 +26,6 @@ fn memcached(folder: &Folder) -> Option<(Running, SocketAddr)> {
     let mut server = Running(child.expect("memcached starts"));
     testkit::connect_when_ready(&mut server.0, || TcpStream::connect(address));
     Some((server, address))
-}
-
-/// A folder for journals that nobody else may change.
-fn state(folder: &Folder) -> String {
-    let path = folder.join("state");
-    std::fs::create_dir_all(&path).expect("it is ours");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("it is ours");
-    path.display().to_string()
 }
 
 /// Load files `NAME.toml` for 500 requests per second at a target, with more lines for the workload.
@@ -74,7 +63,7 @@ fn tcp_is_compared_with_udp_of_the_same_port() {
     let Some((server, address)) = memcached(&folder) else { return };
     write_load(&folder, "tcp", &format!("memcached://{address}?keys=10"), "");
     write_load(&folder, "udp", &format!("memcached+udp://{address}?keys=10"), "");
-    let (command, state) = (generator(&folder), state(&folder));
+    let (command, state) = (generator(&folder), folder.state());
     let (port, process) = (address.port().to_string(), server.0.id().to_string());
     let args = ["experiment", "load=udp", "--load-off", "tcp", "--load-command", &command, "--port", &port];
     let more = ["--pid", &process, "--state", &state, "--period", "500ms", "--guard", "500ms"];
@@ -108,7 +97,7 @@ fn begin(folder: &Folder, address: SocketAddr) -> (Child, Vec<ProcessIdentity>) 
     let other = format!("(trap '' TERM INT HUP; exec sleep 1000) & echo other $! >> {log}; ");
     let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
     command.args(["experiment", "load=b", "--load-off", "a", "--load-command"]);
-    command.arg(other + &generator(folder)).args(["--period", "1h", "--state", &state(folder)]);
+    command.arg(other + &generator(folder)).args(["--period", "1h", "--state", &folder.state()]);
     command.args(["--port", &address.port().to_string()]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
     // The first load waits for requests, and the second one is that of the first period.
@@ -141,7 +130,7 @@ fn a_load_is_ended_by_the_next_run_after_a_kill() {
     child.kill().expect("a child can be killed");
     child.wait().expect("a killed child ends");
     assert!(processes.iter().all(|process| is_alive(*process)), "nobody has ended the load");
-    let state = state(&folder);
+    let state = folder.state();
     let port = address.port().to_string();
     let refused = folder.run(&["experiment", "nothing", "--port", &port, "--state", &state]).expect_code(3);
     assert!(refused.stderr.contains("experiment-load.jsonl: not undone"), "{}", refused.stderr);
@@ -165,7 +154,7 @@ fn a_load_that_ends_or_is_silent_is_an_error() {
     let folder = Folder::new();
     let Some((_server, address)) = memcached(&folder) else { return };
     write_load(&folder, "a", &format!("memcached://{address}?keys=10"), "");
-    let (port, state) = (address.port().to_string(), state(&folder));
+    let (port, state) = (address.port().to_string(), folder.state());
     let run = |command: &str| {
         let args = ["experiment", "load=b", "--load-off", "a", "--load-command", command, "--port", &port];
         folder.run(&[&args[..], &["--state", &state, "--period", "200ms", "--guard", "300ms"]].concat())
@@ -211,7 +200,7 @@ fn connections_begin_in_the_period_of_their_knob() {
         return testkit::skip("there is one congestion control");
     };
     write_load(&folder, "keeps", &format!("memcached://{address}?keys=10"), "");
-    let (port, state) = (address.port().to_string(), state(&folder));
+    let (port, state) = (address.port().to_string(), folder.state());
     let knob = format!("congestion-control={other}");
     let command = generator(&folder).replace("{}", "keeps");
     let mut experiment = Command::new(env!("CARGO_BIN_EXE_tailwright"));

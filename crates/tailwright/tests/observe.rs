@@ -14,15 +14,6 @@ use support::servers::signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Whether this machine lets observe; says what is missing.
-fn may_observe(folder: &Folder) -> bool {
-    let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
-    if outcome.code == 3 {
-        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
-    }
-    outcome.code != 3
-}
-
 /// An echo server that answers each byte, in a thread of this process for each connection.
 fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -84,7 +75,7 @@ fn json(child: Child, code: i32) -> Value {
 #[test]
 fn a_server_is_seen_until_a_signal() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = echo();
@@ -127,7 +118,7 @@ fn a_server_is_seen_until_a_signal() {
 #[test]
 fn the_tables_have_100_columns_and_the_file_is_judged() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = echo();
@@ -153,7 +144,7 @@ fn the_tables_have_100_columns_and_the_file_is_judged() {
 #[test]
 fn block_devices_as_users_ask_for_them() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let unknown = folder.run(&["observe", "--block", "--disk", "no/such"]);
@@ -180,7 +171,7 @@ fn block_devices_as_users_ask_for_them() {
 #[test]
 fn a_killed_observer_leaves_no_program() {
     let folder = Folder::new();
-    if testkit::program("bpftool").is_none() || !may_observe(&folder) {
+    if testkit::program("bpftool").is_none() || !folder.may_observe() {
         return;
     }
     let before = observing_programs();
@@ -208,7 +199,7 @@ fn observing_programs() -> Vec<u64> {
 #[test]
 fn the_end_of_the_server_ends_it() {
     let folder = Folder::new();
-    if testkit::program("memcached").is_none() || !may_observe(&folder) {
+    if testkit::program("memcached").is_none() || !folder.may_observe() {
         return;
     }
     let address = testkit::free_address();
@@ -254,7 +245,7 @@ fn nobody_runs(program: &Path, capabilities: &str) -> Command {
 #[test]
 fn nobody_with_two_capabilities_observes_and_without_is_told_which() {
     let folder = Folder::new();
-    if testkit::program("setpriv").is_none() || !may_observe(&folder) {
+    if testkit::program("setpriv").is_none() || !folder.may_observe() {
         return;
     }
     let server = echo();
@@ -290,7 +281,7 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
         let outcome = folder.run(&["observe", "--port", "80", "--cost-limit", "3%", option]).expect_code(2);
         assert!(outcome.stderr.contains("cannot be used with"), "{option}: {}", outcome.stderr);
     }
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = echo();
@@ -321,7 +312,7 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
 #[test]
 fn the_self_test_answers_yes() {
     let folder = Folder::new();
-    if may_observe(&folder) {
+    if folder.may_observe() {
         let view = folder.run(&["observe", "--selftest", "--json"]).expect_code(0).json();
         assert_eq!((view["right"].as_bool(), view["sent"].as_u64()), (Some(true), Some(20_000)), "{view}");
     }
@@ -344,7 +335,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
         let outcome = folder.run(args).expect_code(2);
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
     }
-    if may_observe(&folder) {
+    if folder.may_observe() {
         let outcome = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
         assert!(outcome.stdout.starts_with("port 1: 0 requests"), "{}", outcome.stdout);
     }

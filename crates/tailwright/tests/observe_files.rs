@@ -16,15 +16,6 @@ use support::servers::signal;
 const REQUEST_BYTES: usize = 40;
 const ANSWER_BYTES: usize = 700;
 
-/// Whether this machine lets observe; says what is missing.
-fn may_observe(folder: &Folder) -> bool {
-    let outcome = folder.run(&["observe", "--port", "1", "--duration", "10ms"]);
-    if outcome.code == 3 {
-        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
-    }
-    outcome.code != 3
-}
-
 /// A server in a thread for each connection. It gives long answers to requests of [`REQUEST_BYTES`] and one byte to
 /// those of [`ANSWER_BYTES`], which begin with another letter.
 fn server() -> SocketAddr {
@@ -93,7 +84,7 @@ fn stop(child: Child, name: &str, code: i32) -> Value {
 #[test]
 fn what_was_recorded_is_a_trace_for_the_other_verbs() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -130,7 +121,7 @@ fn what_was_recorded_is_a_trace_for_the_other_verbs() {
 #[test]
 fn a_recording_without_requests_is_no_file() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let child = observing(&folder, 1, &["--record", "live.csv", "--hdr", "live.hlog"]);
@@ -148,7 +139,7 @@ fn a_recording_without_requests_is_no_file() {
 #[test]
 fn logs_and_pages_have_every_request() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -177,7 +168,7 @@ fn logs_and_pages_have_every_request() {
 #[test]
 fn what_was_seen_is_printed_when_a_file_fails() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -194,7 +185,7 @@ fn what_was_seen_is_printed_when_a_file_fails() {
 #[test]
 fn a_file_that_fails_is_the_reason_of_the_end() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -215,7 +206,7 @@ fn a_file_that_fails_is_the_reason_of_the_end() {
 #[test]
 fn a_recording_in_which_requests_are_missing_is_a_failure() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -238,7 +229,7 @@ fn a_recording_in_which_requests_are_missing_is_a_failure() {
 #[test]
 fn ideals_stand_beside_what_was_measured() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();
@@ -267,7 +258,7 @@ fn ideals_stand_beside_what_was_measured() {
 #[test]
 fn what_begins_under_load_is_true_from_its_first_request() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let server = server();

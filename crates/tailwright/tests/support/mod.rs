@@ -12,6 +12,7 @@ pub(crate) mod servers;
 pub(crate) mod transcript;
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,6 +32,23 @@ impl Folder {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Whether servers can be observed here; otherwise a line says why not.
+    pub(crate) fn may_observe(&self) -> bool {
+        let outcome = self.run(&["observe", "--port", "1", "--duration", "10ms"]);
+        if outcome.code == 3 {
+            testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+        }
+        outcome.code != 3
+    }
+
+    /// A folder in it for journals that nobody else may change.
+    pub(crate) fn state(&self) -> String {
+        let path = self.join("state");
+        std::fs::create_dir_all(&path).expect("it is ours");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("it is ours");
+        path.display().to_string()
     }
 
     pub(crate) fn join(&self, name: &str) -> PathBuf {
