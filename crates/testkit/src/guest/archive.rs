@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use tempfile::NamedTempFile;
 
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
@@ -42,9 +43,9 @@ pub(super) fn with_first_program(program: &Path, others: &[PathBuf], begun: Vec<
     for folder in folders {
         put(&mut archive, folder, FOLDER, &[]);
     }
-    put(&mut archive, Path::new("/init"), PROGRAM, &read(program));
+    put(&mut archive, Path::new("/init"), PROGRAM, &without_debug_info(program));
     for file in &files {
-        put(&mut archive, file, PROGRAM, &read(file));
+        put(&mut archive, file, PROGRAM, &without_debug_info(file));
     }
     put(&mut archive, Path::new("TRAILER!!!"), 0, &[]);
     archive
@@ -55,6 +56,19 @@ fn libraries(program: &Path) -> BTreeSet<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd belongs to the C library");
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
     listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
+}
+
+/// The bytes of a program as the linker's `strip` leaves them: most of a program of the tests is for debuggers, and the guest
+/// would keep it in memory. As it is where there is no `strip`, or it does not take the file.
+fn without_debug_info(program: &Path) -> Vec<u8> {
+    let stripped = NamedTempFile::new().expect("a temporary file");
+    let status = Command::new("strip")
+        .args(["--strip-debug", "-o"])
+        .args([stripped.path(), program])
+        .stderr(Stdio::null())
+        .status();
+    let is_stripped = status.is_ok_and(|status| status.success());
+    read(if is_stripped { stripped.path() } else { program })
 }
 
 fn put(archive: &mut Vec<u8>, path: &Path, mode: u32, data: &[u8]) {

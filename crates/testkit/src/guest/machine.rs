@@ -17,6 +17,15 @@ const LIMIT: Duration = Duration::from_secs(6 * 60);
 /// Twice what all of the longest takes: a guest that has had so much CPU time since its last figure does not go on.
 const SILENT_CPU_TIME: Duration = Duration::from_secs(4 * 60);
 
+/// The kernel's and the programs' own memory in MiB.
+const MEMORY: u64 = 512;
+
+/// The memory of a guest with an archive of this many bytes, in MiB. The kernel unpacks it beside itself into a file system that
+/// takes at most half of what is left.
+fn memory(archive: u64) -> u64 {
+    MEMORY + 3 * archive.div_ceil(1 << 20)
+}
+
 /// Where the guest's programs are.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -80,8 +89,9 @@ pub(super) fn run(
     cpus: u32,
 ) -> Result<String, LateGuest> {
     let mut command = Command::new(emulator);
-    command.args(["-M", "q35", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nic", "none"]);
-    command.arg("-smp").arg(cpus.to_string());
+    command.args(["-M", "q35", "-cpu", "max", "-nographic", "-no-reboot", "-nic", "none"]);
+    let archive = fs::metadata(files).expect("it was written").len();
+    command.arg("-m").arg(memory(archive).to_string()).arg("-smp").arg(cpus.to_string());
     // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
     command.args(["-accel", "tcg", "-icount", "shift=2,sleep=off"]);
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(files);
