@@ -319,6 +319,22 @@ fn the_exit_code_is_that_of_the_answer_whoever_reads() {
 fn names_that_are_not_utf8_are_taken_and_shown() {
     let cluster = Cluster::new(2, 2);
     let folder = &cluster.folder;
+/// Its reader could have been there until now: nothing is wrong with folders.
+#[test]
+fn a_pipe_whose_reader_has_gone_has_a_hint_about_readers() {
+    let cluster = Cluster::new(2, 1);
+    let folder = &cluster.folder;
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().expect("there is mkfifo").success());
+    for args in [
+        &["plan", "cluster.toml", "-o", "pipe"][..],
+        &["trace", "convert", "w0.csv", "--as", "csv", "-o", "pipe"],
+    ] {
+        let said = folder.run(args).expect_code(3).stderr;
+        assert!(said.contains("nobody reads this pipe"), "{args:?}: {said}");
+        assert!(said.contains("reader of the pipe") && !said.contains("folder"), "{args:?}: {said}");
+    }
+}
+
     let name = OsStr::from_bytes(b"c\xe9.toml");
     fs::copy(folder.join("cluster.toml"), folder.path().join(name)).expect("it is ours");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
