@@ -278,10 +278,15 @@ fn a_standard_output_that_was_closed_before_is_an_error() {
         assert!(said.contains("Bad file descriptor"), "{command}: {said}");
         assert!(in_shell(folder, command).status.success(), "{command}");
     }
-    let trace = in_shell(folder, "trace convert w0.csv --as csv -o - >&-");
-    assert!(
-        !trace.status.success() && String::from_utf8_lossy(&trace.stderr).contains("Bad file descriptor")
-    );
+    for output in [">&-", "> /dev/full"] {
+        let trace = in_shell(folder, &format!("trace convert w0.csv --as csv -o - {output}"));
+        let said = String::from_utf8_lossy(&trace.stderr);
+        assert_eq!(trace.status.code(), Some(3), "{output}: {said}");
+        assert!(said.contains("the standard output cannot be written"), "{output}: {said}");
+    }
+    // What is wrong with the trace itself is still the user's.
+    folder.write("bad.csv", "arrival_ns,size,op\n1,2,neither\n");
+    assert_eq!(in_shell(folder, "trace convert bad.csv --as csv -o -").status.code(), Some(2));
     // Whoever asks for a file and reads nothing gets the file, and is told.
     let output = in_shell(folder, "plan cluster.toml -o policy.json >&-");
     assert_eq!(output.status.code(), Some(3));
@@ -314,11 +319,6 @@ fn the_exit_code_is_that_of_the_answer_whoever_reads() {
     }
 }
 
-/// Names of files are bytes; what is shown of them is text.
-#[test]
-fn names_that_are_not_utf8_are_taken_and_shown() {
-    let cluster = Cluster::new(2, 2);
-    let folder = &cluster.folder;
 /// Its reader could have been there until now: nothing is wrong with folders.
 #[test]
 fn a_pipe_whose_reader_has_gone_has_a_hint_about_readers() {
@@ -335,6 +335,11 @@ fn a_pipe_whose_reader_has_gone_has_a_hint_about_readers() {
     }
 }
 
+/// Names of files are bytes; what is shown of them is text.
+#[test]
+fn names_that_are_not_utf8_are_taken_and_shown() {
+    let cluster = Cluster::new(2, 2);
+    let folder = &cluster.folder;
     let name = OsStr::from_bytes(b"c\xe9.toml");
     fs::copy(folder.join("cluster.toml"), folder.path().join(name)).expect("it is ours");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
