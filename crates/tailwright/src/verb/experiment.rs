@@ -10,7 +10,7 @@ use clap::Args;
 use experiment::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
     KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,
-    UndoOutcome,
+    UndoOutcome, UndoneChange, UndoneJournals,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -239,6 +239,25 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
     }
 }
 
+/// What is left after undoing: journals that cannot be read, and changes that could not be undone.
+fn not_undone(undone: &UndoneJournals, folder: &Path) -> Option<OperationError> {
+    let failed =
+        undone.changes.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
+    let failed = (failed > 0).then(|| {
+        let failed = plural(failed, "change");
+        let message = format_args!("{}: not undone, and still recorded: {failed}", folder.display());
+        OperationError::machine(message).hint("run it as the user who ran the experiment, or as root")
+    });
+    let errors = undone.unread.iter().map(|unread| unread.error.clone()).chain(failed);
+    errors.reduce(|mut all, error| {
+        all.message += &format!("; and {}", error.message);
+        let mut hints: Vec<String> = [all.hint, error.hint].into_iter().flatten().collect();
+        hints.dedup();
+        all.hint = (!hints.is_empty()).then(|| hints.join("; "));
+        all
+    })
+}
+
 /// The load that belongs to an experiment, and how it gets on, on the terminal.
 struct TerminalHost {
     load: Option<StartedLoad>,
@@ -294,25 +313,18 @@ impl ExperimentArgs {
 
     fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
         let _ = undo_on_termination();
-        let (file, journal, path) = experiment::open_journal(&self.state_folder()?)?;
-        let boot = experiment::boot()?;
-        let (load_file, load_journal, _) = experiment::open_load_journal(&self.state_folder()?)?;
-        let mut undone = KnobSwitch::new(LinuxSettings::default(), load_file, load_journal, &boot).off();
-        undone.extend(KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off());
+        let (folder, boot) = (self.state_folder()?, experiment::boot()?);
+        let undone = experiment::undo_journals(&folder, &boot);
         if self.json {
             terminal::print(&knobs::undone_json(&undone));
         } else {
             terminal::print_text(&knobs::undone_text(&undone));
         }
-        let failed = undone.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
-        if failed > 0 {
-            let failed = plural(failed, "change");
-            let message = format_args!("{}: not undone, and still recorded: {failed}", path.display());
-            return Err(OperationError::machine(message)
-                .hint("run it as the user who ran the experiment, or as root"));
+        if let Some(error) = not_undone(&undone, &folder) {
+            return Err(error);
         }
-        let is_left = undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::LeftAlone(_)));
-        Ok(if is_left { VerbAnswer::No } else { VerbAnswer::Yes })
+        let is_left = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::LeftAlone(_));
+        Ok(if undone.changes.iter().any(is_left) { VerbAnswer::No } else { VerbAnswer::Yes })
     }
 
     fn target(&self) -> Result<KnobTarget, OperationError> {
