@@ -10,7 +10,7 @@ mod store;
 mod thread_settings;
 mod user_command;
 
-pub(crate) use energy::{EnergyMeter, POWERCAP};
+pub(crate) use energy::{EnergyMeter, EnergyReading, POWERCAP};
 pub use journal_file::{
     LinuxJournal, UndoneJournals, UnreadJournal, default_state_folder, open_journal, open_load_journal,
     undo_journals,
