@@ -1,59 +1,24 @@
 //! Knobs on this machine: each that it has is set, read back by other means, and undone. Takes root.
 
+mod support;
+
 use machine::scheduling::{
     SchedulingPolicy, ThreadScheduling, cpus, own_thread, scheduling, set_cpus, set_scheduling,
 };
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
+use support::SharedJournal;
 use tailwright_experiment::{
-    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting,
-    UndoOutcome, UndoneChange, boot, identity, knob, missing_right,
+    KNOBS, Knob, KnobTarget, PlannedChange, Setting, UndoOutcome, UndoneChange, identity, knob, missing_right,
 };
 
 /// The longest that a program needs to start.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// A journal that outlives the switch that writes it.
-#[derive(Debug, Clone, Default)]
-struct SharedJournal(Rc<RefCell<Vec<u8>>>);
-
-impl JournalFile for SharedJournal {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.0.borrow_mut().clear();
-        Ok(())
-    }
-}
-
-impl SharedJournal {
-    /// A program that goes on from this journal.
-    fn switch(&self) -> KnobSwitch<LinuxSettings, Self> {
-        let journal = Journal::parse(&self.0.borrow()).unwrap_or_else(|error| panic!("{error}"));
-        let boot = boot().unwrap_or_else(|error| panic!("{error}"));
-        KnobSwitch::new(LinuxSettings::default(), self.clone(), journal, &boot)
-    }
-
-    /// As after SIGKILL: nothing is undone, and the journal says what is set.
-    fn kill(&self, switch: KnobSwitch<LinuxSettings, Self>) {
-        std::mem::forget(switch);
-    }
-
-    /// Whether nothing is to be undone.
-    fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-}
 
 /// A program that waits, in a session of its own.
 struct Waiting(Child);
