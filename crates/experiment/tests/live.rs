@@ -1,15 +1,16 @@
 //! Knobs on this machine: each that it has is set, read back by other means, and undone. Takes root.
 
+mod shared_journal;
+
 use machine::scheduling::{
     SchedulingPolicy, ThreadScheduling, cpus, own_thread, scheduling, set_cpus, set_scheduling,
 };
-use std::cell::RefCell;
+use shared_journal::SharedJournal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tailwright_experiment::{
@@ -19,41 +20,6 @@ use tailwright_experiment::{
 
 /// The longest that a program needs to start.
 const LIMIT: Duration = Duration::from_secs(20);
-
-/// A journal that outlives the switch that writes it.
-#[derive(Debug, Clone, Default)]
-struct SharedJournal(Rc<RefCell<Vec<u8>>>);
-
-impl JournalFile for SharedJournal {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn clear(&mut self) -> io::Result<()> {
-        self.0.borrow_mut().clear();
-        Ok(())
-    }
-}
-
-impl SharedJournal {
-    /// A program that goes on from this journal.
-    fn switch(&self) -> KnobSwitch<LinuxSettings, Self> {
-        let journal = Journal::parse(&self.0.borrow()).unwrap_or_else(|error| panic!("{error}"));
-        let boot = boot().unwrap_or_else(|error| panic!("{error}"));
-        KnobSwitch::new(LinuxSettings::default(), self.clone(), journal, &boot)
-    }
-
-    /// As after SIGKILL: nothing is undone, and the journal says what is set.
-    fn kill(&self, switch: KnobSwitch<LinuxSettings, Self>) {
-        std::mem::forget(switch);
-    }
-
-    /// Whether nothing is to be undone.
-    fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
-}
 
 /// A program that waits, in a session of its own.
 struct Waiting(Child);
@@ -76,7 +42,7 @@ impl Waiting {
         let processes = identity(self.0.id()).into_iter().collect();
         let load = Some(("true {}".to_owned(), "off".to_owned()));
         let (device, disk) = (Some("lo".into()), Some("loop0".into()));
-        KnobTarget { processes, device, disk, commands, load }
+        KnobTarget { processes, ports: BTreeSet::new(), device, disk, commands, load }
     }
 }
 
