@@ -22,6 +22,7 @@ struct pass_request {
 	u64 kind;
 	u64 option; /* TCP_NODELAY or TCP_CONGESTION */
 	u64 period;
+	u64 is_later; /* than the first one that sets it in this period */
 	struct option_value wanted;
 };
 
@@ -30,7 +31,7 @@ struct pass_counts {
 	u64 have[2];     /* of the server: have the value */
 	u64 have_not[2]; /* of the server: have another one */
 	u64 changed[2];  /* have been given the value, or what was before */
-	u64 again[2];    /* of these: the server had changed them */
+	u64 again[2];    /* of those that have been given the value: the server had changed them */
 	u64 recorded[2]; /* have a record */
 	u64 ended[2];    /* whose record came to its end */
 	u64 servers[2];  /* of these: have what the server set meanwhile */
@@ -130,6 +131,8 @@ INLINE void set(void *sk, u32 kind, const struct pass_request *pass, struct pass
 		fresh.before = now;
 		fresh.made = pass->wanted;
 		fresh.period = pass->period;
+		/* Connections begin with what the listening socket has: since then, the server has set something else. */
+		fresh.is_servers = pass->is_later && pass->option == TCP_NODELAY;
 		if (record)
 			*record = fresh;
 		else
@@ -142,7 +145,7 @@ INLINE void set(void *sk, u32 kind, const struct pass_request *pass, struct pass
 	}
 	count->have[kind]++;
 	count->changed[kind]++;
-	if (step == SET_AGAIN)
+	if (record->is_servers)
 		count->again[kind]++;
 }
 

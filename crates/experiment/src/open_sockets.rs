@@ -82,6 +82,8 @@ pub struct SocketTotals {
     pub set_again: u64,
     /// The most sockets at a time that did not take the value.
     pub not_set: u64,
+    /// Whether the kernel says when the server sets the option, so that it is known also where it sets what the knob has set.
+    pub is_server_seen: bool,
     /// How often all sockets were looked at.
     pub passes: u64,
     /// How long this took altogether.

@@ -310,8 +310,11 @@ static int play(u64 seed)
 		request.option = TCP_NODELAY;
 		request.period = period;
 		request.wanted.words[0] = random_below(2);
-		for (index = random_below(3); index >= 0; index--)
+		request.is_later = 0;
+		for (index = random_below(3); index >= 0; index--) {
 			pass(PASS_SET, 0);
+			request.is_later = 1;
+		}
 		events[EVENT_ON]++;
 		/* Killed while it sets or takes back; the next program knows the records alone. */
 		if (!random_below(3)) {

@@ -33,11 +33,9 @@ host, port = sys.argv[1], int(sys.argv[2])
 family = socket.AF_INET6 if ':' in host else socket.AF_INET
 listener = socket.create_server((host, port), family=family, backlog=512, reuse_port=True)
 if len(sys.argv) > 3 and os.fork():
-    print('listening', flush=True)
     os.wait()
     sys.exit()
-if len(sys.argv) <= 3:
-    print('listening', flush=True)
+print(os.getpid(), flush=True)
 while True:
     connection, _ = listener.accept()
     threading.Thread(target=serve, args=(connection,), daemon=True).start()
@@ -60,6 +58,8 @@ pub enum OptionServerPlace {
 #[derive(Debug)]
 pub struct OptionServer {
     server: Child,
+    /// The process that serves.
+    serving: u32,
     /// The address that it listens at.
     pub address: SocketAddr,
 }
@@ -104,8 +104,8 @@ impl OptionServer {
         let mut said = String::new();
         let output = server.stdout.take().expect("it is a pipe");
         BufReader::new(output).read_line(&mut said).expect("it is text");
-        assert_eq!(said, "listening\n", "the server starts");
-        Some(Self { server, address })
+        let serving = said.trim().parse().expect("it says its number when it listens");
+        Some(Self { server, serving, address })
     }
 
     /// The number of its process.
@@ -143,11 +143,8 @@ impl OptionServer {
 
 impl Drop for OptionServer {
     fn drop(&mut self) {
-        let id = self.server.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        for child in children.split_whitespace() {
-            let _ = Command::new("kill").args(["-s", "KILL", child]).status();
-        }
+        // It has not been waited for, so that the number is still its own, or it is a child that nobody else ends.
+        let _ = Command::new("kill").args(["-s", "KILL", &self.serving.to_string()]).status();
         let _ = (self.server.kill(), self.server.wait());
     }
 }

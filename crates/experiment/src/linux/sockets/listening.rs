@@ -138,11 +138,14 @@ fn shared_with_another(socket: ListeningSocket) -> OperationError {
 /// A process that has a socket open, as far as this can be seen.
 fn owner(inode: u64) -> Option<String> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |entry: &fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let has_it = |entry: &fs::DirEntry| {
         let files = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
         files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|link| is_socket(&link, inode)))
     };
-    let found = processes.into_iter().find(has_it)?;
+    let found = processes.into_iter().filter(is_process).find(has_it)?;
     let name = fs::read_to_string(found.path().join("comm")).unwrap_or_default();
     Some(format!("process {} ({})", found.file_name().to_str()?, name.trim()))
 }

@@ -80,6 +80,7 @@ impl OpenSockets {
             connected: one.connected + other.connected,
             set_again: one.set_again + other.set_again,
             not_set: one.not_set + other.not_set,
+            is_server_seen: one.is_server_seen && other.is_server_seen,
             passes: one.passes + other.passes,
             duration: one.duration + other.duration,
         })

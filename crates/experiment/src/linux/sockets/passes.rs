@@ -105,7 +105,7 @@ enum Watcher {
 /// The programs for the sockets of a server.
 pub(super) struct SocketPasses {
     object: Ebpf,
-    requests: Array<MapData, [u64; 5]>,
+    requests: Array<MapData, [u64; 6]>,
     counts: Array<MapData, [u64; COUNT_WORDS]>,
     watchers: Vec<Watcher>,
     sockets: ServerSockets,
@@ -113,6 +113,7 @@ pub(super) struct SocketPasses {
     /// How often the option was turned on.
     period: u64,
     is_on: bool,
+    is_later: bool,
     wanted: [u64; 2],
     not_before: Instant,
     pub(super) totals: SocketTotals,
@@ -132,7 +133,7 @@ impl SocketPasses {
         })?;
         let btf = types_of_kernel()?;
         let mut passes = Self::of_object(sockets, door, EbpfLoader::new().btf(Some(&btf)), &btf)?;
-        passes.watch(&btf)?;
+        passes.totals.is_server_seen = passes.watch(&btf).is_ok();
         Ok(passes)
     }
 
@@ -169,14 +170,15 @@ impl SocketPasses {
             door,
             period: 0,
             is_on: false,
+            is_later: false,
             wanted: [0; 2],
             not_before: Instant::now(),
             totals: SocketTotals::default(),
         })
     }
 
-    /// Attaches the programs that note what the server sets.
-    fn watch(&mut self, btf: &Btf) -> Result<(), OperationError> {
+    /// Attaches the programs that note what the server sets, where the kernel has such programs (CONFIG_FUNCTION_TRACER).
+    fn watch(&mut self, btf: &Btf) -> Result<(), ProgramError> {
         let programs: &[(&str, &str)] = match self.sockets.option {
             SocketOption::NoDelay => {
                 &[("tw_setting_no_delay", "tcp_setsockopt"), ("tw_no_delay_set", "tcp_setsockopt")]
@@ -185,8 +187,7 @@ impl SocketPasses {
         };
         for (name, function) in programs {
             let program = self.object.program_mut(name).expect("the compiled object has all programs");
-            let link = attached(program, function, btf).map_err(|error| unloadable(&error))?;
-            self.watchers.push(Watcher::Attached(link));
+            self.watchers.push(Watcher::Attached(attached(program, function, btf)?));
         }
         Ok(())
     }
@@ -210,6 +211,7 @@ impl SocketPasses {
             self.is_on = true;
             self.pin()?;
         }
+        self.is_later = !is_first;
         let counts = self.pass(PassKind::Set)?;
         self.totals.set_again += counts.again.total();
         self.totals.not_set = self.totals.not_set.max(counts.failed.total());
@@ -262,7 +264,8 @@ impl SocketPasses {
             SocketOption::NoDelay => 1,
             SocketOption::CongestionControl => 13,
         };
-        let request = [kind as u64, option, self.period, self.wanted[0], self.wanted[1]];
+        let later = u64::from(self.is_later);
+        let request = [kind as u64, option, self.period, later, self.wanted[0], self.wanted[1]];
         let failed = |error: &dyn std::error::Error| refused("the sockets cannot be looked at", error);
         self.requests.set(0, request, 0).map_err(|error| failed(&error))?;
         self.counts.set(0, [0; COUNT_WORDS], 0).map_err(|error| failed(&error))?;
