@@ -217,7 +217,7 @@ pub trait SettingStore {
         Ok(None)
     }
 
-    /// Whether all open sockets have a value; `None` when there are none.
+    /// Whether all open sockets have a value; `None` when none of them is connected.
     ///
     /// # Errors
     /// When they cannot be looked at.

@@ -67,6 +67,8 @@ struct SocketFields {
     set_again: u64,
     /// The most sockets at a time that did not take the value.
     not_set: u64,
+    /// Whether the kernel says when the server sets the option, also where it sets what the knob has set.
+    server_seen: bool,
     /// How often all sockets were looked at, with the knob on and off.
     passes: u64,
     /// How long a look at all sockets took on average.
@@ -331,6 +333,13 @@ impl TriedKnob<'_> {
                 lines.push(format!("{count} {what}"));
             }
         }
+        if report.sockets.is_some_and(|sockets| !sockets.is_server_seen) {
+            lines.push(
+                "this kernel does not say when the server sets the option itself: where it sets what the knob has set, what \
+                 was before is given back"
+                    .to_owned(),
+            );
+        }
         lines.extend(report.different.iter().cloned());
         lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
         if lines.is_empty() {
@@ -358,6 +367,7 @@ fn socket_fields(totals: &SocketTotals) -> SocketFields {
         connected: totals.connected,
         set_again: totals.set_again,
         not_set: totals.not_set,
+        server_seen: totals.is_server_seen,
         passes: totals.passes,
         pass_s: totals.pass_duration().map(|duration| duration.as_secs_f64()),
     }

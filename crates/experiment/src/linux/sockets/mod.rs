@@ -33,7 +33,7 @@ pub(super) struct OpenSockets {
 }
 
 impl OpenSockets {
-    /// Whether all of the sockets have a value; `None` when there are none.
+    /// Whether all of the sockets have a value; `None` without connections, because servers may set the option of each.
     pub(super) fn have(
         &mut self,
         sockets: &ServerSockets,
@@ -41,8 +41,9 @@ impl OpenSockets {
     ) -> Result<Option<bool>, OperationError> {
         let passes = self.passes_of(sockets)?;
         passes.count(value).map(|counts| {
-            let (have, others) = (counts.have.total(), counts.have_not.total() + counts.failed.total());
-            (have + others > 0).then_some(others == 0)
+            let have_others = counts.have_not.total() + counts.failed.total() > 0;
+            let connected = [counts.have, counts.have_not, counts.failed].map(|count| count.connected);
+            (connected.iter().sum::<u64>() > 0).then_some(!have_others)
         })
     }
 

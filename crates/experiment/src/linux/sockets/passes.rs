@@ -43,7 +43,7 @@ enum PassKind {
 /// A count of connected sockets, and one of listening ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SocketCount {
-    connected: u64,
+    pub(super) connected: u64,
     listening: u64,
 }
 
