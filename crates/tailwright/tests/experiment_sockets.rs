@@ -240,6 +240,14 @@ fn an_experiment_with_open_sockets_comes_to_its_end() {
     });
 }
 
+/// A run of the program with what `script` does to mounts before, and as this user with these rights. Its code and errors.
+fn with_mounts(script: &str, as_user: &[&str], arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &format!("{script} && exec \"$@\""), "sh"]);
+    let output = command.args(as_user).args(arguments).output().expect("unshare runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 #[test]
 fn what_is_missing_is_named_before_anything_is_changed() {
     with_bpf_file_system(|| {
@@ -248,52 +256,41 @@ fn what_is_missing_is_named_before_anything_is_changed() {
         if testkit::program("setpriv").is_none() || !folder.may_observe() {
             return;
         }
-        let copy = folder.join("tailwright");
+        let (copy, state) = (folder.join("tailwright"), folder.join("nobody"));
         std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
-        std::fs::create_dir(folder.join("nobody")).expect("it is ours");
-        std::os::unix::fs::chown(folder.join("nobody"), Some(65534), Some(65534)).expect("root may");
-        let port = server.address.port().to_string();
-        let as_nobody = |rights: &str| {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-            command.args([&format!("--inh-caps=-all{rights}"), &format!("--ambient-caps=-all{rights}")]);
-            command.arg(&copy).args(["experiment", "nodelay", "--pid", &server.id().to_string()]);
-            command.args(["--port", &port, "--state"]).arg(folder.join("nobody"));
-            let output = command.output().expect("setpriv runs");
-            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        std::fs::create_dir(&state).expect("it is ours");
+        std::os::unix::fs::chown(&state, Some(65534), Some(65534)).expect("root may");
+        let (process, port) = (server.id().to_string(), server.address.port().to_string());
+        let [copy, state] = [copy, state].map(|path| path.display().to_string());
+        let of_server =
+            [&copy, "experiment", "nodelay", "--pid", &process, "--port", &port, "--state", &state];
+        let short = ["--period", "50ms", "--guard", "20ms", "--max-periods", "12"];
+        let arguments = [&of_server[..], &short].concat();
+        let as_nobody = |mounts: &str, rights: &str| {
+            let [inherited, ambient] = ["inh", "ambient"].map(|set| format!("--{set}-caps=-all{rights}"));
+            let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &inherited, &ambient];
+            with_mounts(mounts, &user, &arguments)
         };
-        for (rights, said) in [
-            ("", "+sys_ptrace,+dac_read_search"),
-            (",+sys_ptrace,+dac_read_search", "CAP_BPF and CAP_PERFMON"),
-            (",+sys_ptrace,+dac_read_search,+bpf", "CAP_PERFMON"),
-            (",+sys_ptrace,+dac_read_search,+bpf,+perfmon", "/sys/fs/bpf: Permission denied"),
+        let (open, closed) =
+            ("mount -t bpf -o mode=1777 bpf /sys/fs/bpf", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf");
+        let all = ",+sys_ptrace,+dac_read_search,+bpf,+perfmon";
+        for (mounts, rights, said) in [
+            (open, "", "+sys_ptrace,+dac_read_search"),
+            (open, ",+sys_ptrace,+dac_read_search", "CAP_BPF and CAP_PERFMON"),
+            (open, ",+sys_ptrace,+dac_read_search,+bpf", "takes CAP_PERFMON"),
+            (closed, all, "/sys/fs/bpf: Permission denied"),
+            ("umount --all-targets /sys/fs/bpf", all, "mount -t bpf bpf /sys/fs/bpf"),
         ] {
-            let (code, told) = as_nobody(rights);
-            assert!(code == Some(3) && told.contains(said), "{rights}: {told}");
+            let (code, told) = as_nobody(mounts, rights);
+            assert!(code == Some(3) && told.contains(said), "{mounts}, {rights}: {told}");
         }
         assert!(!server.connect().seen().no_delay);
-        // The same where nothing is mounted, in a mount namespace of its own.
-        let mut command = Command::new("unshare");
-        command.args([
-            "--mount",
-            "sh",
-            "-c",
-            "umount /sys/fs/bpf && exec \"$@\"",
-            "sh",
-            env!("CARGO_BIN_EXE_tailwright"),
-        ]);
-        command.args([
-            "experiment",
-            "nodelay",
-            "--pid",
-            &server.id().to_string(),
-            "--port",
-            &port,
-            "--state",
-        ]);
-        let output = command.arg(folder.state()).output().expect("unshare runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(3) && told.contains("mount -t bpf bpf /sys/fs/bpf"), "{told}");
+        // With just these it works.
+        let clients = AskingClients::of_options(server.address, 2);
+        let (code, told) = as_nobody(open, all);
+        assert!(matches!(code, Some(0 | 1)), "{told}");
+        assert!(!server.connect().seen().no_delay);
+        drop(clients);
     });
 }
