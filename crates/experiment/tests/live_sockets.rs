@@ -1,4 +1,5 @@
-//! Options of open sockets, set by programs in the kernel and seen by servers that look at their own sockets. Takes root.
+//! Options of open sockets, set by programs in the kernel and seen by servers that look at their own sockets. Takes root, or
+//! a guest.
 
 mod shared_journal;
 
@@ -10,12 +11,13 @@ use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tailwright_experiment::{
     KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting, SocketsTakenBack, UndoOutcome,
     UndoneChange, identity, knob, missing_right,
 };
+use testkit::guest::{Guest, GuestKernel, be_first_program, report_figure};
 use testkit::{OptionServer, OptionServerPlace, wait_until, with_bpf_file_system};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -230,6 +232,8 @@ fn what_the_server_sets_alike_stays() {
             if !is_server_seen(&switch) {
                 return testkit::skip("this kernel does not say what a server sets (CONFIG_FUNCTION_TRACER)");
             }
+            let outliving = ["watcher-0", "watcher-1"].map(|name| folder_of(&changes).join(name).exists());
+            assert_eq!(outliving, [true; 2], "what notes it is there after a kill, too");
             if is_killed {
                 journal.kill(switch);
                 switch = journal.switch();
@@ -381,4 +385,52 @@ fn thousands_of_connections_are_set_and_given_back() {
         writeln!(said, "{CONNECTIONS} connections: set {set:?}, given back {given_back:?}, pass {pass:?}")
             .expect("it is open");
     });
+}
+
+/// A test with its name.
+type Check = (&'static str, fn());
+
+/// What a guest runs: its kernel says what servers set, unlike those without CONFIG_FUNCTION_TRACER.
+const CHECKS: [Check; 6] = [
+    ("all_sockets", all_sockets_of_a_server_are_set_and_given_back),
+    ("killed", what_was_set_when_the_program_was_killed_is_undone_once),
+    ("cut_short", taking_back_goes_on_where_it_was_cut_short),
+    ("set_again", what_the_server_sets_is_set_again_and_is_what_it_has_in_the_end),
+    ("alike", what_the_server_sets_alike_stays),
+    ("congestion_control", congestion_control_is_that_of_connections),
+];
+
+/// Boots a guest of this kernel that runs the test with this name, and with it the checks.
+fn expect_all_in_guest(kernel: &GuestKernel, test: &str) {
+    let run = || {
+        for (name, check) in CHECKS {
+            let outcome = std::panic::catch_unwind(check);
+            report_figure(name, if outcome.is_ok() { "passed" } else { "failed" });
+        }
+    };
+    if be_first_program(run) {
+        return;
+    }
+    let Some(ip) = testkit::program("ip") else { return };
+    let guest = Guest {
+        kernel,
+        cpus: 1,
+        program: &std::env::current_exe().expect("it is running"),
+        arguments: &["--exact", test, "--nocapture"],
+        others: &[ip],
+        modules: &["net/ipv4/tcp_bbr"],
+        cache: Path::new(env!("CARGO_TARGET_TMPDIR")),
+    };
+    let Some(figures) = guest.play() else { return };
+    println!("{figures}");
+    assert_eq!(figures.skipped(), Vec::<&str>::new());
+    for (name, _) in CHECKS {
+        assert_eq!(figures.text(name), "passed", "{name}: {figures}");
+    }
+}
+
+/// Linux 6.1, the oldest that programs may set TCP_NODELAY in.
+#[test]
+fn debian_12() {
+    expect_all_in_guest(&GuestKernel::DEBIAN_12, "debian_12");
 }
