@@ -40,7 +40,7 @@ pub struct ServerSockets {
     pub option: SocketOption,
     /// Their ports, in ascending order.
     pub ports: Vec<u16>,
-    /// Where they are.
+    /// The network namespace that they are in.
     pub namespace: NetworkNamespace,
     /// The folder in a file system of BPF where what they had before is found, while it is set.
     pub folder: PathBuf,

@@ -108,7 +108,7 @@ pub enum Setting {
     Sockets {
         /// Which sockets and which option of them.
         sockets: ServerSockets,
-        /// What they get.
+        /// The value that they get.
         value: String,
     },
     /// A user's own: a command makes it ([`ON`]) and another one takes it back ([`OFF`]).

@@ -14,8 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 use tailwright_experiment::{
-    Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting,
-    UndoOutcome, UndoneChange, boot, identity, knob, missing_right,
+    KNOBS, Knob, KnobTarget, PlannedChange, Setting, UndoOutcome, UndoneChange, identity, knob, missing_right,
 };
 
 /// The longest that a program needs to start.

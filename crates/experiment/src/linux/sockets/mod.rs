@@ -8,6 +8,7 @@ mod listening;
 mod namespace;
 mod passes;
 mod pinned;
+mod programs;
 
 pub(crate) use listening::server_sockets;
 

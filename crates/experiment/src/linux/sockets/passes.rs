@@ -2,23 +2,21 @@
 
 use super::namespace::NamespaceDoor;
 use super::pinned;
+use super::programs::{OBJECT, attach_watchers, iterator, read_to_end, take, unloadable};
 use crate::open_sockets::{ServerSockets, SocketOption, SocketTotals, SocketsTakenBack};
 use aya::maps::{Array, MapData};
+use aya::programs::ProgramError;
 use aya::programs::links::{FdLink, PinnedLink};
-use aya::programs::{Iter, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
 use observe::{refused, types_of_kernel};
 use rustix::thread::{MembarrierCommand, membarrier};
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _};
+use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// `bpf/sockets.bpf.c`, compiled by `bpf/build.sh`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/sockets.bpf.o");
 
 /// Passes while an option is on or off take at most one part in so many of a CPU.
 const SPARING: u32 = 20;
@@ -65,7 +63,7 @@ pub(super) struct PassCounts {
     recorded: SocketCount,
     ended: SocketCount,
     servers: SocketCount,
-    /// Sockets that refused.
+    /// Sockets that refused to be looked at or set.
     pub(super) failed: SocketCount,
 }
 
@@ -133,7 +131,10 @@ impl SocketPasses {
         })?;
         let btf = types_of_kernel()?;
         let mut passes = Self::of_object(sockets, door, EbpfLoader::new().btf(Some(&btf)), &btf)?;
-        passes.totals.is_server_seen = passes.watch(&btf).is_ok();
+        if let Ok(links) = attach_watchers(&mut passes.object, sockets.option, &btf) {
+            passes.watchers = links.into_iter().map(Watcher::Attached).collect();
+            passes.totals.is_server_seen = true;
+        }
         Ok(passes)
     }
 
@@ -175,21 +176,6 @@ impl SocketPasses {
             not_before: Instant::now(),
             totals: SocketTotals::default(),
         })
-    }
-
-    /// Attaches the programs that note what the server sets, where the kernel has such programs (CONFIG_FUNCTION_TRACER).
-    fn watch(&mut self, btf: &Btf) -> Result<(), ProgramError> {
-        let programs: &[(&str, &str)] = match self.sockets.option {
-            SocketOption::NoDelay => {
-                &[("tw_setting_no_delay", "tcp_setsockopt"), ("tw_no_delay_set", "tcp_setsockopt")]
-            }
-            SocketOption::CongestionControl => &[("tw_congestion_control_set", "tcp_set_congestion_control")],
-        };
-        for (name, function) in programs {
-            let program = self.object.program_mut(name).expect("the compiled object has all programs");
-            self.watchers.push(Watcher::Attached(attached(program, function, btf)?));
-        }
-        Ok(())
     }
 
     /// Looks which of the server's sockets have a value.
@@ -331,54 +317,9 @@ fn wait_for_connections_being_made() {
     }
 }
 
-fn iterator(object: &mut Ebpf) -> &mut Iter {
-    let program = object.program_mut("tw_pass").expect("the compiled object has all programs");
-    program.try_into().expect("it is an iterator")
-}
-
-fn attached(program: &mut Program, function: &str, btf: &Btf) -> Result<FdLink, ProgramError> {
-    match program {
-        Program::FEntry(program) => {
-            program.load(function, btf)?;
-            let link = program.attach()?;
-            program.take_link(link).map(FdLink::from)
-        }
-        Program::FExit(program) => {
-            program.load(function, btf)?;
-            let link = program.attach()?;
-            program.take_link(link).map(FdLink::from)
-        }
-        _ => unreachable!("the compiled object has no others"),
-    }
-}
-
-fn take<V: aya::Pod>(object: &mut Ebpf, name: &str) -> Result<Array<MapData, V>, OperationError> {
-    let map = object.take_map(name).expect("the compiled object has all maps");
-    Array::try_from(map).map_err(|error| unloadable(&error))
-}
-
-fn unloadable(error: &dyn std::error::Error) -> OperationError {
-    refused("the kernel does not let options of open sockets be set", error)
-        .hint("it takes Linux 6.1 or newer, with CONFIG_DEBUG_INFO_BTF")
-}
-
 fn not_taken_back(sockets: &ServerSockets, count: u64) -> OperationError {
     let message = format_args!("{sockets}: {count} of them do not take what they had before");
     OperationError::machine(message).hint("a congestion control has to be there: modprobe tcp_NAME")
-}
-
-/// Reads what a program writes, which is nothing, until it has been given every socket.
-fn read_to_end(mut file: File) -> io::Result<()> {
-    let mut nothing = [0; 64];
-    loop {
-        match file.read(&mut nothing) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            // After a million sockets, the kernel wants to be asked again.
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 /// The value of an option as the programs compare it.
