@@ -15,6 +15,7 @@ mod journal;
 mod knob;
 mod latency_window;
 mod linux;
+mod open_sockets;
 mod recorded_load;
 mod run;
 mod setting;
@@ -28,6 +29,7 @@ pub use linux::{
     LinuxJournal, LinuxSettings, UndoneJournals, UnreadJournal, boot, default_state_folder, identity,
     is_alive, open_journal, open_load_journal, threads, undo_journals,
 };
+pub use open_sockets::{NetworkNamespace, ServerSockets, SocketOption, SocketTotals, SocketsTakenBack};
 pub use recorded_load::RecordedLoad;
 pub use run::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentReport, ExperimentSettings, KnobArm, run,

@@ -2,6 +2,7 @@
 
 use crate::latency_window::{LatencyWindow, PeriodResult, ResourceUse};
 use crate::linux::{EnergyMeter, EnergyReading, POWERCAP, cpu_time_ns, is_alive};
+use crate::open_sockets::SocketTotals;
 use crate::setting::{PlannedChange, ProcessIdentity, Setting, SettingStore};
 use crate::switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
 use crate::tally::RoundTally;
@@ -166,6 +167,8 @@ pub struct ExperimentReport {
     pub different: BTreeSet<String>,
     /// Settings that could not be undone, or were left alone.
     pub not_undone: Vec<UndoneChange>,
+    /// What was done with open sockets; `None` where the knob is about something else.
+    pub sockets: Option<SocketTotals>,
 }
 
 /// Plays rounds until each value is judged, the rounds are used up, or `stop` is set. Whatever comes, the knob is off
@@ -251,7 +254,10 @@ fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> Op
             UndoOutcome::Failed(failed) => {
                 format!("; {} was not undone: {}", undone.change.setting, failed.message)
             }
-            UndoOutcome::Restored | UndoOutcome::Unchanged | UndoOutcome::Gone => String::new(),
+            UndoOutcome::Restored
+            | UndoOutcome::SocketsTakenBack(_)
+            | UndoOutcome::Unchanged
+            | UndoOutcome::Gone => String::new(),
         };
     }
     error
@@ -608,6 +614,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             lost_events: 0,
             different: self.different,
             not_undone,
+            sockets: self.switch.socket_totals(),
         })
     }
 }

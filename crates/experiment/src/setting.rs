@@ -1,5 +1,6 @@
 //! Settings of a machine: a place that has a value, which can be read, written, and written back.
 
+use crate::open_sockets::{ServerSockets, SocketTotals, SocketsTakenBack};
 use model::OperationError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -102,6 +103,14 @@ pub enum Setting {
     },
     /// The longest time in microseconds that idle CPUs may take to wake up. It lasts as long as the program that asks.
     WakeupLatency,
+    /// An option of the open sockets of a server. Writing [`ON`] gives all of them the value, with a record of what each had
+    /// before, which is kept with the socket; it is taken back from these records.
+    Sockets {
+        /// Which sockets and which option of them.
+        sockets: ServerSockets,
+        /// The value that they get.
+        value: String,
+    },
     /// A user's own: a command makes it ([`ON`]) and another one takes it back ([`OFF`]).
     Command {
         /// The command that makes it.
@@ -126,12 +135,12 @@ pub const OFF: &str = "off";
 impl Setting {
     /// Whether what it is now can be found out.
     pub fn is_readable(&self) -> bool {
-        !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
+        !matches!(self, Self::LaterThreads { .. } | Self::Sockets { .. } | Self::Command { .. })
     }
 
     /// Whether it is about what begins later, so that it is written again and again while it is on.
     pub(crate) fn is_kept_on(&self) -> bool {
-        matches!(self, Self::LaterThreads { .. })
+        matches!(self, Self::LaterThreads { .. } | Self::Sockets { .. })
     }
 
     /// Whether what it belongs to may end at any time, as one of many.
@@ -170,6 +179,7 @@ impl fmt::Display for Setting {
             Self::GroupDevice { path, device, .. } => write!(f, "{device} in {}", path.display()),
             Self::IoScheduler { queue } => write!(f, "{}", queue.join("scheduler").display()),
             Self::WakeupLatency => f.write_str("/dev/cpu_dma_latency"),
+            Self::Sockets { sockets, .. } => sockets.fmt(f),
             Self::Command { apply, .. } => write!(f, "`{apply}`"),
             Self::Load { process, command } => write!(f, "load `{command}` (process {})", process.id),
         }
@@ -205,5 +215,35 @@ pub trait SettingStore {
     /// When it cannot be read.
     fn changed_by_others(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
         Ok(None)
+    }
+
+    /// Whether all open sockets have a value; `None` when none of them is connected.
+    ///
+    /// # Errors
+    /// When they cannot be looked at.
+    fn sockets_have(&mut self, _: &ServerSockets, _value: &str) -> Result<Option<bool>, OperationError> {
+        Ok(None)
+    }
+
+    /// Gives open sockets what they had before, by the records that are kept with them, or leaves them what the server has
+    /// set since. Afterwards there are no records.
+    ///
+    /// # Errors
+    /// When one does not take it; then its record is still there.
+    fn take_back_from_sockets(&mut self, _: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
+        Ok(SocketsTakenBack::default())
+    }
+
+    /// Looks at open sockets while nothing is set of them, as often as while something is, so that both cost the same.
+    ///
+    /// # Errors
+    /// When they cannot be looked at.
+    fn look_at_sockets(&mut self) -> Result<(), OperationError> {
+        Ok(())
+    }
+
+    /// What was done with open sockets until now.
+    fn socket_totals(&self) -> Option<SocketTotals> {
+        None
     }
 }

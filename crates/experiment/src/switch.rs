@@ -1,7 +1,8 @@
 //! Turns knobs on and off: every change is recorded before it is made, read back, and undone from the record.
 
 use crate::journal::{Journal, RecordedChange, UndoStep, undo_step};
-use crate::setting::{ON, PlannedChange, Setting, SettingStore};
+use crate::open_sockets::{SocketTotals, SocketsTakenBack};
+use crate::setting::{OFF, ON, PlannedChange, Setting, SettingStore};
 use model::OperationError;
 use std::io;
 
@@ -26,6 +27,8 @@ pub trait JournalFile {
 pub enum UndoOutcome {
     /// What was before is there again.
     Restored,
+    /// Sockets have what was before, or what the server has set since.
+    SocketsTakenBack(SocketsTakenBack),
     /// It was as before already.
     Unchanged,
     /// What it belonged to has ended, or the machine was booted again.
@@ -92,7 +95,12 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     /// Makes one change, and gives what was read back; `None` for a thread or socket that has ended meanwhile.
     fn change(&mut self, change: &PlannedChange) -> Result<Option<String>, OperationError> {
         let PlannedChange { setting, value } = change;
-        let Some(before) = self.store.read(setting)? else {
+        let before = match setting {
+            // Each has its own, and a record of it.
+            Setting::Sockets { .. } => Some(OFF.to_owned()),
+            _ => self.store.read(setting)?,
+        };
+        let Some(before) = before else {
             return if setting.is_of_many() { Ok(None) } else { Err(gone(setting)) };
         };
         if setting.ends_with_program() {
@@ -124,12 +132,16 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         Ok(Some(made))
     }
 
-    /// Gives threads and sockets that have begun meanwhile what the others have. Whether somebody else has changed one of them.
+    /// Gives threads and sockets that have begun meanwhile what the others have. Whether somebody else has changed one of the
+    /// threads.
     ///
     /// # Errors
     /// When one does not take it.
     pub fn keep_on(&mut self) -> Result<bool, OperationError> {
         let mut is_changed = false;
+        if self.journal.changes().is_empty() {
+            self.store.look_at_sockets()?;
+        }
         for change in self.journal.changes() {
             if change.setting.is_kept_on() {
                 self.store.write(&change.setting, ON)?;
@@ -159,7 +171,21 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         undone
     }
 
+    /// What was done with open sockets until now.
+    pub fn socket_totals(&self) -> Option<SocketTotals> {
+        self.store.socket_totals()
+    }
+
     fn undo(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
+        if let Setting::Sockets { sockets, .. } = &change.setting
+            && change.boot == self.boot
+        {
+            return match self.store.take_back_from_sockets(sockets) {
+                Ok(taken) if taken.is_nothing() => UndoOutcome::Gone,
+                Ok(taken) => UndoOutcome::SocketsTakenBack(taken),
+                Err(error) => UndoOutcome::Failed(error),
+            };
+        }
         let now = match self.store.read(&change.setting) {
             Ok(now) => now,
             Err(error) => return UndoOutcome::Failed(error),
@@ -205,13 +231,22 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     /// # Errors
     /// When a setting cannot be read.
     pub fn is_set(&mut self, changes: &[PlannedChange]) -> Result<bool, OperationError> {
-        for change in changes.iter().filter(|change| change.setting.is_readable()) {
-            let now = self.store.read(&change.setting)?;
-            if now.is_some_and(|now| !change.setting.is_as_asked(&now, &change.value)) {
+        let mut is_any_known = false;
+        for change in changes {
+            let is_so = match &change.setting {
+                Setting::Sockets { sockets, value } => self.store.sockets_have(sockets, value)?,
+                setting if setting.is_readable() => {
+                    is_any_known = true;
+                    self.store.read(setting)?.map(|now| setting.is_as_asked(&now, &change.value))
+                }
+                _ => continue,
+            };
+            is_any_known |= is_so.is_some();
+            if is_so == Some(false) {
                 return Ok(false);
             }
         }
-        Ok(changes.iter().any(|change| change.setting.is_readable()))
+        Ok(is_any_known)
     }
 }
 

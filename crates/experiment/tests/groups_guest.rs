@@ -1,14 +1,14 @@
 //! Knobs of control groups of version 2 on a real hierarchy: in a guest with Debian's kernel, set, read back by other means, and
 //! undone; and what they do to programs in the groups. Only the order of times and shares is asserted.
 
-mod support;
+mod shared_journal;
 
+use shared_journal::SharedJournal;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::SharedJournal;
 use tailwright_experiment::{
     KnobTarget, PlannedChange, ProcessIdentity, UndoOutcome, identity, knob, missing_right,
 };

@@ -11,11 +11,13 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tailwright_experiment::{
-    FileForm, Journal, JournalFile, KnobSwitch, OFF, ON, PlannedChange, Setting, SettingStore, UndoOutcome,
-    UndoneChange,
+    FileForm, Journal, JournalFile, KnobSwitch, NetworkNamespace, OFF, ON, PlannedChange, ServerSockets,
+    Setting, SettingStore, SocketOption, SocketsTakenBack, UndoOutcome, UndoneChange,
 };
 
+/// Those that have a value of their own, and one of open sockets.
 const SETTINGS: usize = 5;
+const ALL_SETTINGS: usize = SETTINGS + 1;
 
 /// What outlives a crash, and when the crash comes.
 #[derive(Debug)]
@@ -52,14 +54,23 @@ fn setting(index: usize) -> Setting {
     Setting::KernelFile { path: PathBuf::from(format!("/{index}")), form: FileForm::Text, process: None }
 }
 
+/// Open sockets, whose values before are kept with them: here, whether they are as before.
+fn sockets() -> Setting {
+    let (namespace, folder) = (NetworkNamespace { device: 4, inode: 5 }, PathBuf::from("/records"));
+    let sockets = ServerSockets { option: SocketOption::NoDelay, ports: vec![80], namespace, folder };
+    Setting::Sockets { sockets, value: "on".into() }
+}
+
 fn original() -> BTreeMap<Setting, String> {
     let value = |index: usize| if index == 0 { OFF.to_owned() } else { format!("before {index}") };
-    (0..SETTINGS).map(|index| (setting(index), value(index))).collect()
+    let readable = (0..SETTINGS).map(|index| (setting(index), value(index)));
+    readable.chain([(sockets(), OFF.to_owned())]).collect()
 }
 
 fn changes() -> Vec<PlannedChange> {
     let value = |index: usize| if index == 0 { ON.to_owned() } else { format!("after {index}") };
-    (0..SETTINGS).map(|index| PlannedChange { setting: setting(index), value: value(index) }).collect()
+    let others = (0..SETTINGS).map(|index| PlannedChange { setting: setting(index), value: value(index) });
+    others.chain([PlannedChange { setting: sockets(), value: ON.to_owned() }]).collect()
 }
 
 impl Machine {
@@ -107,6 +118,24 @@ impl SettingStore for Shared {
             *now = if is_distorted { format!("nearly {value}") } else { value.to_owned() };
         }
         Ok(())
+    }
+
+    fn take_back_from_sockets(&mut self, taken: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
+        let mut machine = self.0.borrow_mut();
+        let refuses = machine.refuses;
+        if !machine.step() || machine.random.random_bool(refuses) {
+            return Err(OperationError::machine("crashed or refused"));
+        }
+        // A crash on the way leaves some as they are, with their records.
+        if machine.is_last_step() && machine.random.random_bool(0.5) {
+            return Err(OperationError::machine("crashed"));
+        }
+        let value = machine.values.get_mut(&sockets());
+        let value =
+            value.filter(|_| Setting::Sockets { sockets: taken.clone(), value: "on".into() } == sockets());
+        let before = value.map(|value| std::mem::replace(value, OFF.to_owned()));
+        let connected = u64::from(before.is_some_and(|before| before == ON));
+        Ok(SocketsTakenBack { connected, ..SocketsTakenBack::default() })
     }
 }
 
@@ -311,6 +340,10 @@ fn what_others_change_or_end_is_left_alone() {
             let expected = match undone.change.setting {
                 one if one == setting(changed) => UndoOutcome::LeftAlone("somebody else's".into()),
                 one if one == setting(gone) => UndoOutcome::Gone,
+                Setting::Sockets { .. } => UndoOutcome::SocketsTakenBack(SocketsTakenBack {
+                    connected: 1,
+                    ..SocketsTakenBack::default()
+                }),
                 _ => UndoOutcome::Restored,
             };
             assert_eq!(undone.outcome, expected);
@@ -334,7 +367,7 @@ fn another_boot_has_nothing_to_undo() {
     let journal = Journal::parse(&machine.0.borrow().disk).unwrap_or_else(|error| panic!("{error}"));
     let before = machine.0.borrow().values.clone();
     let undone = KnobSwitch::new(machine.clone(), machine.clone(), journal, "another boot").off();
-    assert!(undone.len() == SETTINGS && undone.iter().all(|undone| undone.outcome == UndoOutcome::Gone));
+    assert!(undone.len() == ALL_SETTINGS && undone.iter().all(|undone| undone.outcome == UndoOutcome::Gone));
     assert!(machine.0.borrow().values == before && machine.0.borrow().disk.is_empty());
 }
 
@@ -344,7 +377,7 @@ fn undoing_twice_changes_nothing() {
     let mut switch = program(&machine);
     switch.on(&changes()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(switch.is_set(&changes()[1..]), Ok(true));
-    assert_eq!(switch.off().len(), SETTINGS);
+    assert_eq!(switch.off().len(), ALL_SETTINGS);
     assert!(switch.off().is_empty());
     assert_eq!((switch.is_set(&changes()[1..]), machine.0.borrow().values.clone()), (Ok(false), original()));
 }

@@ -1,10 +1,11 @@
 //! Knobs on this machine: each that it has is set, read back by other means, and undone. Takes root.
 
-mod support;
+mod shared_journal;
 
 use machine::scheduling::{
     SchedulingPolicy, ThreadScheduling, cpus, own_thread, scheduling, set_cpus, set_scheduling,
 };
+use shared_journal::SharedJournal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -12,7 +13,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
-use support::SharedJournal;
 use tailwright_experiment::{
     KNOBS, Knob, KnobTarget, PlannedChange, Setting, UndoOutcome, UndoneChange, identity, knob, missing_right,
 };
@@ -41,7 +41,7 @@ impl Waiting {
         let processes = identity(self.0.id()).into_iter().collect();
         let load = Some(("true {}".to_owned(), "off".to_owned()));
         let (device, disk) = (Some("lo".into()), Some("loop0".into()));
-        KnobTarget { processes, device, disk, commands, load }
+        KnobTarget { processes, ports: BTreeSet::new(), device, disk, commands, load }
     }
 }
 

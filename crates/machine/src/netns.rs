@@ -17,3 +17,20 @@ pub fn enter(name: &str) -> io::Result<()> {
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(|error| named(error.into()))
 }
+
+/// Does something in the network namespace that an open file stands for, in a thread of its own.
+///
+/// # Errors
+/// When the process may not enter it (it takes root).
+///
+/// # Panics
+/// When what is done there panics, or no thread can be started.
+pub fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(work())
+        });
+        worker.join().expect("what is done there does not panic")
+    })
+}

@@ -55,7 +55,7 @@ pub use observing::{
     ObservationWatcher,
 };
 pub use order::EventOrder;
-pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
+pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};
 pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};

@@ -1,12 +1,14 @@
 //! What tests of several crates share: real data where it is present, loud skips where it is not, servers, guests with
 //! other kernels, effects in real time, and the search for the worst case.
 
+mod bpf_mount;
 mod c_library;
 mod climbing;
 pub mod guest;
 pub mod live_servers;
 pub mod nfs;
 pub mod null_rpc;
+mod option_server;
 mod proxies;
 mod python;
 mod real_time;
@@ -14,8 +16,10 @@ mod server_and_client;
 mod servers;
 mod terminal;
 
+pub use bpf_mount::with_bpf_file_system;
 pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
+pub use option_server::{OptionClient, OptionServer, OptionServerPlace, SeenOptions};
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use python::python_with_opentelemetry;
 pub use real_time::{Rounds, wait_until};

@@ -373,7 +373,10 @@ fn not_undone(undone: &[UndoneChange]) -> Result<(), OperationError> {
                 let message = format_args!("{}: somebody changed it to {now}", change.change.setting);
                 return Err(OperationError::machine(message));
             }
-            UndoOutcome::Restored | UndoOutcome::Unchanged | UndoOutcome::Gone => {}
+            UndoOutcome::Restored
+            | UndoOutcome::SocketsTakenBack(_)
+            | UndoOutcome::Unchanged
+            | UndoOutcome::Gone => {}
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::definition::{Knob, KnobTarget};
 use super::rights::missing_right;
-use super::{files, groups, interrupts, threads};
+use super::{files, groups, interrupts, sockets, threads};
 
 const BACKGROUND: &str = "background processes";
 const ORDER: &str = "background processes, non-FIFO scheduling";
@@ -14,12 +14,16 @@ const STORAGE: &str = "waiting for storage (not in Table 1)";
 const READ_BACK: &str = "read back from each thread (sched_getattr)";
 const WRITTEN_BACK: &str = "what was before is written back";
 const FILE: &str = "read back from the file";
+const SOCKETS: &str =
+    "every pass compares what each socket has (getsockopt in the kernel) and counts those that differ";
+const SOCKETS_BACK: &str =
+    "each socket gets what it had before, which is kept with it, or keeps what the server has set since";
 const WAITING: &[&str] = &["wakeup", "read", "processing"];
 const ARRIVING: &[&str] = &["receive-queue", "network-stack"];
 const INTERRUPTED: &[&str] = &["receive-queue", "network-stack", "wakeup"];
 
 /// Every knob, in the order in which they are listed.
-pub const KNOBS: [Knob; 29] = [
+pub const KNOBS: [Knob; 31] = [
     Knob {
         name: "nothing",
         stages: &[],
@@ -261,6 +265,30 @@ pub const KNOBS: [Knob; 29] = [
         plan: files::congestion_control,
     },
     Knob {
+        name: "nodelay",
+        stages: &["transmit"],
+        cause: NETWORK,
+        sets: "TCP_NODELAY of the server's open sockets: small answers are sent at once, or not",
+        values: "on or off",
+        default: Some("on"),
+        verified: SOCKETS,
+        undone: SOCKETS_BACK,
+        costs: "on: more packets; off: small answers wait for acknowledgements of earlier ones",
+        plan: sockets::no_delay,
+    },
+    Knob {
+        name: "socket-congestion-control",
+        stages: &["transmit"],
+        cause: NETWORK,
+        sets: "the congestion control of the server's open connections (TCP_CONGESTION)",
+        values: "a name such as cubic",
+        default: None,
+        verified: SOCKETS,
+        undone: SOCKETS_BACK,
+        costs: "new connections have it within 100 ms; it begins with the present window; what bbr has paced stays paced",
+        plan: sockets::congestion_control,
+    },
+    Knob {
         name: "wakeup-latency",
         stages: &["receive-queue", "wakeup"],
         cause: POWER,
@@ -393,6 +421,7 @@ fn example(name: &str) -> Option<&'static str> {
         "demote" => Some("1"),
         "group-cpus" => Some("0"),
         "load" => Some("other"),
+        "socket-congestion-control" => Some("reno"),
         _ => None,
     }
 }

@@ -2,12 +2,15 @@
 
 use crate::setting::{PlannedChange, ProcessIdentity};
 use model::OperationError;
+use std::collections::BTreeSet;
 
 /// What an experiment is about: whose settings, and of which devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnobTarget {
     /// The processes of the server.
     pub processes: Vec<ProcessIdentity>,
+    /// The ports of the server.
+    pub ports: BTreeSet<u16>,
     /// The network device that its requests come by.
     pub device: Option<String>,
     /// The disk that it works on.

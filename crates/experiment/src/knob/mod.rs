@@ -9,6 +9,7 @@ mod files;
 mod groups;
 mod interrupts;
 mod rights;
+mod sockets;
 mod threads;
 
 pub use catalogue::{KNOBS, knob};

@@ -3,7 +3,8 @@
 //! What is easily done is not always easily undone: any process may make its threads SCHED_IDLE, and without rights none
 //! gets them back. The rules are those of `user_check_sched_setscheduler` and `proc_sched_autogroup_set_nice` in the kernel.
 
-use crate::linux::{LinuxSettings, capabilities, identity, scheduling_limits};
+use crate::linux::{LinuxSettings, capabilities, identity, scheduling_limits, unusable};
+use crate::open_sockets::ServerSockets;
 use crate::setting::{
     FileForm, PlannedChange, ProcessIdentity, Setting, SettingStore as _, ThreadAspect, ThreadIdentity,
 };
@@ -54,6 +55,7 @@ fn missing_for(change: &PlannedChange, own: OwnRights) -> Option<OperationError>
         Setting::GroupDevice { path, .. } => unwritable(path),
         Setting::IoScheduler { queue } => unwritable(&queue.join("scheduler")),
         Setting::WakeupLatency => unwritable(Path::new("/dev/cpu_dma_latency")),
+        Setting::Sockets { sockets, .. } => missing_for_sockets(change, sockets),
         _ => None,
     }
 }
@@ -89,6 +91,17 @@ fn missing_for_group(change: &PlannedChange, own: OwnRights) -> Option<Operation
     }
     let before = LinuxSettings::default().read(&change.setting).ok().flatten();
     before.filter(is_refused).map(|_| missing_nice(change, "it could not be undone"))
+}
+
+/// Programs in the kernel, a place for records, and the server's network namespace.
+fn missing_for_sockets(change: &PlannedChange, sockets: &ServerSockets) -> Option<OperationError> {
+    let missing = observe::missing_rights();
+    if !missing.is_empty() {
+        let message = format_args!("{}: setting it takes {}", change.setting, missing.join(" and "));
+        let hint = "run as root, or `setpriv --ambient-caps +bpf,+perfmon`";
+        return Some(OperationError::machine(message).hint(hint));
+    }
+    unusable(sockets)
 }
 
 fn missing_nice(change: &PlannedChange, why: &str) -> OperationError {

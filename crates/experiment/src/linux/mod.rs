@@ -6,6 +6,7 @@ mod journal_file;
 mod later_threads;
 mod process;
 mod slice;
+mod sockets;
 mod store;
 mod thread_settings;
 mod user_command;
@@ -18,5 +19,6 @@ pub use journal_file::{
 pub use process::{boot, identity, is_alive, threads};
 pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
 pub(crate) use slice::default_slice_ns;
+pub(crate) use sockets::{server_sockets, unusable};
 pub use store::LinuxSettings;
 pub(crate) use user_command::LoadCommand;

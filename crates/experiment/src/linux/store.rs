@@ -3,9 +3,11 @@
 use super::later_threads::{changed_later, write_later};
 use super::process::is_alive;
 use super::slice::DefaultSlice;
+use super::sockets::OpenSockets;
 use super::thread_settings::{read_thread, write_thread};
 use super::{io_scheduler, user_command};
 use crate::cpu_list;
+use crate::open_sockets::{ServerSockets, SocketTotals, SocketsTakenBack};
 use crate::setting::{FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore};
 use model::OperationError;
 use std::fs::{self, File, OpenOptions};
@@ -25,6 +27,7 @@ pub struct LinuxSettings {
     /// As long as it is open, the latency that was written to it is asked for.
     wakeup_latency: Option<File>,
     slice: DefaultSlice,
+    sockets: OpenSockets,
 }
 
 impl SettingStore for LinuxSettings {
@@ -36,7 +39,7 @@ impl SettingStore for LinuxSettings {
             Setting::GroupDevice { path, device, absent } => read_device(path, device, absent),
             Setting::IoScheduler { queue } => io_scheduler::read(queue),
             Setting::WakeupLatency => read_wakeup_latency().map(Some),
-            Setting::Command { .. } => Ok(Some(OFF.to_owned())),
+            Setting::Sockets { .. } | Setting::Command { .. } => Ok(Some(OFF.to_owned())),
             Setting::Load { process, .. } => Ok(Some(if is_alive(*process) { ON } else { OFF }.to_owned())),
         };
         value.map_err(|error| OperationError::machine(format_args!("{setting}: {error}")))
@@ -70,6 +73,7 @@ impl SettingStore for LinuxSettings {
             Setting::GroupDevice { path, device, .. } => fs::write(path, format!("{device} {value}")),
             Setting::IoScheduler { queue } => io_scheduler::write(queue, value),
             Setting::WakeupLatency => self.write_wakeup_latency(value),
+            Setting::Sockets { sockets, value } => return self.sockets.set(sockets, value),
             Setting::Command { apply, undo } => {
                 return user_command::run(if value == ON { apply } else { undo });
             }
@@ -94,6 +98,25 @@ impl SettingStore for LinuxSettings {
         };
         changed_later(*process, known, *aspect, inheritable)
             .map_err(|error| OperationError::machine(format_args!("{setting}: {error}")))
+    }
+
+    fn sockets_have(&mut self, sockets: &ServerSockets, value: &str) -> Result<Option<bool>, OperationError> {
+        self.sockets.have(sockets, value)
+    }
+
+    fn take_back_from_sockets(
+        &mut self,
+        sockets: &ServerSockets,
+    ) -> Result<SocketsTakenBack, OperationError> {
+        self.sockets.take_back(sockets)
+    }
+
+    fn look_at_sockets(&mut self) -> Result<(), OperationError> {
+        self.sockets.look()
+    }
+
+    fn socket_totals(&self) -> Option<SocketTotals> {
+        self.sockets.totals()
     }
 }
 

@@ -13,7 +13,7 @@ const VERIFIER_LINES: usize = 4;
 ///
 /// # Errors
 /// When capabilities are missing, or the kernel does not describe its types.
-pub(crate) fn types_of_kernel() -> Result<Btf, OperationError> {
+pub fn types_of_kernel() -> Result<Btf, OperationError> {
     let missing = missing_rights();
     if !missing.is_empty() {
         return Err(without(&missing));
@@ -111,8 +111,8 @@ fn without(missing: &[&str]) -> OperationError {
         )
 }
 
-/// An error with all of its causes.
-pub(crate) fn refused(what: &str, error: &dyn std::error::Error) -> OperationError {
+/// An error of loading a program or using a map, with all of its causes.
+pub fn refused(what: &str, error: &dyn std::error::Error) -> OperationError {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let mut texts: Vec<String> = Vec::new();
     for text in causes.map(ToString::to_string) {

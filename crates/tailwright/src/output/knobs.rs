@@ -2,9 +2,12 @@
 
 use crate::output::json;
 use crate::terminal::{Align, TextTable};
-use experiment::{Knob, KnobTarget, UndoOutcome, UndoneChange, UndoneJournals, UnreadJournal};
+use experiment::{
+    Knob, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange, UndoneJournals, UnreadJournal,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::plural;
 
 /// The knobs, and whether they can be tried here.
 #[derive(Serialize, JsonSchema)]
@@ -148,7 +151,7 @@ fn undone_document(undone: &UndoneChange) -> UndoneDocument {
 /// The outcome in documents.
 fn outcome_word(outcome: &UndoOutcome) -> &'static str {
     match outcome {
-        UndoOutcome::Restored => "restored",
+        UndoOutcome::Restored | UndoOutcome::SocketsTakenBack(_) => "restored",
         UndoOutcome::Unchanged => "unchanged",
         UndoOutcome::Gone => "gone",
         UndoOutcome::LeftAlone(_) => "left_alone",
@@ -162,6 +165,7 @@ fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
             experiment::Setting::Load { .. } => ("ended", None),
             _ => ("restored", None),
         },
+        UndoOutcome::SocketsTakenBack(taken) => ("restored", Some(sockets_taken_back(taken))),
         UndoOutcome::Unchanged => match &undone.change.setting {
             experiment::Setting::Load { .. } => ("gone", Some("it has ended".to_owned())),
             _ => ("as before", None),
@@ -171,10 +175,25 @@ fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
                 "another boot",
                 Some(format!("`{undo}` was not run: do so if what it undoes outlives a boot")),
             ),
+            experiment::Setting::Sockets { .. } => {
+                ("gone", Some("no socket is left that was changed".to_owned()))
+            }
             _ => ("gone", Some("what it belonged to has ended, or the machine was booted again".to_owned())),
         },
         UndoOutcome::LeftAlone(now) => ("not restored", Some(format!("another program changed it to {now}"))),
         UndoOutcome::Failed(error) => ("NOT UNDONE", Some(error.message.clone())),
+    }
+}
+
+fn sockets_taken_back(taken: &SocketsTakenBack) -> String {
+    let sockets = format!(
+        "{} and {}",
+        plural(taken.listening, "listening socket"),
+        plural(taken.connected, "connected one")
+    );
+    match taken.of_server {
+        0 => sockets,
+        count => format!("{sockets}; {count} of them as the server has set them meanwhile"),
     }
 }
 

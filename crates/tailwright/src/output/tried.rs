@@ -6,7 +6,7 @@ use crate::output::knobs::undone_line;
 use crate::terminal::TextTable;
 use experiment::{
     ExperimentEnd, ExperimentReport, ExperimentSettings, Knob, KnobComparison, KnobVerdict, PERCENTILES,
-    PeriodResult, StatisticShift,
+    PeriodResult, SocketTotals, StatisticShift,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +58,27 @@ pub(crate) struct TriedDocument {
     energy_unknown: Option<String>,
     different_from_asked: Vec<String>,
     not_undone: Vec<String>,
+    /// What was done with open sockets, if the knob is an option of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sockets: Option<SocketFields>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SocketFields {
+    /// The most listening sockets that were changed at a time.
+    listening: u64,
+    /// The most connected sockets that were changed at a time.
+    connected: u64,
+    /// How often the value was set again on a connection that the server had changed.
+    set_again: u64,
+    /// The most sockets at a time that did not take the value.
+    not_set: u64,
+    /// Whether the kernel says when the server sets the option, also where it sets what the knob has set.
+    server_seen: bool,
+    /// How often all sockets were looked at, with the knob on and off.
+    passes: u64,
+    /// How long a look at all sockets took on average.
+    pass_s: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -210,6 +231,7 @@ impl TriedKnob<'_> {
                 .iter()
                 .map(|undone| undone_line(undone).trim_end().to_owned())
                 .collect(),
+            sockets: report.sockets.as_ref().map(socket_fields),
         })
     }
 
@@ -241,6 +263,7 @@ impl TriedKnob<'_> {
         if let (false, false, Some(why)) = (comparisons.is_empty(), has_energy, &report.energy_unknown) {
             text += &format!("energy of requests: not readable here: {why}\n");
         }
+        text += &report.sockets.as_ref().map_or(String::new(), sockets_line);
         text + &self.doubts(&comparisons)
     }
 
@@ -325,6 +348,7 @@ impl TriedKnob<'_> {
             (report.unanswered, "requests were not seen to be answered"),
             (report.lost_events, "events were lost"),
             (report.void_rounds, "rounds do not count: nothing arrived in one of their periods"),
+            (report.sockets.map_or(0, |sockets| sockets.not_set), "sockets did not take the value"),
         ] {
             if count > 0 {
                 lines.push(format!("{count} {what}"));
@@ -339,6 +363,13 @@ impl TriedKnob<'_> {
         if measured > 0 {
             let all = self.values.len() + 1;
             lines.push(format!("an unfinished round, {measured} of its {all} periods, does not count"));
+        }
+        if report.sockets.is_some_and(|sockets| !sockets.is_server_seen) {
+            lines.push(
+                "this kernel does not say when the server sets the option itself: where it sets what the knob has set, what \
+                 was before is given back"
+                    .to_owned(),
+            );
         }
         lines.extend(report.different.iter().cloned());
         lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
@@ -359,6 +390,34 @@ impl TriedKnob<'_> {
             )
         })
     }
+}
+
+fn socket_fields(totals: &SocketTotals) -> SocketFields {
+    SocketFields {
+        listening: totals.listening,
+        connected: totals.connected,
+        set_again: totals.set_again,
+        not_set: totals.not_set,
+        server_seen: totals.is_server_seen,
+        passes: totals.passes,
+        pass_s: totals.pass_duration().map(|duration| duration.as_secs_f64()),
+    }
+}
+
+/// What was done with open sockets, in a line.
+fn sockets_line(totals: &SocketTotals) -> String {
+    let mut line = format!(
+        "sockets: {} and {} changed at a time",
+        plural(totals.listening, "listening one"),
+        plural(totals.connected, "connected one"),
+    );
+    if totals.set_again > 0 {
+        line += &format!(", set again {} that the server had changed", plural(totals.set_again, "time"));
+    }
+    if let Some(duration) = totals.pass_duration() {
+        line += &format!("; a pass over all took {}", nanoseconds(duration.as_secs_f64() * 1e9));
+    }
+    line + "\n"
 }
 
 fn nanoseconds(value: f64) -> String {
@@ -481,6 +540,7 @@ mod tests {
             energy_unknown,
             different: BTreeSet::new(),
             not_undone: Vec::new(),
+            sockets: None,
         }
     }
 

@@ -363,7 +363,8 @@ impl ExperimentArgs {
         let commands = self.apply.clone().zip(self.revert.clone());
         let load = self.load_command.clone().zip(self.load_off.clone());
         let (device, disk) = (self.device.clone(), self.disk.clone());
-        Ok(KnobTarget { processes, device, disk, commands, load })
+        let ports = self.port.iter().copied().collect();
+        Ok(KnobTarget { processes, ports, device, disk, commands, load })
     }
 
     fn load(&self) -> ExperimentLoadOptions<'_> {

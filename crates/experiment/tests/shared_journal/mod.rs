@@ -1,4 +1,4 @@
-//! What tests on real settings share.
+//! A journal in memory for tests with this machine's settings.
 
 use std::cell::RefCell;
 use std::io;
@@ -32,6 +32,12 @@ impl SharedJournal {
     /// As after SIGKILL: nothing is undone, and the journal says what is set.
     pub(crate) fn kill(&self, switch: KnobSwitch<LinuxSettings, Self>) {
         std::mem::forget(switch);
+    }
+
+    /// The same records once more, in a journal of their own.
+    #[allow(dead_code, reason = "not all test programs use it")]
+    pub(crate) fn copy(&self) -> Self {
+        Self(Rc::new(RefCell::new(self.0.borrow().clone())))
     }
 
     /// Whether nothing is to be undone.

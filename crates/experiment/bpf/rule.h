@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * What becomes of a socket in a pass, by what it has and what is recorded of it. tests/simulated_sockets.c plays it and the
+ * programs through, with servers and connections at random in between.
+ *
+ * A record is made before a socket is changed, and a connection that is made by a listening socket begins with a copy of
+ * its record, as it does with its options. So whatever has our value has a record of what it would have without it.
+ */
+#ifndef TAILWRIGHT_RULE_H
+#define TAILWRIGHT_RULE_H
+
+/* The value of an option: a number in the first word, or a name of up to 15 bytes, filled up with zeros. */
+struct option_value {
+	u64 words[2];
+};
+
+/* What is known of a socket that was changed. */
+struct socket_record {
+	struct option_value before; /* what it would have without us */
+	struct option_value made;   /* what we gave it */
+	u32 period;                 /* in which time of the knob being on */
+	u8 is_servers;              /* before is what the server has set while the knob was on */
+	u8 is_taken_back;           /* a pass has been here that takes our value back */
+	u16 unused;
+};
+
+enum set_step { SET_HAS_IT, SET_FIRST, SET_AGAIN };
+
+INLINE int is_same(const struct option_value *one, const struct option_value *other)
+{
+	return one->words[0] == other->words[0] && one->words[1] == other->words[1];
+}
+
+/* What a pass has to do that gives sockets a value; `record` may be none. */
+INLINE enum set_step set_step(const struct socket_record *record, const struct option_value *now,
+			      const struct option_value *wanted, u32 period)
+{
+	if (is_same(now, wanted))
+		return SET_HAS_IT;
+	return record && record->period == period ? SET_AGAIN : SET_FIRST;
+}
+
+/* The server has set another value while the knob was on: that is what it would have without us. */
+INLINE void note_server(struct socket_record *record, const struct option_value *value)
+{
+	record->before = *value;
+	record->is_servers = 1;
+}
+
+/* Whether a pass that takes our value back has to write what was before. Anything but our value is the server's. */
+INLINE int has_our_value(const struct socket_record *record, const struct option_value *now)
+{
+	return is_same(now, &record->made) && !is_same(now, &record->before);
+}
+
+/* Whether the server has set the option meanwhile, so that what it set is what the socket has in the end. */
+INLINE int is_left_to_server(const struct socket_record *record, const struct option_value *now)
+{
+	return record->is_servers || (!is_same(now, &record->made) && !is_same(now, &record->before));
+}
+
+#endif

@@ -1,0 +1,190 @@
+//! Which sockets are a server's: those at the TCP ports at which its processes listen.
+
+use super::namespace::namespace_of;
+use super::pinned::folder;
+use crate::linux::process::is_alive;
+use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
+use crate::setting::ProcessIdentity;
+use model::OperationError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// The state of a socket that listens, in the files of the kernel.
+const LISTENS: &str = "0A";
+
+/// A socket that listens at one of the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ListeningSocket {
+    inode: u64,
+    port: u16,
+}
+
+/// The sockets of processes at those of the ports at which they listen, by network namespace.
+///
+/// Refused where another program listens at such a port, too: connections of the two cannot be told apart by the port.
+pub(crate) fn server_sockets(
+    processes: &[ProcessIdentity],
+    ports: &BTreeSet<u16>,
+    option: SocketOption,
+) -> Result<Vec<ServerSockets>, OperationError> {
+    let mut namespaces: BTreeMap<NetworkNamespace, u32> = BTreeMap::new();
+    for process in processes.iter().filter(|process| is_alive(**process)) {
+        let namespace = namespace_of(process.id).map_err(|error| hidden(process.id, &error))?;
+        namespaces.entry(namespace).or_insert(process.id);
+    }
+    let mut all = Vec::new();
+    for (namespace, member) in namespaces {
+        let listening = listening_sockets(member, ports).map_err(|error| hidden(member, &error))?;
+        let foreign = without_those_of(processes, listening.clone())?;
+        let own: BTreeSet<u16> = listening.difference(&foreign).map(|socket| socket.port).collect();
+        if let Some(socket) = foreign.iter().find(|socket| own.contains(&socket.port)) {
+            return Err(shared_with_another(*socket));
+        }
+        if let Some(first) = own.first() {
+            let folder = folder(option, namespace, *first);
+            all.push(ServerSockets { option, ports: own.into_iter().collect(), namespace, folder });
+        }
+    }
+    if all.is_empty() {
+        let list = |numbers: Vec<String>| numbers.join(",");
+        let ids = list(processes.iter().map(|process| process.id.to_string()).collect());
+        let ports = list(ports.iter().map(u16::to_string).collect());
+        return Err(OperationError::input(format_args!("process {ids} does not listen at TCP port {ports}"))
+            .hint("--pid names the processes that have the listening sockets: `ss -ltnp` lists them"));
+    }
+    Ok(all)
+}
+
+/// The sockets that listen at ports in the network namespace of a process. Connections stand behind them in the files.
+fn listening_sockets(process: u32, ports: &BTreeSet<u16>) -> io::Result<BTreeSet<ListeningSocket>> {
+    let mut found = BTreeSet::new();
+    for name in ["tcp", "tcp6"] {
+        let file = match File::open(format!("/proc/{process}/net/{name}")) {
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && name == "tcp6" => continue,
+            file => file?,
+        };
+        for line in BufReader::new(file).lines().skip(1) {
+            let Some(socket) = listening(&line?) else { break };
+            if ports.contains(&socket.port) {
+                found.insert(socket);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `NUMBER: ADDRESS:PORT PEER STATE QUEUES TIMER RETRANSMITS USER TIMEOUT INODE …`, if it listens.
+fn listening(line: &str) -> Option<ListeningSocket> {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (_, port) = fields.next()?.rsplit_once(':')?;
+    if fields.nth(1)? != LISTENS {
+        return None;
+    }
+    Some(ListeningSocket { inode: fields.nth(5)?.parse().ok()?, port: u16::from_str_radix(port, 16).ok()? })
+}
+
+/// What is left of sockets without those that one of the processes has open.
+fn without_those_of(
+    processes: &[ProcessIdentity],
+    mut sockets: BTreeSet<ListeningSocket>,
+) -> Result<BTreeSet<ListeningSocket>, OperationError> {
+    for process in processes {
+        let id = process.id;
+        let listing = match fs::read_dir(format!("/proc/{id}/fd")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            listing => listing.map_err(|error| hidden(id, &error))?,
+        };
+        // Those that listen mostly come before thousands of connections.
+        for entry in listing.flatten() {
+            if sockets.is_empty() {
+                return Ok(sockets);
+            }
+            match fs::read_link(entry.path()) {
+                Ok(link) => sockets.retain(|socket| !is_socket(&link, socket.inode)),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(hidden(id, &error));
+                }
+                // It was closed meanwhile.
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(sockets)
+}
+
+fn is_socket(link: &Path, inode: u64) -> bool {
+    let number = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+    number.and_then(|number| number.parse().ok()) == Some(inode)
+}
+
+fn hidden(process: u32, error: &io::Error) -> OperationError {
+    let message = format_args!("the open sockets of process {process} cannot be found out: {error}");
+    OperationError::machine(message)
+        .hint("run as root, or `setpriv --ambient-caps +sys_ptrace,+dac_read_search`")
+}
+
+fn shared_with_another(socket: ListeningSocket) -> OperationError {
+    let who = owner(socket.inode).unwrap_or_else(|| "another program".to_owned());
+    let message = format_args!(
+        "{who} listens at port {} as well, and its sockets cannot be told apart from the server's",
+        socket.port
+    );
+    OperationError::input(message).hint("if it is one of the server's processes, name it with --pid, too")
+}
+
+/// A process that has a socket open, as far as this can be seen.
+fn owner(inode: u64) -> Option<String> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |entry: &fs::DirEntry| {
+        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let has_it = |entry: &fs::DirEntry| {
+        let files = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+        files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|link| is_socket(&link, inode)))
+    };
+    let found = processes.into_iter().filter(is_process).find(has_it)?;
+    let name = fs::read_to_string(found.path().join("comm")).unwrap_or_default();
+    Some(format!("process {} ({})", found.file_name().to_str()?, name.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::identity;
+    use std::net::{TcpListener, TcpStream};
+
+    fn own() -> ProcessIdentity {
+        identity(std::process::id()).expect("this process runs")
+    }
+
+    #[test]
+    fn ports_are_those_at_which_the_processes_listen() {
+        let [first, second] = ["127.0.0.1:0", "127.0.0.1:0"]
+            .map(|address| TcpListener::bind(address).expect("there are ports"));
+        let [first, second] =
+            [first, second].map(|listener| (listener.local_addr().expect("it is bound").port(), listener));
+        let client = TcpStream::connect(("127.0.0.1", first.0)).expect("it listens");
+        let asked = BTreeSet::from([first.0, second.0, client.local_addr().expect("it is bound").port()]);
+        let found = server_sockets(&[own()], &asked, SocketOption::NoDelay).expect("it is this process");
+        let [sockets] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(sockets.ports, Vec::from_iter(BTreeSet::from([first.0, second.0])), "not the client's");
+        drop(second);
+        let found = server_sockets(&[own()], &asked, SocketOption::NoDelay).expect("it is this process");
+        assert_eq!(found[0].ports, [first.0]);
+        drop(first);
+        let error = server_sockets(&[own()], &asked, SocketOption::NoDelay).expect_err("nobody listens");
+        assert!(error.message.contains("does not listen"), "{error}");
+    }
+
+    #[test]
+    fn lines_of_the_kernel() {
+        let line = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1";
+        assert_eq!(listening(line), Some(ListeningSocket { inode: 4711, port: 8080 }));
+        assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(listening("   0: 0100007F:1F90 00000000:0000 0A"), None);
+        assert!(is_socket(Path::new("socket:[4711]"), 4711) && !is_socket(Path::new("pipe:[4711]"), 4711));
+    }
+}

@@ -1,0 +1,102 @@
+//! Network namespaces by the files that stand for them: found, and worked in.
+
+use crate::open_sockets::NetworkNamespace;
+use model::OperationError;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The namespace of the calling thread.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// The way into a network namespace.
+#[derive(Debug)]
+pub(super) enum NamespaceDoor {
+    /// It is the one of this program.
+    Own,
+    /// It is another one.
+    Other(File),
+}
+
+fn identity(about: &Metadata) -> NetworkNamespace {
+    NetworkNamespace { device: about.dev(), inode: about.ino() }
+}
+
+/// The network namespace of a process.
+pub(super) fn namespace_of(process: u32) -> io::Result<NetworkNamespace> {
+    fs::metadata(format!("/proc/{process}/ns/net")).map(|about| identity(&about))
+}
+
+impl NamespaceDoor {
+    /// Finds a namespace: that of this program, of any process, or one that a file is mounted for, as `ip netns` does it.
+    /// `None` when it is gone.
+    pub(super) fn find(namespace: NetworkNamespace) -> Result<Option<Self>, OperationError> {
+        let is_it = |path: &Path| fs::metadata(path).is_ok_and(|about| identity(&about) == namespace);
+        if is_it(Path::new(OWN)) {
+            return Ok(Some(Self::Own));
+        }
+        let found = of_processes().chain(mounted(namespace)).find(|path| is_it(path));
+        let opened = found.map(|path| {
+            let failed =
+                |error: io::Error| OperationError::machine(format_args!("{}: {error}", path.display()));
+            let file = File::open(&path).map_err(failed)?;
+            // The process may have ended, and its number may be another one's.
+            let about = file.metadata().map_err(failed)?;
+            Ok((identity(&about) == namespace).then_some(Self::Other(file)))
+        });
+        opened.transpose().map(Option::flatten)
+    }
+
+    /// Does something in the namespace, in a thread of its own where it is not that of this program.
+    pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, OperationError> {
+        match self {
+            Self::Own => Ok(work()),
+            Self::Other(file) => machine::netns::inside(file, work).map_err(|error| {
+                OperationError::machine(format_args!("the server's network namespace: {error}"))
+                    .hint("to enter it takes CAP_SYS_ADMIN: run as root")
+            }),
+        }
+    }
+}
+
+fn of_processes() -> impl Iterator<Item = PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let processes = processes.filter(move |entry| entry.file_name().to_str().is_some_and(is_process));
+    processes.map(|entry| entry.path().join("ns/net"))
+}
+
+/// Where a namespace is mounted as a file.
+fn mounted(namespace: NetworkNamespace) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().filter_map(|line| mount_point(line, namespace.inode)).collect()
+}
+
+/// `ID PARENT DEVICE ROOT POINT …`: the point, if the root is the namespace.
+fn mount_point(line: &str, inode: u64) -> Option<PathBuf> {
+    let mut fields = line.split(' ').skip(3);
+    let (root, point) = (fields.next()?, fields.next()?);
+    if root == format!("net:[{inode}]") { Some(PathBuf::from(point)) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_namespace_of_this_program_is_its_own() {
+        let own = namespace_of(std::process::id()).expect("it runs");
+        assert!(matches!(NamespaceDoor::find(own), Ok(Some(NamespaceDoor::Own))));
+        let gone = NetworkNamespace { inode: 1, ..own };
+        assert!(matches!(NamespaceDoor::find(gone), Ok(None)));
+    }
+
+    #[test]
+    fn mounted_namespaces_are_known_by_their_number() {
+        let line = "620 24 0:4 net:[4026532288] /run/netns/blue rw shared:309 - nsfs nsfs rw";
+        assert_eq!(mount_point(line, 4_026_532_288), Some(PathBuf::from("/run/netns/blue")));
+        assert_eq!(mount_point(line, 4_026_532_289), None);
+        assert_eq!(mount_point("620 24", 4_026_532_288), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Where records of sockets outlive this program: a folder for each experiment in a file system of BPF.
+
+use crate::open_sockets::{NetworkNamespace, SocketOption};
+use crate::setting::ProcessIdentity;
+use model::OperationError;
+use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where systems mount the file system of BPF.
+const MOUNT: &str = "/sys/fs/bpf";
+/// What tells this file system from others (BPF_FS_MAGIC).
+const MAGIC: u64 = 0xcafe_4a11;
+/// The file of records. The number is that of their layout.
+const RECORDS: &str = "records-1";
+
+/// The folder of this program's records of an option, of a server by its first port.
+pub(super) fn folder(option: SocketOption, namespace: NetworkNamespace, port: u16) -> PathBuf {
+    let ProcessIdentity { id, start } = crate::linux::identity(std::process::id())
+        .unwrap_or(ProcessIdentity { id: std::process::id(), start: 0 });
+    Path::new(MOUNT).join(format!("tailwright-{option}-{id}-{start}-{}-{port}", namespace.inode))
+}
+
+/// Where the records are in a folder.
+pub(super) fn records(folder: &Path) -> PathBuf {
+    folder.join(RECORDS)
+}
+
+/// Whether a folder has records, so that sockets may have been changed.
+pub(super) fn has_records(folder: &Path) -> bool {
+    records(folder).exists()
+}
+
+/// Removes a folder with what is in it, the records at last: until then, taking back can be repeated.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<_>>()?;
+    paths.sort_by_key(|path| path.ends_with(RECORDS));
+    paths.iter().try_for_each(fs::remove_file)?;
+    fs::remove_dir(folder)
+}
+
+/// Why records cannot be kept there by this process.
+pub(super) fn unusable(folder: &Path) -> Option<OperationError> {
+    let mount = folder.parent()?;
+    let is_bpf = statfs(mount).is_ok_and(|about| u64::try_from(about.f_type) == Ok(MAGIC));
+    if !is_bpf {
+        let message = format_args!("{}: no file system of BPF is mounted there", mount.display());
+        return Some(OperationError::machine(message).hint(format_args!(
+            "what sockets had before is kept there: mount -t bpf bpf {}",
+            mount.display()
+        )));
+    }
+    let error = accessat(CWD, mount, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err()?;
+    let message = format_args!("{}: {}", mount.display(), io::Error::from(error));
+    Some(OperationError::machine(message).hint("what sockets had before is kept there: run as root"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_keep_nothing_are_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let error = unusable(&folder.path().join("tailwright")).expect("it is on a disk");
+        assert!(error.message.contains("no file system of BPF"), "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("mount -t bpf bpf")));
+    }
+
+    #[test]
+    fn records_are_removed_at_last() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let inner = folder.path().join("inner");
+        remove(&inner).expect("there is nothing to remove");
+        fs::create_dir(&inner).expect("it is ours");
+        fs::write(records(&inner), "").expect("it is ours");
+        // What cannot be removed stops it before the records.
+        fs::create_dir(inner.join("watcher-0")).expect("it is ours");
+        assert!(remove(&inner).is_err() && has_records(&inner));
+        fs::remove_dir(inner.join("watcher-0")).expect("it is ours");
+        remove(&inner).expect("it is ours");
+        assert!(!inner.exists());
+    }
+}
