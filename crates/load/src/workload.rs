@@ -75,7 +75,7 @@ impl OfferedLoad {
 /// Requests of a random process. They take no memory before they are drawn, however long the run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrawnLoad {
-    /// When they arrive.
+    /// The process that says when they arrive.
     pub arrivals: ArrivalPattern,
     /// The seed of their arrivals.
     pub seed: u64,

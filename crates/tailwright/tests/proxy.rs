@@ -361,11 +361,14 @@ fn a_recording_in_which_requests_are_missing_is_a_failure() {
     folder.write("hosts.toml", &hosts(address));
     folder.write("profile.json", PROFILE);
     let (mut running, front, mut lines) = proxy(&folder, &["--record", "rec", "--json"]);
+    let mut client = BufReader::new(TcpStream::connect(front).unwrap());
+    // Whoever is answered, with what is not recorded, knows that the recording has begun.
+    std::io::Write::write_all(client.get_mut(), b"version\r\n").unwrap();
+    client.read_line(&mut String::new()).unwrap();
     std::fs::remove_dir_all(folder.join("rec")).unwrap();
-    let mut client = TcpStream::connect(front).unwrap();
     for _ in 0..3 {
         let mut answer = [0; 5];
-        std::io::Write::write_all(&mut client, b"get a\r\n").unwrap();
+        std::io::Write::write_all(client.get_mut(), b"get a\r\n").unwrap();
         std::io::Read::read_exact(&mut client, &mut answer).unwrap();
     }
     let mut line = String::new();
