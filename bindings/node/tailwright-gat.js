@@ -413,8 +413,16 @@ function isImportedFirst() {
 /** The function that a file exports; null without a file. */
 function slosOf(file) {
   if (file === undefined) return null;
-  const sloNsOf = createRequire(`${process.cwd()}/`)(file);
-  if (typeof sloNsOf !== 'function') throw new RangeError(`TAILWRIGHT_SLOS is '${file}': expected a module that exports a function`);
+  const expected = `TAILWRIGHT_SLOS is '${file}': expected a file, such as ./slos.js, that exports a function of the request`;
+  const { resolve: found } = createRequire(`${process.cwd()}/`);
+  let path;
+  try {
+    path = found(file);
+  } catch {
+    throw new RangeError(expected);
+  }
+  const sloNsOf = require(path);
+  if (typeof sloNsOf !== 'function') throw new RangeError(expected);
   return sloNsOf;
 }
 

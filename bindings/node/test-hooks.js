@@ -232,6 +232,19 @@ function testPreloading() {
   assert(!isInstalled(['-e', "require('./tailwright-gat.js')"]));
 }
 
+function testFilesOfSlos() {
+  const run = (slos) => {
+    const env = { ...process.env, TAILWRIGHT_ROLE: 'edge', TAILWRIGHT_SLOS: slos };
+    return spawnSync(process.execPath, ['--require', './tailwright-gat.js', '-e', '0'], { cwd: __dirname, env, encoding: 'utf8' });
+  };
+  assert.strictEqual(run('./example-slos.js').status, 0);
+  for (const slos of ['/search=50ms', '../hosts.json', '']) {
+    const refused = run(slos);
+    assert.notStrictEqual(refused.status, 0);
+    assert(refused.stderr.includes(`TAILWRIGHT_SLOS is '${slos}': expected a file`), refused.stderr);
+  }
+}
+
 (async () => {
   await testEventsThatHandOutRequests();
   await testASecondPassKeepsTheFirstStamp();
@@ -240,5 +253,6 @@ function testPreloading() {
   await testCalls();
   await testFailingSlos();
   testPreloading();
+  testFilesOfSlos();
   process.exitCode = 0;
 })();

@@ -10,6 +10,7 @@
 use crate::setting::Setting;
 use model::OperationError;
 use serde::{Deserialize, Serialize};
+use units::plural;
 
 /// A change that was about to be made, or was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,45 +38,101 @@ pub struct Journal {
     changes: Vec<RecordedChange>,
 }
 
+/// A line of a journal that is no record, or whose place is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedLine {
+    /// Its number, counted from one.
+    pub line: usize,
+    /// What was expected instead.
+    pub why: String,
+}
+
+/// How many damaged lines are named.
+const NAMED_MAX: usize = 3;
+
+/// What is wrong with lines, in words.
+pub(crate) fn damage_text(damaged: &[DamagedLine]) -> String {
+    let named =
+        damaged.iter().take(NAMED_MAX).map(|damaged| format!("line {}: {}", damaged.line, damaged.why));
+    let mut text = named.collect::<Vec<String>>().join("; ");
+    if damaged.len() > NAMED_MAX {
+        text += &format!("; and {}", plural(damaged.len() - NAMED_MAX, "more line"));
+    }
+    text
+}
+
+/// Lines of a journal while they are read.
+#[derive(Default)]
+struct JournalReader {
+    journal: Journal,
+    /// The number of each change, ascending: where lines are damaged, some are missing.
+    numbers: Vec<usize>,
+    damaged: Vec<DamagedLine>,
+}
+
+impl JournalReader {
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        match serde_json::from_slice(line)
+            .map_err(|error| format!("expected a record of a change: {error}"))?
+        {
+            JournalLine::Change { change, boot, setting, before, after: _ } => {
+                let next = self.numbers.last().map_or(0, |last| last.saturating_add(1));
+                if change < next {
+                    return Err(format!("expected change {next}, found change {change}"));
+                }
+                self.numbers.push(change);
+                self.journal.changes.push(RecordedChange { setting, before, made: None, boot });
+                // A damaged line may be the record of the others.
+                if change > next && self.damaged.is_empty() {
+                    return Err(format!(
+                        "expected change {next}, found change {change}: records are missing"
+                    ));
+                }
+            }
+            JournalLine::Made { made, value } => match self.numbers.binary_search(&made) {
+                Ok(index) => self.journal.changes[index].made = value,
+                Err(_) => return Err(format!("expected a record of change {made} before it")),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line without an end is the beginning of a record, or all of one.
+fn is_cut_off(line: &[u8]) -> bool {
+    serde_json::from_slice::<JournalLine>(line).map_or_else(|error| error.is_eof(), |_| true)
+}
+
 impl Journal {
     /// Reads a journal. A last line that is cut off is of a change that was not begun.
     ///
     /// # Errors
     /// When another line is not a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, OperationError> {
-        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let mut journal = Self::default();
-        for (index, line) in bytes[..complete].split(|byte| *byte == b'\n').enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            let damaged = |why: &dyn std::fmt::Display| {
-                OperationError::machine(format_args!(
-                    "line {}: expected a record of a change: {why}",
-                    index + 1
-                ))
-                .hint("it says what was set; restore that by hand and remove the file")
-            };
-            let line: JournalLine = serde_json::from_slice(line).map_err(|error| damaged(&error))?;
-            journal.take(line).ok_or_else(|| damaged(&"it does not belong to the lines before it"))?;
+        let (journal, damaged) = Self::salvage(bytes);
+        if damaged.is_empty() {
+            return Ok(journal);
         }
-        Ok(journal)
+        Err(OperationError::machine(damage_text(&damaged)).hint(
+            "`tailwright experiment --undo` undoes what the other lines say, and what to do about these",
+        ))
     }
 
-    fn take(&mut self, line: JournalLine) -> Option<()> {
-        match line {
-            JournalLine::Change { change, boot, setting, before, after: _ }
-                if change == self.changes.len() =>
-            {
-                self.changes.push(RecordedChange { setting, before, made: None, boot });
-                Some(())
+    /// Reads what is whole of a journal, and says which lines are not. Where there are such lines, the numbers of changes in
+    /// memory are others than those in the file, and nothing may be appended to it.
+    pub fn salvage(bytes: &[u8]) -> (Self, Vec<DamagedLine>) {
+        let mut reader = JournalReader::default();
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        for (index, line) in lines.iter().enumerate() {
+            // What is behind the last end of a line was not written to its end.
+            if line.is_empty() || index + 1 == lines.len() && is_cut_off(line) {
+                continue;
             }
-            JournalLine::Made { made, value } => {
-                self.changes.get_mut(made)?.made = value;
-                Some(())
+            if let Err(why) = reader.take(line) {
+                reader.damaged.push(DamagedLine { line: index + 1, why });
             }
-            JournalLine::Change { .. } => None,
         }
+        (reader.journal, reader.damaged)
     }
 
     /// The changes in the order in which they were made.

@@ -22,12 +22,12 @@ mod setting;
 mod switch;
 mod tally;
 
-pub use journal::{Journal, RecordedChange};
+pub use journal::{DamagedLine, Journal, RecordedChange};
 pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
 pub use latency_window::{PERCENTILES, PeriodResult, ResourceUse};
 pub use linux::{
-    LinuxJournal, LinuxSettings, boot, default_state_folder, identity, is_alive, open_journal,
-    open_load_journal, threads,
+    LinuxJournal, LinuxSettings, UndoneJournals, UnreadJournal, boot, default_state_folder, identity,
+    is_alive, open_journal, open_load_journal, threads, undo_journals,
 };
 pub use open_sockets::{NetworkNamespace, ServerSockets, SocketOption, SocketTotals, SocketsTakenBack};
 pub use recorded_load::RecordedLoad;

@@ -1,7 +1,7 @@
 //! An experiment from its beginning to its end: observe, switch, wait, compare, until it is decided.
 
 use crate::latency_window::{LatencyWindow, PeriodResult, ResourceUse};
-use crate::linux::{EnergyMeter, POWERCAP, cpu_time_ns, is_alive};
+use crate::linux::{EnergyMeter, EnergyReading, POWERCAP, cpu_time_ns, is_alive};
 use crate::open_sockets::SocketTotals;
 use crate::setting::{PlannedChange, ProcessIdentity, Setting, SettingStore};
 use crate::switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
@@ -23,8 +23,10 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(20);
 /// How often threads that have begun get what the others have.
 const KEEP_ON_INTERVAL: Duration = Duration::from_millis(100);
-/// How often energy counters are looked at, at least: at 500 W they begin anew after two minutes.
-const ENERGY_INTERVAL: Duration = Duration::from_secs(20);
+/// How often energy counters are looked at during a period: what happens to them unseen is what this time may hold.
+const ENERGY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the end of a process may take to be seen after that of its connections.
+const PROCESS_END_MAX: Duration = Duration::from_millis(100);
 /// How long a load generator gets to begin.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
 /// How long an observation lasts at most: it ends with the experiment.
@@ -35,7 +37,8 @@ const OBSERVATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 pub struct ExperimentSettings {
     /// The ports of the server.
     pub ports: BTreeSet<u16>,
-    /// The processes of the server; without them, CPU time is not known and the server's end is not noticed.
+    /// The processes of the server, which has ended when one of them has; without them, CPU time is not known and the server's
+    /// end is not noticed.
     pub processes: Vec<ProcessIdentity>,
     /// The percentile that is tested, in percent.
     pub percent: f64,
@@ -79,7 +82,7 @@ pub enum ExperimentEnd {
     RoundsUsed,
     /// The caller stopped it.
     Stopped,
-    /// The server has ended.
+    /// The server has ended, or one of its processes.
     ServerEnded,
     /// There is no more load.
     LoadEnded,
@@ -87,6 +90,8 @@ pub enum ExperimentEnd {
     ChangedByOthers,
     /// What the knob sets could not be undone after a period; whether it could at the end, the report says.
     UndoFailed,
+    /// An error, which the report has.
+    Failed,
 }
 
 impl ExperimentSettings {
@@ -102,6 +107,11 @@ impl ExperimentSettings {
 pub trait ExperimentHost {
     /// Whether there is load; without, the experiment ends.
     fn has_load(&mut self) -> bool;
+
+    /// Whether anybody still wants to know the result; if not, the experiment is stopped.
+    fn is_wanted(&mut self) -> bool {
+        true
+    }
 
     /// Is told before a period of which arm it is, zero for the knob off, when its settings are made: the load may be
     /// another one.
@@ -130,8 +140,15 @@ pub struct ExperimentProgress<'a> {
 pub struct ExperimentReport {
     /// The rounds that were completed.
     pub tally: RoundTally,
+    /// What was measured of a round that was not completed, by arm; without that of arms whose period was not. Empty where all
+    /// rounds were.
+    pub unfinished_round: Vec<Option<PeriodResult>>,
     /// Why the experiment ended.
     pub end: ExperimentEnd,
+    /// The processes of the server that had ended.
+    pub ended_processes: Vec<ProcessIdentity>,
+    /// What failed after something had been measured.
+    pub failure: Option<OperationError>,
     /// How long it took.
     pub duration: Duration,
     /// Rounds that did not count because in one of their periods nothing arrived.
@@ -142,7 +159,9 @@ pub struct ExperimentReport {
     pub unanswered: u64,
     /// Events that the kernel could not report.
     pub lost_events: u64,
-    /// Why the energy of requests is not known; `None`: it is.
+    /// Periods of complete rounds whose energy is not known.
+    pub periods_without_energy: u64,
+    /// Why the energy of those periods is not known; `None`: that of all is.
     pub energy_unknown: Option<String>,
     /// What the kernel made different from what was asked for.
     pub different: BTreeSet<String>,
@@ -156,7 +175,8 @@ pub struct ExperimentReport {
 /// afterwards, or the report or error says what is not.
 ///
 /// # Errors
-/// When the server cannot be observed or the knob cannot be set; when nothing arrives.
+/// When the server cannot be observed, the knob cannot be set or nothing arrives, before a period was completed: afterwards
+/// the report has the error, except that of an observation that fails.
 pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
     settings: &ExperimentSettings,
     arms: &[KnobArm],
@@ -268,14 +288,19 @@ struct PlayedPeriod {
     used: ResourceUse,
 }
 
-/// What was used between two instants.
-fn between(before: ResourceUse, after: ResourceUse) -> ResourceUse {
-    let difference = |before: Option<u64>, after: Option<u64>| {
-        before.zip(after).map(|(before, after)| after.saturating_sub(before))
-    };
-    ResourceUse {
-        cpu_ns: difference(before.cpu_ns, after.cpu_ns),
-        energy_uj: difference(before.energy_uj, after.energy_uj),
+/// What has been used until an instant.
+#[derive(Debug, Clone, Copy)]
+struct UsedUntil {
+    cpu_ns: Option<u64>,
+    energy: Option<EnergyReading>,
+}
+
+impl UsedUntil {
+    /// What was used since an earlier instant.
+    fn since(self, earlier: Self) -> ResourceUse {
+        let cpu = earlier.cpu_ns.zip(self.cpu_ns).map(|(earlier, now)| now.saturating_sub(earlier));
+        let energy = earlier.energy.zip(self.energy).and_then(|(earlier, now)| now.since(earlier));
+        ResourceUse { cpu_ns: cpu, energy_uj: energy }
     }
 }
 
@@ -290,8 +315,12 @@ struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
     window: &'a Mutex<LatencyWindow>,
     tally: RoundTally,
     random: StdRng,
+    /// What was measured of the round that did not come to its end, by arm.
+    unfinished_round: Vec<Option<PeriodResult>>,
     /// Otherwise why energy is not known.
     energy: Result<EnergyMeter, String>,
+    /// The processes of the server that were seen to have ended.
+    ended_processes: Vec<ProcessIdentity>,
     begun: Instant,
     void_rounds: u64,
     /// The arms in whose periods of the last round nothing arrived.
@@ -320,7 +349,9 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             window,
             tally: RoundTally::new(arms.len(), settings.confidence),
             random: StdRng::seed_from_u64(settings.seed),
-            energy: EnergyMeter::open(Path::new(POWERCAP)),
+            unfinished_round: Vec::new(),
+            energy: EnergyMeter::open(Path::new(POWERCAP), now()),
+            ended_processes: Vec::new(),
             begun: Instant::now(),
             void_rounds: 0,
             silent: Vec::new(),
@@ -374,23 +405,13 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
 
     /// Plays a round: every arm in an order that chance decides, then off.
     fn round(&mut self) -> Result<Option<ExperimentEnd>, OperationError> {
-        let mut order: Vec<usize> = (0..=self.arms.len()).collect();
-        order.shuffle(&mut self.random);
         let mut periods = Vec::new();
-        for arm in order {
-            if let Some(end) = self.period(arm, &mut periods)? {
-                return Ok(Some(end));
-            }
-        }
-        if let Some(end) = self.wait(self.settings.guard)? {
-            return Ok(Some(end));
-        }
-        periods.sort_unstable_by_key(|period| period.begin);
-        let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
-        for PlayedPeriod { arm, begin, end, used } in periods {
-            let latencies = lock(self.window).take(begin, end);
-            let seconds = (end - begin) as f64 / 1e9;
-            results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, used);
+        let end = self.all_periods(&mut periods);
+        let results = self.summed_up(periods);
+        if !matches!(end, Ok(None)) {
+            let has_any = results.iter().any(Option::is_some);
+            self.unfinished_round = if has_any { results } else { Vec::new() };
+            return end;
         }
         self.silent = (0..results.len()).filter(|arm| results[*arm].is_none()).collect();
         match results.into_iter().collect::<Option<Vec<PeriodResult>>>() {
@@ -398,6 +419,36 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             None => self.void_rounds += 1,
         }
         Ok(None)
+    }
+
+    /// Plays a period of every arm, and notes those that were completed.
+    fn all_periods(
+        &mut self,
+        periods: &mut Vec<PlayedPeriod>,
+    ) -> Result<Option<ExperimentEnd>, OperationError> {
+        let mut order: Vec<usize> = (0..=self.arms.len()).collect();
+        order.shuffle(&mut self.random);
+        for arm in order {
+            match self.period(arm, periods) {
+                Ok(None) => {}
+                // What belongs to a process that has ended cannot be set.
+                Err(_) if self.has_server_ended_by_now() => return Ok(Some(ExperimentEnd::ServerEnded)),
+                ended => return ended,
+            }
+        }
+        self.wait(self.settings.guard)
+    }
+
+    /// By arm, what was measured in periods; none where nothing arrived or none was played.
+    fn summed_up(&self, mut periods: Vec<PlayedPeriod>) -> Vec<Option<PeriodResult>> {
+        periods.sort_unstable_by_key(|period| period.begin);
+        let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
+        for PlayedPeriod { arm, begin, end, used } in periods {
+            let latencies = lock(self.window).take(begin, end);
+            let seconds = (end - begin) as f64 / 1e9;
+            results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, used);
+        }
+        results
     }
 
     /// Plays a period of an arm, and leaves the knob off.
@@ -411,8 +462,8 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             self.different.extend(self.switch.on(&changes)?);
         }
         // It may have ended while settings were made, and nothing begins instead of it.
-        if !self.host.has_load() {
-            return Ok(Some(ExperimentEnd::LoadEnded));
+        if let Some(end) = self.ended() {
+            return Ok(Some(end));
         }
         self.host.begin_period(arm)?;
         if let Some(end) = self.wait(self.settings.guard)? {
@@ -422,19 +473,25 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         if let Some(end) = self.wait(self.settings.period)? {
             return Ok(Some(end));
         }
-        let (end, after) = (now(), self.used());
-        periods.push(PlayedPeriod { arm, begin, end, used: between(before, after) });
-        if let Some(end) = self.wait(self.settings.drain)? {
-            return Ok(Some(end));
+        let (end, used) = (now(), self.used().since(before));
+        let passed = self.wait(self.settings.drain)?;
+        // It is complete, also where the experiment ends while its last requests are answered.
+        periods.push(PlayedPeriod { arm, begin, end, used });
+        if passed.is_some() {
+            return Ok(passed);
         }
         let undone = self.switch.off();
         self.keep(undone);
         let has_failed = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::Failed(_));
-        Ok(match self.not_undone.values().any(has_failed) {
-            true => Some(ExperimentEnd::UndoFailed),
-            false if self.not_undone.is_empty() => None,
-            false => Some(ExperimentEnd::ChangedByOthers),
-        })
+        if self.not_undone.values().any(has_failed) {
+            return Ok(Some(ExperimentEnd::UndoFailed));
+        }
+        if self.not_undone.is_empty() {
+            return Ok(None);
+        }
+        // It is not known how much of the period was the knob's.
+        periods.pop();
+        Ok(Some(ExperimentEnd::ChangedByOthers))
     }
 
     /// Keeps what was not undone as it should be, and drops what has been since.
@@ -450,19 +507,13 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
     }
 
     /// What has been used until now.
-    fn used(&mut self) -> ResourceUse {
-        ResourceUse { cpu_ns: self.cpu_ns(), energy_uj: self.energy_uj() }
+    fn used(&mut self) -> UsedUntil {
+        UsedUntil { cpu_ns: self.cpu_ns(), energy: self.energy() }
     }
 
-    /// Energy of the machine until now. What cannot be read once is not known any more.
-    fn energy_uj(&mut self) -> Option<u64> {
-        match self.energy.as_mut().ok()?.used_uj() {
-            Ok(used) => Some(used),
-            Err(why) => {
-                self.energy = Err(why);
-                None
-            }
-        }
+    /// What the energy counters of the machine say now.
+    fn energy(&mut self) -> Option<EnergyReading> {
+        self.energy.as_mut().ok().map(|meter| meter.read(now()))
     }
 
     /// CPU time of the server until now.
@@ -478,16 +529,8 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         let mut next_keep_on = Instant::now() + KEEP_ON_INTERVAL;
         let mut next_energy = Instant::now() + ENERGY_INTERVAL;
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok(Some(ExperimentEnd::Stopped));
-            }
-            let processes = &self.settings.processes;
-            let has_ended = !processes.is_empty() && !processes.iter().any(|process| is_alive(*process));
-            if has_ended || self.observation_ended.load(Ordering::Relaxed) {
-                return Ok(Some(ExperimentEnd::ServerEnded));
-            }
-            if !self.host.has_load() {
-                return Ok(Some(ExperimentEnd::LoadEnded));
+            if let Some(end) = self.ended() {
+                return Ok(Some(end));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -501,23 +544,74 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
                 next_keep_on += KEEP_ON_INTERVAL;
             }
             if Instant::now() >= next_energy {
-                self.energy_uj();
+                self.energy();
                 next_energy += ENERGY_INTERVAL;
             }
         }
     }
 
+    /// Why the experiment is to end, if it is.
+    fn ended(&mut self) -> Option<ExperimentEnd> {
+        if self.stop.load(Ordering::Relaxed) || !self.host.is_wanted() {
+            Some(ExperimentEnd::Stopped)
+        } else if self.has_server_ended() || self.observation_ended.load(Ordering::Relaxed) {
+            Some(ExperimentEnd::ServerEnded)
+        } else if self.host.has_load() {
+            None
+        } else if self.has_server_ended_by_now() {
+            // Its clients have noticed it first.
+            Some(ExperimentEnd::ServerEnded)
+        } else {
+            Some(ExperimentEnd::LoadEnded)
+        }
+    }
+
+    /// Whether a process of the server has ended: it is not the same server any more, and a knob that is about its processes
+    /// cannot be set.
+    fn has_server_ended(&mut self) -> bool {
+        let processes = self.settings.processes.iter().copied();
+        self.ended_processes = processes.filter(|process| !is_alive(*process)).collect();
+        !self.ended_processes.is_empty()
+    }
+
+    /// As [`Self::has_server_ended`], for who has noticed it by something else, which may come first.
+    fn has_server_ended_by_now(&mut self) -> bool {
+        let until = Instant::now() + PROCESS_END_MAX;
+        while !self.has_server_ended() {
+            if self.settings.processes.is_empty() || Instant::now() >= until {
+                return false;
+            }
+            thread::sleep(POLL);
+        }
+        true
+    }
+
+    /// What it came to. An error is one of all only where nothing was measured before it.
     fn report(self, end: Result<ExperimentEnd, OperationError>) -> Result<ExperimentReport, OperationError> {
         let not_undone: Vec<UndoneChange> = self.not_undone.into_values().collect();
+        let is_empty = self.tally.rounds().is_empty() && self.unfinished_round.is_empty();
+        let (end, failure) = match end {
+            Ok(end) => (end, None),
+            Err(error) if is_empty => return Err(with_not_undone(error, &not_undone)),
+            Err(error) => (ExperimentEnd::Failed, Some(error)),
+        };
+        let has_none = |period: &&PeriodResult| period.used.energy_uj.is_none();
+        let periods_without_energy = self.tally.rounds().iter().flatten().filter(has_none).count() as u64;
+        let why =
+            |meter: &EnergyMeter| meter.last_gap().map(str::to_owned).filter(|_| periods_without_energy > 0);
         Ok(ExperimentReport {
-            end: end.map_err(|error| with_not_undone(error, &not_undone))?,
+            end,
+            failure,
+            periods_without_energy,
+            energy_unknown: self.energy.as_ref().map_or_else(|why| Some(why.clone()), why),
             tally: self.tally,
+            unfinished_round: self.unfinished_round,
+            ended_processes: self.ended_processes,
             duration: self.begun.elapsed(),
             void_rounds: self.void_rounds,
             late: 0,
             unanswered: 0,
             lost_events: 0,
-            energy_unknown: self.energy.err(),
             different: self.different,
             not_undone,
             sockets: self.switch.socket_totals(),

@@ -169,22 +169,28 @@ impl RoundTally {
         })
     }
 
-    /// The shift of a statistic that is known of all periods; `None` where it is not.
+    /// The shift of a statistic over the rounds in which it is known with the knob off and with this value; `None` where it
+    /// is in none.
     fn known_shift(
         &self,
         value: usize,
         statistic: &dyn Fn(&PeriodResult) -> Option<f64>,
     ) -> Option<StatisticShift> {
-        let is_known = self.rounds.iter().flatten().all(|period| statistic(period).is_some());
-        let shift = is_known.then(|| self.shift(value, &|period| statistic(period).unwrap_or_default()));
-        shift.flatten()
+        let known = |round: &Vec<PeriodResult>| statistic(&round[0]).zip(statistic(&round[value + 1]));
+        self.shift_of(self.rounds.iter().filter_map(known).collect())
     }
 
     fn shift(&self, value: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Option<StatisticShift> {
-        let differences = self.differences(value, statistic);
+        self.known_shift(value, &|period| Some(statistic(period)))
+    }
+
+    /// The shift of pairs, with the knob off and on in the same round.
+    fn shift_of(&self, pairs: Vec<(f64, f64)>) -> Option<StatisticShift> {
+        let differences: Vec<f64> = pairs.iter().map(|(off, on)| on - off).collect();
+        let (off, on): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         Some(StatisticShift {
-            off: median(&self.column(0, statistic))?,
-            on: median(&self.column(value + 1, statistic))?,
+            off: median(&ascending(off))?,
+            on: median(&ascending(on))?,
             shift: shift_estimate(&differences)?,
             interval: shift_interval(&differences, self.confidence),
         })
@@ -198,10 +204,13 @@ impl RoundTally {
 
     /// A statistic of the periods of an arm, ascending.
     fn column(&self, arm: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
-        let mut column: Vec<f64> = self.rounds.iter().map(|round| statistic(&round[arm])).collect();
-        column.sort_unstable_by(f64::total_cmp);
-        column
+        ascending(self.rounds.iter().map(|round| statistic(&round[arm])).collect())
     }
+}
+
+fn ascending(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {

@@ -160,18 +160,27 @@ fn a_change_of_the_load_is_told() {
     assert!(energy.interval.0 > 0.001 && energy.interval.1 < 0.002, "{energy:?}");
 }
 
+/// A period without energy takes its round out of the comparison of energy, and of nothing else.
 #[test]
-fn energy_that_is_not_known_of_every_period_is_not_reported() {
+fn energy_is_compared_in_the_rounds_in_which_it_is_known() {
     let period = |energy_uj: Option<u64>| {
         let used = ResourceUse { cpu_ns: Some(100), energy_uj };
         PeriodResult::of(vec![5; 10], 99.0, 1.0, used).expect("there are requests")
     };
-    let mut tally = RoundTally::new(1, CONFIDENCE);
-    tally.add(vec![period(Some(10)), period(Some(20))]);
-    assert!(tally.comparison(0).is_some_and(|comparison| comparison.energy_per_request_j.is_some()));
-    tally.add(vec![period(Some(10)), period(None)]);
-    let comparison = tally.comparison(0).expect("there are rounds");
+    let (mut whole, mut tally) = (RoundTally::new(1, CONFIDENCE), RoundTally::new(1, CONFIDENCE));
+    tally.add(vec![period(None), period(Some(900))]);
+    let comparison = tally.comparison(0).expect("there is a round");
     assert!(comparison.energy_per_request_j.is_none() && comparison.cpu_per_request_ns.is_some());
+    for round in 0..8 {
+        let periods = vec![period(Some(10 + round)), period(Some(20 + 3 * round))];
+        whole.add(periods.clone());
+        tally.add(periods);
+        tally.add(vec![period(Some(700)), period(None)]);
+    }
+    let energy =
+        |tally: &RoundTally| tally.comparison(0).and_then(|comparison| comparison.energy_per_request_j);
+    assert!(energy(&tally).is_some());
+    assert_eq!(energy(&tally), energy(&whole));
 }
 
 /// Twelve rounds in which the knob helps decide; twenty with longer latencies, which other values took to be decided, turn

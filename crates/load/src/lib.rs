@@ -40,4 +40,4 @@ pub use progress::{LoadPhase, LoadProgress};
 pub use report::{DataComparison, LoadReport, WorkloadCounters};
 pub use run::run;
 pub use target::{LoadTarget, MemcachedTransport};
-pub use workload::{ClientHost, LoadWorkload, OfferedLoad};
+pub use workload::{ClientHost, DrawnLoad, LoadWorkload, OfferedLoad};

@@ -3,7 +3,7 @@
 use crate::address_space::AddressSpace;
 use crate::options::LoadOptions;
 use crate::target::{LoadTarget, MemcachedTransport};
-use crate::workload::LoadWorkload;
+use crate::workload::{LoadWorkload, OfferedLoad};
 use model::{NAME_EXPECTED, Op, OperationError, is_usable_name};
 use std::collections::BTreeSet;
 
@@ -71,6 +71,11 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
             ))
             .hint(hint));
         }
+    }
+    if let OfferedLoad::Drawn(load) = &workload.offered
+        && let Err(error) = load.arrivals.instants(load.seed)
+    {
+        return Err(OperationError::input(format_args!("arrivals: {error}")));
     }
     match &workload.target {
         LoadTarget::Memcached { keys: 0, .. } => {

@@ -25,4 +25,4 @@ pub mod user;
 pub mod virtual_network;
 pub mod whole_file;
 
-pub use standard_output::standard_output;
+pub use standard_output::{has_output_reader, standard_output};

@@ -4,6 +4,7 @@
 //! lost without an error. Hence this looks earlier: the C library calls the functions of `.init_array` before `main`.
 #![allow(unsafe_code, reason = "the place of a function in the program is a promise, and so is a descriptor")]
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,4 +30,14 @@ pub fn standard_output() -> io::Result<Stdout> {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     Ok(io::stdout())
+}
+
+/// Whether what is written to the standard output can still come to somebody: no where the reader of a pipe has gone, or a
+/// terminal.
+pub fn has_output_reader() -> bool {
+    let stdout = io::stdout();
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    // Where the kernel does not say, writing will.
+    let _ = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    !asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

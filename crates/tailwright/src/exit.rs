@@ -1,6 +1,7 @@
 //! How a run ends: exit codes for answers, and a message with a remedy for errors.
 
-use crate::terminal::{Talk, output_lost, talk};
+use crate::terminal::{Talk, output_lost, talk, visible_line};
+use clap::Command;
 use model::{Blame, OperationError};
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -23,14 +24,26 @@ impl VerbAnswer {
     }
 }
 
+/// The exit code of bad input.
+const INPUT: u8 = 2;
 /// The exit code of what the machine lacks, and of what was interrupted.
 pub(crate) const MACHINE: u8 = 3;
 
 /// Prints what clap says instead of running a verb, and gives its exit code: 2 for bad usage; 0 for help, which goes to the
 /// standard output as the results of verbs do.
-pub(crate) fn said_instead(instead: &clap::Error) -> ExitCode {
+pub(crate) fn said_instead(program: Command, instead: &clap::Error) -> ExitCode {
     if instead.use_stderr() {
-        instead.exit();
+        let arguments: Vec<String> =
+            std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let shown: Vec<String> = arguments.iter().map(|argument| visible_line(argument)).collect();
+        if arguments == shown {
+            instead.exit();
+        }
+        // Its message repeats arguments as they are, with what a terminal obeys.
+        let error = program.try_get_matches_from(shown).err();
+        let message = error.map_or_else(|| instead.kind().to_string(), |error| error.to_string());
+        talk(Talk::Plain, message.trim_end());
+        return ExitCode::from(INPUT);
     }
     match machine::standard_output().and_then(|_| instead.print()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -48,7 +61,7 @@ pub(crate) fn report(error: &OperationError) -> ExitCode {
         talk(Talk::Hint, hint);
     }
     ExitCode::from(match error.blame {
-        Blame::Input => 2,
+        Blame::Input => INPUT,
         Blame::Machine => MACHINE,
     })
 }

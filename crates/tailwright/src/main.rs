@@ -106,12 +106,15 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
 fn main() -> ExitCode {
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
-        Err(instead) => return exit::said_instead(&instead),
+        Err(instead) => return exit::said_instead(Cli::command(), &instead),
     };
     let program = Cli::command();
     let checked = conventions::check_dashes(&program, &matches)
         .and_then(|()| conventions::check_results(&program, &matches));
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(instead) => return exit::said_instead(program, &instead),
+    };
     if cli.wide {
         terminal::be_wide();
     }

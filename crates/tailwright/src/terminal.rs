@@ -30,6 +30,11 @@ pub(crate) fn print(text: &str) {
     write_out(&visible(text));
 }
 
+/// A text without line ends, with characters that a terminal obeys written as escapes.
+pub(crate) fn visible_line(text: &str) -> String {
+    visible(text).replace('\n', "\\u000a")
+}
+
 /// Whether something that should have been printed could not be, for another reason than that nobody reads it.
 pub(crate) fn is_output_lost() -> bool {
     OUTPUT.load(Ordering::Relaxed) == FAILED

@@ -59,9 +59,16 @@ impl LoadedServer {
 
     /// An experiment with real-time priority on this server, in periods that a test has time to look into.
     fn begin(&self, folder: &Folder) -> Child {
+        self.begin_with(folder, &[])
+    }
+
+    /// As [`Self::begin`], with other processes besides.
+    fn begin_with(&self, folder: &Folder, others: &[u32]) -> Child {
         let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
         command.args(["experiment", "fifo=7", "--period", "3s", "--guard", "100ms", "--state"]);
-        command.arg(folder.state()).args(["--pid", &self.server.id().to_string()]);
+        let processes = std::iter::once(self.server.id()).chain(others.iter().copied());
+        let processes: Vec<String> = processes.map(|id| id.to_string()).collect();
+        command.arg(folder.state()).args(["--pid", &processes.join(",")]);
         command.args(["--port", &self.address.port().to_string()]);
         let child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -246,6 +253,46 @@ fn the_end_of_the_server_ends_it() {
     let output = child.wait_with_output().expect("the program ends");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.code() == Some(1) && said.contains("the server ended"), "{said}");
+    assert_eq!(folder.read("state/experiment.jsonl"), "");
+}
+
+/// The rest of the server is as it was, and what was measured is printed.
+#[test]
+fn the_end_of_one_of_several_processes_ends_it() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let before = server.scheduled();
+    let mut other = Command::new("sleep").arg("1000").spawn().expect("there is a sleep");
+    let child = server.begin_with(&folder, &[other.id()]);
+    other.kill().and_then(|()| other.wait()).expect("it is our child");
+    let output = child.wait_with_output().expect("the program ends");
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said} {errors}");
+    assert!(said.contains(&format!("ended because process {} of the server ended", other.id())), "{said}");
+    assert_eq!(server.scheduled(), before);
+    assert_eq!(folder.read("state/experiment.jsonl"), "");
+}
+
+/// Nothing is played that nobody can be told about, and what was begun is undone.
+#[test]
+fn whoever_stops_reading_ends_it() {
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().expect("there are pipes");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(["experiment", "nothing", "--port", "80", "--state", &folder.state()]).stdout(writer);
+    let output = command.stderr(Stdio::piped()).output().expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("nobody reads the standard output"), "{said}");
+    assert!(!folder.join("state/experiment.jsonl").exists(), "nothing was begun");
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let before = server.scheduled();
+    let mut child = server.begin(&folder);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("nobody reads the standard output"), "{said}");
+    assert_eq!(server.scheduled(), before);
     assert_eq!(folder.read("state/experiment.jsonl"), "");
 }
 

@@ -142,9 +142,23 @@ fn a_load_is_ended_by_the_next_run_after_a_kill() {
     folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
     assert!(processes.iter().all(|process| is_alive(*process)), "it is not the recorded one");
     folder.write("state/experiment-load.jsonl", &journal);
-    let undone = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
+    // The other journal is damaged, which keeps nothing of this one from being undone.
+    folder.write("state/experiment.jsonl", "nonsense\n");
+    let undone = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(3);
     assert!(undone.stdout.contains("ended: load `"), "{}", undone.stdout);
     assert!(!processes.into_iter().any(is_alive));
+    let said = &undone.stderr;
+    assert!(
+        said.contains("experiment.jsonl: line 1: expected a record") && said.contains("hint: "),
+        "{said}"
+    );
+    assert_eq!(folder.read("state/experiment.jsonl"), "nonsense\n");
+    let again = folder.run(&["experiment", "--undo", "--state", &state, "--json"]).expect_code(3).json();
+    assert_eq!(again["changes"], serde_json::json!([]), "{again}");
+    let unread = &again["unread"][0];
+    assert!(unread["journal"].as_str().is_some_and(|path| path.ends_with("experiment.jsonl")), "{again}");
+    assert!(unread["remedy"].is_string() && again["unread"].as_array().map(Vec::len) == Some(1), "{again}");
+    std::fs::remove_file(folder.join("state/experiment.jsonl")).expect("it is ours");
     let again = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
     assert_eq!(again.stdout, "there is nothing to undo\n");
 }

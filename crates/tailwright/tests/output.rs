@@ -278,10 +278,15 @@ fn a_standard_output_that_was_closed_before_is_an_error() {
         assert!(said.contains("Bad file descriptor"), "{command}: {said}");
         assert!(in_shell(folder, command).status.success(), "{command}");
     }
-    let trace = in_shell(folder, "trace convert w0.csv --as csv -o - >&-");
-    assert!(
-        !trace.status.success() && String::from_utf8_lossy(&trace.stderr).contains("Bad file descriptor")
-    );
+    for output in [">&-", "> /dev/full"] {
+        let trace = in_shell(folder, &format!("trace convert w0.csv --as csv -o - {output}"));
+        let said = String::from_utf8_lossy(&trace.stderr);
+        assert_eq!(trace.status.code(), Some(3), "{output}: {said}");
+        assert!(said.contains("the standard output cannot be written"), "{output}: {said}");
+    }
+    // What is wrong with the trace itself is still the user's.
+    folder.write("bad.csv", "arrival_ns,size,op\n1,2,neither\n");
+    assert_eq!(in_shell(folder, "trace convert bad.csv --as csv -o -").status.code(), Some(2));
     // Whoever asks for a file and reads nothing gets the file, and is told.
     let output = in_shell(folder, "plan cluster.toml -o policy.json >&-");
     assert_eq!(output.status.code(), Some(3));
@@ -311,6 +316,22 @@ fn the_exit_code_is_that_of_the_answer_whoever_reads() {
     }
     for file in ["policy.json", "full.json", "full.html"] {
         assert!(folder.join(file).exists(), "{file}");
+    }
+}
+
+/// Its reader could have been there until now: nothing is wrong with folders.
+#[test]
+fn a_pipe_whose_reader_has_gone_has_a_hint_about_readers() {
+    let cluster = Cluster::new(2, 1);
+    let folder = &cluster.folder;
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().expect("there is mkfifo").success());
+    for args in [
+        &["plan", "cluster.toml", "-o", "pipe"][..],
+        &["trace", "convert", "w0.csv", "--as", "csv", "-o", "pipe"],
+    ] {
+        let said = folder.run(args).expect_code(3).stderr;
+        assert!(said.contains("nobody reads this pipe"), "{args:?}: {said}");
+        assert!(said.contains("reader of the pipe") && !said.contains("folder"), "{args:?}: {said}");
     }
 }
 

@@ -353,6 +353,35 @@ fn proxies_change_together_or_not_at_all() {
     assert!(!folder.join("state/proxy-cache/policy.json").exists());
 }
 
+/// A recording goes on when its disk fails, as when that is full, and what is missing is a failure in the end.
+#[test]
+fn a_recording_in_which_requests_are_missing_is_a_failure() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let folder = Folder::new();
+    folder.write("hosts.toml", &hosts(address));
+    folder.write("profile.json", PROFILE);
+    let (mut running, front, mut lines) = proxy(&folder, &["--record", "rec", "--json"]);
+    std::fs::remove_dir_all(folder.join("rec")).unwrap();
+    let mut client = TcpStream::connect(front).unwrap();
+    for _ in 0..3 {
+        let mut answer = [0; 5];
+        std::io::Write::write_all(&mut client, b"get a\r\n").unwrap();
+        std::io::Read::read_exact(&mut client, &mut answer).unwrap();
+    }
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("it goes on when it can"), "{line}");
+    running.signal("TERM");
+    let code = running.0.wait().unwrap().code();
+    let (mut said, mut printed) = (String::new(), String::new());
+    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
+    std::io::Read::read_to_string(running.0.stdout.as_mut().unwrap(), &mut printed).unwrap();
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("rec: 3 more requests could not be recorded"), "{said}");
+    let counters: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(counters["workloads"][0]["requests"], 3, "{counters}");
+}
+
 #[test]
 fn a_recording_does_not_take_the_place_of_what_the_proxy_reads() {
     let folder = Folder::new();

@@ -117,6 +117,26 @@ fn no_name_of_a_file_reaches_a_terminal_as_an_escape() {
 }
 
 #[test]
+fn no_argument_reaches_a_terminal_as_an_escape() {
+    let folder = Folder::new();
+    let hostile = "b\u{1b}[31ma\nd\u{9b}31m";
+    for args in [
+        &[hostile][..],
+        &["observe", "--port", hostile],
+        &["schedule", "demo", "--modes", hostile],
+        &["schedule", "demo", "--work", hostile],
+        &["plan", "--no-such", hostile],
+    ] {
+        let outcome = run_with(&folder, &[("CLICOLOR_FORCE", "1")], args).expect_code(2);
+        let obeyed = |c: char| c.is_control() && c != '\n';
+        assert!(!outcome.stderr.contains(obeyed), "{args:?}: {:?}", outcome.stderr);
+        if !args.contains(&"--no-such") {
+            assert!(outcome.stderr.contains(r"b\u001b[31ma\u000ad\u009b31m"), "{args:?}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
 fn colours_can_be_forced_and_refused() {
     let folder = Folder::new();
     let red = "\u{1b}[31merror: \u{1b}[0m";

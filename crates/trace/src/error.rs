@@ -101,6 +101,9 @@ impl TraceError {
                 std::io::ErrorKind::NotFound => "check the path".to_owned(),
                 std::io::ErrorKind::PermissionDenied => "check the permissions of the file".to_owned(),
                 std::io::ErrorKind::ResourceBusy => "end the other process, or name another folder".to_owned(),
+                std::io::ErrorKind::NotConnected | std::io::ErrorKind::BrokenPipe => {
+                    "let the reader of the pipe run until all is written, or write to a file".to_owned()
+                }
                 std::io::ErrorKind::StorageFull => "free some space or write elsewhere".to_owned(),
                 _ => "check the path and the device below it".to_owned(),
             },

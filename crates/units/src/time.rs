@@ -7,7 +7,9 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
 
-const EXPECTED: &str = "a time such as 150ms, 1.5s, 20us or 10min";
+const EXPECTED: &str = "a time such as 150ms, 1.5s or 10min, in ns, us, ms, s, min or h";
+/// What does not fit into 64 bits of nanoseconds.
+const EXPECTED_SHORTER: &str = "a time of less than 584 years";
 /// Text suffix and length in nanoseconds, longest last.
 const SUFFIXES: [(&str, f64); 7] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
@@ -56,7 +58,7 @@ impl FromStr for Nanos {
         let error = || ParseError::new(text, EXPECTED);
         let (number, suffix) = split(text).ok_or_else(error)?;
         let &(_, scale) = SUFFIXES.iter().find(|(s, _)| *s == suffix).ok_or_else(error)?;
-        to_u64(number * scale).map(Self).ok_or_else(error)
+        to_u64(number * scale).map(Self).ok_or_else(|| ParseError::new(text, EXPECTED_SHORTER))
     }
 }
 

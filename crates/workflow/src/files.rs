@@ -183,7 +183,17 @@ pub fn write_wanted(
 
 fn cannot_write(path: &Path, what: &str, error: &io::Error) -> OperationError {
     OperationError::machine(format_args!("{}: cannot write the {what}: {error}", path.display()))
-        .hint("check that the folder exists, its permissions and the space left")
+        .hint(writing_hint(error))
+}
+
+/// What to do about a result that cannot be written.
+fn writing_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe => {
+            "let the reader of the pipe run until all is written, or write to a file"
+        }
+        _ => "check that the folder exists, its permissions and the space left",
+    }
 }
 
 /// A result file that is written bit by bit and appears whole or not at all. Dropping it without [`Self::finish`] removes

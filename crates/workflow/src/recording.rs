@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use trace::TraceError;
 use trace::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, plural};
 
 /// Requests on their way to the thread that writes: what comes in while a disk pauses.
 const QUEUED_MAX: usize = 1 << 16;
@@ -83,6 +83,20 @@ impl RecorderThread {
     pub fn finish(self) -> Result<RecordingTally, OperationError> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// Says that requests are missing in a recording, where some are.
+///
+/// # Errors
+/// When some are.
+pub fn check_nothing_lost(place: &Path, lost: u64) -> Result<(), OperationError> {
+    if lost == 0 {
+        return Ok(());
+    }
+    let lost = plural(lost, "more request");
+    let message = format_args!("{}: {lost} could not be recorded", place.display());
+    Err(OperationError::machine(message)
+        .hint("its disk was full, failed or was too slow; free space, or record to another disk"))
 }
 
 fn run<M>(

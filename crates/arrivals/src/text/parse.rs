@@ -181,11 +181,17 @@ fn mmpp_state(argument: Argument<'_>) -> Result<MmppState, ExpressionError> {
 }
 
 fn time(argument: Argument<'_>) -> Result<Seconds, ExpressionError> {
-    argument.value.parse().map_err(|_| argument.expected("a time such as 150ms, 1.5s, 20us or 10min"))
+    argument
+        .value
+        .parse()
+        .map_err(|_| argument.expected("a time such as 150ms, 1.5s or 10min, in ns, us, ms, s, min or h"))
 }
 
 fn nanos(argument: Argument<'_>) -> Result<Nanos, ExpressionError> {
-    argument.value.parse().map_err(|_| argument.expected("a time such as 150ms, 1.5s, 20us or 10min"))
+    argument
+        .value
+        .parse()
+        .map_err(|_| argument.expected("a time such as 150ms, 1.5s or 10min, in ns, us, ms, s, min or h"))
 }
 
 fn number(argument: Argument<'_>) -> Result<f64, ExpressionError> {

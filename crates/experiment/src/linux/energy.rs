@@ -3,61 +3,156 @@
 //! Only zones of whole packages count: their subzones (cores, graphics) are in them, `psys` has them in itself, and a
 //! package that two drivers report (`intel-rapl`, `intel-rapl-mmio`) is one. Memory has a subzone that is in no package on
 //! servers, and does not count.
+//!
+//! A counter begins at zero again after its largest value, and also when it is reset. By its value alone, one cannot be told
+//! from the other; what tells them apart is how much energy it would have been. A counter that falls counts as having come
+//! to its end only if that takes no more than twice the largest power that was seen before. Otherwise, and where its file
+//! is another one than before or cannot be read, it is not known what was used since the last look, and whoever asks for
+//! a time with such a gap in it gets no number. What is reset unseen between two looks makes the number wrong by at most
+//! what is used between two looks at twice that power.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where the kernel has the zones.
 pub(crate) const POWERCAP: &str = "/sys/class/powercap";
 /// How the names of zones of a whole package begin.
 const PACKAGE: &str = "package-";
+/// Power over a shorter time is not judged: counters advance in steps, of a millisecond or more.
+const SPAN_MIN_NS: u64 = 50_000_000;
+/// How much more power than was seen before is believed.
+const POWER_FACTOR: f64 = 2.0;
 
 /// Energy counters of all CPU packages, added up.
 #[derive(Debug)]
 pub(crate) struct EnergyMeter {
     zones: Vec<EnergyZone>,
+    seen: EnergyReading,
+    /// Why it is not known what was used in the last gap.
+    last_gap: Option<String>,
+}
+
+/// What all counters say at an instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct EnergyReading {
+    /// Microjoules since the counters were opened, without those of gaps.
     used_uj: u64,
+    /// How often it was not known what had been used since the reading before.
+    gaps: u64,
 }
 
 #[derive(Debug)]
 struct EnergyZone {
-    counter: PathBuf,
+    folder: PathBuf,
+    /// What was seen last; `None`: nothing could be.
+    last: Option<CounterReading>,
+    /// The largest power that was seen, in microjoules per nanosecond.
+    power_max: Option<f64>,
+}
+
+/// What one counter says.
+#[derive(Debug, Clone, Copy)]
+struct CounterReading {
+    at_ns: u64,
+    energy_uj: u64,
     /// The largest value before the counter begins at zero again.
     range_uj: u64,
-    last_uj: u64,
+    /// The file system and the number of the file: another one belongs to another counter.
+    file: (u64, u64),
+}
+
+impl EnergyReading {
+    /// Microjoules that were used since an earlier reading; `None` where a gap lies between the two.
+    pub(crate) fn since(self, earlier: Self) -> Option<u64> {
+        (self.gaps == earlier.gaps).then(|| self.used_uj - earlier.used_uj)
+    }
 }
 
 impl EnergyMeter {
     /// Opens the packages that stand in a folder; otherwise why energy is not known.
-    pub(crate) fn open(root: &Path) -> Result<Self, String> {
-        let zones = packages(root)?.into_iter().map(|folder| EnergyZone::open(&folder));
-        Ok(Self { zones: zones.collect::<Result<_, _>>()?, used_uj: 0 })
+    pub(crate) fn open(root: &Path, now_ns: u64) -> Result<Self, String> {
+        let zones = packages(root)?.into_iter().map(|folder| EnergyZone::open(folder, now_ns));
+        let zones = zones.collect::<Result<_, _>>()?;
+        Ok(Self { zones, seen: EnergyReading::default(), last_gap: None })
     }
 
-    /// Microjoules that all packages have used since this was opened; otherwise why that is not known any more. A counter
-    /// begins anew after minutes at full power, so that this must be called more often than that.
-    pub(crate) fn used_uj(&mut self) -> Result<u64, String> {
+    /// Looks at all counters, at an instant that is not before the last one. The more often, the less can happen to them
+    /// unseen.
+    pub(crate) fn read(&mut self, now_ns: u64) -> EnergyReading {
+        let mut gap = None;
         for zone in &mut self.zones {
-            self.used_uj += zone.advance()?;
+            match zone.advance(now_ns) {
+                Ok(used_uj) => self.seen.used_uj += used_uj,
+                Err(why) => gap = gap.or(Some(why)),
+            }
         }
-        Ok(self.used_uj)
+        if let Some(why) = gap {
+            self.seen.gaps += 1;
+            self.last_gap = Some(why);
+        }
+        self.seen
+    }
+
+    /// Why it was not known the last time what had been used; `None`: it always was.
+    pub(crate) fn last_gap(&self) -> Option<&str> {
+        self.last_gap.as_deref()
     }
 }
 
 impl EnergyZone {
-    fn open(folder: &Path) -> Result<Self, String> {
-        let counter = folder.join("energy_uj");
-        let (range_uj, last_uj) = (number(&folder.join("max_energy_range_uj"))?, number(&counter)?);
-        Ok(Self { counter, range_uj, last_uj })
+    fn open(folder: PathBuf, now_ns: u64) -> Result<Self, String> {
+        let last = Some(CounterReading::of(&folder, now_ns)?);
+        Ok(Self { folder, last, power_max: None })
     }
 
-    /// Microjoules since it was last looked at.
-    fn advance(&mut self) -> Result<u64, String> {
-        let (now, last) = (number(&self.counter)?, self.last_uj);
-        self.last_uj = now;
-        Ok(if now >= last { now - last } else { self.range_uj.saturating_sub(last).saturating_add(now) })
+    /// Microjoules since it was last looked at; otherwise why that is not known.
+    fn advance(&mut self, now_ns: u64) -> Result<u64, String> {
+        let found = CounterReading::of(&self.folder, now_ns);
+        let last = std::mem::replace(&mut self.last, found.as_ref().ok().copied());
+        let found = found?;
+        let failed = |why: &str| Err(format!("{}: {why}", self.folder.join(COUNTER).display()));
+        let Some(last) = last else { return failed("it could not be read before") };
+        if found.file != last.file {
+            return failed("it is another counter than before: its driver was loaded again");
+        }
+        let elapsed_ns = found.at_ns.saturating_sub(last.at_ns);
+        let most_uj = self.power_max.map(|power| POWER_FACTOR * power * elapsed_ns.max(SPAN_MIN_NS) as f64);
+        if most_uj.is_some_and(|most| most >= last.range_uj as f64) {
+            return failed("it was not looked at for so long that it may have begun at zero unseen");
+        }
+        let Some(used_uj) = found.energy_uj.checked_sub(last.energy_uj) else {
+            let used_uj = last.range_uj.saturating_sub(last.energy_uj).saturating_add(found.energy_uj);
+            return match most_uj {
+                Some(most) if used_uj as f64 <= most => Ok(used_uj),
+                _ => failed("it fell, too early to have come to its end: it was reset"),
+            };
+        };
+        if elapsed_ns >= SPAN_MIN_NS {
+            let power = used_uj as f64 / elapsed_ns as f64;
+            self.power_max = Some(self.power_max.map_or(power, |seen| seen.max(power)));
+        }
+        Ok(used_uj)
+    }
+}
+
+/// The counter in the folder of a zone.
+const COUNTER: &str = "energy_uj";
+
+impl CounterReading {
+    fn of(zone: &Path, at_ns: u64) -> Result<Self, String> {
+        let path = zone.join(COUNTER);
+        let mut text = String::new();
+        // Of one open file, so that what is read is of the counter that is named.
+        let looked = File::open(&path).and_then(|mut file| {
+            file.read_to_string(&mut text)?;
+            file.metadata()
+        });
+        let found = looked.map_err(|error| why_not(&path, &error))?;
+        let (energy_uj, range_uj) = (microjoules(&path, &text)?, number(&zone.join("max_energy_range_uj"))?);
+        Ok(Self { at_ns, energy_uj, range_uj, file: (found.dev(), found.ino()) })
     }
 }
 
@@ -90,6 +185,10 @@ fn is_top_level(zone: &str) -> bool {
 
 fn number(path: &Path) -> Result<u64, String> {
     let text = fs::read_to_string(path).map_err(|error| why_not(path, &error))?;
+    microjoules(path, &text)
+}
+
+fn microjoules(path: &Path, text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{}: expected microjoules", path.display()))
 }
 
@@ -125,6 +224,12 @@ mod tests {
         fs::write(root.path().join(zone).join("energy_uj"), format!("{energy_uj}\n")).expect("it is ours");
     }
 
+    const SECOND: u64 = 1_000_000_000;
+
+    fn opened(root: &tempfile::TempDir) -> EnergyMeter {
+        EnergyMeter::open(root.path(), 0).expect("there are packages")
+    }
+
     #[test]
     fn packages_are_added_up_and_each_counts_once() {
         let root = powercap(&[
@@ -135,8 +240,8 @@ mod tests {
             ("intel-rapl:2", "psys", 500),
             ("intel-rapl-mmio:0", "package-0", 300),
         ]);
-        let mut meter = EnergyMeter::open(root.path()).expect("there are packages");
-        assert_eq!(meter.used_uj(), Ok(0));
+        let mut meter = opened(&root);
+        let before = meter.read(SECOND);
         for (zone, energy_uj) in [
             ("intel-rapl:0", 107),
             ("intel-rapl:0:0", 900),
@@ -147,50 +252,131 @@ mod tests {
         ] {
             set(&root, zone, energy_uj);
         }
-        assert_eq!(meter.used_uj(), Ok(37));
+        assert_eq!(meter.read(2 * SECOND).since(before), Some(37));
     }
 
     #[test]
     fn dies_of_one_package_are_zones_of_their_own() {
         let root =
             powercap(&[("intel-rapl:0", "package-0-die-0", 1), ("intel-rapl:1", "package-0-die-1", 1)]);
-        let mut meter = EnergyMeter::open(root.path()).expect("there are packages");
+        let mut meter = opened(&root);
+        let before = meter.read(SECOND);
         set(&root, "intel-rapl:0", 2);
         set(&root, "intel-rapl:1", 4);
-        assert_eq!(meter.used_uj(), Ok(4));
+        assert_eq!(meter.read(2 * SECOND).since(before), Some(4));
+    }
+
+    /// Looks once a second at a counter of the range 1,000 that begins at 700; what was used since the look before.
+    fn used_by_second(values: &[u64]) -> Vec<Option<u64>> {
+        let root = powercap(&[("intel-rapl:0", "package-0", 700)]);
+        let mut meter = opened(&root);
+        let mut before = meter.read(0);
+        let looks = values.iter().zip(1..).map(|(value, second)| {
+            set(&root, "intel-rapl:0", *value);
+            let reading = meter.read(second * SECOND);
+            let used = reading.since(before);
+            before = reading;
+            used
+        });
+        looks.collect()
     }
 
     #[test]
-    fn a_counter_that_begins_anew_goes_on() {
-        let root = powercap(&[("intel-rapl:0", "package-0", 990)]);
-        let mut meter = EnergyMeter::open(root.path()).expect("there is a package");
-        for (now, used) in [(995, 5), (3, 13), (3, 13), (900, 910), (1, 1011)] {
-            set(&root, "intel-rapl:0", now);
-            assert_eq!(meter.used_uj(), Ok(used), "{now}");
+    fn a_counter_that_comes_to_its_end_goes_on() {
+        let used = used_by_second(&[800, 890, 990, 5, 60, 160]);
+        assert_eq!(used, [100, 90, 100, 15, 55, 100].map(Some));
+        // Twice the largest power that was seen before, and no more.
+        assert_eq!(used_by_second(&[800, 900, 99])[2], Some(199));
+        assert_eq!(used_by_second(&[800, 900, 101])[2], None);
+    }
+
+    #[test]
+    fn a_reset_is_no_end_of_the_range() {
+        for values in [&[750, 800, 0][..], &[750, 800, 20], &[750, 800, 799], &[0, 800]] {
+            let used = used_by_second(values);
+            let fell = values.windows(2).position(|pair| pair[1] < pair[0]).map_or(0, |index| index + 1);
+            assert_eq!(used[fell], None, "{values:?}");
         }
+        // From there on it is known again.
+        assert_eq!(used_by_second(&[750, 800, 0, 50, 90])[3..], [Some(50), Some(40)]);
+    }
+
+    /// Whoever looks seldom cannot know how often a counter has come to its end.
+    #[test]
+    fn a_counter_that_was_not_looked_at_for_long_is_not_believed() {
+        let root = powercap(&[("intel-rapl:0", "package-0", 0)]);
+        let mut meter = opened(&root);
+        set(&root, "intel-rapl:0", 100);
+        let before = meter.read(SECOND);
+        set(&root, "intel-rapl:0", 500);
+        let after = meter.read(5 * SECOND);
+        assert_eq!(after.since(before), Some(400));
+        set(&root, "intel-rapl:0", 600);
+        assert_eq!(meter.read(11 * SECOND).since(after), None, "it may have begun anew");
+        assert!(meter.last_gap().is_some_and(|why| why.contains("not looked at")), "{:?}", meter.last_gap());
+    }
+
+    /// Counters advance in steps, and looks that follow each other at once may have one between them.
+    #[test]
+    fn a_step_of_the_counter_is_no_power() {
+        let root = powercap(&[("intel-rapl:0", "package-0", 700)]);
+        let mut meter = opened(&root);
+        for (energy_uj, at_ns) in [(750, SECOND), (760, SECOND + 1_000)] {
+            set(&root, "intel-rapl:0", energy_uj);
+            meter.read(at_ns);
+        }
+        let before = meter.read(SECOND + 2_000);
+        set(&root, "intel-rapl:0", 800);
+        let after = meter.read(2 * SECOND);
+        assert_eq!(after.since(before), Some(40), "10 in a microsecond are a step");
+        set(&root, "intel-rapl:0", 0);
+        assert_eq!(meter.read(3 * SECOND).since(after), None);
     }
 
     #[test]
-    fn a_zone_that_vanishes_or_has_no_number_is_told() {
+    fn a_zone_that_vanishes_and_comes_again_leaves_a_gap() {
         let root = powercap(&[("intel-rapl:0", "package-0", 1), ("intel-rapl:1", "package-1", 1)]);
-        let mut meter = EnergyMeter::open(root.path()).expect("there are packages");
+        let mut meter = opened(&root);
         let counter = root.path().join("intel-rapl:1/energy_uj");
+        let first = meter.read(SECOND);
         fs::write(&counter, "much").expect("it is ours");
-        assert_eq!(meter.used_uj(), Err(format!("{}: expected microjoules", counter.display())));
-        fs::remove_dir_all(root.path().join("intel-rapl:1")).expect("it is ours");
-        let said = meter.used_uj().expect_err("the package is gone");
-        assert!(said.starts_with(&counter.display().to_string()), "{said}");
+        let damaged = meter.read(2 * SECOND);
+        assert_eq!(damaged.since(first), None);
+        assert_eq!(meter.last_gap(), Some(&*format!("{}: expected microjoules", counter.display())));
+        set(&root, "intel-rapl:1", 5);
+        let again = meter.read(3 * SECOND);
+        assert_eq!(again.since(damaged), None, "it was not read before");
+        set(&root, "intel-rapl:1", 7);
+        let whole = meter.read(4 * SECOND);
+        assert_eq!(whole.since(again), Some(2));
+        // Away and back between two looks, with more in it than before.
+        let folder = root.path().join("intel-rapl:1");
+        fs::rename(&folder, root.path().join("away")).expect("it is ours");
+        fs::create_dir(&folder).expect("it is ours");
+        fs::write(folder.join("max_energy_range_uj"), "1000").expect("it is ours");
+        set(&root, "intel-rapl:1", 9);
+        let other = meter.read(5 * SECOND);
+        assert_eq!(other.since(whole), None);
+        assert!(
+            meter.last_gap().is_some_and(|why| why.contains("another counter")),
+            "{:?}",
+            meter.last_gap()
+        );
+        fs::remove_dir_all(&folder).expect("it is ours");
+        assert_eq!(meter.read(6 * SECOND).since(other), None);
+        let why = meter.last_gap().expect("the package is gone");
+        assert!(why.starts_with(&counter.display().to_string()), "{why}");
         fs::remove_file(root.path().join("intel-rapl:0/max_energy_range_uj")).expect("it is ours");
-        assert!(EnergyMeter::open(root.path()).is_err_and(|said| said.contains("max_energy_range_uj")));
+        assert!(EnergyMeter::open(root.path(), 0).is_err_and(|said| said.contains("max_energy_range_uj")));
     }
 
     #[test]
     fn a_machine_without_packages_says_so() {
         let root = powercap(&[("intel-rapl:0:0", "package-0", 1), ("dtpm:0", "cluster", 1)]);
-        let said = EnergyMeter::open(root.path()).expect_err("there is no package");
+        let said = EnergyMeter::open(root.path(), 0).expect_err("there is no package");
         assert!(said.ends_with("has no zone of a CPU package"), "{said}");
         let absent = root.path().join("absent");
-        let said = EnergyMeter::open(&absent).expect_err("there is no such folder");
+        let said = EnergyMeter::open(&absent, 0).expect_err("there is no such folder");
         assert!(said.starts_with(&absent.display().to_string()), "{said}");
     }
 
@@ -204,7 +390,7 @@ mod tests {
             let mut sets = capabilities(None).expect("a thread knows what it may do");
             sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
             set_capabilities(None, sets).expect("anybody may do less");
-            EnergyMeter::open(root.path()).expect_err("it may not be read")
+            EnergyMeter::open(root.path(), 0).expect_err("it may not be read")
         };
         let said = std::thread::scope(|scope| scope.spawn(open).join().expect("it looks"));
         assert!(

@@ -1,7 +1,8 @@
 //! The journal as a file, which one program at a time has.
 
-use crate::journal::Journal;
-use crate::switch::JournalFile;
+use super::store::LinuxSettings;
+use crate::journal::{Journal, damage_text};
+use crate::switch::{JournalFile, KnobSwitch, UndoneChange};
 use enforce::network::StateStore;
 use enforce::state_folder::StateFolder;
 use model::OperationError;
@@ -53,7 +54,15 @@ pub fn open_load_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBu
 
 fn open(folder: &Path, name: &str) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
     let path = folder.join(name);
-    let failed = |error: io::Error| OperationError::machine(format_args!("{}: {error}", path.display()));
+    let (mut file, bytes) = locked(folder, name)?;
+    let journal = Journal::parse(&bytes).map_err(|error| error.about(path.display()))?;
+    file.cut(&bytes).map_err(|error| OperationError::machine(format_args!("{}: {error}", path.display())))?;
+    Ok((file, journal, path))
+}
+
+/// A journal with all that it has, which no other program opens until the value is dropped.
+fn locked(folder: &Path, name: &str) -> Result<(LinuxJournal, Vec<u8>), OperationError> {
+    let path = folder.join(name);
     let mut file = StateFolder::create(folder)?.append(name)?;
     // Ends with this program, and programs that it starts do not have it.
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -62,12 +71,88 @@ fn open(folder: &Path, name: &str) -> Result<(LinuxJournal, Journal, PathBuf), O
             .hint("wait until it has ended, or end it: it undoes what it did"));
     }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    let journal = Journal::parse(&bytes).map_err(|error| error.about(path.display()))?;
-    let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-    let length = u64::try_from(complete).expect("a length has 64 bits");
-    file.set_len(length).map_err(failed)?;
-    Ok((LinuxJournal { file, length, is_torn: false }, journal, path))
+    file.read_to_end(&mut bytes)
+        .map_err(|error| OperationError::machine(format_args!("{}: {error}", path.display())))?;
+    Ok((LinuxJournal { file, length: 0, is_torn: false }, bytes))
+}
+
+/// What came of undoing the journals of a folder.
+#[derive(Debug, Default)]
+pub struct UndoneJournals {
+    /// What had been changed, and what became of it.
+    pub changes: Vec<UndoneChange>,
+    /// Journals that are not read, or not all of whose lines are records. They are as they were.
+    pub unread: Vec<UnreadJournal>,
+}
+
+/// A journal of which something is not undone, because it cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadJournal {
+    /// The file that the journal is.
+    pub path: PathBuf,
+    /// What was expected, and what to do.
+    pub error: OperationError,
+}
+
+/// Undoes what both journals of a folder say: ends the load, then restores settings. What cannot be read of one keeps nothing
+/// else from being undone: the records of its other lines are, and it stays as it is, because only people can say what the
+/// damaged lines meant. So its records are undone again by the next run, unless it is removed.
+pub fn undo_journals(folder: &Path, boot: &str) -> UndoneJournals {
+    let mut undone = UndoneJournals::default();
+    // As an experiment does, so that none begins between the two.
+    let settings = locked(folder, NAME);
+    let load = locked(folder, LOAD_NAME);
+    for (name, journal) in [(LOAD_NAME, load), (NAME, settings)] {
+        let path = folder.join(name);
+        match journal {
+            Ok((file, bytes)) => undone.take(path, file, &bytes, boot),
+            // Of a folder that cannot be had, both say the same.
+            Err(error) if undone.unread.iter().any(|unread| unread.error == error) => {}
+            Err(error) => undone.unread.push(UnreadJournal { path, error }),
+        }
+    }
+    undone
+}
+
+impl UndoneJournals {
+    fn take(&mut self, path: PathBuf, mut file: LinuxJournal, bytes: &[u8], boot: &str) {
+        let (journal, damaged) = Journal::salvage(bytes);
+        let problem = match damaged.is_empty() {
+            true => file.cut(bytes).err().map(OperationError::machine),
+            false => Some(OperationError::machine(damage_text(&damaged)).hint(REMEDY)),
+        };
+        let store = LinuxSettings::default();
+        self.changes.extend(match problem {
+            None => KnobSwitch::new(store, file, journal, boot).off(),
+            Some(_) => KnobSwitch::new(store, KeptJournal(file), journal, boot).off(),
+        });
+        self.unread.extend(problem.map(|error| UnreadJournal { error: error.about(path.display()), path }));
+    }
+}
+
+/// What to do about damaged lines.
+const REMEDY: &str = "restore by hand what these lines say, as far as they can be read, and remove the file";
+
+/// A journal with damaged lines: locked, and not written to.
+struct KeptJournal(#[expect(dead_code, reason = "its lock lasts as long as it")] LinuxJournal);
+
+impl JournalFile for KeptJournal {
+    fn append(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl LinuxJournal {
+    /// Removes what stands behind the last whole line.
+    fn cut(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        self.length = u64::try_from(complete).expect("a length has 64 bits");
+        self.file.set_len(self.length)
+    }
 }
 
 impl JournalFile for LinuxJournal {

@@ -11,8 +11,11 @@ mod store;
 mod thread_settings;
 mod user_command;
 
-pub(crate) use energy::{EnergyMeter, POWERCAP};
-pub use journal_file::{LinuxJournal, default_state_folder, open_journal, open_load_journal};
+pub(crate) use energy::{EnergyMeter, EnergyReading, POWERCAP};
+pub use journal_file::{
+    LinuxJournal, UndoneJournals, UnreadJournal, default_state_folder, open_journal, open_load_journal,
+    undo_journals,
+};
 pub use process::{boot, identity, is_alive, threads};
 pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
 pub(crate) use slice::default_slice_ns;

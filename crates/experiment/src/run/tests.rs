@@ -1,5 +1,7 @@
 //! Runs whose settings refuse, and what they say at their end.
 
+mod ending;
+
 use super::*;
 use crate::journal::Journal;
 use crate::setting::{FileForm, ON, ThreadAspect};
@@ -207,16 +209,19 @@ fn a_period_has_the_energy_that_was_used_in_it() {
             "boot",
         );
         let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
-        let energy = EnergyMeter::open(folder.path());
+        let energy = EnergyMeter::open(folder.path(), now());
         let arms = [KnobArm { label: "nothing".into(), plan: Box::new(|| Ok(Vec::new())) }];
         let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
         play.energy = energy;
         let mut periods = Vec::new();
         assert_eq!(play.period(0, &mut periods), Ok(None));
+        let used = periods[0].used;
+        let result = PeriodResult::of(vec![1], 99.0, 1.0, used).expect("a request");
+        play.tally.add(vec![result.clone(), result]);
         let report = play.report(Ok(ExperimentEnd::RoundsUsed)).unwrap_or_else(|error| panic!("{error}"));
-        let used = periods[0].used.energy_uj;
         // Twice before the period and once behind it the load is looked for.
-        assert_eq!(used, if is_gone { None } else { Some(host.spent - 3) });
+        assert_eq!(used.energy_uj, if is_gone { None } else { Some(host.spent - 3) });
+        assert_eq!(report.periods_without_energy, if is_gone { 2 } else { 0 });
         assert_eq!(report.energy_unknown.is_some_and(|why| why.contains("energy_uj")), is_gone);
     }
 }
@@ -275,4 +280,36 @@ fn whoever_hears_nothing_is_told_with_which_value() {
     play.silent = vec![1];
     let error = play.nothing_arrives(settings.period);
     assert!(error.message.ends_with("in 2 s with load=udp"), "{error}");
+}
+
+/// Somebody who stops listening in the middle of a period.
+struct Leaving(usize);
+
+impl ExperimentHost for Leaving {
+    fn has_load(&mut self) -> bool {
+        true
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+
+    fn round_done(&mut self, _: ExperimentProgress) {}
+}
+
+/// The period is longer than any test.
+#[test]
+fn what_nobody_wants_to_know_is_not_played() {
+    for looks in [1, 3] {
+        let settings = settings(Duration::from_secs(3600));
+        let change = PlannedChange { setting: setting(), value: ON.into() };
+        let arms = [KnobArm { label: "knob".into(), plan: Box::new(|| Ok(vec![change.clone()])) }];
+        let store = Refusing { value: "off".into(), refusals: 0, others: None };
+        let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
+        let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+        let mut host = Leaving(looks);
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        assert_eq!(play.period(1, &mut Vec::new()), Ok(Some(ExperimentEnd::Stopped)));
+    }
 }

@@ -8,7 +8,7 @@ use crate::content::{BlockSize, ContentPattern, ContentTracker, WriteEnd, value_
 use crate::options::LoadOptions;
 use crate::report::{DataComparison, WorkloadCounters};
 use crate::validate::checked_size;
-use crate::workload::{LoadWorkload, OfferedLoad};
+use crate::workload::{DrawnLoad, LoadWorkload, OfferedLoad};
 use arrivals::split_seed;
 use model::{Observation, Op, Request, RequestOutcome};
 use std::collections::VecDeque;
@@ -23,9 +23,7 @@ pub(super) struct WorkloadState {
     pub(super) name: String,
     /// The position of the workload in the run.
     index: u32,
-    offered: OfferedLoad,
-    /// How many requests of the offered load were taken.
-    taken: usize,
+    upcoming: UpcomingRequests,
     /// The positions of its connections among those of the run.
     pub(super) connections: Range<usize>,
     /// The connection that takes the next request, counted from the start of `connections`.
@@ -51,6 +49,35 @@ pub(super) struct WorkloadState {
     pub(super) first_loss: Option<String>,
 }
 
+/// What is sent next.
+enum UpcomingRequests {
+    /// The next request of an open loop, and those behind it.
+    Open { next: Option<Request>, behind: Box<dyn Iterator<Item = Request>> },
+    /// What a closed loop sends when there is an answer.
+    Closed { in_flight: u32, op: Op, size: Bytes, sequential: bool },
+}
+
+impl UpcomingRequests {
+    fn of(offered: OfferedLoad) -> Self {
+        match offered {
+            OfferedLoad::Open(mut requests) => {
+                requests.sort_by_key(|request| request.arrival);
+                Self::one_by_one(requests.into_iter())
+            }
+            OfferedLoad::Drawn(load) => {
+                Self::one_by_one(load.requests().expect("its parameters were checked"))
+            }
+            OfferedLoad::Closed { in_flight, op, size, sequential } => {
+                Self::Closed { in_flight, op, size, sequential }
+            }
+        }
+    }
+
+    fn one_by_one(mut requests: impl Iterator<Item = Request> + 'static) -> Self {
+        Self::Open { next: requests.next(), behind: Box::new(requests) }
+    }
+}
+
 impl WorkloadState {
     pub(super) fn new(
         index: usize,
@@ -66,17 +93,12 @@ impl WorkloadState {
         if !options.verify_data {
             pattern.append(&mut unverified_payload, 0, 0, largest_write(&workload.offered) as usize);
         }
-        let mut offered = workload.offered;
-        if let OfferedLoad::Open(requests) = &mut offered {
-            requests.sort_by_key(|request| request.arrival);
-        }
         // A seed that no content pattern uses: those are split by the small indices of workloads.
         let picker_seed = split_seed(split_seed(options.seed, 1 << 32), index as u64);
         Self {
             name: workload.name,
             index: u32::try_from(index).expect("the number of workloads was checked"),
-            offered,
-            taken: 0,
+            upcoming: UpcomingRequests::of(workload.offered),
             connections,
             turn: 0,
             waiting: VecDeque::new(),
@@ -105,35 +127,35 @@ impl WorkloadState {
 
     /// When the next request is due; `None` in a closed loop and after the last request.
     pub(super) fn next_due(&self) -> Option<Nanos> {
-        match &self.offered {
-            OfferedLoad::Open(requests) => requests.get(self.taken).map(|request| request.arrival),
-            OfferedLoad::Closed { .. } => None,
+        match &self.upcoming {
+            UpcomingRequests::Open { next, .. } => next.map(|request| request.arrival),
+            UpcomingRequests::Closed { .. } => None,
         }
     }
 
     /// How many requests a closed loop keeps in flight; 0 in an open loop.
     pub(super) fn closed_in_flight(&self) -> u32 {
-        match self.offered {
-            OfferedLoad::Open(_) => 0,
-            OfferedLoad::Closed { in_flight, .. } => in_flight,
+        match self.upcoming {
+            UpcomingRequests::Open { .. } => 0,
+            UpcomingRequests::Closed { in_flight, .. } => in_flight,
         }
     }
 
     /// Takes the next request, which the generator handles at `now`.
     pub(super) fn take_next(&mut self, now: Nanos) -> RequestRecord {
-        let (intended, op, size, address) = match &self.offered {
-            OfferedLoad::Open(requests) => {
-                let Request { arrival, op, size, offset, .. } = requests[self.taken];
+        let (intended, op, size, address) = match &mut self.upcoming {
+            UpcomingRequests::Open { next, behind } => {
+                let taken = std::mem::replace(next, behind.next());
+                let Request { arrival, op, size, offset, .. } = taken.expect("one is due");
                 (arrival, op, size, self.picker.recorded_or_random(offset, checked_size(size.0)))
             }
-            OfferedLoad::Closed { op, size, sequential: true, .. } => {
+            UpcomingRequests::Closed { op, size, sequential: true, .. } => {
                 (now, *op, *size, self.picker.next_sequential(checked_size(size.0)))
             }
-            OfferedLoad::Closed { op, size, .. } => {
+            UpcomingRequests::Closed { op, size, .. } => {
                 (now, *op, *size, self.picker.recorded_or_random(None, checked_size(size.0)))
             }
         };
-        self.taken += 1;
         let (workload, outcome) = (self.index, RequestOutcome::Lost);
         let sent = now.max(intended);
         let observation = Observation { workload, op, size, intended, sent, outcome };
@@ -235,7 +257,9 @@ fn block_size(offered: &OfferedLoad) -> BlockSize {
         OfferedLoad::Open(requests) => {
             requests.iter().all(|request| request.size.0.is_multiple_of(PAGE) && request.offset.is_none())
         }
-        OfferedLoad::Closed { size, .. } => size.0.is_multiple_of(PAGE),
+        OfferedLoad::Drawn(DrawnLoad { size, .. }) | OfferedLoad::Closed { size, .. } => {
+            size.0.is_multiple_of(PAGE)
+        }
     };
     BlockSize::Fixed(if has_whole_pages { PAGE } else { SECTOR })
 }

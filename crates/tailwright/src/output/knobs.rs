@@ -2,7 +2,9 @@
 
 use crate::output::json;
 use crate::terminal::{Align, TextTable};
-use experiment::{Knob, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange};
+use experiment::{
+    Knob, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange, UndoneJournals, UnreadJournal,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::plural;
@@ -17,6 +19,17 @@ pub(crate) struct KnobsDocument {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UndoneKnobsDocument {
     changes: Vec<UndoneDocument>,
+    /// Journals with something that is not undone because it cannot be read.
+    unread: Vec<UnreadJournalFields>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct UnreadJournalFields {
+    journal: String,
+    /// What was expected, and in which line.
+    detail: String,
+    /// What to do about it.
+    remedy: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,8 +125,19 @@ pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
 }
 
 /// What came of undoing, as one object.
-pub(crate) fn undone_json(undone: &[UndoneChange]) -> String {
-    json::document(&UndoneKnobsDocument { changes: undone.iter().map(undone_document).collect() })
+pub(crate) fn undone_json(undone: &UndoneJournals) -> String {
+    let changes = undone.changes.iter().map(undone_document).collect();
+    let unread = undone.unread.iter().map(unread_fields).collect();
+    json::document(&UndoneKnobsDocument { changes, unread })
+}
+
+fn unread_fields(unread: &UnreadJournal) -> UnreadJournalFields {
+    let UnreadJournal { path, error } = unread;
+    UnreadJournalFields {
+        journal: path.display().to_string(),
+        detail: error.message.clone(),
+        remedy: error.hint.clone(),
+    }
 }
 
 fn undone_document(undone: &UndoneChange) -> UndoneDocument {
@@ -174,11 +198,12 @@ fn sockets_taken_back(taken: &SocketsTakenBack) -> String {
 }
 
 /// What came of undoing, a line for each change that says more than nothing.
-pub(crate) fn undone_text(undone: &[UndoneChange]) -> String {
-    if undone.is_empty() {
-        return "there is nothing to undo\n".to_owned();
+pub(crate) fn undone_text(undone: &UndoneJournals) -> String {
+    match (undone.changes.is_empty(), undone.unread.is_empty()) {
+        (true, true) => "there is nothing to undo\n".to_owned(),
+        (true, false) => "nothing was undone\n".to_owned(),
+        _ => undone.changes.iter().map(undone_line).collect(),
     }
-    undone.iter().map(undone_line).collect()
 }
 
 /// What came of undoing one change.

@@ -39,15 +39,21 @@ pub(crate) struct TriedDocument {
     rounds: usize,
     void_rounds: u64,
     took_s: f64,
-    ended: &'static str,
+    ended: String,
+    /// The processes of --pid that had ended.
+    ended_processes: Vec<u32>,
     values: Vec<ValueFields>,
     /// Rounds of periods, the first of each with the knob off.
     periods: Vec<Vec<PeriodFields>>,
+    /// What was measured of a round that was not completed, in the same order; null for periods that were not.
+    unfinished_round: Vec<Option<PeriodFields>>,
     arrivals_vary_by: Option<f64>,
     late_requests: u64,
     unanswered_requests: u64,
     lost_events: u64,
-    /// Why there is no energy of requests.
+    /// Periods that have no energy.
+    periods_without_energy: u64,
+    /// Why they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_unknown: Option<String>,
     different_from_asked: Vec<String>,
@@ -152,19 +158,30 @@ fn verdict_word(found: KnobVerdict) -> &'static str {
     }
 }
 
-fn ended(end: ExperimentEnd) -> &'static str {
-    match end {
-        ExperimentEnd::Decided => "it is decided",
-        ExperimentEnd::RoundsUsed => "--max-periods reached",
-        ExperimentEnd::Stopped => "it was stopped",
-        ExperimentEnd::ServerEnded => "the server ended",
-        ExperimentEnd::LoadEnded => "the load ended",
-        ExperimentEnd::ChangedByOthers => "another program changed what it sets",
-        ExperimentEnd::UndoFailed => "undoing it failed after a period",
-    }
-}
-
 impl TriedKnob<'_> {
+    /// Why the experiment ended.
+    fn ended(&self) -> String {
+        let ended = &self.report.ended_processes;
+        let reason = match self.report.end {
+            ExperimentEnd::Decided => "it is decided",
+            ExperimentEnd::RoundsUsed => "--max-periods reached",
+            ExperimentEnd::Stopped => "it was stopped",
+            ExperimentEnd::ServerEnded if (1..self.settings.processes.len()).contains(&ended.len()) => {
+                let ids: Vec<String> = ended.iter().map(|process| process.id.to_string()).collect();
+                return match &ids[..] {
+                    [id] => format!("process {id} of the server ended"),
+                    _ => format!("processes {} of the server ended", ids.join(", ")),
+                };
+            }
+            ExperimentEnd::ServerEnded => "the server ended",
+            ExperimentEnd::LoadEnded => "the load ended",
+            ExperimentEnd::ChangedByOthers => "another program changed what it sets",
+            ExperimentEnd::UndoFailed => "undoing it failed after a period",
+            ExperimentEnd::Failed => "something failed",
+        };
+        reason.to_owned()
+    }
+
     /// Whether a value was shown to help.
     pub(crate) fn helps(&self) -> bool {
         self.comparisons().iter().any(|(_, comparison)| comparison.verdict == KnobVerdict::Helps)
@@ -197,13 +214,16 @@ impl TriedKnob<'_> {
             rounds: report.tally.rounds().len(),
             void_rounds: report.void_rounds,
             took_s: report.duration.as_secs_f64(),
-            ended: ended(report.end),
+            ended: self.ended(),
+            ended_processes: report.ended_processes.iter().map(|process| process.id).collect(),
             values: self.comparisons().iter().map(value).collect(),
             periods: report.tally.rounds().iter().map(periods).collect(),
+            unfinished_round: report.unfinished_round.iter().map(|seen| seen.as_ref().map(period)).collect(),
             arrivals_vary_by: report.tally.load_spread(),
             late_requests: report.late,
             unanswered_requests: report.unanswered,
             lost_events: report.lost_events,
+            periods_without_energy: report.periods_without_energy,
             energy_unknown: report.energy_unknown.clone(),
             different_from_asked: report.different.iter().cloned().collect(),
             not_undone: report
@@ -230,7 +250,7 @@ impl TriedKnob<'_> {
             self.values.len() + 1,
             time(self.settings.period.as_secs_f64()),
             time((report.duration.as_secs_f64() * 10.0).round() / 10.0),
-            ended(report.end),
+            self.ended(),
         );
         for (label, comparison) in &comparisons {
             text += &format!("\n{}", self.table(label, comparison));
@@ -239,7 +259,8 @@ impl TriedKnob<'_> {
             text += "\noff, on: medians over periods. difference: what the rounds show, each compared with itself;\n\
                      where the load changes from round to round it may be another number than on − off.\n";
         }
-        if let (false, Some(why)) = (comparisons.is_empty(), &report.energy_unknown) {
+        let has_energy = comparisons.iter().any(|(_, comparison)| comparison.energy_per_request_j.is_some());
+        if let (false, false, Some(why)) = (comparisons.is_empty(), has_energy, &report.energy_unknown) {
             text += &format!("energy of requests: not readable here: {why}\n");
         }
         text += &report.sockets.as_ref().map_or(String::new(), sockets_line);
@@ -332,6 +353,16 @@ impl TriedKnob<'_> {
             if count > 0 {
                 lines.push(format!("{count} {what}"));
             }
+        }
+        let has_energy = comparisons.iter().any(|(_, comparison)| comparison.energy_per_request_j.is_some());
+        if let (true, Some(why)) = (has_energy, &report.energy_unknown) {
+            let count = plural(report.periods_without_energy, "period");
+            lines.push(format!("{count} without energy, whose rounds are not in energy/request: {why}"));
+        }
+        let measured = report.unfinished_round.iter().flatten().count();
+        if measured > 0 {
+            let all = self.values.len() + 1;
+            lines.push(format!("an unfinished round, {measured} of its {all} periods, does not count"));
         }
         if report.sockets.is_some_and(|sockets| !sockets.is_server_seen) {
             lines.push(
@@ -496,12 +527,16 @@ mod tests {
         }
         ExperimentReport {
             tally,
+            unfinished_round: Vec::new(),
             end: ExperimentEnd::RoundsUsed,
+            ended_processes: Vec::new(),
+            failure: None,
             duration: Duration::from_secs(40),
             void_rounds: 0,
             late: 0,
             unanswered: 0,
             lost_events: 0,
+            periods_without_energy: if energy_unknown.is_none() { 0 } else { 16 },
             energy_unknown,
             different: BTreeSet::new(),
             not_undone: Vec::new(),
@@ -539,6 +574,45 @@ mod tests {
         assert!(!text.contains("energy/request"), "{text}");
         assert!(json["values"][0]["energy_per_request_j"].is_null(), "{json}");
         assert_eq!(json["energy_unknown"], "/zones: Permission denied");
+    }
+
+    #[test]
+    fn periods_without_energy_are_counted_and_the_others_compared() {
+        let mut report = report(None);
+        let used = ResourceUse::default();
+        let gap = PeriodResult::of(vec![5000; 1000], 99.0, 2.0, used).expect("there are requests");
+        let whole = report.tally.rounds()[0][0].clone();
+        report.tally.add(vec![whole, gap]);
+        report.periods_without_energy = 1;
+        report.energy_unknown = Some("/zone: it was reset".into());
+        let (text, json) = shown(&report);
+        let line = text.lines().find(|line| line.contains("energy/request")).expect("a row");
+        assert!(line.contains("2.00 mJ") && line.contains("+1.00 mJ"), "{line}");
+        assert!(text.contains("1 period without energy") && text.contains("/zone: it was reset"), "{text}");
+        assert_eq!(json["periods_without_energy"], 1, "{json}");
+        assert!(json["values"][0]["energy_per_request_j"]["off"].is_f64(), "{json}");
+    }
+
+    #[test]
+    fn what_ended_early_has_what_was_measured_until_then() {
+        let process = |id| experiment::ProcessIdentity { id, start: 1 };
+        let mut report = report(None);
+        report.end = ExperimentEnd::ServerEnded;
+        report.ended_processes = vec![process(11)];
+        report.unfinished_round = vec![None, Some(report.tally.rounds()[0][1].clone())];
+        let settings = ExperimentSettings { processes: vec![process(7), process(11)], ..settings() };
+        let values = [None];
+        let knob = experiment::knob("nothing").expect("a knob");
+        let tried = TriedKnob { knob, values: &values, settings: &settings, report: &report };
+        let text = tried.text();
+        assert!(text.contains("ended because process 11 of the server ended"), "{text}");
+        assert!(text.contains("an unfinished round, 1 of its 2 periods, does not count"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&tried.json()).expect("it is JSON");
+        assert_eq!(json["ended_processes"], serde_json::json!([11]));
+        assert!(json["unfinished_round"][0].is_null() && json["unfinished_round"][1]["requests"] == 1000);
+        report.ended_processes = vec![process(7), process(11)];
+        let tried = TriedKnob { knob, values: &values, settings: &settings, report: &report };
+        assert!(tried.text().contains("ended because the server ended"));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use clap_complete::Shell;
 
 const HELP: &str = "\
 Examples, to install them for one user:
+  mkdir -p ~/.local/share/bash-completion/completions ~/.zfunc \\
+      ~/.config/fish/completions
   tailwright completions bash \\
       > ~/.local/share/bash-completion/completions/tailwright
   tailwright completions zsh > ~/.zfunc/_tailwright   with ~/.zfunc in fpath

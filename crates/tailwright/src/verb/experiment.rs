@@ -10,7 +10,7 @@ use clap::Args;
 use experiment::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
     KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,
-    UndoOutcome,
+    UndoOutcome, UndoneChange, UndoneJournals,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -40,8 +40,8 @@ and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.m
 guaranteed.
 
 Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was \
-not restored; 2 bad input; 3 a privilege or a feature is missing, something could not be undone, or a signal \
-ended it.";
+not restored; 2 bad input; 3 a privilege or a feature is missing, something could not be undone, a signal \
+ended it, or nobody reads its result.";
 
 /// Room for events of the kernel.
 const RING_BYTES: u32 = 1 << 23;
@@ -131,6 +131,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let target = args.target()?;
     let settings = args.settings(knob, &target, values.len())?;
     let arms = arms(knob, &values, &target);
+    check_output()?;
     let stop = undo_on_termination();
     let (folder, boot) = (args.state_folder()?, experiment::boot()?);
     let (file, journal, path) = experiment::open_journal(&folder)?;
@@ -169,14 +170,22 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     } else {
         terminal::print_text(&answer.text());
     }
-    if report.not_undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))) {
-        return Err(OperationError::machine("not everything is undone")
+    let is_any_left = report.not_undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_)));
+    if is_any_left {
+        let why = report.failure.as_ref().map_or(String::new(), |error| format!("; {}", error.message));
+        return Err(OperationError::machine(format_args!("not everything is undone{why}"))
             .hint("`tailwright experiment --undo` tries again"));
+    }
+    if let Some(error) = &report.failure {
+        return Err(error.clone());
     }
     if let Some(error) = load_end {
         return Err(error);
     }
     check_complete("what is printed is what was seen until then; the knob is undone")?;
+    if report.end == ExperimentEnd::Stopped {
+        check_output()?;
+    }
     Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
@@ -239,6 +248,39 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
     }
 }
 
+/// What is left after undoing: journals that cannot be read, and changes that could not be undone.
+fn not_undone(undone: &UndoneJournals, folder: &Path) -> Option<OperationError> {
+    let failed =
+        undone.changes.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
+    let failed = (failed > 0).then(|| {
+        let failed = plural(failed, "change");
+        let message = format_args!("{}: not undone, and still recorded: {failed}", folder.display());
+        OperationError::machine(message).hint("run it as the user who ran the experiment, or as root")
+    });
+    let errors = undone.unread.iter().map(|unread| unread.error.clone()).chain(failed);
+    errors.reduce(|mut all, error| {
+        all.message += &format!("; and {}", error.message);
+        let mut hints: Vec<String> = [all.hint, error.hint].into_iter().flatten().collect();
+        hints.dedup();
+        all.hint = (!hints.is_empty()).then(|| hints.join("; "));
+        all
+    })
+}
+
+/// Refuses to play what nobody can be told about.
+fn check_output() -> Result<(), OperationError> {
+    let unwritable =
+        |error| OperationError::machine(format_args!("the standard output cannot be written: {error}"));
+    machine::standard_output().map_err(unwritable)?;
+    if machine::has_output_reader() {
+        return Ok(());
+    }
+    Err(OperationError::machine(
+        "nobody reads the standard output, so the experiment has ended without a result",
+    )
+    .hint("let its reader run until the end; what was changed is undone"))
+}
+
 /// The load that belongs to an experiment, and how it gets on, on the terminal.
 struct TerminalHost {
     load: Option<StartedLoad>,
@@ -248,6 +290,10 @@ struct TerminalHost {
 impl ExperimentHost for TerminalHost {
     fn has_load(&mut self) -> bool {
         !self.load.as_ref().is_some_and(StartedLoad::has_ended)
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        machine::has_output_reader()
     }
 
     fn begin_period(&mut self, arm: usize) -> Result<(), OperationError> {
@@ -294,25 +340,18 @@ impl ExperimentArgs {
 
     fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
         let _ = undo_on_termination();
-        let (file, journal, path) = experiment::open_journal(&self.state_folder()?)?;
-        let boot = experiment::boot()?;
-        let (load_file, load_journal, _) = experiment::open_load_journal(&self.state_folder()?)?;
-        let mut undone = KnobSwitch::new(LinuxSettings::default(), load_file, load_journal, &boot).off();
-        undone.extend(KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off());
+        let (folder, boot) = (self.state_folder()?, experiment::boot()?);
+        let undone = experiment::undo_journals(&folder, &boot);
         if self.json {
             terminal::print(&knobs::undone_json(&undone));
         } else {
             terminal::print_text(&knobs::undone_text(&undone));
         }
-        let failed = undone.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
-        if failed > 0 {
-            let failed = plural(failed, "change");
-            let message = format_args!("{}: not undone, and still recorded: {failed}", path.display());
-            return Err(OperationError::machine(message)
-                .hint("run it as the user who ran the experiment, or as root"));
+        if let Some(error) = not_undone(&undone, &folder) {
+            return Err(error);
         }
-        let is_left = undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::LeftAlone(_)));
-        Ok(if is_left { VerbAnswer::No } else { VerbAnswer::Yes })
+        let is_left = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::LeftAlone(_));
+        Ok(if undone.changes.iter().any(is_left) { VerbAnswer::No } else { VerbAnswer::Yes })
     }
 
     fn target(&self) -> Result<KnobTarget, OperationError> {

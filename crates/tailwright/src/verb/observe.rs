@@ -24,7 +24,7 @@ use workflow::files::write_wanted;
 use workflow::observation::{
     IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,
 };
-use workflow::recording::recording_settings;
+use workflow::recording::{check_nothing_lost, recording_settings};
 
 const HELP: &str = "\
 Examples:
@@ -368,13 +368,7 @@ impl ObserveArgs {
                         ),
                     );
                 }
-                if recorded.lost > 0 {
-                    let lost = plural(recorded.lost, "more request");
-                    let message = format!("{}: {lost} could not be recorded", path.display());
-                    return Err(OperationError::machine(message).hint(
-                        "its disk was full, failed or was too slow; free space, or record to another disk",
-                    ));
-                }
+                check_nothing_lost(path, recorded.lost)?;
             }
             None if observation.report.statistics.count() > 0 => {}
             None => talk(Talk::Warning, format_args!("no request, so {} is not written", path.display())),

@@ -24,7 +24,8 @@ use workflow::enforcement::{
 };
 use workflow::files::check_observations;
 use workflow::recording::{
-    RecordedMessage, RecorderThread, RecordingTally, recording_channel, recording_settings,
+    RecordedMessage, RecorderThread, RecordingTally, check_nothing_lost, recording_channel,
+    recording_settings,
 };
 
 const HELP: &str = "\
@@ -55,7 +56,8 @@ SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads
 `apply` has brought a policy: that is saved, and used again after a restart, until `apply --remove`. \
 docs/proxy.md describes every field.
 
-Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, or no proxy that answers.";
+Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, no proxy that answers, or \
+requests that are missing in a recording.";
 
 /// Forward and schedule requests to a storage server: queue every workload's requests, serve them by priority within their limits.
 #[derive(Debug, Args)]
@@ -194,7 +196,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     drop(endpoint);
     drop(options);
     let written = match recorder {
-        Some(recorder) => recorder.finish().map(|tally| say_what_was_recorded(args, tally, &report)),
+        Some(recorder) => recorder.finish().and_then(|tally| say_what_was_recorded(args, tally, &report)),
         None => write_record(args, &report),
     };
     if args.json {
@@ -283,24 +285,22 @@ impl RecordedMessage<ProxiedRequest> for ProxyTimes {
     }
 }
 
-fn say_what_was_recorded(args: &ProxyArgs, tally: RecordingTally, report: &ProxyReport) {
-    let place = args.record.as_deref().unwrap_or(Path::new("")).display();
-    talk(Talk::Plain, format_args!("proxy: wrote {} to {place}", plural(tally.written, "request")));
-    let lost = tally.lost + report.unrecorded;
-    if lost > 0 {
-        talk(
-            Talk::Warning,
-            format_args!(
-                "{place}: not in it: {}; the disk was full, or slower than they came",
-                plural(lost, "request")
-            ),
-        );
-    }
+/// Fails where requests are missing in a recording.
+fn say_what_was_recorded(
+    args: &ProxyArgs,
+    tally: RecordingTally,
+    report: &ProxyReport,
+) -> Result<(), OperationError> {
+    let place = args.record.as_deref().unwrap_or(Path::new(""));
+    let written = plural(tally.written, "request");
+    talk(Talk::Plain, format_args!("proxy: wrote {written} to {}", place.display()));
+    check_nothing_lost(place, tally.lost + report.unrecorded)
 }
 
 fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
     let Some(path) = &args.record else { return Ok(()) };
-    ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
+    ::trace::observations::write(path, &report.observations)
+        .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
     if report.left_out > 0 {
         talk(
             Talk::Warning,

@@ -61,10 +61,8 @@ pub(super) fn run(
     let simulation = simulate_policy(&policy, &problem, seed, &is_stopped, &TerminalObserver)?;
     let written = output.filter(|_| !simulation.interrupted).map_or(Ok(()), |path| {
         let observations = observe_policy(&policy, &problem, seed, &is_stopped)?;
-        ::trace::observations::write(path, &observations).map_err(|error| {
-            OperationError::machine(&error)
-                .hint("check that the folder exists, its permissions and the space left")
-        })
+        ::trace::observations::write(path, &observations)
+            .map_err(|error| OperationError::machine(&error).hint(error.hint()))
     });
     if as_json {
         terminal::print(&json(&policy, &simulation, seed));

@@ -5,7 +5,7 @@
 
 use crate::files::{check_apart, read_text};
 use crate::observer::{Notice, ProgressObserver};
-use ::load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
+use ::load::{ClientHost, DrawnLoad, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use arrivals::ArrivalPattern;
 use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
@@ -201,7 +201,7 @@ impl LoadFile {
             }
             (None, Some(FromText(arrivals)), None) => {
                 let size = spec.size.ok_or_else(|| self.wrong(spec, "arrivals need a size"))?;
-                Ok(OfferedLoad::Open(self.drawn(index, arrivals, size, spec)?))
+                Ok(OfferedLoad::Drawn(self.drawn(index, arrivals, size, spec)?))
             }
             (None, None, Some(ClosedLoopSpec { outstanding, op, size, sequential })) => {
                 Ok(OfferedLoad::Closed { in_flight: outstanding, op, size, sequential })
@@ -250,7 +250,7 @@ impl LoadFile {
         arrivals: &ArrivalPattern,
         size: Bytes,
         spec: &LoadWorkloadSpec,
-    ) -> Result<Vec<Request>, OperationError> {
+    ) -> Result<DrawnLoad, OperationError> {
         let reads = spec.reads.unwrap_or(1.0);
         if !(0.0..=1.0).contains(&reads) {
             return Err(self.wrong(spec, "reads: expected a share from 0 to 1"));
@@ -258,16 +258,13 @@ impl LoadFile {
         // Each workload has a seed of its own, and its directions another.
         let mut seeds = StdRng::seed_from_u64(self.spec.seed);
         let seeds: Vec<[u64; 2]> = (0..=index).map(|_| seeds.random()).collect();
-        let [seed, directions] = seeds[seeds.len() - 1];
-        let instants =
-            arrivals.instants(seed).map_err(|error| self.wrong(spec, &format!("arrivals: {error}")))?;
-        let mut random = StdRng::seed_from_u64(directions);
-        let mut requests = Vec::new();
-        for arrival in instants.take_while(|arrival| *arrival < self.length()) {
-            let op = if random.random::<f64>() < reads { Op::Read } else { Op::Write };
-            requests.push(Request { arrival, size, op, offset: None, response: None });
+        let [seed, direction_seed] = seeds[seeds.len() - 1];
+        let (arrivals, until) = (arrivals.clone(), self.length());
+        let load = DrawnLoad { arrivals, seed, reads, direction_seed, size, until };
+        match load.requests() {
+            Ok(_) => Ok(load),
+            Err(error) => Err(self.wrong(spec, &format!("arrivals: {error}"))),
         }
-        Ok(requests)
     }
 
     fn wrong(&self, spec: &LoadWorkloadSpec, what: &str) -> OperationError {

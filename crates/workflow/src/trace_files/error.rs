@@ -9,8 +9,10 @@ use trace::{TraceError, TraceErrorKind};
 /// A trace could not be read or written, or not as it was asked for.
 #[derive(Debug)]
 pub enum TraceFileError {
-    /// Reading or writing failed.
+    /// A trace could not be read.
     Trace(TraceError),
+    /// The trace that was asked for could not be written.
+    Output(TraceError),
     /// What was asked for makes no sense.
     Operation(OperationError),
 }
@@ -18,13 +20,17 @@ pub enum TraceFileError {
 impl TraceFileError {
     /// Whether whoever read the standard output has gone, which is no error to a person.
     pub fn is_closed_output(&self) -> bool {
-        let Self::Trace(error) = self else { return false };
-        error.file() == Path::new("-") && is_io(error, &[ErrorKind::BrokenPipe])
+        let Self::Output(error) = self else { return false };
+        standard_output_error(error).is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
     }
 }
 
-fn is_io(error: &TraceError, kinds: &[ErrorKind]) -> bool {
-    matches!(error.kind(), TraceErrorKind::Io(io) if kinds.contains(&io.kind()))
+/// Why the standard output cannot be written, if it is that which cannot.
+fn standard_output_error(error: &TraceError) -> Option<&std::io::Error> {
+    match error.kind() {
+        TraceErrorKind::Io(io) if error.file() == Path::new("-") => Some(io),
+        _ => None,
+    }
 }
 
 impl From<TraceError> for TraceFileError {
@@ -40,23 +46,28 @@ impl From<OperationError> for TraceFileError {
 }
 
 impl From<TraceFileError> for OperationError {
-    /// A trace's own message and hint; the machine is to blame when it has no room or no rights to write.
+    /// A trace's own message and hint; the machine is to blame for what it cannot write.
     fn from(error: TraceFileError) -> Self {
         match error {
             TraceFileError::Operation(error) => error,
-            TraceFileError::Trace(error) => {
-                let is_machine = is_io(&error, &[ErrorKind::StorageFull, ErrorKind::ReadOnlyFilesystem]);
-                let operation = if is_machine { Self::machine(&error) } else { Self::input(&error) };
-                operation.hint(error.hint())
-            }
+            TraceFileError::Trace(error) => Self::input(&error).hint(error.hint()),
+            TraceFileError::Output(error) => match (standard_output_error(&error), error.kind()) {
+                (Some(io), _) => Self::machine(format_args!("the standard output cannot be written: {io}"))
+                    .hint(OUTPUT_HINT),
+                (None, TraceErrorKind::Io(_)) => Self::machine(&error).hint(error.hint()),
+                _ => Self::input(&error).hint(error.hint()),
+            },
         }
     }
 }
 
+/// What to do where the standard output cannot be written.
+const OUTPUT_HINT: &str = "check the space left, and where the output goes";
+
 impl fmt::Display for TraceFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Trace(error) => error.fmt(f),
+            Self::Trace(error) | Self::Output(error) => error.fmt(f),
             Self::Operation(error) => error.fmt(f),
         }
     }

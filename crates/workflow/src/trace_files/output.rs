@@ -34,11 +34,11 @@ impl TraceOutput {
     ) -> Result<(), TraceFileError> {
         let format = self.resolve_format()?;
         check_writable(Some(self.path.as_path()).filter(|path| *path != Path::new("-")), "trace")?;
-        let mut writer = TraceWriter::create(&self.path, format)?;
+        let mut writer = TraceWriter::create(&self.path, format).map_err(TraceFileError::Output)?;
         for request in requests {
-            writer.write(&request?)?;
+            writer.write(&request?).map_err(TraceFileError::Output)?;
         }
-        let count = writer.finish()?;
+        let count = writer.finish().map_err(TraceFileError::Output)?;
         observer.notice(Notice::Done(format!(
             "wrote {} to {}",
             plural(count, "request"),

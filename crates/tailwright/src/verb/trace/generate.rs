@@ -15,7 +15,7 @@ use workflow::trace_files::{TraceFileError, generate_trace, on_off_process, wron
     tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 \\\n      --duration 1h -o heavy.parquet\n  \
     tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min \\\n      --size 4KiB:3 --size 64KiB:1 -o b.csv\n  \
     tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\\n      --diurnal-period 24h -o day.parquet\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]
 pub(super) struct GenerateArgs {
     #[command(subcommand)]
     process: ProcessArgs,
@@ -25,7 +25,7 @@ const CONSTANT_HELP: &str = "\
 Examples:
   tailwright trace generate constant --rate 200/s --duration 60s -o even.csv
 
-Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+Exit codes: 0 done; 2 bad input; 3 the output cannot be written.";
 
 const POISSON_HELP: &str = "\
 Examples:
@@ -33,28 +33,28 @@ Examples:
   tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 \\
       --diurnal-period 24h -o day.parquet
 
-Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+Exit codes: 0 done; 2 bad input; 3 the output cannot be written.";
 
 const MMPP_HELP: &str = "\
 Examples:
   tailwright trace generate mmpp --phase 50/s:2s --phase 2000/s:100ms \\
       --duration 10min -o bursts.parquet
 
-Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+Exit codes: 0 done; 2 bad input; 3 the output cannot be written.";
 
 const ON_OFF_HELP: &str = "\
 Examples:
   tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 \\
       --duration 1h -o heavy.parquet
 
-Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+Exit codes: 0 done; 2 bad input; 3 the output cannot be written.";
 
 const B_MODEL_HELP: &str = "\
 Examples:
   tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min \\
       --size 4KiB:3 --size 64KiB:1 -o b.csv
 
-Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.";
+Exit codes: 0 done; 2 bad input; 3 the output cannot be written.";
 
 #[derive(Debug, clap::Subcommand)]
 enum ProcessArgs {

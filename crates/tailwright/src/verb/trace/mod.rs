@@ -22,7 +22,7 @@ use model::OperationError;
     tailwright trace convert web.csv.gz -o web.parquet\n  \
     tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s -o t.parquet\n\n\
-    Exit codes: 0 done; 1 assumptions found something; 2 bad input; 3 the disk is full or read-only."
+    Exit codes: 0 done; 1 assumptions found something; 2 bad input; 3 the output cannot be written."
 )]
 pub(crate) struct TraceArgs {
     #[command(subcommand)]

@@ -11,7 +11,7 @@ use workflow::trace_files::{TraceFileError, TraceWindow, convert_trace, merge_tr
 #[command(after_help = "Examples:\n  tailwright trace convert hm_1.csv.gz -o hm_1.parquet\n  \
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
     tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5\n      twice as fast\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]
 pub(super) struct ConvertArgs {
     #[arg(value_name = "FILE", help = "Trace to read")]
     file: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct ConvertArgs {
     not its end.\n\nExamples:\n  tailwright trace slice web.csv.gz --from 1min --to 2min --rebase \\\n      -o minute.parquet\n  \
     tailwright trace slice web.csv.gz --first-half -o train.parquet\n  \
     tailwright trace slice web.csv.gz --fraction 0.25..0.75 -o middle.parquet\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only."
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written."
 )]
 #[command(group = clap::ArgGroup::new("window").required(true).multiple(true)
     .args(["from", "to", "first_half", "second_half", "fraction"]))]
@@ -64,7 +64,7 @@ pub(super) struct SliceArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tailwright trace merge a.csv.gz b.csv.gz -o both.parquet\n  \
     tailwright trace merge traces/*.csv.gz --align -o cluster.parquet\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only.")]
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]
 pub(super) struct MergeArgs {
     #[arg(required = true, value_name = "FILE", help = "Traces to read")]
     files: Vec<PathBuf>,

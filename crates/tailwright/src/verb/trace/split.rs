@@ -13,7 +13,7 @@ use workflow::trace_files::{TraceFileError, cluster_text, split_trace};
     Examples:\n  tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace split capture.tcpdump --by client -o traces > cluster.toml\n  \
     tailwright trace split run.parquet -o traces\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the disk is full or read-only."
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written."
 )]
 pub(super) struct SplitArgs {
     #[arg(value_name = "FILE|FOLDER", help = "Recording, observations or capture of tcpdump to read")]
