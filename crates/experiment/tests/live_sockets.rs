@@ -359,6 +359,38 @@ fn another_program_at_the_same_port_is_told() {
     assert!(plan(&[server.id(), own]).is_ok(), "they are one server");
 }
 
+/// Subflows are what the knob sets; the congestion control of a connection is that of its first one.
+#[test]
+fn connections_of_several_paths_are_found() {
+    with_bpf_file_system(|| {
+        let socket = || {
+            let protocol = Some(rustix::net::ipproto::MPTCP);
+            rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, protocol)
+        };
+        let Ok(listener) = socket() else { return testkit::skip("the kernel has no MPTCP") };
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        rustix::net::bind(&listener, &any_port).expect("there is a port");
+        rustix::net::listen(&listener, 8).expect("it is bound");
+        let listener = TcpListener::from(listener);
+        let address = listener.local_addr().expect("it is bound");
+        let client = socket().expect("there was one before");
+        rustix::net::connect(&client, &address).expect("it listens");
+        let (accepted, _) = listener.accept().expect("somebody connects");
+        let _other_client = TcpStream::connect(address).expect("it listens");
+        let (plain, _) = listener.accept().expect("somebody connects");
+        let before = congestion_control(&accepted);
+        let value = if before == "reno" { "cubic" } else { "reno" };
+        let target = target(&[std::process::id()], address.port());
+        let Some(changes) = planned("socket-congestion-control", &target, value) else { return };
+        let mut switch = SharedJournal::default().switch();
+        on(&mut switch, &changes);
+        assert_eq!([&accepted, &plain].map(congestion_control), [value, value]);
+        let taken = taken_back(&switch.off());
+        assert_eq!(taken, SocketsTakenBack { listening: 0, connected: 2, of_server: 0 });
+        assert_eq!([&accepted, &plain].map(congestion_control), [before.as_str(), &before]);
+    });
+}
+
 #[test]
 fn thousands_of_connections_are_set_and_given_back() {
     const CONNECTIONS: usize = 5000;
