@@ -132,7 +132,10 @@ fn a_killed_experiment_is_undone_by_the_next_run() {
     assert!(undone.stdout.contains("restored: scheduling of thread"), "{}", undone.stdout);
     assert_eq!(server.scheduled(), before);
     let again = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
-    assert_eq!(again.stdout, "there is nothing to undo\n");
+    assert_eq!(again.stdout, format!("there is nothing to undo by the journals in {state}\n"));
+    let missing = folder.run(&["experiment", "--undo", "--state", "no-such"]).expect_code(2);
+    assert!(missing.stderr.contains("there is no folder no-such"), "{}", missing.stderr);
+    assert!(!folder.join("no-such").exists());
 }
 
 #[test]
@@ -430,7 +433,8 @@ fn what_is_wrong_says_how() {
             "nothing to compare with",
         ),
         (&["experiment", "nothing", "--port", "80", "--load-restart"], "--load-command"),
-        (&["experiment", "nothing", "--port", "80", "--period", "0s"], "a time such as"),
+        (&["experiment", "nothing", "--port", "80", "--period", "0s"], "at least 10ms"),
+        (&["experiment", "nothing", "--port", "80", "--period", "1ns"], "at least 10ms"),
         (&["experiment", "nothing", "--port", "80", "--max-periods", "10"], "expected 12 to 400"),
         (&["experiment", "nothing", "--port", "80", "--confidence", "1"], "from 0.5 to below 1"),
         (&["experiment", "nothing"], "--port"),

@@ -160,7 +160,7 @@ fn a_load_is_ended_by_the_next_run_after_a_kill() {
     assert!(unread["remedy"].is_string() && again["unread"].as_array().map(Vec::len) == Some(1), "{again}");
     std::fs::remove_file(folder.join("state/experiment.jsonl")).expect("it is ours");
     let again = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
-    assert_eq!(again.stdout, "there is nothing to undo\n");
+    assert_eq!(again.stdout, format!("there is nothing to undo by the journals in {state}\n"));
 }
 
 #[test]

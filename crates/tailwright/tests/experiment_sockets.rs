@@ -159,7 +159,7 @@ fn nginx_is_reloaded_while_its_sockets_are_set() {
         let said = undo();
         assert!(said.starts_with(&format!("restored: TCP_NODELAY of sockets at port {port} ")), "{said}");
         wait_until(LIMIT, "it is as nginx sets it", || all(true));
-        assert_eq!(undo(), "there is nothing to undo\n");
+        assert!(undo().starts_with("there is nothing to undo"));
         drop(clients);
     });
 }

@@ -98,7 +98,7 @@ fn missing_for_sockets(change: &PlannedChange, sockets: &ServerSockets) -> Optio
     let missing = observe::missing_rights();
     if !missing.is_empty() {
         let message = format_args!("{}: setting it takes {}", change.setting, missing.join(" and "));
-        let hint = "run as root, or `setpriv --ambient-caps +bpf,+perfmon`";
+        let hint = "run as root, or as root begin `setpriv --inh-caps +bpf,+perfmon --ambient-caps +bpf,+perfmon --reuid USER`";
         return Some(OperationError::machine(message).hint(hint));
     }
     unusable(sockets)
@@ -106,7 +106,9 @@ fn missing_for_sockets(change: &PlannedChange, sockets: &ServerSockets) -> Optio
 
 fn missing_nice(change: &PlannedChange, why: &str) -> OperationError {
     let message = format_args!("{}: {why}, which takes CAP_SYS_NICE", change.setting);
-    OperationError::machine(message).hint("run as root, or `setpriv --ambient-caps +sys_nice`")
+    OperationError::machine(message).hint(
+        "run as root, or as root begin `setpriv --inh-caps +sys_nice --ambient-caps +sys_nice --reuid USER`",
+    )
 }
 
 fn unwritable(path: &Path) -> Option<OperationError> {

@@ -7,6 +7,7 @@ use experiment::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 use units::plural;
 
 /// The knobs, and whether they can be tried here.
@@ -197,10 +198,10 @@ fn sockets_taken_back(taken: &SocketsTakenBack) -> String {
     }
 }
 
-/// What came of undoing, a line for each change that says more than nothing.
-pub(crate) fn undone_text(undone: &UndoneJournals) -> String {
+/// What came of undoing by the journals in a folder, a line for each change that says more than nothing.
+pub(crate) fn undone_text(undone: &UndoneJournals, folder: &Path) -> String {
     match (undone.changes.is_empty(), undone.unread.is_empty()) {
-        (true, true) => "there is nothing to undo\n".to_owned(),
+        (true, true) => format!("there is nothing to undo by the journals in {}\n", folder.display()),
         (true, false) => "nothing was undone\n".to_owned(),
         _ => undone.changes.iter().map(undone_line).collect(),
     }

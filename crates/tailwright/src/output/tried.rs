@@ -258,6 +258,9 @@ impl TriedKnob<'_> {
         if !comparisons.is_empty() {
             text += "\noff, on: medians over periods. difference: what the rounds show, each compared with itself;\n\
                      where the load changes from round to round it may be another number than on − off.\n";
+            if text.contains('?') {
+                text += "?: the interval has no end on this side; it takes more rounds.\n";
+            }
         }
         let has_energy = comparisons.iter().any(|(_, comparison)| comparison.energy_per_request_j.is_some());
         if let (false, false, Some(why)) = (comparisons.is_empty(), has_energy, &report.energy_unknown) {

@@ -47,6 +47,8 @@ ended it, or nobody reads its result.";
 const RING_BYTES: u32 = 1 << 23;
 /// More periods take long to judge, and a day to play.
 const PERIODS_MAX: usize = 400;
+/// The shortest period. In a shorter one switching the knob takes most of the time.
+const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// Try a knob on a live server: does it help, with confidence? Then undo it.
 #[derive(Debug, Args)]
@@ -146,7 +148,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     talk(
         Talk::Plain,
         format_args!(
-            "trying {text} on port {} for {longest} at most; Ctrl-C ends it and undoes the knob",
+            "trying {text} on port {} for about {longest} at most; Ctrl-C ends it and undoes the knob",
             tried::ports(&settings)
         ),
     );
@@ -341,11 +343,18 @@ impl ExperimentArgs {
     fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
         let _ = undo_on_termination();
         let (folder, boot) = (self.state_folder()?, experiment::boot()?);
-        let undone = experiment::undo_journals(&folder, &boot);
+        let is_there = folder.is_dir();
+        if let (Some(named), false) = (&self.state, is_there) {
+            let message = format_args!("--state: there is no folder {}", named.display());
+            return Err(OperationError::input(message)
+                .hint("expected the folder of a journal, which an experiment names when it begins"));
+        }
+        let undone =
+            if is_there { experiment::undo_journals(&folder, &boot) } else { UndoneJournals::default() };
         if self.json {
             terminal::print(&knobs::undone_json(&undone));
         } else {
-            terminal::print_text(&knobs::undone_text(&undone));
+            terminal::print_text(&knobs::undone_text(&undone, &folder));
         }
         if let Some(error) = not_undone(&undone, &folder) {
             return Err(error);
@@ -377,6 +386,17 @@ impl ExperimentArgs {
         folder.ok_or_else(|| OperationError::input("there is no HOME: expected --state FOLDER"))
     }
 
+    /// The length of a period.
+    fn period(&self) -> Result<Duration, OperationError> {
+        let period = Duration::try_from_secs_f64(self.period.0).ok().filter(|period| *period >= PERIOD_MIN);
+        period.ok_or_else(|| {
+            OperationError::input(format_args!(
+                "--period: expected a time of at least 10ms, not {}",
+                self.period
+            ))
+        })
+    }
+
     fn settings(
         &self,
         knob: &Knob,
@@ -403,7 +423,7 @@ impl ExperimentArgs {
             ports: self.port.iter().copied().collect(),
             processes: target.processes.clone(),
             percent: self.percentile.percent(),
-            period: duration("--period", self.period)?,
+            period: self.period()?,
             guard,
             drain: if restarts { guard } else { Duration::ZERO },
             confidence: self.confidence,

@@ -123,7 +123,7 @@ fn is_socket(link: &Path, inode: u64) -> bool {
 fn hidden(process: u32, error: &io::Error) -> OperationError {
     let message = format_args!("the open sockets of process {process} cannot be found out: {error}");
     OperationError::machine(message)
-        .hint("run as root, or `setpriv --ambient-caps +sys_ptrace,+dac_read_search`")
+        .hint("run as root, or `setpriv` with --inh-caps and --ambient-caps +sys_ptrace,+dac_read_search")
 }
 
 fn shared_with_another(socket: ListeningSocket) -> OperationError {
