@@ -396,6 +396,9 @@ fn thousands_of_connections_are_set_and_given_back() {
     const CONNECTIONS: usize = 5000;
     with_bpf_file_system(|| {
         let limit = getrlimit(Resource::Nofile);
+        if limit.maximum.is_some_and(|most| most < 2 * CONNECTIONS as u64 + 100) {
+            return testkit::skip("a process may not have so many sockets here (RLIMIT_NOFILE)");
+        }
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
         let mut server = OwnServer::new();
         let accepted: Vec<TcpStream> = (0..CONNECTIONS).map(|_| server.another()).collect();

@@ -351,7 +351,6 @@ impl TriedKnob<'_> {
             (report.unanswered, "requests were not seen to be answered"),
             (report.lost_events, "events were lost"),
             (report.void_rounds, "rounds do not count: nothing arrived in one of their periods"),
-            (report.sockets.map_or(0, |sockets| sockets.not_set), "sockets did not take the value"),
         ] {
             if count > 0 {
                 lines.push(format!("{count} {what}"));
@@ -367,13 +366,7 @@ impl TriedKnob<'_> {
             let all = self.values.len() + 1;
             lines.push(format!("an unfinished round, {measured} of its {all} periods, does not count"));
         }
-        if report.sockets.is_some_and(|sockets| !sockets.is_server_seen) {
-            lines.push(
-                "this kernel does not say when the server sets the option itself: where it sets what the knob has set, what \
-                 was before is given back"
-                    .to_owned(),
-            );
-        }
+        lines.extend(report.sockets.iter().flat_map(socket_doubts));
         lines.extend(report.different.iter().cloned());
         lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
         if lines.is_empty() {
@@ -415,12 +408,28 @@ fn sockets_line(totals: &SocketTotals) -> String {
         plural(totals.connected, "connected one"),
     );
     if totals.set_again > 0 {
-        line += &format!(", set again {} that the server had changed", plural(totals.set_again, "time"));
+        line += &format!(", set again {} where the server had changed it", plural(totals.set_again, "time"));
     }
     if let Some(duration) = totals.pass_duration() {
         line += &format!("; a pass over all took {}", nanoseconds(duration.as_secs_f64() * 1e9));
     }
     line + "\n"
+}
+
+/// What makes an experiment with open sockets doubtful.
+fn socket_doubts(totals: &SocketTotals) -> Vec<String> {
+    let mut lines = Vec::new();
+    if totals.not_set > 0 {
+        lines.push(format!("{} did not take the value", plural(totals.not_set, "socket")));
+    } else if totals.listening + totals.connected == 0 {
+        lines.push("no socket was changed: each had the value already".to_owned());
+    }
+    if !totals.is_server_seen {
+        let what = "this kernel does not say when the server sets the option itself: where it sets what the knob has \
+                    set, what was before is given back";
+        lines.push(what.to_owned());
+    }
+    lines
 }
 
 fn nanoseconds(value: f64) -> String {
@@ -616,6 +625,31 @@ mod tests {
         report.ended_processes = vec![process(7), process(11)];
         let tried = TriedKnob { knob, values: &values, settings: &settings, report: &report };
         assert!(tried.text().contains("ended because the server ended"));
+    }
+
+    #[test]
+    fn what_was_done_with_open_sockets_is_told() {
+        let totals = SocketTotals {
+            listening: 1,
+            connected: 8,
+            set_again: 1,
+            is_server_seen: true,
+            passes: 4,
+            duration: Duration::from_millis(8),
+            ..SocketTotals::default()
+        };
+        let told = |sockets| shown(&ExperimentReport { sockets: Some(sockets), ..report(None) });
+        let (text, json) = told(totals);
+        let line = "sockets: 1 listening one and 8 connected ones changed at a time, set again 1 time where the server \
+                    had changed it; a pass over all took 2ms\n";
+        assert!(text.contains(line), "{text}");
+        assert!(!text.contains("each had the value") && !text.contains("this kernel"), "{text}");
+        assert_eq!((&json["sockets"]["set_again"], &json["sockets"]["pass_s"]), (&1.into(), &0.002.into()));
+        let (text, _) = told(SocketTotals { not_set: 2, is_server_seen: false, ..totals });
+        assert!(text.contains("2 sockets did not take the value") && text.contains("this kernel"), "{text}");
+        let (text, _) = told(SocketTotals::default());
+        assert!(text.contains("each had the value already"), "{text}");
+        assert!(shown(&report(None)).1.get("sockets").is_none());
     }
 
     #[test]
