@@ -36,6 +36,26 @@ struct task_struct {
 	struct sched_ext_entity scx;
 };
 
+/* What __scx_bpf_dsq_insert_vtime() takes besides the thread. */
+struct scx_bpf_dsq_insert_vtime_args {
+	u64 dsq_id;
+	u64 slice;
+	u64 vtime;
+	u64 enq_flags;
+};
+
+struct sched_ext_ops {
+	u64 sub_cgroup_id;
+};
+
+struct scx_sub_attach_args {
+	struct sched_ext_ops *ops;
+};
+
+struct scx_sub_detach_args {
+	struct sched_ext_ops *ops;
+};
+
 enum scx_exit_kind { SCX_EXIT_NONE = 0 };
 
 struct scx_exit_info {
@@ -54,11 +74,13 @@ const volatile u64 SCX_KICK_IDLE;
 const volatile u64 SCX_KICK_PREEMPT;
 const volatile u64 SCX_TASK_QUEUED;
 
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 enum {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_ARENA = 33,
 	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1 << 10,
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
@@ -66,7 +88,6 @@ enum {
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*bpf_probe_read_kernel_str)(void *into, u32 size, const void *from) = (void *)115;
 static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 
@@ -101,6 +122,15 @@ static void (*bpf_iter_scx_dsq_destroy)(struct bpf_iter_scx_dsq *it) = KERNEL_FU
 static int (*bpf_iter_num_new)(struct bpf_iter_num *it, int start, int end) = KERNEL_FUNCTION(14);
 static int *(*bpf_iter_num_next)(struct bpf_iter_num *it) = KERNEL_FUNCTION(15);
 static void (*bpf_iter_num_destroy)(struct bpf_iter_num *it) = KERNEL_FUNCTION(16);
+/* Of hierarchies of schedulers, whose operations take numbers of their own for CPUs (cids). */
+static void (*scx_bpf_kick_cid)(s32 cid, u64 flags) = KERNEL_FUNCTION(17);
+static s32 (*scx_bpf_task_cid)(const struct task_struct *p) = KERNEL_FUNCTION(18);
+static s32 (*scx_bpf_cid_to_cpu)(s32 cid) = KERNEL_FUNCTION(19);
+static s32 (*scx_bpf_cpu_to_cid)(s32 cpu) = KERNEL_FUNCTION(20);
+static u64 (*__scx_bpf_dsq_insert_vtime)(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args) = KERNEL_FUNCTION(21);
+static u64 (*scx_bpf_task_set_slice)(struct task_struct *p, u64 slice) = KERNEL_FUNCTION(22);
+static u64 (*scx_bpf_sub_dispatch)(u64 group) = KERNEL_FUNCTION(23);
+static s32 (*scx_bpf_sub_grant)(u64 group, u64 capabilities, u64 cids, u64 denied) = KERNEL_FUNCTION(24);
 
 INLINE int is_true(u64 answer) { return (answer & 0xff) != 0; }
 

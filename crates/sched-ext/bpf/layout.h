@@ -26,12 +26,13 @@ struct control {
 	u64 patience_ns; /* who has waited this long has a slice out of turn */
 	u32 tagged_running;    /* how many run */
 	u32 overdue_ms;        /* half of what the kernel's watchdog bears; set before the start */
-	u64 untagged_vruntime; /* the largest of a thread without a request that ran */
+	u64 untagged_vruntime; /* the largest with which a thread without a request began to run */
 	u64 log_next;    /* events that happened, also those for which the log had no room */
 	u32 exit_kind;   /* the kernel's reason for ending the scheduler, and its words */
 	u32 unused;
 	char exit_reason[128];
 	char exit_message[256];
+	u64 group; /* of the scheduler above: the kernel's number of the control group that has another one; 0: none */
 };
 
 enum running { RUNS_NOTHING, RUNS_UNTAGGED, RUNS_TAGGED, RUNS_KERNEL_THREAD };
@@ -55,7 +56,8 @@ struct cpu_state {
 	u64 kicks;          /* times at which an arrival interrupted a younger one */
 	u64 rescues;        /* slices out of turn */
 	u64 steals;         /* threads taken from the queue of another CPU */
-	u64 unused[1];
+	u32 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
+	u32 unused;
 };
 
 /* Kept by the kernel with each thread. */

@@ -1,19 +1,19 @@
 //! Putting the scheduler into the kernel and taking it out.
 
-use crate::kernel_types::{KernelStructure, KernelTypes};
-use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTIONS, OPERATIONS};
-use crate::object::{ObjectConstants, SchedulerMaps, SchedulerObject};
+use crate::account::{AttachError, AttachedOperations, KernelAccount, OperationValues, possible_cpus};
+use crate::complaint::{refused, unsuitable};
+use crate::control_group::ControlGroup;
+use crate::object::{ObjectConstants, SchedulerKind, SchedulerMaps, SchedulerObject};
 use crate::pinned::{check_way, pin, unpin};
 use crate::probe;
 use crate::replay::{EVENT_WORDS, LoggedEvent};
+use crate::root::RootScheduler;
 use crate::settings::{OldestFirstSettings, QueueLayout};
 use crate::shared::SchedulerControl;
-use machine::bpf::{KernelOperation, MappedWords, OperationProgram, OperationsMap};
+use machine::bpf::MappedWords;
 use model::OperationError;
-use std::fmt;
-use std::fs;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,14 +25,11 @@ const DETACH_LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether the scheduler shall end or has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The kernel's name of the structure of operations, and of what a map of it has.
-const OPERATIONS_TYPE: &str = "sched_ext_ops";
-const OPERATIONS_VALUE_TYPE: &str = "bpf_struct_ops_sched_ext_ops";
+/// The kernel's `SCX_EXIT_UNREG`: a scheduler that is taken out on demand.
+const UNREGISTERED: u32 = 64;
+
 /// What the scheduler is called in the kernel.
 const NAME: &str = "tailwright";
-/// The flag of operations for a scheduler that has the threads of the policy SCHED_EXT only.
-const PARTIAL_SWITCH: &str = "SCX_OPS_SWITCH_PARTIAL";
-const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
 
 /// Which threads the scheduler has, of those that are not real-time or deadline threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +38,15 @@ pub enum ScheduledThreads {
     All,
     /// Those of the policy SCHED_EXT, such as those of a [`crate::CpuPartition`].
     Extensible,
+    /// Those of a control group, under a scheduler that has all others: the one that there is, or one that comes and goes with
+    /// this one.
+    Group(ControlGroup),
+}
+
+impl ScheduledThreads {
+    fn group(self) -> Option<ControlGroup> {
+        if let Self::Group(group) = self { Some(group) } else { None }
+    }
 }
 
 /// How the scheduler is put into the kernel.
@@ -77,16 +83,17 @@ impl SchedulerEnd {
         self.kind >= 1024
     }
 
-    /// Complains about an end that is an error.
+    /// Complains about an end that nobody asked for, such as an error or the removal of the control group.
     ///
     /// # Errors
     /// Says what the kernel says about it.
     pub fn check(&self) -> Result<(), OperationError> {
-        if !self.is_error() {
-            return Ok(());
-        }
-        let message = format_args!("the kernel has ended the scheduler: {}", self.text);
-        Err(OperationError::machine(message).hint("all threads are scheduled by the kernel's own again"))
+        if self.kind == UNREGISTERED { Ok(()) } else { Err(self.complaint()) }
+    }
+
+    fn complaint(&self) -> OperationError {
+        OperationError::machine(format_args!("the kernel has ended the scheduler: {}", self.text))
+            .hint("its threads are scheduled by the kernel's own again, or by the scheduler above it that is still there")
     }
 }
 
@@ -97,10 +104,10 @@ pub struct KernelScheduler {
     events: MappedWords,
     log_entries: u32,
     folder: PathBuf,
-    link: Option<OwnedFd>,
     maps: SchedulerMaps,
-    /// Open as long as the link.
-    _held: (Vec<OperationProgram>, OperationsMap),
+    attached: Option<AttachedOperations>,
+    /// Has the threads of other groups; taken out after the one of the group.
+    root: Option<RootScheduler>,
 }
 
 impl KernelScheduler {
@@ -110,19 +117,26 @@ impl KernelScheduler {
     /// When a setting is not possible, the kernel has no sched_ext, rights are missing, or another scheduler runs.
     pub fn attach(request: &AttachRequest) -> Result<Self, OperationError> {
         request.settings.check_under(request.watchdog)?;
-        probe::check()?;
+        let group = request.threads.group();
+        let is_under_another = group.is_some() && probe::has_scheduler();
+        if !is_under_another {
+            probe::check()?;
+        }
         let kernel = KernelAccount::read()?;
-        let constants = ObjectConstants {
-            cpus_count: possible_cpus()?,
+        if group.is_some() {
+            kernel.check_hierarchy()?;
+        }
+        let constants = ObjectConstants::OldestFirst {
+            cpus_count: possible_cpus()?.end,
             is_shared: request.layout == QueueLayout::Shared,
             log_entries: request.log_entries,
         };
+        let kind = if group.is_some() { SchedulerKind::Group } else { SchedulerKind::Machine };
         let mut object =
-            SchedulerObject::relocated(&kernel.bytes, &kernel.types, constants).map_err(unsuitable)?;
+            SchedulerObject::relocated(kind, &kernel.bytes, &kernel.types, constants).map_err(unsuitable)?;
         let maps = object
             .create_maps(request.log_entries)
             .map_err(|error| refused("the scheduler's maps", &error))?;
-        let programs = load_programs(&object, &kernel)?;
         let refused_memory = |error: io::Error| refused("memory of the scheduler's maps", &error);
         let control = SchedulerControl::of(&maps.control, &maps.cpus, &maps.slots).map_err(refused_memory)?;
         let events = maps.events.map_memory().map_err(refused_memory)?;
@@ -130,17 +144,38 @@ impl KernelScheduler {
         control.set(&request.settings)?;
         control.mark_scheduling(true);
         check_way(&request.folder, request.group)?;
+        let root = match group {
+            Some(group) if !is_under_another => {
+                Some(RootScheduler::attach(&kernel, &maps, &group, &request.settings, request.watchdog)?)
+            }
+            _ => None,
+        };
+        let values = OperationValues {
+            name: NAME,
+            is_partial: request.threads == ScheduledThreads::Extensible,
+            watchdog: request.watchdog,
+            group: group.map(|group| group.number()),
+        };
         // The kernel lets one of several in, and only that one has files.
-        let (operations, link) = kernel.attach(&programs, maps.types.as_fd(), request)?;
+        let attached = kernel.attach(&object, maps.types.as_fd(), values).map_err(|error| match error {
+            AttachError::Other(error) => error,
+            AttachError::Refused(error) if group.is_some() => probe::refused_group(&error),
+            AttachError::Refused(error) => probe::refused_machine(&error),
+        })?;
         let scheduler = Self {
             control,
             events,
             log_entries: request.log_entries,
             folder: request.folder.clone(),
-            link: Some(link),
             maps,
-            _held: (programs, operations),
+            attached: Some(attached),
+            root,
         };
+        // In a hierarchy the kernel answers yes also where it has already ended what it let in.
+        if scheduler.control.exit().is_some() {
+            let end = scheduler.detach()?;
+            return Err(if is_under_another { probe::rejected_group(&end.text) } else { end.complaint() });
+        }
         // What fails here takes the scheduler out again.
         pin(&scheduler.maps, &request.folder, request.group)?;
         Ok(scheduler)
@@ -149,7 +184,8 @@ impl KernelScheduler {
     /// Files go first, so that they are not those of the next scheduler.
     fn take_out(&mut self) {
         unpin(&self.maps, &self.folder);
-        self.link = None;
+        self.attached = None;
+        self.root.iter_mut().for_each(RootScheduler::take_out);
     }
 
     /// Waits until it shall stop or the kernel ends the scheduler. Meanwhile `look` is called ten times a second.
@@ -165,9 +201,22 @@ impl KernelScheduler {
         &self.control
     }
 
-    /// How the scheduler ended; `None` while it schedules.
+    /// How the scheduler ended; `None` while it schedules. That of a group ends when the one above it does, which has the reason.
     pub fn end(&self) -> Option<SchedulerEnd> {
-        self.control.exit().map(|(kind, text)| SchedulerEnd { kind, text })
+        let of = |control: &SchedulerControl| control.exit().map(|(kind, text)| SchedulerEnd { kind, text });
+        let own = of(&self.control);
+        let above = self.root.as_ref().and_then(|root| of(root.control()));
+        if above.as_ref().is_some_and(SchedulerEnd::is_error) { above } else { own.or(above) }
+    }
+
+    /// CPU time of the threads of other groups, while the scheduler of a control group has one of its own above it.
+    pub fn outside_time(&self) -> Option<Duration> {
+        self.root.as_ref().map(|root| Duration::from_nanos(root.control().statistics().untagged_ns))
+    }
+
+    fn is_out(&self) -> bool {
+        let is_root_out = self.root.as_ref().is_none_or(|root| root.control().exit().is_some());
+        self.control.exit().is_some() && is_root_out && probe::state().as_deref() != Some("disabling")
     }
 
     /// The events that were logged so far, at most as many as there was room for.
@@ -189,8 +238,8 @@ impl KernelScheduler {
         self.take_out();
         let begun = Instant::now();
         while begun.elapsed() < DETACH_LIMIT {
-            if let Some(end) = self.end()
-                && probe::state().as_deref() != Some("disabling")
+            if self.is_out()
+                && let Some(end) = self.end()
             {
                 return Ok(end);
             }
@@ -206,115 +255,4 @@ impl Drop for KernelScheduler {
         self.take_out();
         self.control.mark_scheduling(false);
     }
-}
-
-/// The kernel's types and those of its operations.
-struct KernelAccount {
-    bytes: Vec<u8>,
-    types: KernelTypes,
-    operations: KernelStructure,
-    value: KernelStructure,
-}
-
-impl KernelAccount {
-    fn read() -> Result<Self, OperationError> {
-        let bytes = fs::read(TYPES_FILE).map_err(|error| unsuitable(format!("{TYPES_FILE}: {error}")))?;
-        let types = KernelTypes::parse(&bytes, is_wanted).map_err(unsuitable)?;
-        let structure = |name: &str| {
-            types
-                .structure(name)
-                .cloned()
-                .ok_or_else(|| unsuitable(format!("the kernel has no structure {name}")))
-        };
-        let (operations, value) = (structure(OPERATIONS_TYPE)?, structure(OPERATIONS_VALUE_TYPE)?);
-        Ok(Self { bytes, types, operations, value })
-    }
-
-    fn attach(
-        &self,
-        programs: &[OperationProgram],
-        types: BorrowedFd<'_>,
-        request: &AttachRequest,
-    ) -> Result<(OperationsMap, OwnedFd), OperationError> {
-        let begin =
-            self.value.member("data").ok_or_else(|| unsuitable("the kernel's operations have no data"))?.1;
-        let place = |name: &str| {
-            let member = self.operations.member(name).map(|(_, at)| begin + at);
-            member.ok_or_else(|| unsuitable(format!("the kernel's operations have no {name}")))
-        };
-        let mut value = vec![0; usize::try_from(self.value.bytes).unwrap_or(0)];
-        let mut put = |at: usize, bytes: &[u8]| value[at..at + bytes.len()].copy_from_slice(bytes);
-        put(place("name")?, NAME.as_bytes());
-        if request.threads == ScheduledThreads::Extensible {
-            let flag = self.types.constant(PARTIAL_SWITCH);
-            let flag =
-                flag.ok_or_else(|| unsuitable(format!("the kernel has no constant {PARTIAL_SWITCH}")))?;
-            put(place("flags")?, &flag.to_ne_bytes());
-        }
-        let watchdog_ms = u32::try_from(request.watchdog.as_millis()).unwrap_or(u32::MAX);
-        put(place("timeout_ms")?, &watchdog_ms.to_ne_bytes());
-        let mut places = Vec::new();
-        for ((name, _), program) in OPERATIONS.into_iter().zip(programs) {
-            places.push((place(name)?, program));
-        }
-        let map = OperationsMap::create(NAME, types, self.value.number, self.value.bytes);
-        let map = map.map_err(|error| refused("the scheduler's operations", &error))?;
-        let link = map.attach(value, &places).map_err(|error| {
-            if error.kind() == io::ErrorKind::ResourceBusy {
-                probe::busy("enabling")
-            } else {
-                refused("the scheduler", &error)
-            }
-        })?;
-        Ok((map, link))
-    }
-}
-
-fn is_wanted(name: &str) -> bool {
-    KERNEL_FUNCTIONS.contains(&name)
-        || KERNEL_CONSTANTS.contains(&name)
-        || [OPERATIONS_TYPE, OPERATIONS_VALUE_TYPE, PARTIAL_SWITCH].contains(&name)
-}
-
-fn load_programs(
-    object: &SchedulerObject,
-    kernel: &KernelAccount,
-) -> Result<Vec<OperationProgram>, OperationError> {
-    let mut programs = Vec::new();
-    for (name, may_sleep) in OPERATIONS {
-        let instructions = object.program(name, &kernel.types).map_err(unsuitable)?;
-        let (member, _) = kernel
-            .operations
-            .member(name)
-            .ok_or_else(|| unsuitable(format!("the kernel has no operation {name}")))?;
-        let operation = KernelOperation { name, structure: kernel.operations.number, member, may_sleep };
-        let program = OperationProgram::load(operation, &instructions, object.licence())
-            .map_err(|error| refused(&format!("the program '{name}'"), &error))?;
-        programs.push(program);
-    }
-    Ok(programs)
-}
-
-/// How many CPUs the kernel may have, by the highest number.
-fn possible_cpus() -> Result<u32, OperationError> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let highest = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<u32>().ok());
-    match highest {
-        Some(highest) if highest < CPUS_MAX => Ok(highest + 1),
-        Some(_) => Err(unsuitable(format!("this machine has more than {CPUS_MAX} CPUs"))),
-        None => Err(unsuitable(format!("the kernel does not say which CPUs it has: '{}'", text.trim()))),
-    }
-}
-
-fn unsuitable(what: impl fmt::Display) -> OperationError {
-    OperationError::machine(format_args!("the scheduler does not fit this kernel: {what}"))
-        .hint("docs/schedule.md says which kernels it was tried with")
-}
-
-fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> OperationError {
-    let is_permission = error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
-    let refused = OperationError::machine(format_args!("the kernel refuses {what}: {error}"));
-    if is_permission { refused.hint("run it as root") } else { refused }
 }

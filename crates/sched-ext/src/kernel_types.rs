@@ -187,10 +187,11 @@ impl<'a> TypeRecord<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn account(types: &[u32], strings: &[u8]) -> Vec<u8> {
+    /// An account with these types and their names.
+    pub(crate) fn account(types: &[u32], strings: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
         let types_bytes = u32::try_from(types.len() * 4).unwrap();
         let strings_bytes = u32::try_from(strings.len()).unwrap();

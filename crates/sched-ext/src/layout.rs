@@ -12,6 +12,8 @@ pub(crate) const LOG_NEXT: usize = 6;
 pub(crate) const EXIT_KIND: usize = 7;
 pub(crate) const EXIT_REASON: std::ops::Range<usize> = 8..24;
 pub(crate) const EXIT_MESSAGE: std::ops::Range<usize> = 24..56;
+/// Words of `struct control`, of which the last one is the programs' own.
+pub(crate) const CONTROL_WORDS: usize = 57;
 
 /// Bytes of `struct cpu_state`.
 pub(crate) const CPU_BYTES: u32 = 128;
@@ -25,7 +27,7 @@ pub(crate) const CPUS_MAX: u32 = 1024;
 pub(crate) const SLOTS: u32 = 16_384;
 
 /// The functions of the kernel that the programs call, by the numbers that `bpf/kernel.h` gives them.
-pub(crate) const KERNEL_FUNCTIONS: [&str; 17] = [
+pub(crate) const KERNEL_FUNCTIONS: [&str; 25] = [
     "scx_bpf_create_dsq",
     "scx_bpf_dsq_insert",
     "scx_bpf_dsq_insert_vtime",
@@ -43,6 +45,14 @@ pub(crate) const KERNEL_FUNCTIONS: [&str; 17] = [
     "bpf_iter_num_new",
     "bpf_iter_num_next",
     "bpf_iter_num_destroy",
+    "scx_bpf_kick_cid",
+    "scx_bpf_task_cid",
+    "scx_bpf_cid_to_cpu",
+    "scx_bpf_cpu_to_cid",
+    "__scx_bpf_dsq_insert_vtime",
+    "scx_bpf_task_set_slice",
+    "scx_bpf_sub_dispatch",
+    "scx_bpf_sub_grant",
 ];
 
 /// The first number of such a function in a call.
@@ -58,19 +68,56 @@ pub(crate) const KERNEL_CONSTANTS: [&str; 6] = [
     "SCX_TASK_QUEUED",
 ];
 
-/// The operations that the programs stand for, which have the names of the kernel's, and whether they may sleep.
-pub(crate) const OPERATIONS: [(&str, bool); 10] = [
-    ("select_cpu", false),
-    ("enqueue", false),
-    ("dequeue", false),
-    ("dispatch", false),
-    ("tick", false),
-    ("running", false),
-    ("stopping", false),
-    ("exit_task", false),
-    ("init", true),
-    ("exit", false),
+/// Those that only the scheduler above a group's uses.
+pub(crate) const ROOT_CONSTANTS: [&str; 2] = ["SCX_CAP_ENQ", "SCX_CAP_PREEMPT"];
+
+/// The operations that the programs of a scheduler of the machine stand for, which have the names of the kernel's.
+pub(crate) const OPERATIONS: &[&str] = &[
+    "select_cpu",
+    "enqueue",
+    "dequeue",
+    "dispatch",
+    "tick",
+    "running",
+    "stopping",
+    "exit_task",
+    "init",
+    "exit",
 ];
+
+/// Those of the scheduler of a group.
+pub(crate) const GROUP_OPERATIONS: &[&str] = &[
+    "select_cid",
+    "enqueue",
+    "dequeue",
+    "dispatch",
+    "tick",
+    "running",
+    "stopping",
+    "update_idle",
+    "exit_task",
+    "init",
+    "exit",
+];
+
+/// Those of the scheduler above it.
+pub(crate) const ROOT_OPERATIONS: &[&str] = &[
+    "select_cid",
+    "enqueue",
+    "dispatch",
+    "tick",
+    "running",
+    "stopping",
+    "update_idle",
+    "exit_task",
+    "sub_attach",
+    "sub_detach",
+    "init",
+    "exit",
+];
+
+/// The operation that may sleep.
+pub(crate) const SLEEPING_OPERATION: &str = "init";
 
 #[cfg(test)]
 mod tests {

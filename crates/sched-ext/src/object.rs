@@ -1,18 +1,49 @@
 //! The compiled object, made ready for this kernel: constants, places of fields, maps, and functions of the kernel.
 
 use crate::kernel_types::KernelTypes;
-use crate::layout::{CPUS_MAX, KERNEL_CONSTANTS, KERNEL_FUNCTION_BASE, KERNEL_FUNCTIONS, SLOTS};
+use crate::layout::{
+    CPUS_MAX, GROUP_OPERATIONS, KERNEL_CONSTANTS, KERNEL_FUNCTION_BASE, KERNEL_FUNCTIONS, OPERATIONS,
+    ROOT_CONSTANTS, ROOT_OPERATIONS, SLOTS,
+};
 use aya_obj::btf::Btf;
 use aya_obj::generated::bpf_insn;
 use aya_obj::{Map, Object};
-use machine::bpf::{BpfMap, MapDefinition, MapTypes, load_types};
+use machine::bpf::{BpfMap, MapDefinition, MapTypes, MappedWords, load_types};
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-const OBJECT: &[u8] = include_bytes!("../bpf/oldest_first.bpf.o");
+/// Which scheduler an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SchedulerKind {
+    /// The oldest first, for the threads of the machine or those of a policy.
+    Machine,
+    /// The oldest first, for the threads of a control group under another scheduler.
+    Group,
+    /// Fair shares, above that of a group.
+    Root,
+}
+
+impl SchedulerKind {
+    fn object(self) -> &'static [u8] {
+        match self {
+            Self::Machine => include_bytes!("../bpf/oldest_first.bpf.o"),
+            Self::Group => include_bytes!("../bpf/oldest_first_group.bpf.o"),
+            Self::Root => include_bytes!("../bpf/fair_root.bpf.o"),
+        }
+    }
+
+    /// The names of its operations, which are those of its programs.
+    pub(crate) fn operations(self) -> &'static [&'static str] {
+        match self {
+            Self::Machine => OPERATIONS,
+            Self::Group => GROUP_OPERATIONS,
+            Self::Root => ROOT_OPERATIONS,
+        }
+    }
+}
 
 /// Where the compiler puts constants.
 const CONSTANTS: &str = ".rodata";
@@ -24,6 +55,10 @@ const KERNEL_CALL: u8 = 2;
 /// Map types of `linux/bpf.h`.
 const ARRAY: u32 = 2;
 const TASK_STORAGE: u32 = 29;
+const ARENA: u32 = 33;
+/// The flag BPF_F_MMAPABLE, and enough pages for what the kernel itself keeps in an arena on 1,024 CPUs.
+const MAPPABLE: u32 = 1 << 10;
+const ARENA_PAGES: u32 = 1024;
 
 /// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), three of these as the state of a thread (3).
 const STORAGE_TYPES: [u32; 14] = [
@@ -45,10 +80,33 @@ const STORAGE_TYPES: [u32; 14] = [
 
 /// What the loader decides before the programs are loaded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ObjectConstants {
-    pub(crate) cpus_count: u32,
-    pub(crate) is_shared: bool,
-    pub(crate) log_entries: u32,
+pub(crate) enum ObjectConstants {
+    OldestFirst {
+        cpus_count: u32,
+        is_shared: bool,
+        log_entries: u32,
+    },
+    /// And where in the arena the set of all CPUs is.
+    Root {
+        cpus_count: u32,
+        all_cids: u64,
+    },
+}
+
+impl ObjectConstants {
+    fn values(self) -> Vec<(&'static str, Vec<u8>)> {
+        let word = |name, value: u32| (name, value.to_ne_bytes().to_vec());
+        match self {
+            Self::OldestFirst { cpus_count, is_shared, log_entries } => vec![
+                word("cpus_count", cpus_count),
+                word("is_shared", u32::from(is_shared)),
+                word("log_entries", log_entries),
+            ],
+            Self::Root { cpus_count, all_cids } => {
+                vec![word("cpus_count", cpus_count), ("all_cids", all_cids.to_ne_bytes().to_vec())]
+            }
+        }
+    }
 }
 
 /// The maps of the scheduler in the kernel.
@@ -62,38 +120,73 @@ pub(crate) struct SchedulerMaps {
     /// Programs have it; it is kept for nobody else.
     tasks: BpfMap,
     constants: BpfMap,
+    arena: Option<Arena>,
     pub(crate) types: OwnedFd,
+}
+
+/// What the scheduler above that of a group has for itself; slots and threads are those of the group's.
+#[derive(Debug)]
+pub(crate) struct RootMaps {
+    pub(crate) control: BpfMap,
+    pub(crate) cpus: BpfMap,
+    tasks: BpfMap,
+    constants: BpfMap,
+}
+
+/// Memory that a scheduler of a hierarchy and this process have alike. The kernel takes it only once it is mapped.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    map: BpfMap,
+    pub(crate) memory: MappedWords,
+}
+
+impl Arena {
+    pub(crate) fn create() -> std::io::Result<Self> {
+        let map = BpfMap::create(&MapDefinition {
+            name: "arena",
+            kind: ARENA,
+            key_bytes: 0,
+            value_bytes: 0,
+            entries: ARENA_PAGES,
+            flags: MAPPABLE,
+            types: None,
+        })?;
+        let memory = map.map_memory()?;
+        Ok(Self { map, memory })
+    }
 }
 
 /// The object with everything that this kernel needs to know.
 #[derive(Debug)]
 pub(crate) struct SchedulerObject {
+    kind: SchedulerKind,
     object: Object,
 }
 
 impl SchedulerObject {
     /// Reads the object and finds fields and constants among the types of the kernel, given as bytes and as what was read.
     pub(crate) fn relocated(
+        kind: SchedulerKind,
         types: &[u8],
         known: &KernelTypes,
         constants: ObjectConstants,
     ) -> Result<Self, String> {
-        let mut object = Object::parse(OBJECT).map_err(text)?;
-        let words = [
-            ("cpus_count", constants.cpus_count),
-            ("is_shared", u32::from(constants.is_shared)),
-            ("log_entries", constants.log_entries),
-        ];
-        let words: Vec<(&str, Vec<u8>)> =
-            words.into_iter().map(|(name, value)| (name, value.to_ne_bytes().to_vec())).collect();
-        let mut values: HashMap<&str, (&[u8], bool)> = HashMap::new();
-        values.extend(words.iter().map(|(name, value)| (*name, (value.as_slice(), true))));
-        let of_kernel = constants_of_kernel(known)?;
-        values.extend(of_kernel.iter().map(|(name, value)| (*name, (value.as_slice(), true))));
+        let mut object = Object::parse(kind.object()).map_err(text)?;
+        let mut words = constants.values();
+        words.extend(constants_of_kernel(&KERNEL_CONSTANTS, known)?);
+        if kind == SchedulerKind::Root {
+            words.extend(constants_of_kernel(&ROOT_CONSTANTS, known)?);
+        }
+        let values: HashMap<&str, (&[u8], bool)> =
+            words.iter().map(|(name, value)| (*name, (value.as_slice(), true))).collect();
         object.patch_map_data(values).map_err(text)?;
         let types = Btf::parse(types, object.endianness).map_err(text)?;
         object.relocate_btf(&types).map_err(text)?;
-        Ok(Self { object })
+        Ok(Self { kind, object })
+    }
+
+    pub(crate) fn kind(&self) -> SchedulerKind {
+        self.kind
     }
 
     /// Makes the maps in the kernel and writes them into the programs.
@@ -110,9 +203,46 @@ impl SchedulerObject {
             threads,
             tasks,
             constants: self.create_constants()?,
+            arena: (self.kind == SchedulerKind::Group).then(Arena::create).transpose()?,
             types,
         };
-        self.relocate_maps(&maps).map_err(std::io::Error::other)?;
+        let mut made = vec![
+            ("slots", &maps.slots),
+            ("threads", &maps.threads),
+            ("control", &maps.control),
+            ("cpus", &maps.cpus),
+            ("events", &maps.events),
+            ("tasks", &maps.tasks),
+            (CONSTANTS, &maps.constants),
+        ];
+        made.extend(maps.arena.as_ref().map(|arena| ("arena", &arena.map)));
+        self.relocate_maps(&made).map_err(std::io::Error::other)?;
+        Ok(maps)
+    }
+
+    /// The same for the scheduler above that of a group.
+    pub(crate) fn create_root_maps(
+        &mut self,
+        of_group: &SchedulerMaps,
+        arena: &Arena,
+    ) -> std::io::Result<RootMaps> {
+        let types = Some(MapTypes { types: of_group.types.as_fd(), key: 1, value: 3 });
+        let maps = RootMaps {
+            control: create("control", 1, self.map("control"))?,
+            cpus: create("cpus", CPUS_MAX, self.map("cpus"))?,
+            tasks: create_typed("tasks", self.map("tasks"), types)?,
+            constants: self.create_constants()?,
+        };
+        let made = [
+            ("slots", &of_group.slots),
+            ("threads", &of_group.threads),
+            ("control", &maps.control),
+            ("cpus", &maps.cpus),
+            ("tasks", &maps.tasks),
+            (CONSTANTS, &maps.constants),
+            ("arena", &arena.map),
+        ];
+        self.relocate_maps(&made).map_err(std::io::Error::other)?;
         Ok(maps)
     }
 
@@ -137,16 +267,7 @@ impl SchedulerObject {
         Ok(map)
     }
 
-    fn relocate_maps(&mut self, maps: &SchedulerMaps) -> Result<(), String> {
-        let made = [
-            ("slots", &maps.slots),
-            ("threads", &maps.threads),
-            ("control", &maps.control),
-            ("cpus", &maps.cpus),
-            ("events", &maps.events),
-            ("tasks", &maps.tasks),
-            (CONSTANTS, &maps.constants),
-        ];
+    fn relocate_maps(&mut self, made: &[(&str, &BpfMap)]) -> Result<(), String> {
         let defined: Vec<(&str, i32, Map)> =
             made.iter().map(|(name, map)| (*name, map.as_fd().as_raw_fd(), self.map(name).clone())).collect();
         let places = defined.iter().map(|(name, fd, map)| (*name, *fd, map));
@@ -186,12 +307,15 @@ fn with_kernel_function(mut instruction: bpf_insn, known: &KernelTypes) -> Resul
     Ok(instruction)
 }
 
-fn constants_of_kernel(known: &KernelTypes) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
-    let value = |name: &'static str| {
+fn constants_of_kernel(
+    names: &[&'static str],
+    known: &KernelTypes,
+) -> Result<Vec<(&'static str, Vec<u8>)>, String> {
+    let value = |name: &&'static str| {
         let value = known.constant(name).ok_or_else(|| format!("the kernel has no constant {name}"))?;
-        Ok((name, value.to_ne_bytes().to_vec()))
+        Ok((*name, value.to_ne_bytes().to_vec()))
     };
-    KERNEL_CONSTANTS.into_iter().map(value).collect()
+    names.iter().map(value).collect()
 }
 
 fn create(name: &str, entries: u32, map: &Map) -> std::io::Result<BpfMap> {
@@ -236,33 +360,38 @@ fn text(error: impl fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{EXIT_MESSAGE, OPERATIONS};
+    use crate::layout::CONTROL_WORDS;
     use crate::replay::EVENT_WORDS;
 
     #[test]
     fn values_of_maps_have_the_sizes_of_the_object() {
-        let object = Object::parse(OBJECT).expect("the object is whole");
-        let sizes = [
-            ("slots", sched_hint::SLOT_BYTES),
-            ("control", EXIT_MESSAGE.end * 8),
-            ("cpus", 128),
-            ("events", EVENT_WORDS * 8),
-            ("threads", 4),
-            ("tasks", 24),
-        ];
-        for (name, bytes) in sizes {
-            assert_eq!(usize::try_from(object.maps[name].value_size()), Ok(bytes), "{name}");
+        for kind in [SchedulerKind::Machine, SchedulerKind::Group, SchedulerKind::Root] {
+            let object = Object::parse(kind.object()).expect("the object is whole");
+            let sizes = [
+                ("slots", sched_hint::SLOT_BYTES),
+                ("control", CONTROL_WORDS * 8),
+                ("cpus", 128),
+                ("events", EVENT_WORDS * 8),
+                ("threads", 4),
+                ("tasks", 24),
+            ];
+            for (name, bytes) in sizes {
+                let Some(map) = object.maps.get(name) else {
+                    assert_eq!((kind, name), (SchedulerKind::Root, "events"));
+                    continue;
+                };
+                assert_eq!(usize::try_from(map.value_size()), Ok(bytes), "{name}");
+            }
+            assert_eq!(
+                (object.maps["cpus"].max_entries(), object.maps["slots"].max_entries()),
+                (CPUS_MAX, SLOTS)
+            );
+            let mut functions: Vec<&str> =
+                object.functions.values().map(|function| function.name.as_str()).collect();
+            let mut operations = kind.operations().to_vec();
+            functions.sort_unstable();
+            operations.sort_unstable();
+            assert_eq!(functions, operations, "{kind:?}");
         }
-        assert_eq!(
-            (object.maps["cpus"].max_entries(), object.maps["slots"].max_entries()),
-            (CPUS_MAX, SLOTS)
-        );
-        assert!(
-            object
-                .functions
-                .values()
-                .all(|function| OPERATIONS.iter().any(|(name, _)| *name == function.name))
-        );
-        assert_eq!(object.functions.len(), OPERATIONS.len());
     }
 }

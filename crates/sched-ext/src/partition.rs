@@ -49,6 +49,17 @@ impl FromStr for CpuList {
     }
 }
 
+impl CpuList {
+    /// The number after the highest.
+    pub(crate) fn end(&self) -> usize {
+        self.0.last().map_or(0, |last| last + 1)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
 impl fmt::Display for CpuList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpus: Vec<String> = self.0.iter().map(usize::to_string).collect();

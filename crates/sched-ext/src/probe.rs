@@ -1,9 +1,12 @@
 //! Whether this kernel has sched_ext, and what it does.
 
+use crate::complaint::refused;
 use model::OperationError;
 use std::fs;
+use std::io;
 
 const STATE_FILE: &str = "/sys/kernel/sched_ext/state";
+const ROOT_NAME_FILE: &str = "/sys/kernel/sched_ext/root/ops";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
 /// Whether this kernel has sched_ext.
@@ -16,11 +19,20 @@ pub fn state() -> Option<String> {
     fs::read_to_string(STATE_FILE).ok().map(|state| state.trim().to_owned())
 }
 
+/// The name of the kernel's version.
+pub(crate) fn release() -> String {
+    fs::read_to_string(RELEASE_FILE).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether a scheduler of the machine is there, of any program.
+pub(crate) fn has_scheduler() -> bool {
+    state().as_deref() == Some("enabled")
+}
+
 /// Complains about a kernel without sched_ext, or one that has another scheduler now.
 pub(crate) fn check() -> Result<(), OperationError> {
     let Some(state) = state() else {
-        let release = fs::read_to_string(RELEASE_FILE).unwrap_or_default();
-        return Err(OperationError::machine(format_args!("the kernel {} has no sched_ext", release.trim())).hint(
+        return Err(OperationError::machine(format_args!("the kernel {} has no sched_ext", release())).hint(
             "use Linux 7.3 of Debian's trixie-backports, with which it was tried; a kernel before 6.13 or without \
              CONFIG_SCHED_CLASS_EXT will not do. On any kernel the gate of docs/schedule.md does without",
         ));
@@ -29,6 +41,45 @@ pub(crate) fn check() -> Result<(), OperationError> {
         return Ok(());
     }
     Err(busy(&state))
+}
+
+/// What the scheduler of the machine is called.
+fn root_name() -> String {
+    fs::read_to_string(ROOT_NAME_FILE).unwrap_or_default().trim().to_owned()
+}
+
+/// The complaint about a kernel that does not let a scheduler of the machine in.
+pub(crate) fn refused_machine(error: &io::Error) -> OperationError {
+    if error.kind() == io::ErrorKind::ResourceBusy {
+        busy("enabling")
+    } else {
+        refused("the scheduler", error)
+    }
+}
+
+/// The complaint about a kernel that does not let the scheduler of a control group in.
+pub(crate) fn refused_group(error: &io::Error) -> OperationError {
+    let above = root_name();
+    match error.kind() {
+        io::ErrorKind::Unsupported => {
+            OperationError::machine(format_args!("the scheduler '{above}' lets none have a control group"))
+                .hint("end it, or run without --cgroup after it")
+        }
+        io::ErrorKind::ResourceBusy => {
+            OperationError::machine("the control group, or one in it, has a scheduler already")
+                .hint("a group has one scheduler at a time")
+        }
+        io::ErrorKind::NotFound => OperationError::input("the control group is not there any more"),
+        _ => refused("the scheduler of the control group", error),
+    }
+}
+
+/// The complaint about a scheduler above that has not let that of a control group in, for this reason.
+pub(crate) fn rejected_group(reason: &str) -> OperationError {
+    let above = root_name();
+    let message = format_args!("the scheduler '{above}' has not let that of the control group in: {reason}");
+    OperationError::machine(message)
+        .hint("it decides who may have one; one of ours lets one group at a time (-16)")
 }
 
 /// The complaint about another scheduler, with what sched_ext does.

@@ -1,8 +1,8 @@
 //! The memory that the scheduler shares with whoever controls it.
 
 use crate::layout::{
-    CPU_BYTES, CPU_STATISTICS, CPUS_MAX, EXIT_KIND, EXIT_MESSAGE, EXIT_REASON, OLDEST_AND_SHARE, PATIENCE_NS,
-    RUNNING_AND_OVERDUE_MS, SLICE_NS, UNTAGGED_BURST_NS,
+    CONTROL_WORDS, CPU_BYTES, CPU_STATISTICS, CPUS_MAX, EXIT_KIND, EXIT_MESSAGE, EXIT_REASON,
+    OLDEST_AND_SHARE, PATIENCE_NS, RUNNING_AND_OVERDUE_MS, SLICE_NS, UNTAGGED_BURST_NS,
 };
 use crate::replay::{high, low};
 use crate::settings::OldestFirstSettings;
@@ -71,8 +71,7 @@ impl SchedulerControl {
 
     pub(crate) fn of(control: &BpfMap, cpus: &BpfMap, slots: &BpfMap) -> io::Result<Self> {
         let (control, cpus, slots) = (control.map_memory()?, cpus.map_memory()?, slots.map_memory()?);
-        let is_whole =
-            control.len() >= EXIT_MESSAGE.end && cpus.len() >= words(CPU_BYTES) * words(CPUS_MAX * 8);
+        let is_whole = control.len() >= CONTROL_WORDS && cpus.len() >= words(CPU_BYTES) * words(CPUS_MAX * 8);
         if is_whole { Ok(Self { control, cpus, slots }) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 

@@ -457,10 +457,16 @@ fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
         ("set", "--patience", "60s"),
         ("run", "--watchdog", "3s"),
         ("run", "--partition", "3-2"),
+        ("run", "--cgroup", "/nowhere"),
+        ("run", "--cgroup", "/proc"),
+        ("run", "--outside", "0.5"),
     ] {
         let refused = folder.run(&["schedule", "kernel", verb, option, value]).expect_code(2);
         assert!(refused.stdout.is_empty() && !refused.stderr.is_empty(), "{verb} {option} {value}");
     }
+    let refused = folder.run(&["schedule", "kernel", "run", "--cgroup", "/proc"]).expect_code(2);
+    assert!(refused.stderr.contains("/proc: not a folder of cgroup v2"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("such as /sys/fs/cgroup/system.slice"), "{}", refused.stderr);
     if std::path::Path::new("/sys/kernel/sched_ext/state").exists() {
         return testkit::skip("this kernel has sched_ext");
     }

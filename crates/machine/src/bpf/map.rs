@@ -297,12 +297,16 @@ impl BpfMap {
         call(BpfCommand::MapFreeze, &mut attributes).map(drop)
     }
 
-    /// The values of an array that was made with BPF_F_MMAPABLE as memory of this process.
+    /// The values of an array that was made with BPF_F_MMAPABLE, or the pages of an arena, as memory of this process.
     ///
     /// # Errors
     /// Where it is none, or there is no room.
     pub fn map_memory(&self) -> io::Result<MappedWords> {
-        let value_bytes = usize::try_from(self.info.value_bytes).unwrap_or(usize::MAX).next_multiple_of(8);
+        let value_bytes = if self.info.kind == ARENA {
+            rustix::param::page_size()
+        } else {
+            usize::try_from(self.info.value_bytes).unwrap_or(usize::MAX).next_multiple_of(8)
+        };
         let entries = usize::try_from(self.info.entries).unwrap_or(usize::MAX);
         let bytes = value_bytes.checked_mul(entries).ok_or(io::ErrorKind::InvalidInput)?;
         MappedWords::map(self.fd.as_fd(), bytes)
@@ -311,6 +315,7 @@ impl BpfMap {
 
 const ARRAY: u32 = 2;
 const TASK_STORAGE: u32 = 29;
+const ARENA: u32 = 33;
 
 /// A map of struct_ops: the operations that programs stand for, and other fields of the kernel's structure.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 
 mod c_program;
 mod checks;
+mod control_group;
 mod ending;
 mod hinting;
 mod partition;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailwright_sched_ext::{
-    AttachRequest, CpuPartition, DEFAULT_WATCHDOG, KernelScheduler, OldestFirstSettings, QueueLayout,
-    ScheduledThreads,
+    AttachRequest, ControlGroup, CpuPartition, DEFAULT_WATCHDOG, KernelScheduler, OldestFirstSettings,
+    QueueLayout, ScheduledThreads,
 };
 use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_figure};
 
@@ -48,7 +49,7 @@ fn the_oldest_first_in_a_guest() {
 /// A promise of the documents, with what tries to break it in the guest.
 type Check = (&'static str, fn());
 
-const PROMISES: [Check; 12] = [
+const PROMISES: [Check; 19] = [
     ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
     ("several", promises::one_of_several_schedules),
     ("killed_programs", promises::killed_programs_leave_no_slots),
@@ -61,6 +62,13 @@ const PROMISES: [Check; 12] = [
     ("starvation", starvation::nobody_waits_until_the_watchdog),
     ("a_partition", partition::only_threads_of_the_partition_are_scheduled),
     ("a_partition_left", partition::what_a_killed_program_leaves_is_taken_over),
+    ("a_control_group", control_group::the_group_is_ordered_and_others_have_their_share),
+    ("who_joins_and_leaves", control_group::threads_that_join_are_ordered_until_they_leave),
+    ("cpus_of_a_group", control_group::the_group_has_all_cpus),
+    ("a_control_group_left", control_group::its_end_leaves_all_threads_to_the_kernel),
+    ("others_above", control_group::a_scheduler_above_decides_who_has_a_group),
+    ("under_another", control_group::it_goes_under_a_scheduler_that_lets_it),
+    ("weights_outside", control_group::no_thread_outside_waits_until_the_watchdog),
 ];
 
 /// Each of them is asserted in the guest, whose console says what was found.
@@ -198,6 +206,9 @@ const OLDEST: &str = "SCHEDULER_OLDEST";
 /// The CPUs of a partition, whose threads alone are scheduled.
 const PARTITION: &str = "SCHEDULER_PARTITION";
 
+/// The folder of the control group whose threads alone are scheduled.
+const CONTROL_GROUP: &str = "SCHEDULER_CONTROL_GROUP";
+
 /// Nothing but in a guest, where the other test begins this program once more.
 #[test]
 fn a_scheduler_until_interrupted() {
@@ -218,6 +229,10 @@ fn a_scheduler_until_interrupted() {
     let partition = std::env::var(PARTITION).ok().map(|cpus| cpus.parse().expect("a list of CPUs"));
     if partition.is_some() {
         request.threads = ScheduledThreads::Extensible;
+    }
+    if let Some(group) = std::env::var_os(CONTROL_GROUP) {
+        let group = ControlGroup::open(group.as_ref(), 500).expect("the test has made it");
+        request.threads = ScheduledThreads::Group(group);
     }
     let schedule = || {
         let mut partition = partition.map(|cpus| CpuPartition::take(&cpus)).transpose()?;

@@ -17,7 +17,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 const GROUP: &str = "/sys/fs/cgroup/tailwright";
 const PROCESSES: &str = "/sys/fs/cgroup/tailwright/cgroup.procs";
 
-fn have_groups() {
+pub(crate) fn have_groups() {
     if !Path::new(ROOT).join("cgroup.procs").exists() {
         mount_in_guest("cgroup2", ROOT);
     }
@@ -43,7 +43,7 @@ fn policy_is_extensible(child: &Child) -> bool {
 }
 
 /// What the kernel said of late, for what goes wrong here.
-fn said_by_kernel() -> String {
+pub(crate) fn said_by_kernel() -> String {
     let mut text = String::new();
     let Ok(log) = rustix::fs::open(
         "/dev/kmsg",

@@ -26,7 +26,7 @@ fn scheduler(watchdog_ms: u64) -> Child {
 }
 
 /// Programs find it a little after the kernel has let it in.
-fn expect_found(begun: Instant) {
+pub(crate) fn expect_found(begun: Instant) {
     while SchedulerControl::open(DEFAULT_FOLDER.as_ref()).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "programs find the one that schedules");
         thread::sleep(Duration::from_millis(20));

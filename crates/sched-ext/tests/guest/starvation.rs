@@ -16,7 +16,7 @@ const TAGGED: u64 = 150;
 const ONE_CPU: &[usize] = &[1];
 
 /// A thread that is never done, with a key or none, and its longest wait between two pieces of work.
-fn endless(
+pub(crate) fn endless(
     key: u64,
     nice: i32,
     cpus: &[usize],

@@ -8,7 +8,7 @@ use crate::terminal::{self, Talk, talk};
 use clap::{Args, Subcommand};
 use model::OperationError;
 use sched_ext::{
-    AttachRequest, CpuList, CpuPartition, KernelScheduler, OldestFirstSettings, QueueLayout,
+    AttachRequest, ControlGroup, CpuList, CpuPartition, KernelScheduler, OldestFirstSettings, QueueLayout,
     ScheduledThreads, SchedulerControl,
 };
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ Examples:
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
 will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
-All ordinary threads of the machine, or with --partition those on some CPUs, are scheduled by it while it runs, and by \
-the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+All ordinary threads of the machine, or with --partition those on some CPUs, or with --cgroup those of a control group, are \
+scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -35,8 +35,12 @@ Examples:
   tailwright schedule kernel run
   tailwright schedule kernel run -c 4 --queue shared --slice 2ms
   tailwright schedule kernel run --partition 2-3
+  tailwright schedule kernel run --cgroup /sys/fs/cgroup/system.slice/shop.service
 
 With --partition, put processes there: echo PID > /sys/fs/cgroup/tailwright/cgroup.procs
+
+--cgroup takes Linux 7.3. All other threads have fair shares by a scheduler of ours, unless another one runs that lets \
+a control group have its own.
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -92,8 +96,31 @@ struct KernelRunArgs {
     /// all CPUs].
     #[arg(long, value_name = "CPUS")]
     partition: Option<CpuList>,
+    /// Schedule the threads of this control group only, and of the groups in it [default: all threads].
+    #[arg(long, value_name = "FOLDER", conflicts_with = "partition")]
+    cgroup: Option<PathBuf>,
+    /// With --cgroup: share of each CPU that threads of other groups have before those of this one, 0.001 to 0.9 [default:
+    /// 0.5].
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "cgroup")]
+    outside: Option<f64>,
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+/// Of each CPU, for threads outside the group, if nobody says otherwise.
+const OUTSIDE: f64 = 0.5;
+
+impl KernelRunArgs {
+    fn threads(&self) -> Result<ScheduledThreads, OperationError> {
+        match (&self.cgroup, &self.partition) {
+            (Some(folder), _) => {
+                let outside = permille(self.outside.unwrap_or(OUTSIDE));
+                ControlGroup::open(folder, outside).map(ScheduledThreads::Group)
+            }
+            (None, Some(_)) => Ok(ScheduledThreads::Extensible),
+            (None, None) => Ok(ScheduledThreads::All),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -190,11 +217,10 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
 
 fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     let stop = undo_on_termination();
-    let threads = if args.partition.is_some() { ScheduledThreads::Extensible } else { ScheduledThreads::All };
     let request = AttachRequest {
         settings: args.settings.applied_to(OldestFirstSettings::default())?,
         layout: args.queue,
-        threads,
+        threads: args.threads()?,
         folder: args.place.folder.clone(),
         group: args.group,
         watchdog: Duration::from_nanos(args.watchdog.0),
@@ -212,11 +238,20 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         let file = partition.processes_file();
         talk(Talk::Plain, format_args!("of the processes whose numbers are written to {}", file.display()));
     }
+    if let Some(group) = &args.cgroup {
+        let above = scheduler.outside_time().map_or("another scheduler", |_| "fair shares");
+        let message = format_args!("of the control group {}; all others have {above}", group.display());
+        talk(Talk::Plain, message);
+    }
     scheduler.wait(&stop, || partition.iter_mut().for_each(CpuPartition::switch_threads));
     terminal::print_text(&kernel_scheduler::text(
         &scheduler.control().settings(),
         &scheduler.control().statistics(),
     ));
+    if let Some(outside) = scheduler.outside_time() {
+        let outside = Nanos(u64::try_from(outside.as_nanos()).unwrap_or(u64::MAX));
+        terminal::print_text(&format!("CPU time of threads outside the control group: {outside}\n"));
+    }
     let ended = scheduler.detach()?.check();
     let staying = partition.map(CpuPartition::give_back).transpose()?.unwrap_or(0);
     if staying > 0 {
