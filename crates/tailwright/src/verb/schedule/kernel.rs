@@ -35,7 +35,7 @@ Examples:
   tailwright schedule kernel run
   tailwright schedule kernel run -c 4 --queue shared --slice 2ms
   tailwright schedule kernel run --partition 2-3
-  tailwright schedule kernel run --cgroup /sys/fs/cgroup/system.slice/shop.service
+  tailwright schedule kernel run --cgroup /sys/fs/cgroup/shop.slice
 
 With --partition, put processes there: echo PID > /sys/fs/cgroup/tailwright/cgroup.procs
 
