@@ -1,0 +1,111 @@
+//! What observing cost, by its parts: programs in the kernel, and joining their events.
+
+use super::observed::sampled_fields;
+use observe::{MeasuredCost, ObservationReport, SampledTime};
+use units::plural;
+use workflow::text::{percent, time};
+
+/// What observing cost, as far as it was measured; `joining_ns` is the CPU time of the thread that joined events.
+pub(crate) fn cost_lines(report: &ObservationReport, joining_ns: u64) -> String {
+    if let Some(sampled) = &report.sampled {
+        return sampled_lines(sampled, report);
+    }
+    let kernel = match &report.cost {
+        Some(cost) => kernel_lines(cost),
+        None if report.may_measure_cost => {
+            "what programs in the kernel took was not measured: the time was too short".to_owned()
+        }
+        None => "what programs in the kernel took was not measured: that takes CAP_SYS_ADMIN".to_owned(),
+    };
+    let joining = joining_ns as f64 / 1e9 / report.duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    format!("\n{kernel}\njoining events took {} of one CPU, in all of the time\n", percent(joining))
+}
+
+/// The same sum, divided in two ways.
+fn kernel_lines(cost: &MeasuredCost) -> String {
+    let run_s = cost.run_ns as f64 / 1e9;
+    let lasted = cost.duration.as_secs_f64();
+    let each = |(number, noun): (u64, &str)| {
+        format!("{} per {noun} ({})", time(run_s / number as f64), plural(number, noun))
+    };
+    let divided: Vec<String> = [(cost.requests, "request"), (cost.runs, "run")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(each)
+        .collect();
+    let divided = if divided.is_empty() { String::new() } else { format!(":\n  {}", divided.join(", or ")) };
+    format!(
+        "in {}, programs in the kernel took {} of one CPU{divided}",
+        time(lasted),
+        percent(run_s / lasted)
+    )
+}
+
+/// In which part of the time requests counted, and what observing cost over all of it.
+fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
+    let fields = sampled_fields(sampled, report);
+    let mut text = format!(
+        "\na sample: {} at random, seed {}, {} of the time; requests between are missing\n\
+         observing took {} of one CPU on average; the limit is {}\n  \
+         (programs in the kernel, attaching them, joining events)\n",
+        plural(sampled.windows, "window"),
+        sampled.limit.seed,
+        percent(fields.share_of_time),
+        percent(fields.cost_share),
+        full_percent(sampled.limit.share),
+    );
+    if fields.cost_share > sampled.limit.share {
+        let enough_s = (sampled.cost_ns as f64 / 1e9 / sampled.limit.share).ceil();
+        text += &format!(
+            "above the limit, in too short a time to pay for its windows: give at least {enough_s:.0}s\n"
+        );
+    }
+    text
+}
+
+/// A fraction that somebody chose, as a percentage with three significant digits, however small.
+pub(crate) fn full_percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    if !(value > 0.0 && value.is_finite()) {
+        return percent(fraction);
+    }
+    let magnitude = value.log10().floor().clamp(-300.0, 2.0) as i32;
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0);
+    let digits = format!("{value:.decimals$}");
+    let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits}%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_chosen_is_printed_in_full() {
+        for (fraction, shown) in [
+            (1.0, "100%"),
+            (0.5, "50%"),
+            (0.03, "3%"),
+            (0.125, "12.5%"),
+            (1.0 / 3.0, "33.3%"),
+            (0.001, "0.1%"),
+            (0.000_000_1, "0.00001%"),
+            (0.0, "0.000%"),
+        ] {
+            assert_eq!(full_percent(fraction), shown);
+        }
+    }
+
+    #[test]
+    fn one_sum_is_divided_in_two_ways() {
+        let duration = Duration::from_secs(1);
+        let cost = MeasuredCost { run_ns: 6_000_000, runs: 40_000, requests: 1, duration };
+        assert_eq!(
+            kernel_lines(&cost),
+            "in 1s, programs in the kernel took 0.600% of one CPU:\n  6ms per request (1 request), or 150ns per run (40000 runs)"
+        );
+        let none = MeasuredCost { run_ns: 0, runs: 0, requests: 0, duration };
+        assert_eq!(kernel_lines(&none), "in 1s, programs in the kernel took 0.000% of one CPU");
+    }
+}
