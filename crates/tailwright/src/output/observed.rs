@@ -2,13 +2,13 @@
 
 use crate::output::json::document;
 use crate::output::observed_causes::CauseFields;
-use crate::output::observed_cost::{cost_lines, full_percent};
+use crate::output::observed_cost::{SampledFields, cost_lines, full_percent, sampled_fields};
 use crate::output::observed_doubts::{doubts, is_protocol_understood, skipped_words};
 use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
-    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, ProbeSettings, SampledTime,
+    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, ProbeSettings,
     SelfTestReport, StageProfile,
 };
 use schemars::JsonSchema;
@@ -21,9 +21,8 @@ use workflow::text::{percent, time};
 /// An observation, with what was asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObservedServer<'a> {
-    /// Which ports and connections.
+    /// Which ports and connections were to be observed.
     pub(crate) asked: &'a ProbeSettings,
-    /// What was seen.
     pub(crate) observation: &'a ServerObservation,
     /// CPU time of the thread that joins events, while it did, in nanoseconds.
     pub(crate) joining_ns: u64,
@@ -69,21 +68,6 @@ pub(crate) struct ObservedDocument<'a> {
     cost: Option<CostFields>,
     /// CPU time of the thread that joins events, in all of the time, in seconds.
     joining_cpu_s: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(super) struct SampledFields {
-    windows: u64,
-    counted_s: f64,
-    pub(super) share_of_time: f64,
-    /// Of one CPU, on average over the whole time: programs in the kernel and joining.
-    pub(super) cost_share: f64,
-    /// A share of one CPU.
-    cost_limit: f64,
-    /// Of the places of windows.
-    seed: u64,
-    /// Requests without an answer when their window ended.
-    cut_off: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -179,19 +163,6 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
 fn per_second(report: &ObservationReport) -> f64 {
     let (count, seconds) = (report.statistics.count() as f64, report.counted().as_secs_f64());
     if seconds > 0.0 { count / seconds } else { 0.0 }
-}
-
-pub(super) fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledFields {
-    let (counted_s, observed_s) = (sampled.counted.as_secs_f64(), report.duration.as_secs_f64());
-    SampledFields {
-        windows: sampled.windows,
-        counted_s,
-        share_of_time: counted_s / observed_s,
-        cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
-        cost_limit: sampled.limit.share,
-        seed: sampled.limit.seed,
-        cut_off: sampled.cut_off,
-    }
 }
 
 /// How many requests, in which time.

@@ -1,9 +1,39 @@
 //! What observing cost, by its parts: programs in the kernel, and joining their events.
 
-use super::observed::sampled_fields;
 use observe::{MeasuredCost, ObservationReport, SampledTime};
+use schemars::JsonSchema;
+use serde::Serialize;
 use units::plural;
 use workflow::text::{percent, time};
+
+/// In which part of the time requests counted, for machines.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SampledFields {
+    windows: u64,
+    counted_s: f64,
+    share_of_time: f64,
+    /// Of one CPU, on average over the whole time: programs in the kernel, attaching them, and joining events.
+    cost_share: f64,
+    /// A share of one CPU.
+    cost_limit: f64,
+    /// Of the places of windows.
+    seed: u64,
+    /// Requests without an answer when their window ended.
+    cut_off: u64,
+}
+
+pub(super) fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledFields {
+    let (counted_s, observed_s) = (sampled.counted.as_secs_f64(), report.duration.as_secs_f64());
+    SampledFields {
+        windows: sampled.windows,
+        counted_s,
+        share_of_time: counted_s / observed_s,
+        cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
+        cost_limit: sampled.limit.share,
+        seed: sampled.limit.seed,
+        cut_off: sampled.cut_off,
+    }
+}
 
 /// What observing cost, as far as it was measured; `joining_ns` is the CPU time of the thread that joined events.
 pub(crate) fn cost_lines(report: &ObservationReport, joining_ns: u64) -> String {
