@@ -99,8 +99,8 @@ pub(crate) fn full_percent(fraction: f64) -> String {
     if !(value > 0.0 && value.is_finite()) {
         return percent(fraction);
     }
-    let magnitude = value.log10().floor().clamp(-300.0, 2.0) as i32;
-    let decimals = usize::try_from(2 - magnitude).unwrap_or(0);
+    let decimals =
+        (0_u16..300).find(|decimals| value * 10_f64.powi((*decimals).into()) >= 99.95).map_or(0, usize::from);
     let digits = format!("{value:.decimals$}");
     let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
     format!("{digits}%")
