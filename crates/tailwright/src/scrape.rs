@@ -5,6 +5,14 @@ use metrics::{EndpointLimits, MetricsEndpoint};
 use model::OperationError;
 use std::net::SocketAddr;
 
+/// The address of `--listen`.
+///
+/// # Errors
+/// For what is not an IP address with a port; names are not looked up.
+pub(crate) fn scrape_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("expected IP:PORT, such as 127.0.0.1:9464, found '{text}'"))
+}
+
 /// Opens the endpoint of `--listen`, and says where it is.
 ///
 /// # Errors

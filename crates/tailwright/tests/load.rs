@@ -128,3 +128,43 @@ fn faults_say_where_and_whose_they_are() {
         );
     }
 }
+
+/// The server is not to blame for a limit of this process.
+#[test]
+fn too_few_open_files_are_named_as_the_reason() {
+    let (folder, port) = (Folder::new(), memcached());
+    folder.write(
+        "load.toml",
+        &format!(
+            "duration = \"1s\"\n[[workload]]\nname = \"web\"\nconnections = 100\narrivals = \"poisson(500/s)\"\n\
+             size = \"1KiB\"\ntarget = \"memcached://127.0.0.1:{port}?keys=5\"\n"
+        ),
+    );
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -n 64 && exec \"$0\" load load.toml", env!("CARGO_BIN_EXE_tailwright")])
+        .current_dir(folder.path())
+        .output()
+        .expect("a shell runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("ulimit -n") && !said.contains("is the server running"), "{said}");
+}
+
+/// What is copied from the help is a load file: no line of a comment is broken.
+#[test]
+fn the_file_in_the_help_is_toml_in_80_columns() {
+    let help = std::process::Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["load", "--help"])
+        .env("COLUMNS", "80")
+        .output()
+        .expect("the program runs");
+    let help = String::from_utf8(help.stdout).expect("help is text");
+    let file = help.split("A load file:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    let file = file.expect("the help has a load file");
+    assert!(file.lines().all(|line| line.chars().count() <= 80), "{file}");
+    // Everything in it is understood; only its trace is missing.
+    let folder = Folder::new();
+    folder.write("load.toml", file);
+    let outcome = folder.run(&["load", "load.toml"]).expect_code(2);
+    assert!(outcome.stderr.contains("mail.parquet"), "{}", outcome.stderr);
+}

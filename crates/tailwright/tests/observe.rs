@@ -133,7 +133,8 @@ fn the_tables_have_100_columns_and_the_file_is_judged() {
         "{text}"
     );
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    assert!(text.contains(", observing took") || text.contains("was not measured"), "{text}");
+    assert!(text.contains("programs in the kernel took "), "{text}");
+    assert!(text.contains("joining events took ") && !text.contains("TCP connections"), "{text}");
     let slo = format!("port-{}=50% < 1h", server.port());
     let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
     let workload = &judged["workloads"][0];
@@ -299,6 +300,14 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
     let outcome =
         folder.run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "1%"]).expect_code(1);
     assert!(outcome.stdout.contains("a sample: 1 window at random, seed "), "{}", outcome.stdout);
+    let outcome = folder
+        .run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "0.0000001"])
+        .expect_code(1);
+    for part in
+        ["the limit is 0.00001%\n", "programs in the kernel, attaching them, joining", "give at least "]
+    {
+        assert!(outcome.stdout.contains(part), "{part}: {}", outcome.stdout);
+    }
     if testkit::program("setpriv").is_some() {
         let mut nobody = as_nobody(&folder, "-all,+bpf,+perfmon");
         let output =
@@ -338,5 +347,65 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
     if folder.may_observe() {
         let outcome = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
         assert!(outcome.stdout.starts_with("port 1: 0 requests"), "{}", outcome.stdout);
+        assert!(outcome.stderr.contains("no socket of this machine listens at port 1"), "{}", outcome.stderr);
     }
+}
+
+/// Whose rates these are, and that nobody may have been chosen.
+#[test]
+fn a_share_of_connections_is_said_wherever_rates_are() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let server = echo();
+    let words = "about 50% of TCP connections observed; rates are of these";
+    let page = folder.join("page.html").display().to_string();
+    let child = observing(program(), server.port(), &["--share", "50%", "--report", &page]);
+    (0..64).for_each(|_| ask(server, 3));
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("the program ends");
+    let text = String::from_utf8(output.stdout).expect("tables are text");
+    assert!(text.starts_with(&format!("port {}: {words}\n", server.port())), "{text}");
+    assert!(folder.read("page.html").contains(words), "the page says so");
+    let port = server.port().to_string();
+    let none = folder
+        .run(&["observe", "--port", &port, "--share", "0.1", "--duration", "20ms", "--json"])
+        .expect_code(1);
+    assert_eq!(none.json()["connection_share"], 0.1, "{}", none.stdout);
+    assert!(none.stderr.contains("observing about 10% of TCP connections for 20ms"), "{}", none.stderr);
+    assert!(none.stderr.contains("with --share 10%"), "{}", none.stderr);
+}
+
+/// Two servers are one distribution, and the output says so.
+#[test]
+fn several_ports_are_said_to_be_one_distribution() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let several = folder.run(&["observe", "--port", "1,2", "--duration", "20ms"]).expect_code(1);
+    assert!(several.stdout.contains("all ports are taken together"), "{}", several.stdout);
+    let one = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
+    assert!(!one.stdout.contains("together"), "{}", one.stdout);
+}
+
+/// The option that was given is not advised.
+#[test]
+fn a_protocol_that_the_server_does_not_speak_is_named() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let server = echo();
+    let child = observing(program(), server.port(), &["--protocol", "nbd"]);
+    ask(server, 200);
+    signal(&child, "INT");
+    let output = child.wait_with_output().expect("the program ends");
+    let text = String::from_utf8(output.stdout).expect("tables are text");
+    assert!(text.contains("no message of nbd was found") && !text.contains("see --protocol"), "{text}");
+    let child = observing(program(), server.port(), &["--protocol", "nbd", "--json"]);
+    ask(server, 200);
+    signal(&child, "INT");
+    assert_eq!(json(child, 0)["protocol_understood"], false);
 }

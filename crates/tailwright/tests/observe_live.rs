@@ -369,7 +369,10 @@ fn metrics_go_on_when_the_server_ends() {
 #[test]
 fn addresses_are_checked_before_anything_begins() {
     let folder = Folder::new();
-    assert_eq!(folder.run(&["observe", "--port", "1", "--listen", "nowhere"]).code, 2);
+    for wrong in ["nowhere", "localhost:9464", "9464"] {
+        let refused = folder.run(&["observe", "--port", "1", "--listen", wrong]).expect_code(2);
+        assert!(refused.stderr.contains("expected IP:PORT, such as 127.0.0.1:9464"), "{}", refused.stderr);
+    }
     assert_eq!(folder.run(&["observe", "--block", "--listen", "127.0.0.1:0"]).code, 2);
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("a listener has an address").to_string();

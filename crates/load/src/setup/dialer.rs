@@ -45,8 +45,21 @@ impl Dialer {
     fn unreachable(&self, server: SocketAddr, error: &io::Error) -> OperationError {
         let from = self.client.bind.map(|bind| format!(" from {bind}")).unwrap_or_default();
         let place = self.netns().map(|name| format!(" in namespace {name}")).unwrap_or_default();
-        let hint = "is the server running, and does it listen on this address?";
-        OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}")).hint(hint)
+        OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}"))
+            .hint(unreachable_hint(error))
+    }
+}
+
+/// What to do about a socket that cannot be opened or connected.
+fn unreachable_hint(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => {
+            "each connection takes an open file: raise the limit (`ulimit -n`), or use fewer connections"
+        }
+        Some(Errno::NFILE) => {
+            "the whole machine has too many open files: raise `fs.file-max`, or use fewer connections"
+        }
+        _ => "is the server running, and does it listen on this address?",
     }
 }
 
@@ -107,5 +120,22 @@ fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!("no answer within {TIMEOUT:?}"),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_open_files_is_not_the_servers_fault() {
+        for (error, part) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "fs.file-max"),
+            (Errno::CONNREFUSED, "is the server"),
+        ] {
+            let hint = unreachable_hint(&error.into());
+            assert!(hint.contains(part), "{error}: {hint}");
+        }
     }
 }

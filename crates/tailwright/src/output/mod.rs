@@ -21,6 +21,8 @@ pub(crate) mod measured;
 pub(crate) mod observed;
 pub(crate) mod observed_block;
 pub(crate) mod observed_causes;
+pub(crate) mod observed_cost;
+pub(crate) mod observed_doubts;
 mod observed_fields;
 pub(crate) mod observed_ideal;
 pub(crate) mod observed_live;

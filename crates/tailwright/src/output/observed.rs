@@ -2,11 +2,13 @@
 
 use crate::output::json::document;
 use crate::output::observed_causes::CauseFields;
+use crate::output::observed_cost::{SampledFields, cost_lines, full_percent, sampled_fields};
+use crate::output::observed_doubts::{doubts, is_protocol_understood, skipped_words};
 use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
-    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SampledTime,
+    AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, ProbeSettings,
     SelfTestReport, StageProfile,
 };
 use schemars::JsonSchema;
@@ -16,9 +18,23 @@ use units::plural;
 use workflow::observation::ServerObservation;
 use workflow::text::{percent, time};
 
+/// An observation, with what was asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObservedServer<'a> {
+    /// Which ports and connections were to be observed.
+    pub(crate) asked: &'a ProbeSettings,
+    pub(crate) observation: &'a ServerObservation,
+    /// CPU time of the thread that joins events, while it did, in nanoseconds.
+    pub(crate) joining_ns: u64,
+}
+
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ObservedDocument<'a> {
     ports: &'a BTreeSet<u16>,
+    /// About this share of TCP connections was observed, and rates are of these; all of UDP was.
+    connection_share: f64,
+    /// With a protocol: whether any message of it was read. Null without requests.
+    protocol_understood: Option<bool>,
     observed_s: f64,
     /// With a limit of the cost: what part of that time requests counted in.
     sampled: Option<SampledFields>,
@@ -46,22 +62,12 @@ pub(crate) struct ObservedDocument<'a> {
     lost_events: u64,
     /// How often the kernel passed over a program, each time perhaps an event that is missing.
     skipped_runs: u64,
+    /// The number of events that the kernel reported.
     events: u64,
+    /// Of the programs in the kernel, in a part of the time.
     cost: Option<CostFields>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct SampledFields {
-    windows: u64,
-    counted_s: f64,
-    share_of_time: f64,
-    /// Of one CPU, on average over the whole time.
-    cost_share: f64,
-    cost_limit: f64,
-    /// Of the places of windows.
-    seed: u64,
-    /// Requests without an answer when their window ended.
-    cut_off: u64,
+    /// CPU time of the thread that joins events, in all of the time, in seconds.
+    joining_cpu_s: f64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -88,10 +94,15 @@ struct CountFields {
 
 #[derive(Serialize, JsonSchema)]
 struct CostFields {
+    /// For how long that was measured, in seconds.
     measured_s: f64,
+    /// CPU time of the programs in seconds, over all CPUs.
     cpu_s: f64,
+    /// How often a program ran.
     runs: u64,
+    /// Requests that were completed in this time.
     requests: u64,
+    /// `cpu_s` ÷ `measured_s`: a share of one CPU.
     cpu_share: f64,
 }
 
@@ -108,7 +119,8 @@ pub(crate) struct SelfTestDocument {
 }
 
 /// The observation as one object.
-pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
+pub(crate) fn json(server: ObservedServer<'_>) -> String {
+    let ObservedServer { asked, observation, joining_ns } = server;
     let report = &observation.report;
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
@@ -119,7 +131,9 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
     };
     document(&ObservedDocument {
-        ports,
+        ports: &asked.ports,
+        connection_share: asked.share,
+        protocol_understood: is_protocol_understood(asked, statistics),
         observed_s,
         sampled: report.sampled.as_ref().map(|sampled| sampled_fields(sampled, report)),
         ended: ended(report.end),
@@ -141,6 +155,7 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         skipped_runs: report.skipped_runs,
         events: report.events,
         cost: report.cost.as_ref().map(cost),
+        joining_cpu_s: joining_ns as f64 / 1e9,
     })
 }
 
@@ -148,19 +163,6 @@ pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
 fn per_second(report: &ObservationReport) -> f64 {
     let (count, seconds) = (report.statistics.count() as f64, report.counted().as_secs_f64());
     if seconds > 0.0 { count / seconds } else { 0.0 }
-}
-
-fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledFields {
-    let (counted_s, observed_s) = (sampled.counted.as_secs_f64(), report.duration.as_secs_f64());
-    SampledFields {
-        windows: sampled.windows,
-        counted_s,
-        share_of_time: counted_s / observed_s,
-        cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
-        cost_limit: sampled.limit.share,
-        seed: sampled.limit.seed,
-        cut_off: sampled.cut_off,
-    }
 }
 
 /// How many requests, in which time.
@@ -221,7 +223,7 @@ fn ended(end: ObservationEnd) -> &'static str {
     }
 }
 
-/// What could not be joined, with how often.
+/// What could not be joined, with how often, for machines.
 fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
     let counts = report.counts;
     [
@@ -235,18 +237,34 @@ fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
     ]
 }
 
+/// Which part of the connections was observed, if not all were.
+pub(crate) fn share_words(asked: &ProbeSettings) -> Option<String> {
+    let share = full_percent(asked.share);
+    (asked.share < 1.0).then(|| format!("about {share} of TCP connections observed; rates are of these"))
+}
+
+/// That several ports are summed up as one, where there are several.
+pub(crate) fn ports_words(asked: &ProbeSettings) -> Option<&'static str> {
+    (asked.ports.len() > 1).then_some("all ports are taken together, in one distribution")
+}
+
 /// The tables for people, 80 columns wide.
-pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
+pub(crate) fn text(server: ObservedServer<'_>) -> String {
+    let ObservedServer { asked, observation, .. } = server;
     let report = &observation.report;
     let statistics = &report.statistics;
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let ports: Vec<String> = asked.ports.iter().map(u16::to_string).collect();
+    let share = share_words(asked).map(|words| words + "\n").unwrap_or_default();
     let mut text = format!(
-        "port {}: {}, {}/s, read by {}\n",
+        "port {}: {share}{}, {}/s, read by {}\n",
         ports.join(","),
         extent(report),
         rate(report),
         plural(report.readers.len(), "thread"),
     );
+    if let Some(words) = ports_words(asked) {
+        text += &format!("{words}\n");
+    }
     if report.end != ObservationEnd::Over {
         text += &format!("ended because {}\n", ended(report.end));
     }
@@ -256,8 +274,8 @@ pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
     }
     text += &around_requests(report);
     text += &observed_ideal::text(observation);
-    text += &doubts(report);
-    text + &cost_line(report)
+    text += &doubts(asked, report);
+    text + &cost_lines(report, server.joining_ns)
 }
 
 /// How long clients took to send requests, and connections waited to be accepted: both are not in the stages.
@@ -345,79 +363,6 @@ fn ranked(stages: &[StageProfile], share: impl Fn(&StageProfile) -> f64) -> Vec<
     ranked
 }
 
-/// What was guessed, not seen, not joined or lost; nothing when there is nothing.
-pub(crate) fn doubts(report: &ObservationReport) -> String {
-    let total = report.statistics.count();
-    let mut text = String::new();
-    for (what, count) in report.statistics.flagged().filter(|(_, count)| *count > 0) {
-        text += &format!("  {count} of {total}: {what}\n");
-    }
-    for (what, count) in not_joined(report).into_iter().filter(|(_, count)| *count > 0) {
-        text += &format!("  not counted: {count} {what}\n");
-    }
-    if report.lost_events > 0 {
-        text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events, "event"));
-    }
-    if report.skipped_runs > 0 {
-        text += &format!("  {}\n", skipped_words(report.skipped_runs));
-    }
-    if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
-}
-
-/// That the kernel did not run programs, and what follows.
-pub(crate) fn skipped_words(runs: u64) -> String {
-    let runs = plural(runs, "run");
-    format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
-}
-
-/// What observing cost, as far as it was measured.
-pub(crate) fn cost_line(report: &ObservationReport) -> String {
-    if let Some(sampled) = &report.sampled {
-        return sampled_lines(sampled, report);
-    }
-    match &report.cost {
-        Some(cost) => {
-            let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
-            let of = |number: u64, noun| {
-                format!(
-                    "{} for each of {}",
-                    time(cost.run_ns as f64 / 1e9 / number as f64),
-                    plural(number, noun)
-                )
-            };
-            let parts = [(cost.requests, "request"), (cost.runs, "run")];
-            let parts: Vec<String> = parts
-                .into_iter()
-                .filter(|(number, _)| *number > 0)
-                .map(|(number, noun)| of(number, noun))
-                .collect();
-            format!(
-                "\nin {}, observing took {} of one CPU:\n  {}\n",
-                time(cost.duration.as_secs_f64()),
-                percent(share),
-                parts.join(", "),
-            )
-        }
-        None if report.may_measure_cost => {
-            "\nwhat observing cost was not measured: the time was too short\n".to_owned()
-        }
-        None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
-    }
-}
-
-/// In which part of the time requests counted, and what observing cost over all of it.
-fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
-    let fields = sampled_fields(sampled, report);
-    format!(
-        "\na sample: {} at random, seed {}, {} of the time; requests between are missing\nobserving took {} of one CPU on average; the limit is {}\n",
-        plural(sampled.windows, "window"),
-        sampled.limit.seed,
-        percent(fields.share_of_time),
-        percent(fields.cost_share),
-        percent(sampled.limit.share),
-    )
-}
-
 /// The result of the self-test, in lines.
 pub(crate) fn test_text(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
@@ -427,13 +372,13 @@ pub(crate) fn test_text(report: &SelfTestReport) -> String {
         _ => "events were lost".to_owned(),
     };
     format!(
-        "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {complete}\n",
+        "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}; {complete}\n",
         plural(*sent, "request"),
         observed.statistics.count(),
         nesting.nested,
         nesting.outside,
         nesting.missing,
-        if report.is_right() { "right" } else { "WRONG" },
+        if report.is_right() { "the self-test has passed" } else { "the self-test has FAILED" },
     )
 }
 

@@ -1,7 +1,7 @@
 //! What was seen of block devices: who waited how long for which device, behind whom, and how long that took.
 
 use crate::output::json::document;
-use crate::output::observed::skipped_words;
+use crate::output::observed_doubts::skipped_words;
 use crate::terminal::TextTable;
 use observe::{BlockReport, BlockRequester, BlockTimes, TimeBehind, WaitSums};
 use schemars::JsonSchema;

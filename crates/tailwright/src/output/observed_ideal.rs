@@ -195,17 +195,22 @@ fn cut_table(view: &VarianceView) -> TextTable {
 
 /// Text in lines of 80 columns.
 fn wrapped(text: &str) -> String {
+    wrapped_at(text, 80).join("\n") + "\n"
+}
+
+/// Text in lines of so many columns, unless a word is longer.
+pub(super) fn wrapped_at(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is one");
         if line.is_empty() {
             line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= 80 {
+        } else if line.chars().count() + 1 + word.chars().count() <= columns {
             line.push(' ');
             line.push_str(word);
         } else {
             lines.push(word.to_owned());
         }
     }
-    lines.join("\n") + "\n"
+    lines
 }

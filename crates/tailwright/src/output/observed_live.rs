@@ -1,5 +1,6 @@
 //! A running observation as a page that fits a terminal, and as one line where there is none.
 
+use super::observed_ideal::wrapped_at;
 use crate::terminal::TextTable;
 use machine::terminal::TerminalSize;
 use observe::{JoinCounts, LatencyProfile, RequestStatistics, STAGE_NAMES, STAGES, StageProfile};
@@ -13,6 +14,8 @@ use workflow::text::percent;
 pub(crate) struct LiveFrame {
     /// What is observed, such as `port 11211`.
     pub(crate) subject: String,
+    /// Which part of the connections is observed, if not all are.
+    pub(crate) share: Option<String>,
     /// How much of one CPU this process took in the last second, as a fraction; `None` at the beginning.
     pub(crate) cpu_share: Option<f64>,
 }
@@ -39,15 +42,15 @@ struct StageForm {
 
 /// The page: no line is wider and there are no more lines than the terminal has.
 pub(crate) fn page(frame: &LiveFrame, view: &LiveView<'_>, size: TerminalSize) -> Vec<String> {
-    let mut lines = vec![head(frame, view), String::new()];
+    let mut lines = vec![head(frame, view)];
+    lines.extend(frame.share.iter().flat_map(|share| wrapped_at(share, size.columns)));
+    lines.push(String::new());
     lines.extend(first_that_fits(size.columns, (0..3).map(|left_out| latencies(view, left_out))));
     lines.push(String::new());
     lines.extend(first_that_fits(size.columns, STAGE_FORMS.into_iter().map(|form| stages(view, form))));
     lines.push(String::new());
-    lines.extend(doubts(view));
-    if let Some(share) = frame.cpu_share {
-        lines.push(format!("observing takes {} of one CPU to join events", percent(share)));
-    }
+    let last = doubts(view).into_iter().chain(frame.cpu_share.map(|share| cost(view, share)));
+    lines.extend(last.flat_map(|line| wrapped_at(&line, size.columns)));
     if lines.len() > size.rows {
         lines.retain(|line| !line.is_empty());
     }
@@ -138,19 +141,29 @@ fn stages(view: &LiveView<'_>, form: StageForm) -> String {
     TextTable::of_rows(&headings, 1, rows).render()
 }
 
+/// What joining events takes, and what the programs in the kernel took while that was measured.
+fn cost(view: &LiveView<'_>, joining: f64) -> String {
+    let joining = format!("joining events takes {} of one CPU", percent(joining));
+    match view.progress.cost {
+        Some(cost) => {
+            let kernel = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
+            format!("{joining}; programs in the kernel took {}", percent(kernel))
+        }
+        None => format!("{joining}; programs in the kernel are not in this"),
+    }
+}
+
 fn doubts(view: &LiveView<'_>) -> Vec<String> {
     let JoinCounts { unanswered, unrequested, unseen_arrivals, discarded, .. } = view.progress.counts;
-    let mut lines = vec![
-        format!(
-            "not joined: {} ({unanswered} unanswered, {unrequested} answers to nothing, {unseen_arrivals} arrivals unseen, \
-             {discarded} discarded)",
-            unjoined(view.progress.counts)
-        ),
-        format!("lost events: {} of {}", view.progress.lost_events, view.progress.events),
-    ];
+    let mut lines = vec![format!("lost events: {} of {}", view.progress.lost_events, view.progress.events)];
     if view.progress.skipped_runs > 0 {
         lines.push(format!("skipped runs of BPF programs: {}", view.progress.skipped_runs));
     }
+    lines.push(format!(
+        "not joined: {} ({unanswered} unanswered, {unrequested} answers to requests not seen, \
+         {unseen_arrivals} arrivals unseen, {discarded} given up)",
+        unjoined(view.progress.counts)
+    ));
     lines
 }
 
@@ -236,7 +249,8 @@ mod tests {
     }
 
     fn frame() -> LiveFrame {
-        LiveFrame { subject: "port 11211".to_owned(), cpu_share: Some(0.0312) }
+        let share = Some("about 50% of TCP connections observed; rates are of these".to_owned());
+        LiveFrame { subject: "port 11211".to_owned(), share, cpu_share: Some(0.0312) }
     }
 
     #[test]
@@ -270,10 +284,12 @@ mod tests {
                 "not joined: 1323579",
                 "lost events: 3456789",
                 "skipped runs of BPF programs: 5678",
-                "of one CPU",
+                "about 50% of TCP connections",
+                "joining events takes 3.12% of one CPU; programs in the kernel",
             ] {
                 assert!(text.contains(part), "{part}:\n{text}");
             }
+            assert!(text.replace('\n', " ").contains("0 arrivals unseen, 0 given up)"), "{text}");
             let narrow = page(&frame(), view, TerminalSize { columns: 40, rows: 24 }).join("\n");
             for part in ["p99", "of var", "receive-queue", "lost events"] {
                 assert!(narrow.contains(part), "{part}:\n{narrow}");

@@ -2,20 +2,21 @@
 
 use super::table::table;
 use super::{made, shares};
-use crate::output::{observed, observed_causes, observed_ideal};
-use observe::{Cause, CauseReport, STAGE_NAMES, StageProfile};
+use crate::output::observed::ObservedServer;
+use crate::output::{observed, observed_causes, observed_cost, observed_doubts, observed_ideal};
+use observe::{Cause, CauseReport, ProbeSettings, STAGE_NAMES, StageProfile};
 use plot::{Axis, Bars, Block, Chart, Distribution, KeyFigure, Page, Series, Unit};
 use sim::ideal::LatencyDistribution;
-use std::collections::BTreeSet;
 use units::{Percentile, plural};
 use workflow::observation::{IdealComparison, IdealServer, ServerObservation, StagesNear, VarianceView};
 use workflow::text::{percent, time};
 
 /// The page about an observation.
-pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
+pub(crate) fn html(server: ObservedServer<'_>) -> String {
+    let ObservedServer { asked, observation, joining_ns } = server;
     let statistics = &observation.report.statistics;
-    let names: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let mut page = Page::new(format!("Port {} observed", names.join(", "))).lead(lead(observation));
+    let names: Vec<String> = asked.ports.iter().map(u16::to_string).collect();
+    let mut page = Page::new(format!("Port {} observed", names.join(", "))).lead(lead(asked, observation));
     if let Some(ideal) = &observation.ideal {
         page = page.section("", [key_figures(ideal)]).section("Measured and ideal", ideal_blocks(ideal));
     }
@@ -30,17 +31,22 @@ pub(crate) fn html(ports: &BTreeSet<u16>, observation: &ServerObservation) -> St
         let note = observed_ideal::variance_note(&ideal.moments, observation.variance.as_ref());
         page = page.section("What variance is worth", variance_blocks(note, observation.variance.as_ref()));
     }
-    let doubts = observed::doubts(&observation.report);
+    let doubts = observed_doubts::doubts(asked, &observation.report);
     let certainty =
         if doubts.is_empty() { "Nothing was guessed, unseen or lost.".to_owned() } else { doubts };
-    let certainty = format!("{certainty}{}", observed::cost_line(&observation.report));
+    let certainty = format!("{certainty}{}", observed_cost::cost_lines(&observation.report, joining_ns));
     let page = page.section("How sure this is", [Block::Preformatted(certainty)]);
     made::document(page.footer(plural(statistics.count(), "request")))
 }
 
-fn lead(observation: &ServerObservation) -> String {
+fn lead(asked: &ProbeSettings, observation: &ServerObservation) -> String {
     let report = &observation.report;
-    let seen = format!("{}, {} a second.", observed::extent(report), observed::rate(report));
+    let mut seen = format!("{}, {} a second", observed::extent(report), observed::rate(report));
+    let ports = observed::ports_words(asked).map(str::to_owned);
+    for words in observed::share_words(asked).into_iter().chain(ports) {
+        seen += &format!("; {words}");
+    }
+    seen.push('.');
     let Some(p99) = observation.ideal.as_ref().zip(Percentile::new(99.0)) else { return seen };
     let (ideal, p99) = p99;
     format!(

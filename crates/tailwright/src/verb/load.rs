@@ -24,18 +24,22 @@ Examples:
 A load file:
   duration = \"10s\"
   warm_up = \"1s\"
-  realtime = 20                      # SCHED_FIFO priority of the generator; takes root
+  # SCHED_FIFO priority of the generator; takes root:
+  realtime = 20
   [[workload]]
   name = \"mail\"
-  target = \"nbd://10.0.0.9/mail\"     # or nfs://HOST/EXPORT/FILE, memcached://HOST,
-                                     # memcached+udp://HOST, http://HOST/PATH, echo://HOST:PORT
+  # Or nfs://HOST/EXPORT/FILE, memcached://HOST,
+  # memcached+udp://HOST, http://HOST/PATH, echo://HOST:PORT:
+  target = \"nbd://10.0.0.9/mail\"
   connections = 4
-  trace = \"mail.parquet\"             # any format of `tailwright trace`
+  # Any format of `tailwright trace`:
+  trace = \"mail.parquet\"
   speed = 2.0
   [[workload]]
   name = \"web\"
   target = \"memcached://10.0.0.9\"
-  arrivals = \"poisson(500/s)\"        # as in a scenario
+  # As in a scenario:
+  arrivals = \"poisson(500/s)\"
   size = \"4KiB\"
   reads = 0.7
   [[workload]]

@@ -4,11 +4,14 @@ use super::observe_live::{LiveArg, LiveTerminal};
 use crate::arguments::{at_least_one, share};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
+use crate::output::observed::ObservedServer;
+use crate::output::observed_cost::full_percent;
 use crate::output::{observed, observed_block};
 use crate::report::observed as page;
-use crate::scrape::open_endpoint;
+use crate::scrape::{open_endpoint, scrape_address};
 use crate::terminal::{self, Talk, TerminalObserver, talk};
 use clap::{Args, ValueEnum};
+use machine::listening::is_any_listening;
 use model::OperationError;
 use observe::{
     ApplicationProtocol, BlockDevice, BlockSettings, CostLimit, IntendedWaits, ObservationSettings,
@@ -78,7 +81,8 @@ const COST_TIME_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ObserveArgs {
-    /// Ports that the server listens on, TCP and UDP.
+    /// Ports that the server listens on, TCP and UDP. Several are taken together, in one distribution: observe servers
+    /// one by one to tell them apart.
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
           required_unless_present_any = ["selftest", "block", "device"])]
     port: Vec<u16>,
@@ -96,7 +100,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto", conflicts_with_all = ["block", "selftest"])]
     live: LiveArg,
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9464; observes until Ctrl-C, also when the server ends.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["block", "selftest"])]
+    #[arg(long, value_name = "ADDRESS", value_parser = scrape_address, conflicts_with_all = ["block", "selftest"])]
     listen: Option<SocketAddr>,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
@@ -110,7 +114,8 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "N", requires = "cost_limit")]
     seed: Option<u64>,
     /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
-    /// are looked at for that, and kept nowhere. Otherwise packets, reads and writes decide what a request is.
+    /// are looked at for that: they are in memory for about 20 ms and written nowhere. Otherwise packets, reads and writes
+    /// decide what a request is.
     #[arg(long, value_name = "NAME", value_enum)]
     protocol: Option<ProtocolArg>,
     /// Say how long connections wait to be accepted. Costs a little at every system call of the machine.
@@ -132,7 +137,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
     /// Record requests: to a FOLDER as they come, with clients, in bounded space, that survives a kill; to a
-    /// FILE.parquet or FILE.csv as one trace in the end.
+    /// FILE.parquet or FILE.csv as one trace, written on the way and in its place when the observation has ended.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
     /// The most disk space of a recording: the oldest requests are deleted for newer ones.
@@ -208,25 +213,35 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     }
     let question =
         ServerQuestion { settings: args.settings()?, assumed: args.assumed()?, files: args.files()? };
-    let ports = &question.settings.probes.ports;
-    let metrics = args.listen.map(|_| PublishedMetrics::new(ports.iter().copied()));
+    let asked = &question.settings.probes;
+    let metrics = args.listen.map(|_| PublishedMetrics::new(asked.ports.iter().copied()));
     let endpoint = args.listen.zip(metrics.clone());
     let open =
         |(address, metrics): (SocketAddr, PublishedMetrics)| open_endpoint(address, move || metrics.page());
     let _endpoint = endpoint.map(open).transpose()?;
     let stop = args.live().stop();
-    let mut live = LiveTerminal::new(args.live(), args.subject(), args.beginning(), args.listen.is_none());
+    let mut live = LiveTerminal::new(
+        args.live(),
+        (args.subject(), observed::share_words(asked)),
+        args.beginning(),
+        args.listen.is_none(),
+    );
     let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;
+    let server = ObservedServer { asked, observation: &observation, joining_ns: live.joining_ns() };
     drop(live);
-    let written = write_wanted(args.report.as_deref(), "report", || page::html(ports, &observation));
+    let written = write_wanted(args.report.as_deref(), "report", || page::html(server));
     let recorded = args.say_what_was_recorded(&observation);
     if args.json {
-        terminal::print(&observed::json(ports, &observation));
+        terminal::print(&observed::json(server));
     } else {
-        terminal::print_text(&observed::text(ports, &observation));
+        terminal::print_text(&observed::text(server));
+    }
+    let has_any = observation.report.statistics.count() > 0;
+    if !has_any {
+        args.say_why_there_is_none(&asked.ports);
     }
     observation.written.and(written).and(recorded)?;
-    Ok(if observation.report.statistics.count() > 0 { VerbAnswer::Yes } else { VerbAnswer::No })
+    Ok(if has_any { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 /// Another one each time: who observes again and again shall not always look at the same moments.
@@ -273,9 +288,32 @@ impl ObserveArgs {
 
     /// What is said when nothing is missed any more.
     fn beginning(&self) -> String {
+        let what = match self.share {
+            share if share < 1.0 => format!("observing about {} of TCP connections", full_percent(share)),
+            _ => "observing".to_owned(),
+        };
         match self.limit() {
-            Some(time) => format!("observing for {time}; Ctrl-C ends it earlier"),
-            None => "observing until Ctrl-C".to_owned(),
+            Some(time) => format!("{what} for {time}; Ctrl-C ends it earlier"),
+            None => format!("{what} until Ctrl-C"),
+        }
+    }
+
+    /// What may be the reason that no request was seen.
+    fn say_why_there_is_none(&self, ports: &BTreeSet<u16>) {
+        if !is_any_listening(ports) {
+            let subject = self.subject();
+            talk(
+                Talk::Hint,
+                format_args!(
+                    "no socket of this machine listens at {subject}: is the server here, and is it running?"
+                ),
+            );
+        } else if self.share < 1.0 {
+            let share = full_percent(self.share);
+            talk(
+                Talk::Hint,
+                format_args!("with --share {share}, perhaps no connection was chosen: choose a larger share"),
+            );
         }
     }
 

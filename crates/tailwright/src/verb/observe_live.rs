@@ -34,11 +34,14 @@ enum LiveForm {
 pub(crate) struct LiveTerminal {
     form: LiveForm,
     subject: String,
+    share: Option<String>,
     /// Said when nothing is missed any more and no page is shown.
     beginning: String,
     ends_with_server: bool,
     /// CPU time of this process when it was last looked at, in nanoseconds.
     process_cpu_ns: Option<u64>,
+    /// CPU time of the thread that joins events when it began, and when it had ended, in nanoseconds.
+    joining: (u64, u64),
 }
 
 impl LiveArg {
@@ -55,20 +58,32 @@ impl LiveArg {
 }
 
 impl LiveTerminal {
-    /// Shows what is told of `subject`; `beginning` is said where no page is shown.
-    pub(crate) fn new(live: LiveArg, subject: String, beginning: String, ends_with_server: bool) -> Self {
+    /// Shows what is told of `subject`, of which a `share` is observed; `beginning` is said where no page is shown.
+    pub(crate) fn new(
+        live: LiveArg,
+        (subject, share): (String, Option<String>),
+        beginning: String,
+        ends_with_server: bool,
+    ) -> Self {
         let form = match live {
             _ if live.has_page() => LiveForm::Page(LiveScreen::new()),
             LiveArg::Always => LiveForm::Lines,
             LiveArg::Auto | LiveArg::Never => LiveForm::Nothing,
         };
-        Self { form, subject, beginning, ends_with_server, process_cpu_ns: None }
+        Self { form, subject, share, beginning, ends_with_server, process_cpu_ns: None, joining: (0, 0) }
+    }
+
+    /// CPU time of the thread that joined events, in nanoseconds; when the observation has ended.
+    pub(crate) fn joining_ns(&self) -> u64 {
+        let (began, ended) = self.joining;
+        ended.saturating_sub(began)
     }
 }
 
 impl ServerWatcher for LiveTerminal {
     fn attached(&mut self) {
         talk(Talk::Plain, &self.beginning);
+        self.joining.0 = machine::cpu_time::of_thread();
     }
 
     fn wants_refresh(&self) -> bool {
@@ -82,7 +97,7 @@ impl ServerWatcher for LiveTerminal {
             LiveForm::Page(screen) => {
                 let size =
                     machine::terminal::size(stderr()).unwrap_or(machine::terminal::TerminalSize::USUAL);
-                let frame = LiveFrame { subject: self.subject.clone(), cpu_share };
+                let frame = LiveFrame { subject: self.subject.clone(), share: self.share.clone(), cpu_share };
                 screen.show(&page(&frame, view, size));
             }
             LiveForm::Lines => talk(Talk::Plain, line(view)),
@@ -91,6 +106,7 @@ impl ServerWatcher for LiveTerminal {
     }
 
     fn ended(&mut self) {
+        self.joining.1 = machine::cpu_time::of_thread();
         self.form = LiveForm::Nothing;
     }
 

@@ -1,0 +1,136 @@
+//! What of an observation is less certain: what was guessed, not seen, not joined or lost.
+
+use observe::{
+    ApplicationProtocol, JoinCounts, ObservationReport, ProbeSettings, RequestQuality, RequestStatistics,
+};
+use units::plural;
+
+/// What was guessed, not seen, not joined or lost; nothing when there is nothing.
+pub(crate) fn doubts(asked: &ProbeSettings, report: &ObservationReport) -> String {
+    let total = report.statistics.count();
+    let mut text = String::new();
+    let flagged = RequestQuality::ALL.into_iter().zip(report.statistics.flagged());
+    for ((flag, _), (what, count)) in flagged.filter(|(_, (_, count))| *count > 0) {
+        match asked.protocol.filter(|_| flag == RequestQuality::WITHOUT_PROTOCOL) {
+            Some(protocol) => text += &format!("  {}\n", without_protocol(protocol, count, total)),
+            None => text += &format!("  {count} of {total}: {what}\n"),
+        }
+    }
+    for line in not_joined(report.counts) {
+        text += &format!("  {line}\n");
+    }
+    if report.lost_events > 0 {
+        text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events, "event"));
+    }
+    if report.skipped_runs > 0 {
+        text += &format!("  {}\n", skipped_words(report.skipped_runs));
+    }
+    if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
+}
+
+/// Whether any request was read by the protocol that was named; `None` without a protocol or a request.
+pub(crate) fn is_protocol_understood(asked: &ProbeSettings, statistics: &RequestStatistics) -> Option<bool> {
+    let total = statistics.count();
+    let flagged = RequestQuality::ALL.into_iter().zip(statistics.flagged());
+    let guessed: u64 = flagged
+        .filter(|((flag, _), _)| *flag == RequestQuality::WITHOUT_PROTOCOL)
+        .map(|(_, (_, count))| count)
+        .sum();
+    (asked.protocol.is_some() && total > 0).then_some(guessed < total)
+}
+
+/// Requests whose extent the named protocol did not say.
+fn without_protocol(protocol: ApplicationProtocol, count: u64, total: u64) -> String {
+    let guessed = format!("{count} of {total}: boundaries guessed from packets and reads");
+    if count < total {
+        return guessed;
+    }
+    let name = match protocol {
+        ApplicationProtocol::Http1 => "http1",
+        ApplicationProtocol::Resp => "resp",
+        ApplicationProtocol::Memcached => "memcached",
+        ApplicationProtocol::Nbd => "nbd",
+        ApplicationProtocol::Nfs => "nfs",
+    };
+    format!("{guessed}:\n    no message of {name} was found; is it what the server speaks?")
+}
+
+/// What could not be joined, a line each.
+fn not_joined(counts: JoinCounts) -> Vec<String> {
+    let lines = [
+        (counts.unanswered, "request without an answer", "requests without an answer"),
+        (
+            counts.unrequested,
+            "answer to a request that was not seen",
+            "answers to requests that were not seen",
+        ),
+        (counts.unseen_arrivals, "read of bytes not seen to arrive", "reads of bytes not seen to arrive"),
+        (
+            counts.discarded,
+            "request given up: events lost, or message boundaries unknown",
+            "requests given up: events lost, or message boundaries unknown",
+        ),
+        (counts.one_way, "request that asks for no answer", "requests that ask for no answer"),
+        (
+            counts.silent,
+            "request that asks for an answer only if it fails, and had none",
+            "requests that ask for an answer only if they fail, and had none",
+        ),
+    ];
+    let mut said: Vec<String> = lines
+        .into_iter()
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, several)| {
+            format!("not counted: {count} {}", if count == 1 { one } else { several })
+        })
+        .collect();
+    if counts.untold > 0 {
+        let times = if counts.untold == 1 { "once".to_owned() } else { format!("{} times", counts.untold) };
+        said.push(format!("message boundaries of a connection were lost {times}"));
+    }
+    said
+}
+
+/// That the kernel did not run programs, and what follows.
+pub(crate) fn skipped_words(runs: u64) -> String {
+    let runs = plural(runs, "run");
+    format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_not_called_several() {
+        let of = |n| JoinCounts {
+            unanswered: n,
+            unrequested: n,
+            unseen_arrivals: n,
+            discarded: n,
+            gaps: n,
+            one_way: n,
+            silent: n,
+            untold: n,
+        };
+        let [none, one, two] = [0, 1, 2].map(|n| not_joined(of(n)));
+        assert_eq!((none.len(), one.len(), two.len()), (0, 7, 7));
+        assert_eq!(one[1], "not counted: 1 answer to a request that was not seen");
+        assert_eq!(two[1], "not counted: 2 answers to requests that were not seen");
+        assert_eq!(one[6], "message boundaries of a connection were lost once");
+        assert_eq!(two[6], "message boundaries of a connection were lost 2 times");
+        for line in &one[..6] {
+            assert!(line.starts_with("not counted: 1 ") && !line.contains("requests "), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_protocol_that_nobody_speaks_is_not_advised_again() {
+        let none = without_protocol(ApplicationProtocol::Nbd, 3971, 3971);
+        assert!(none.contains("no message of nbd was found") && !none.contains("--protocol"), "{none}");
+        let some = without_protocol(ApplicationProtocol::Nbd, 1, 3971);
+        assert_eq!(some, "1 of 3971: boundaries guessed from packets and reads");
+        let asked = ProbeSettings::of_ports([1]);
+        assert_eq!(is_protocol_understood(&asked, &RequestStatistics::default()), None);
+    }
+}
