@@ -215,7 +215,7 @@ impl PlannedServer {
     pub fn verify(&self, problem: &PlanningProblem) -> Result<(), FitRefusal> {
         for (stage, rate) in self.reserved_rate().iter() {
             let ratio = rate / problem.max_rate;
-            if ratio > ROUNDING {
+            if is_above(ratio, ROUNDING) {
                 return Err(FitRefusal::Capacity { stage, ratio });
             }
         }
@@ -231,7 +231,7 @@ impl PlannedServer {
         for guarantee in self.guarantees(problem) {
             let slo = problem.workloads[guarantee.workload].slo.latency.0;
             let ratio = guarantee.total / (slo * problem.slo_factor);
-            if ratio > worst_ratio {
+            if is_above(ratio, worst_ratio) {
                 worst_ratio = ratio;
                 worst = Some(FitRefusal::Latency { slo, ratio, stage: guarantee.slowest_stage() });
             }
@@ -248,6 +248,11 @@ impl Guarantee {
         let slowest = Stage::ALL.into_iter().rev().max_by(|&a, &b| delays[a].total_cmp(&delays[b]));
         slowest.expect("there are stages")
     }
+}
+
+/// Whether a ratio is above what is allowed. One that is not a number is within nothing.
+fn is_above(ratio: f64, allowed: f64) -> bool {
+    ratio > allowed || ratio.is_nan()
 }
 
 /// A ratio may exceed 1 by this factor before it counts as a failure: sums are rounded.

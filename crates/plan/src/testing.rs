@@ -62,8 +62,9 @@ pub(crate) fn problem_on(
             on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|s| curves[s as usize].clone()),
                 mean_rate: PerStage::from_fn(|s| {
-                    let last = curves[s as usize].vertices().last().unwrap();
-                    last.work / last.duration
+                    let curve = &curves[s as usize];
+                    let last = curve.vertices().last().unwrap();
+                    if last.duration > 0.0 { last.work / last.duration } else { curve.sustained_rate() }
                 }),
                 largest_request: curves[1].vertices()[0].work.min(4e-3),
             }],

@@ -331,3 +331,19 @@ fn the_lower_bound_knows_that_levels_become_one() {
         assert!(lower_bound(&problem, LimitMethod::Exact).servers <= servers);
     }
 }
+
+/// Whatever chose the limits: comparisons with what is not a number are false, and a promise is not made by them.
+#[test]
+fn limits_that_are_no_numbers_promise_nothing() {
+    let problem = problem(vec![(0, bucket_at_storage(0.1, 0.01))]);
+    let server = LimitMethod::Exact.fit(&problem, 0, vec![0]).unwrap();
+    for wrong in model::Stage::ALL {
+        for (rate, burst) in [(f64::NAN, 0.0), (0.0, f64::NAN), (-f64::NAN, 0.0)] {
+            let mut spoilt = server.clone();
+            let limit =
+                |stage| if stage == wrong { RateLimit { rate, burst } } else { server.limits[0][stage] };
+            spoilt.limits[0] = model::PerStage::from_fn(limit);
+            assert!(spoilt.verify(&problem).is_err(), "{wrong:?}: {rate}, {burst}");
+        }
+    }
+}
