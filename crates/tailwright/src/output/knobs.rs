@@ -176,9 +176,14 @@ fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
                 "another boot",
                 Some(format!("`{undo}` was not run: do so if what it undoes outlives a boot")),
             ),
-            experiment::Setting::Sockets { .. } => {
-                ("gone", Some("no socket is left that was changed".to_owned()))
-            }
+            experiment::Setting::Sockets { .. } => (
+                "gone",
+                Some(
+                    "no record of a changed socket is left: they have been closed, or none had been changed; if somebody \
+                     has removed the records in /sys/fs/bpf, connections keep what was set"
+                        .to_owned(),
+                ),
+            ),
             _ => ("gone", Some("what it belonged to has ended, or the machine was booted again".to_owned())),
         },
         UndoOutcome::LeftAlone(now) => ("not restored", Some(format!("another program changed it to {now}"))),
