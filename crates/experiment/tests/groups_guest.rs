@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use tailwright_experiment::{
     KnobTarget, PlannedChange, ProcessIdentity, UndoOutcome, identity, knob, missing_right,
 };
-use testkit::guest::{Guest, GuestKernel, be_first_program, mount_in_guest, report_figure};
+use testkit::guest::{
+    Guest, GuestCheck, GuestKernel, be_first_program, mount_in_guest, report_figure, run_checks,
+};
 
 const HIERARCHY: &str = "/sys/fs/cgroup";
 const DISK: &str = "nullb0";
@@ -24,7 +26,7 @@ const MODULES: [&str; 2] = [
 ];
 
 /// What is asserted in the guest, in this order.
-const CHECKS: [(&str, fn()); 5] = [
+const CHECKS: [GuestCheck; 5] = [
     ("what_is_missing_is_said", what_is_missing_is_said),
     ("weights_divide_the_cpu", weights_divide_the_cpu),
     ("limits_hold_writes_back", limits_hold_writes_back),
@@ -34,13 +36,7 @@ const CHECKS: [(&str, fn()); 5] = [
 
 #[test]
 fn knobs_of_control_groups_in_a_guest() {
-    let run = || {
-        for (name, check) in CHECKS {
-            let outcome = std::panic::catch_unwind(check);
-            report_figure(name, if outcome.is_ok() { "passed" } else { "failed" });
-        }
-    };
-    if be_first_program(run) {
+    if be_first_program(|| run_checks(&CHECKS)) {
         return;
     }
     let Some(spinning) = testkit::program("yes") else { return };
@@ -56,9 +52,7 @@ fn knobs_of_control_groups_in_a_guest() {
     };
     let Some(figures) = guest.play() else { return };
     println!("{figures}");
-    for (name, _) in CHECKS {
-        assert_eq!(figures.text(name), "passed", "{name}: {figures}");
-    }
+    figures.expect_passed(&CHECKS);
 }
 
 /// A program that never sleeps, in a group of its own below the root.

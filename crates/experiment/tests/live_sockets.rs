@@ -17,7 +17,7 @@ use tailwright_experiment::{
     KnobSwitch, KnobTarget, LinuxSettings, PlannedChange, Setting, SocketsTakenBack, UndoOutcome,
     UndoneChange, identity, knob, missing_right,
 };
-use testkit::guest::{Guest, GuestKernel, be_first_program, report_figure};
+use testkit::guest::{Guest, GuestCheck, GuestKernel, be_first_program, run_checks};
 use testkit::{OptionServer, OptionServerPlace, wait_until, with_bpf_file_system};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -422,11 +422,8 @@ fn thousands_of_connections_are_set_and_given_back() {
     });
 }
 
-/// A test with its name.
-type Check = (&'static str, fn());
-
 /// What a guest runs: its kernel says what servers set, unlike those without CONFIG_FUNCTION_TRACER.
-const CHECKS: [Check; 6] = [
+const CHECKS: [GuestCheck; 6] = [
     ("all_sockets", all_sockets_of_a_server_are_set_and_given_back),
     ("killed", what_was_set_when_the_program_was_killed_is_undone_once),
     ("cut_short", taking_back_goes_on_where_it_was_cut_short),
@@ -437,13 +434,7 @@ const CHECKS: [Check; 6] = [
 
 /// Boots a guest of this kernel that runs the test with this name, and with it the checks.
 fn expect_all_in_guest(kernel: &GuestKernel, test: &str) {
-    let run = || {
-        for (name, check) in CHECKS {
-            let outcome = std::panic::catch_unwind(check);
-            report_figure(name, if outcome.is_ok() { "passed" } else { "failed" });
-        }
-    };
-    if be_first_program(run) {
+    if be_first_program(|| run_checks(&CHECKS)) {
         return;
     }
     let Some(ip) = testkit::program("ip") else { return };
@@ -459,9 +450,7 @@ fn expect_all_in_guest(kernel: &GuestKernel, test: &str) {
     let Some(figures) = guest.play() else { return };
     println!("{figures}");
     assert_eq!(figures.skipped(), Vec::<&str>::new());
-    for (name, _) in CHECKS {
-        assert_eq!(figures.text(name), "passed", "{name}: {figures}");
-    }
+    figures.expect_passed(&CHECKS);
 }
 
 /// Linux 6.1, the oldest that programs may set TCP_NODELAY in.

@@ -2,6 +2,7 @@
 //! other kernels, effects in real time, and the search for the worst case.
 
 mod bpf_mount;
+mod bpf_objects;
 mod c_library;
 mod climbing;
 pub mod guest;
@@ -17,6 +18,7 @@ mod servers;
 mod terminal;
 
 pub use bpf_mount::with_bpf_file_system;
+pub use bpf_objects::expect_compiled_objects;
 pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
 pub use option_server::{OptionClient, OptionServer, OptionServerPlace, SeenOptions};

@@ -3,13 +3,10 @@
 
 use crate::{block, causes, kernel_nfs, protocols};
 use std::path::{Path, PathBuf};
-use testkit::guest::{Guest, GuestFigures, GuestKernel, be_first_program, report_figure};
-
-/// A test with its name.
-type Check = (&'static str, fn());
+use testkit::guest::{Guest, GuestCheck, GuestFigures, GuestKernel, be_first_program, run_checks};
 
 /// What is run in every guest.
-const CHECKS: [Check; 6] = [
+const CHECKS: [GuestCheck; 6] = [
     ("the_self_test", crate::the_self_test_finds_that_all_is_right),
     ("memcached_over_tcp", crate::memcached_over_tcp),
     ("memcached_over_udp", crate::memcached_over_udp),
@@ -19,7 +16,7 @@ const CHECKS: [Check; 6] = [
 ];
 
 /// What is run besides where the kernel skips no run of a program: these judge every request.
-const EXACT_CHECKS: [Check; 4] = [
+const EXACT_CHECKS: [GuestCheck; 4] = [
     ("http", protocols::http_with_bodies_in_several_goes_and_several_requests_at_once),
     ("memcached_in_several_goes", protocols::memcached_in_several_goes_and_several_at_once),
     ("accepts_late", protocols::a_server_that_accepts_late),
@@ -27,13 +24,13 @@ const EXACT_CHECKS: [Check; 4] = [
 ];
 
 /// What is run of disks, with the modules of a null device.
-const BLOCK_CHECKS: [Check; 2] = [
+const BLOCK_CHECKS: [GuestCheck; 2] = [
     ("block_requests", block::every_direct_request_is_seen_and_takes_no_longer_than_its_client_says),
     ("a_hog_on_a_disk", block::who_keeps_reads_waiting_is_named),
 ];
 
 /// What is run of the server in the kernel, with its modules.
-const KERNEL_NFS: Check = ("kernel_nfs", kernel_nfs::the_nfs_server_of_the_kernel);
+const KERNEL_NFS: GuestCheck = ("kernel_nfs", kernel_nfs::the_nfs_server_of_the_kernel);
 
 /// The programs that the checks run.
 const PROGRAMS: [&str; 7] = ["ip", "memcached", "nginx", "taskset", "yes", "kill", "rpcbind"];
@@ -45,26 +42,17 @@ struct TestedKernel {
     test: &'static str,
     /// Modules of the kernel that the checks take.
     modules: Vec<&'static str>,
-    checks: Vec<Check>,
-}
-
-fn run(checks: &[Check]) {
-    for (name, check) in checks {
-        let outcome = std::panic::catch_unwind(check);
-        report_figure(name, if outcome.is_ok() { "passed" } else { "failed" });
-    }
+    checks: Vec<GuestCheck>,
 }
 
 fn expect_all(tested: &TestedKernel) {
-    if be_first_program(|| run(&tested.checks)) {
+    if be_first_program(|| run_checks(&tested.checks)) {
         return;
     }
     let Some(figures) = booted(tested) else { return };
     println!("{figures}");
     assert_eq!(figures.skipped(), Vec::<&str>::new());
-    for (name, _) in &tested.checks {
-        assert_eq!(figures.text(name), "passed", "{name}: {figures}");
-    }
+    figures.expect_passed(&tested.checks);
 }
 
 fn booted(tested: &TestedKernel) -> Option<GuestFigures> {

@@ -4,11 +4,13 @@
 //! assert the order of figures and counts, never a time.
 
 mod archive;
+mod checks;
 mod figures;
 mod inside;
 mod kernel_package;
 mod machine;
 
+pub use checks::{GuestCheck, run_checks};
 pub use figures::GuestFigures;
 pub use inside::{be_first_program, mount_in_guest, report_figure};
 pub use kernel_package::GuestKernel;

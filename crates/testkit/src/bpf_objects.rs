@@ -1,0 +1,41 @@
+//! Compiled programs for the kernel that are in the tree, judged by compiling their sources again.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Expects that each object NAME.bpf.o in a folder is what `build.sh` makes there of NAME.bpf.c. It is compiled in another
+/// folder, so that an object cannot depend on where that is. Says so where the compiler is not installed.
+///
+/// # Panics
+/// When a source does not compile, or to something else.
+#[track_caller]
+pub fn expect_compiled_objects(folder: &Path, names: &[&str]) {
+    if crate::program("clang-14").is_none() || crate::program("llvm-objcopy-14").is_none() {
+        return;
+    }
+    let elsewhere = tempfile::tempdir().expect("a temporary folder can be made");
+    for file in fs::read_dir(folder).expect("the sources are there").flatten() {
+        if file.path().extension().is_none_or(|ending| ending != "o") {
+            fs::copy(file.path(), elsewhere.path().join(file.file_name())).expect("the folder is ours");
+        }
+    }
+    let built = elsewhere.path().join("again.o");
+    for name in names {
+        let (source, object) = (format!("{name}.bpf.c"), format!("{name}.bpf.o"));
+        let mut command = Command::new("sh");
+        command.arg(elsewhere.path().join("build.sh")).arg(&source).arg(&built);
+        let output = command.output().expect("sh can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            read(&built) == read(&folder.join(&object)),
+            "{}/{object} is not what its source compiles to: in that folder, run ./build.sh {source} {object} with \
+             Debian's clang-14",
+            folder.display()
+        );
+    }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
