@@ -33,7 +33,7 @@ pub enum ObservationEnd {
     Stopped,
     /// What the caller makes of the requests could not be written.
     WriteFailed,
-    /// Every process that was seen to serve has ended, and nobody listens at the ports.
+    /// Every process that was seen to serve has ended, if there was any, and nobody listens at the ports any more.
     ServerEnded,
 }
 
@@ -132,7 +132,8 @@ pub trait ObservationWatcher {
     /// Called whenever events have been looked at, about 50 times a second.
     fn progress(&mut self, _progress: &ObservationProgress<'_>) {}
 
-    /// Whether the observation ends when every process that was seen to serve has ended, and nobody listens at the ports.
+    /// Whether the observation ends when every process that was seen to serve has ended, and nobody listens at the ports any
+    /// more.
     fn ends_with_server(&self) -> bool {
         true
     }

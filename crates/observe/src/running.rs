@@ -56,7 +56,7 @@ pub(crate) struct RunningObservation {
     readers: BTreeSet<u32>,
     /// Those that serve and have not ended, as far as known.
     processes: BTreeSet<u32>,
-    was_served: bool,
+    had_server: bool,
     pub(crate) events: u64,
     /// Since when all programs report. Events before are left out: an answer whose writing was seen, and not its
     /// transmission, would end with that of the next one.
@@ -85,7 +85,7 @@ impl RunningObservation {
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
-            was_served: false,
+            had_server: false,
             events: 0,
             since: now(),
             counted: 0..u64::MAX,
@@ -150,12 +150,17 @@ impl RunningObservation {
         None
     }
 
-    /// Whether all who were seen to serve have ended, and nobody accepts connections whose children may serve yet.
+    /// Whether there was a server, all who were seen to serve have ended, and nobody listens whose children may serve yet.
     fn has_server_ended(&mut self, settings: &ObservationSettings) -> bool {
-        self.was_served |= !self.processes.is_empty();
+        self.had_server |= !self.processes.is_empty();
         // Those that have ended are forgotten: servers with a process for each connection have many.
         self.processes.retain(|process| Path::new(&format!("/proc/{process}")).exists());
-        self.was_served && self.processes.is_empty() && !is_any_listening(&settings.probes.ports)
+        if !self.processes.is_empty() {
+            return false;
+        }
+        let is_listening = is_any_listening(&settings.probes.ports);
+        self.had_server |= is_listening;
+        self.had_server && !is_listening
     }
 
     pub(crate) fn step(

@@ -255,6 +255,27 @@ fn the_end_of_the_server_ends_it() {
     );
 }
 
+#[test]
+fn the_end_of_a_server_that_has_read_nothing_ends_it() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = server.local_addr().expect("a listener has an address").port();
+    let mut child = observing(program(), port, &["--json"]);
+    // It is looked for once a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(child.try_wait().expect("a child can be asked").is_none(), "the server listens");
+    drop(server);
+    let view = json(child, 1);
+    assert_eq!(
+        (view["requests"].as_u64(), view["ended"].as_str()),
+        (Some(0), Some("the server ended")),
+        "{view}"
+    );
+}
+
 /// The program where everybody may run it, as nobody with these capabilities.
 fn as_nobody(folder: &Folder, capabilities: &str) -> Command {
     let copy = folder.join("tailwright");

@@ -170,4 +170,6 @@ fn an_address_that_is_taken_is_said_before_the_proxy_serves() {
     let refused = folder.run(&[&fixed[..], &[&taken], &["--state", "state"]].concat()).expect_code(3);
     assert!(refused.stderr.contains(&taken) && refused.stderr.contains("hint"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("listening on"), "{}", refused.stderr);
+    let no_address = folder.run(&[&fixed[..], &["localhost"]].concat()).expect_code(2);
+    assert!(no_address.stderr.contains("expected IP:PORT, such as"), "{}", no_address.stderr);
 }

@@ -321,6 +321,7 @@ fn without_slos_the_modes_by_deadline_are_left_out_and_named() {
     let options = ["--duration", "50ms", "--repetitions", "1", "--load", "0.3", "--json"];
     let outcome = Folder::new().run(&[&["schedule", "bench", &file], &options[..]].concat());
     assert!(outcome.stderr.contains("deadline is left out: no deadlines"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("are beyond p99, 0 beyond p99.9"), "{}", outcome.stderr);
     let run = only_run(outcome);
     let left_out = run["left_out"].as_array().expect("a list");
     for name in ["deadline", "deadline-admission"] {

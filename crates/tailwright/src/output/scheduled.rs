@@ -15,6 +15,8 @@ use workflow::text::{percent, time};
 
 /// Others on the CPUs beyond this share make figures doubtful.
 const OTHERS_MAX: f64 = 0.03;
+/// A percentile with fewer requests beyond it is doubtful.
+const BEYOND_MIN: usize = 10;
 /// Requests that are sent so much of the median latency late make figures doubtful.
 const LAG_MAX: f64 = 0.05;
 /// More tiers do not fit a table of 100 columns; JSON has them.
@@ -385,6 +387,7 @@ pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
             time(mode.lag_p99_s)
         ));
     }
+    doubts.extend(few_requests(modes));
     let failed: usize = modes.iter().map(|mode| mode.failed).sum();
     if failed > 0 {
         doubts.push(format!("{} answered with an error, and not counted", plural(failed, "request")));
@@ -396,4 +399,16 @@ pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// Which percentiles few requests decide, in the mode with the fewest.
+fn few_requests(modes: &[ModeReport]) -> Option<String> {
+    let answered = modes.iter().map(|mode| mode.measured.answered).min()?;
+    let [beyond_p99, beyond_p999] = [100, 1000].map(|part| answered / part);
+    let words = match (beyond_p99, beyond_p999) {
+        (..BEYOND_MIN, _) => format!("{beyond_p99} are beyond p99, {beyond_p999} beyond p99.9"),
+        (_, ..BEYOND_MIN) => format!("{beyond_p999} are beyond p99.9"),
+        _ => return None,
+    };
+    Some(format!("of {} {words}: a longer --duration makes that more certain", plural(answered, "request")))
 }

@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::scrape::open_endpoint;
+use crate::scrape::{open_endpoint, scrape_address};
 use crate::terminal::{self, Talk, TerminalObserver, TextTable, talk};
 use ::trace::recording::{RecordableRequest, is_recording_name};
 use clap::Args;
@@ -101,7 +101,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: Bytes,
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "status")]
+    #[arg(long, value_name = "ADDRESS", value_parser = scrape_address, conflicts_with = "status")]
     listen: Option<SocketAddr>,
     /// Ask a running proxy what it has seen.
     #[arg(long)]
