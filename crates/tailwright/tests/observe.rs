@@ -3,35 +3,20 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use support::Folder;
+use support::observer::{echo_server, observing, printed_document};
 use support::servers::signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// An echo server that answers each byte, in a thread of this process for each connection.
-fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = listener.local_addr().expect("a listener has an address");
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a client connects");
-            std::thread::spawn(move || {
-                let mut byte = [0];
-                while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
-            });
-        }
-    });
-    address
-}
 
 fn ask(server: SocketAddr, requests: usize) {
     let mut stream = TcpStream::connect(server).expect("the server listens");
@@ -51,28 +36,8 @@ fn ask_until(server: SocketAddr, time: Duration) {
     }
 }
 
-/// The program, observing a port for a minute; returns once it does.
-fn observing(mut command: Command, port: u16, more: &[&str]) -> Child {
-    command.args(["observe", "--duration", "60s", "--port", &port.to_string()]).args(more);
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut line = String::new();
-    let stderr = child.stderr.as_mut().expect("it is piped");
-    BufReader::new(stderr).read_line(&mut line).expect("stderr can be read");
-    assert!(line.starts_with("observing"), "{line}");
-    child
-}
-
 fn program() -> Command {
     testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"))
-}
-
-fn json(child: Child, code: i32) -> Value {
-    let output = child.wait_with_output().expect("the program ends");
-    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-    support::schema::check_document(&document);
-    document
 }
 
 #[test]
@@ -81,13 +46,13 @@ fn a_server_is_seen_until_a_signal() {
     if !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     for name in ["INT", "TERM", "HUP"] {
         let file = folder.join("live.parquet");
         let child = observing(program(), server.port(), &["--json", "-o", &file.display().to_string()]);
         ask(server, 200);
         signal(&child, name);
-        let view = json(child, 0);
+        let view = printed_document(child, 0);
         assert_eq!(
             (view["requests"].as_u64(), view["ended"].as_str()),
             (Some(200), Some("it was stopped")),
@@ -124,7 +89,7 @@ fn the_tables_have_100_columns_and_the_file_is_judged() {
     if !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     let child =
         observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
     ask(server, 200);
@@ -209,7 +174,7 @@ fn a_killed_observer_leaves_no_program() {
         return;
     }
     let before = observing_programs();
-    let mut child = observing(program(), echo().port(), &[]);
+    let mut child = observing(program(), echo_server().port(), &[]);
     // Those of other tests, which run at the same time, go as well when these end.
     let mut ours = observing_programs();
     ours.retain(|id| !before.contains(id));
@@ -247,7 +212,7 @@ fn the_end_of_the_server_ends_it() {
     stream.read_exact(&mut [0; 5]).expect("the server answers");
     server.kill().expect("a child can be killed");
     server.wait().expect("a killed child ends");
-    let view = json(child, 0);
+    let view = printed_document(child, 0);
     assert_eq!(
         (view["requests"].as_u64(), view["ended"].as_str()),
         (Some(1), Some("the server ended")),
@@ -268,7 +233,7 @@ fn the_end_of_a_server_that_has_read_nothing_ends_it() {
     std::thread::sleep(Duration::from_millis(1500));
     assert!(child.try_wait().expect("a child can be asked").is_none(), "the server listens");
     drop(server);
-    let view = json(child, 1);
+    let view = printed_document(child, 1);
     assert_eq!(
         (view["requests"].as_u64(), view["ended"].as_str()),
         (Some(0), Some("the server ended")),
@@ -303,11 +268,11 @@ fn nobody_with_two_capabilities_observes_and_without_is_told_which() {
     if testkit::program("setpriv").is_none() || !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     let child = observing(as_nobody(&folder, "-all,+bpf,+perfmon"), server.port(), &["--json"]);
     ask(server, 50);
     signal(&child, "INT");
-    let view = json(child, 0);
+    let view = printed_document(child, 0);
     assert_eq!((view["requests"].as_u64(), view["cost"].is_null()), (Some(50), true), "{view}");
     for (capabilities, missing) in [
         ("-all,+bpf", "observing takes CAP_PERFMON,"),
@@ -339,11 +304,11 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
     if !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     let child = observing(program(), server.port(), &["--json", "--cost-limit", "100%", "--seed", "7"]);
     ask_until(server, Duration::from_secs(3));
     signal(&child, "INT");
-    let view = json(child, 0);
+    let view = printed_document(child, 0);
     let (sampled, of) = (&view["sampled"], |name: &str| view["sampled"][name].as_f64().expect("a number"));
     assert!(of("windows") >= 1.0 && of("cost_limit") == 1.0 && of("cost_share") > 0.0, "{sampled}");
     assert_eq!(of("seed"), 7.0);
@@ -412,7 +377,7 @@ fn a_share_of_connections_is_said_wherever_rates_are() {
     if !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     let words = "about 50% of TCP connections observed; rates are of these";
     let page = folder.join("page.html").display().to_string();
     let child = observing(program(), server.port(), &["--share", "50%", "--report", &page]);
@@ -451,7 +416,7 @@ fn a_protocol_that_the_server_does_not_speak_is_named() {
     if !folder.may_observe() {
         return;
     }
-    let server = echo();
+    let server = echo_server();
     let child = observing(program(), server.port(), &["--protocol", "nbd"]);
     ask(server, 200);
     signal(&child, "INT");
@@ -461,5 +426,5 @@ fn a_protocol_that_the_server_does_not_speak_is_named() {
     let child = observing(program(), server.port(), &["--protocol", "nbd", "--json"]);
     ask(server, 200);
     signal(&child, "INT");
-    assert_eq!(json(child, 0)["protocol_understood"], false);
+    assert_eq!(printed_document(child, 0)["protocol_understood"], false);
 }

@@ -5,11 +5,12 @@ mod support;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::Folder;
 use support::cluster::PROFILE;
+use support::observer::{self, printed_document};
 use support::servers::signal;
 
 /// Bytes of requests and answers.
@@ -55,30 +56,16 @@ fn ask(server: SocketAddr, reads: usize) -> usize {
     reads + reads.div_ceil(3)
 }
 
-/// The program, observing a port for a minute; returns once it does.
+/// The program, observing a port for a minute, with files in a folder; returns once it does.
 fn observing(folder: &Folder, port: u16, more: &[&str]) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
-        .args(["observe", "--duration", "60s", "--json", "--port", &port.to_string()])
-        .args(more)
-        .current_dir(folder.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut line = String::new();
-    let stderr = child.stderr.as_mut().expect("it is piped");
-    BufReader::new(stderr).read_line(&mut line).expect("stderr can be read");
-    assert!(line.starts_with("observing"), "{line}");
-    child
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.current_dir(folder.path());
+    observer::observing(command, port, &[&["--json"], more].concat())
 }
 
 fn stop(child: Child, name: &str, code: i32) -> Value {
     signal(&child, name);
-    let output = child.wait_with_output().expect("the program ends");
-    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
-    let document = serde_json::from_slice(&output.stdout).expect("it prints JSON");
-    support::schema::check_document(&document);
-    document
+    printed_document(child, code)
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use support::Folder;
+use support::observer::echo_server;
 use support::scraped::{check_dashboard, example, parsed_by_python, samples, scrape};
 use support::servers::signal;
 use testkit::Terminal;
@@ -20,15 +21,6 @@ use workflow::observation::PublishedMetrics;
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// Whether this machine lets observe and has terminals; says what is missing.
-fn may_observe(folder: &Folder) -> bool {
-    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
-    if outcome.code == 3 {
-        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
-    }
-    outcome.code != 3
-}
 
 /// An echo server, and a client that asks it without pause until the value is dropped.
 struct BusyServer {
@@ -40,17 +32,7 @@ struct BusyServer {
 
 impl BusyServer {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = listener.local_addr().expect("a listener has an address");
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = stream.expect("a client connects");
-                thread::spawn(move || {
-                    let mut byte = [0];
-                    while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
-                });
-            }
-        });
+        let address = echo_server();
         Self { address, stop: Arc::default(), asked: Arc::default(), client: None }
     }
 
@@ -135,7 +117,7 @@ fn has_page(screen: &vt100::Screen) -> bool {
 
 /// A server that is asked without pause, where pages on terminals can be tried.
 fn server_and_terminals() -> Option<BusyServer> {
-    if testkit::program("setsid").is_none() || !may_observe(&Folder::new()) {
+    if testkit::program("setsid").is_none() || !Folder::new().may_observe() {
         return None;
     }
     let mut server = BusyServer::start();
@@ -236,7 +218,7 @@ fn an_error_is_said_on_the_first_screen() {
 #[test]
 fn without_a_terminal_there_are_lines_or_nothing() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let mut server = BusyServer::start();
@@ -278,7 +260,7 @@ fn listening(port: u16, more: &[&str]) -> (Child, SocketAddr) {
 #[test]
 fn scrapers_read_what_is_seen_and_cannot_disturb() {
     let folder = Folder::new();
-    if !may_observe(&folder) {
+    if !folder.may_observe() {
         return;
     }
     let mut server = BusyServer::start();
@@ -339,7 +321,7 @@ fn scrapers_read_what_is_seen_and_cannot_disturb() {
 #[test]
 fn metrics_go_on_when_the_server_ends() {
     let folder = Folder::new();
-    if testkit::program("memcached").is_none() || !may_observe(&folder) {
+    if testkit::program("memcached").is_none() || !folder.may_observe() {
         return;
     }
     let address = testkit::free_address();

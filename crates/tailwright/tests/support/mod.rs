@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod judge;
+pub(crate) mod observer;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod scraped;
