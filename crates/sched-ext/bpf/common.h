@@ -222,6 +222,23 @@ INLINE s64 credit_of(struct cpu_state *s, struct control *c, u64 now)
 	return credit;
 }
 
+/* Who is interrupted before it has had a slice has waited for it since before. */
+INLINE void note_wait(struct control *c, struct task_state *t, u64 flags, u64 now)
+{
+	int is_interrupted = !(flags & SCX_ENQ_WAKEUP) && t->queued_at;
+	if (is_interrupted && t->had_ns + c->slice_ns / SLICE_REST < c->slice_ns)
+		return;
+	t->queued_at = now;
+	t->had_ns = 0;
+}
+
+/* A turn takes the time for its choice as well: who gives up its turns at once has had a slice some time. */
+INLINE void note_turn(struct control *c, struct cpu_state *s, struct task_state *t, u64 ran)
+{
+	u64 choice = (u32)s->since - s->decided_at, most = c->slice_ns / SLICE_REST;
+	t->had_ns += ran + (choice < most ? choice : most);
+}
+
 INLINE void enqueue_kernel_thread(struct control *c, struct task_struct *p, u32 cpu, u64 flags)
 {
 	struct cpu_state *s = state_of_cpu(cpu);
@@ -345,12 +362,16 @@ INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struc
 INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p, u64 now)
 {
 	u64 ran = now - s->since;
+	if (s->running == RUNS_KERNEL_THREAD) {
+		s->kernel_thread_ns += ran;
+		return;
+	}
+	struct task_state *t = state_of(p);
+	if (t)
+		note_turn(c, s, t, ran);
 	if (s->running == RUNS_TAGGED) {
 		s->tagged_ns += ran;
-	} else if (s->running == RUNS_KERNEL_THREAD) {
-		s->kernel_thread_ns += ran;
 	} else {
-		struct task_state *t = state_of(p);
 		u32 weight = p->scx.weight;
 		s->untagged_ns += ran;
 		credit_of(s, c, now);

@@ -33,7 +33,7 @@ int enqueue(u64 *ctx)
 		enqueue_kernel_thread(c, p, cpu, flags);
 		return 0;
 	}
-	t->queued_at = now;
+	note_wait(c, t, flags, now);
 	insert_by_weighted_time(c, p, t, UNTAGGED_QUEUE, flags);
 	if (s->running == RUNS_NOTHING) {
 		u64 with = credit_of(s, c, now) > 0 ? kick_of_others(flags) : SCX_KICK_IDLE;
@@ -66,13 +66,15 @@ int dispatch(u64 *ctx)
 {
 	u32 cpu = cpu_of_cid(ctx[0]);
 	struct task_struct *before = (struct task_struct *)ctx[1];
+	u64 now = bpf_ktime_get_ns();
 	struct control *c = the_control();
 	struct cpu_state *s = state_of_cpu(cpu);
 	if (!c || !s)
 		return 0;
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
-	decide(c, s, cpu, before, bpf_ktime_get_ns());
+	s->decided_at = (u32)now;
+	decide(c, s, cpu, before, now);
 	return 0;
 }
 

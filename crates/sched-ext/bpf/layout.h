@@ -57,13 +57,14 @@ struct cpu_state {
 	u64 rescues;        /* slices out of turn */
 	u64 steals;         /* threads taken from the queue of another CPU */
 	u32 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
-	u32 unused;
+	u32 decided_at;     /* the low half of the time at which it was last looked who is next */
 };
 
 /* Kept by the kernel with each thread. */
 struct task_state {
 	u64 served_at; /* when it last stopped running with a slot; 0: never */
-	u64 queued_at;
+	u64 queued_at; /* since when it has waited for a slice */
+	u64 had_ns;    /* what it has had of that slice */
 	u64 vruntime;  /* weighted time that it ran untagged */
 };
 

@@ -168,7 +168,7 @@ int enqueue(u64 *ctx)
 		enqueue_kernel_thread(c, p, cpu, flags);
 		return 0;
 	}
-	t->queued_at = now;
+	note_wait(c, t, flags, now);
 	u64 key = key_of(p);
 	if (key) {
 		enqueue_tagged(c, p, cpu, key, flags, now);
@@ -296,6 +296,7 @@ int dispatch(u64 *ctx)
 		return 0;
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
+	s->decided_at = (u32)now;
 	decide(c, s, cpu, before, now);
 	let_continue(c, s, before);
 	return 0;

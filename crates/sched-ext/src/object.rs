@@ -60,7 +60,7 @@ const ARENA: u32 = 33;
 const MAPPABLE: u32 = 1 << 10;
 const ARENA_PAGES: u32 = 1024;
 
-/// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), three of these as the state of a thread (3).
+/// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), four of these as the state of a thread (3).
 const STORAGE_TYPES: [u32; 14] = [
     1,
     1 << 24,
@@ -75,7 +75,7 @@ const STORAGE_TYPES: [u32; 14] = [
     0,
     2,
     1,
-    3, // ARRAY of three
+    4, // ARRAY of four
 ];
 
 /// What the loader decides before the programs are loaded.
@@ -373,7 +373,7 @@ mod tests {
                 ("cpus", 128),
                 ("events", EVENT_WORDS * 8),
                 ("threads", 4),
-                ("tasks", 24),
+                ("tasks", 32),
             ];
             for (name, bytes) in sizes {
                 let Some(map) = object.maps.get(name) else {

@@ -1,7 +1,7 @@
 //! The threads of a control group by age, and all others with fair shares.
 
 use crate::play::{Spinners, now, play, requests};
-use crate::starvation::endless;
+use crate::starvation::{Between, endless};
 use crate::{CONTROL_GROUP, c_program, ending, partition, promises, request};
 use sched_hint::{DEFAULT_FOLDER, SlotArray};
 use std::fs;
@@ -239,7 +239,7 @@ pub(crate) fn no_thread_outside_waits_until_the_watchdog() {
     let watchdog = Duration::from_secs(2);
     let scheduler = attached(&AttachRequest { settings, watchdog, ..of_service() });
     let is_over = Arc::new(AtomicBool::new(false));
-    let threads = [19, -20].map(|nice| endless(0, nice, &[1], &is_over));
+    let threads = [19, -20].map(|nice| endless(0, nice, Between::Nothing, &[1], &is_over));
     rest(watchdog * 2);
     is_over.store(true, Relaxed);
     let [patient, _] = threads.map(|(longest, thread)| {
