@@ -72,7 +72,7 @@ impl RequestQuality {
         (Self::SEVERAL_WRITES, "answered by several writes"),
         (Self::SEVERAL_READS, "slept between reads"),
         (Self::MOVED, "points moved"),
-        (Self::WITHOUT_PROTOCOL, "boundaries guessed from packets and reads (see --protocol)"),
+        (Self::WITHOUT_PROTOCOL, "boundaries guessed from packets and reads"),
     ];
 
     /// The flags of both sets.

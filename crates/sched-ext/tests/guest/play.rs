@@ -158,10 +158,12 @@ pub(crate) fn keep_to(cpus: &[usize]) {
     set_cpus(thread, &cpus.iter().copied().collect()).expect("the guest has these CPUs");
 }
 
-/// Uses this much CPU time.
+/// Uses this much CPU time. The emulated CPUs take turns, and one that never pauses may leave no time to the others: a thread of
+/// another CPU then stands still for 0.2 s and more.
 pub(crate) fn spend(work_ns: u64) {
     let begin = cpu_time();
     while cpu_time() - begin < work_ns {
+        std::hint::spin_loop();
         std::hint::black_box(
             (0..200_u64)
                 .fold(0, |sum: u64, step| sum.wrapping_mul(31).wrapping_add(std::hint::black_box(step))),

@@ -11,10 +11,11 @@ pub(crate) fn doubts(asked: &ProbeSettings, report: &ObservationReport) -> Strin
     let mut text = String::new();
     let flagged = RequestQuality::ALL.into_iter().zip(report.statistics.flagged());
     for ((flag, _), (what, count)) in flagged.filter(|(_, (_, count))| *count > 0) {
-        match asked.protocol.filter(|_| flag == RequestQuality::WITHOUT_PROTOCOL) {
-            Some(protocol) => text += &format!("  {}\n", without_protocol(protocol, count, total)),
-            None => text += &format!("  {count} of {total}: {what}\n"),
+        text += &format!("  {count} of {total}: {what}");
+        if flag == RequestQuality::WITHOUT_PROTOCOL {
+            text += &guessed_because(asked.protocol, count == total);
         }
+        text.push('\n');
     }
     for line in not_joined(report.counts) {
         text += &format!("  {line}\n");
@@ -39,20 +40,18 @@ pub(crate) fn is_protocol_understood(asked: &ProbeSettings, statistics: &Request
     (asked.protocol.is_some() && total > 0).then_some(guessed < total)
 }
 
-/// Requests whose extent the named protocol did not say.
-fn without_protocol(protocol: ApplicationProtocol, count: u64, total: u64) -> String {
-    let guessed = format!("{count} of {total}: boundaries guessed from packets and reads");
-    if count < total {
-        return guessed;
-    }
+/// Why the extent of some or all requests is guessed, or how it would be known.
+fn guessed_because(protocol: Option<ApplicationProtocol>, is_all: bool) -> String {
     let name = match protocol {
-        ApplicationProtocol::Http1 => "http1",
-        ApplicationProtocol::Resp => "resp",
-        ApplicationProtocol::Memcached => "memcached",
-        ApplicationProtocol::Nbd => "nbd",
-        ApplicationProtocol::Nfs => "nfs",
+        None => return " (see --protocol)".to_owned(),
+        Some(_) if !is_all => return String::new(),
+        Some(ApplicationProtocol::Http1) => "http1",
+        Some(ApplicationProtocol::Resp) => "resp",
+        Some(ApplicationProtocol::Memcached) => "memcached",
+        Some(ApplicationProtocol::Nbd) => "nbd",
+        Some(ApplicationProtocol::Nfs) => "nfs",
     };
-    format!("{guessed}:\n    no message of {name} was found; is it what the server speaks?")
+    format!(":\n    no message of {name} was found; is it what the server speaks?")
 }
 
 /// What could not be joined, a line each.
@@ -126,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_protocol_that_nobody_speaks_is_not_advised_again() {
-        let none = without_protocol(ApplicationProtocol::Nbd, 3971, 3971);
+        let none = guessed_because(Some(ApplicationProtocol::Nbd), true);
         assert!(none.contains("no message of nbd was found") && !none.contains("--protocol"), "{none}");
-        let some = without_protocol(ApplicationProtocol::Nbd, 1, 3971);
-        assert_eq!(some, "1 of 3971: boundaries guessed from packets and reads");
+        assert_eq!(guessed_because(Some(ApplicationProtocol::Nbd), false), "");
+        assert!(guessed_because(None, true).contains("--protocol"));
         let asked = ProbeSettings::of_ports([1]);
         assert_eq!(is_protocol_understood(&asked, &RequestStatistics::default()), None);
     }

@@ -69,7 +69,7 @@ impl Guest<'_> {
         if let Err(late) = &played
             && late.stands_still()
         {
-            // Seen in few of many runs, with no cause found; each one is told.
+            // Before version 8.1 the emulator gives no time to other CPUs beside one that never pauses. Each case is told.
             println!("the guest stood still; it printed:\n{}", late.text);
             crate::skip("the guest stood still once, and was begun again");
             played = run();
