@@ -25,6 +25,7 @@ struct cpumask;
 struct sched_ext_entity {
 	u32 flags;
 	u32 weight;
+	unsigned long runnable_at;
 	u64 dsq_vtime;
 };
 
