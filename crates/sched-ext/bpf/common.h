@@ -11,6 +11,7 @@
 
 #define UNTAGGED_QUEUE 0x100000
 
+#define NS_PER_US 1000ull
 #define NS_PER_MS 1000000ull
 /* How often those who wait too long are searched, and in how many slices one of them has its turn. */
 #define SCAN_EVERY_NS 20000000ull
@@ -222,23 +223,6 @@ INLINE s64 credit_of(struct cpu_state *s, struct control *c, u64 now)
 	return credit;
 }
 
-/* Who is interrupted before it has had a slice has waited for it since before. */
-INLINE void note_wait(struct control *c, struct task_state *t, u64 flags, u64 now)
-{
-	int is_interrupted = !(flags & SCX_ENQ_WAKEUP) && t->queued_at;
-	if (is_interrupted && t->had_ns + c->slice_ns / SLICE_REST < c->slice_ns)
-		return;
-	t->queued_at = now;
-	t->had_ns = 0;
-}
-
-/* A turn takes the time for its choice as well: who gives up its turns at once has had a slice some time. */
-INLINE void note_turn(struct control *c, struct cpu_state *s, struct task_state *t, u64 ran)
-{
-	u64 choice = (u32)s->since - s->decided_at, most = c->slice_ns / SLICE_REST;
-	t->had_ns += ran + (choice < most ? choice : most);
-}
-
 INLINE void enqueue_kernel_thread(struct control *c, struct task_struct *p, u32 cpu, u64 flags)
 {
 	struct cpu_state *s = state_of_cpu(cpu);
@@ -281,8 +265,10 @@ INLINE u64 longest_in(u64 queue, u64 cpu, u64 *since)
 	u64 thread = 0, first = *since;
 	bpf_iter_scx_dsq_new(&it, queue, 0);
 	while ((p = bpf_iter_scx_dsq_next(&it))) {
+		if (!may_run_on(p, cpu))
+			continue;
 		struct task_state *t = bpf_task_storage_get(&tasks, p, 0, 0);
-		if (t && t->queued_at < first && may_run_on(p, cpu)) {
+		if (t && t->queued_at < first) {
 			first = t->queued_at;
 			thread = (u32)p->pid;
 		}
@@ -347,11 +333,18 @@ INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *runni
 	return is_true(scx_bpf_dsq_move_to_local(UNTAGGED_QUEUE)) || running;
 }
 
+/* What a thread has had of a slice. That choosing it took time delays those who wait as much as that it runs. */
+INLINE u64 had_of_slice(struct cpu_state *s, u64 now) { return now - s->since + s->choice_us * NS_PER_US; }
+
+INLINE int is_slice(struct control *c, u64 had_ns) { return had_ns + c->slice_ns / SLICE_REST >= c->slice_ns; }
+
 /* Where a thread without a request is when it begins to run, all are: what it takes then is counted for it alone. */
 INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struct *p, u32 what, u64 now)
 {
 	credit_of(s, c, now);
 	s->since = now;
+	u64 choice = (u32)now - s->asked_at, most = c->slice_ns / 2;
+	s->choice_us = (choice < most ? choice : most) / NS_PER_US;
 	s->charged_at = now;
 	s->running = what;
 	struct task_state *t = what == RUNS_UNTAGGED ? state_of(p) : 0;
@@ -359,7 +352,23 @@ INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struc
 		c->untagged_vruntime = t->vruntime;
 }
 
-INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p, u64 now)
+/*
+ * Since when a thread waits: neither a change of what it is, such as its CPUs or its policy, which queues it anew, nor an
+ * interruption before it has had a slice ends a wait.
+ */
+INLINE void note_wait(struct task_state *t, u64 now)
+{
+	if (!t->queued_at)
+		t->queued_at = now;
+}
+
+INLINE void end_wait(struct task_state *t)
+{
+	t->queued_at = 0;
+	t->had_ns = 0;
+}
+
+INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p, u64 wants_more, u64 now)
 {
 	u64 ran = now - s->since;
 	if (s->running == RUNS_KERNEL_THREAD) {
@@ -367,8 +376,11 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 		return;
 	}
 	struct task_state *t = state_of(p);
-	if (t)
-		note_turn(c, s, t, ran);
+	if (t) {
+		t->had_ns += had_of_slice(s, now);
+		if (!wants_more || is_slice(c, t->had_ns))
+			end_wait(t);
+	}
 	if (s->running == RUNS_TAGGED) {
 		s->tagged_ns += ran;
 	} else {
@@ -379,6 +391,15 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 			return;
 		t->vruntime += ran * 100 / weight;
 	}
+}
+
+/* A thread has left the scheduler, for one of its own class or another, where it may run: the wait is over. */
+int disable(u64 *ctx)
+{
+	struct task_state *t = bpf_task_storage_get(&tasks, (struct task_struct *)ctx[0], 0, 0);
+	if (t)
+		end_wait(t);
+	return 0;
 }
 
 /*

@@ -56,14 +56,15 @@ struct cpu_state {
 	u64 kicks;          /* times at which an arrival interrupted a younger one */
 	u64 rescues;        /* slices out of turn */
 	u64 steals;         /* threads taken from the queue of another CPU */
-	u32 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
-	u32 decided_at;     /* the low half of the time at which it was last looked who is next */
+	u32 asked_at;       /* the low half of when the kernel last asked who is next */
+	u16 choice_us;      /* what choosing the running thread took, at most half a slice: it counts to the slice */
+	u16 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
 };
 
 /* Kept by the kernel with each thread. */
 struct task_state {
 	u64 served_at; /* when it last stopped running with a slot; 0: never */
-	u64 queued_at; /* since when it has waited for a slice */
+	u64 queued_at; /* since when it has waited for a slice; 0: it has had one, or slept */
 	u64 had_ns;    /* what it has had of that slice */
 	u64 vruntime;  /* weighted time that it ran untagged */
 };

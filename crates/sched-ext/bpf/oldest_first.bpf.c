@@ -168,7 +168,7 @@ int enqueue(u64 *ctx)
 		enqueue_kernel_thread(c, p, cpu, flags);
 		return 0;
 	}
-	note_wait(c, t, flags, now);
+	note_wait(t, now);
 	u64 key = key_of(p);
 	if (key) {
 		enqueue_tagged(c, p, cpu, key, flags, now);
@@ -296,7 +296,7 @@ int dispatch(u64 *ctx)
 		return 0;
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
-	s->decided_at = (u32)now;
+	s->asked_at = (u32)now;
 	decide(c, s, cpu, before, now);
 	let_continue(c, s, before);
 	return 0;
@@ -331,7 +331,7 @@ int stopping(u64 *ctx)
 	struct cpu_state *s = state_of_cpu(cpu);
 	if (!c || !s)
 		return 0;
-	charge(c, s, p, now);
+	charge(c, s, p, (u8)ctx[1], now);
 	if (s->running == RUNS_TAGGED)
 		__sync_fetch_and_add(&c->tagged_running, -1);
 	s->running = RUNS_NOTHING;
@@ -357,7 +357,7 @@ int tick(u64 *ctx)
 	s64 credit = credit_of(s, c, now);
 	int others_wait = scx_bpf_dsq_nr_queued(queue_of(cpu)) > 0;
 	int untagged_wait = scx_bpf_dsq_nr_queued(UNTAGGED_QUEUE) > 0;
-	int is_another = key_of(p) != s->running_key, is_over = now - s->since + c->slice_ns / SLICE_REST >= c->slice_ns;
+	int is_another = key_of(p) != s->running_key, is_over = is_slice(c, had_of_slice(s, now));
 	int changes = (others_wait || untagged_wait) && (is_another || is_over);
 	if (s->running == RUNS_TAGGED)
 		changes = changes || (untagged_wait && credit > 0);
