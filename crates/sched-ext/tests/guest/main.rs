@@ -127,7 +127,7 @@ fn the_rule_on_ten_cpus() {
         assert!(of("choices") > 300.0, "{play}: {figures}");
         assert_eq!(of("rescued"), 0.0, "{play}: {figures}");
         assert_eq!(figures.text(&format!("{play}_end")), UNREGISTERED, "{play}: {figures}");
-        assert!(of("not_among_oldest") < 0.2, "{play}: {figures}");
+        assert!(of("not_among_oldest") < 0.02, "{play}: {figures}");
     }
     assert_eq!(figures.number("ten_per_cpu_wrong"), 0.0, "{figures}");
     // A thread is logged shortly before it is in the queue of all.
@@ -162,9 +162,9 @@ fn tails_are_shorter(figures: &GuestFigures) {
         let reordered = |name: &str| figures.number(&format!("{name}{repetition}_reordered"));
         assert!(reordered("c1_") < reordered("fair"), "{figures}");
     }
-    // On several CPUs every request is answered; latencies are printed and not promised.
     for layout in ["shared_two", "per_cpu_two"] {
-        assert!(figures.number(&format!("{layout}_p99_ms")) > 0.0, "{layout}: {figures}");
+        let (p99, fair) = (figures.number(&format!("{layout}_p99_ms")), figures.number("fair_two_p99_ms"));
+        assert!(p99 < fair, "{layout}: {figures}");
         assert_eq!(figures.text(&format!("{layout}_end")), UNREGISTERED, "{layout}: {figures}");
     }
 }
