@@ -38,6 +38,8 @@ impl WorkingThread {
                 }
                 last = now;
             }
+            // Emulators whose CPUs take turns go on with the next one.
+            std::hint::spin_loop();
             let spent = cpu_time::of_thread();
             if spent >= target {
                 self.settled_ns = spent;

@@ -58,13 +58,14 @@ fn play() {
     }
 }
 
-/// Behind the first tier the order of arrival is not that of age, which is what the gate goes by. Percentiles of so few
-/// requests are shown and not asserted.
+/// Behind the first tier the order of arrival is not that of age, which is what the gate goes by. Of the percentiles of so few
+/// requests only that of no limit is far enough from the others to be asserted.
 fn the_oldest_run(figures: &GuestFigures) {
     let share = |mode: &str, tier: u32| figures.number(&format!("{mode}_not_among_oldest_{tier}"));
     for tier in 1..=3 {
-        assert!(share("orf", tier) < 0.1, "tier {tier}: {figures}");
+        assert!(share("orf", tier) < 0.02, "tier {tier}: {figures}");
     }
+    assert!(figures.number("orf_p99_s") < figures.number("fair_p99_s"), "{figures}");
     let behind = |mode: &str| share(mode, 2) + share(mode, 3);
     assert!(share("orf", 1) < share("fair", 1) && behind("orf") < behind("fair"), "{figures}");
     assert!(behind("orf") < behind("limited"), "{figures}");
