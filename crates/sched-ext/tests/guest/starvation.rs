@@ -2,9 +2,9 @@
 
 use crate::play::{keep_to, now, spend};
 use crate::request;
-use machine::scheduling::{ThreadScheduling, own_thread, set_scheduling};
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, own_thread, set_scheduling};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 use tailwright_sched_ext::{AttachRequest, KernelScheduler, OldestFirstSettings, QueueLayout};
@@ -45,19 +45,56 @@ impl Between {
     }
 }
 
-/// A thread that is never done, with a key or none, and its longest wait between two pieces of work.
+/// A thread that is never done.
+pub(crate) struct EndlessThread {
+    /// Its number once it has begun, 0 before.
+    number: Arc<AtomicU32>,
+    longest_ns: Arc<AtomicU64>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl EndlessThread {
+    /// Its longest wait between two pieces of work, once it is told that it is over.
+    pub(crate) fn longest_wait(self) -> Duration {
+        self.thread.join().expect("it does not fail");
+        Duration::from_nanos(self.longest_ns.load(Relaxed))
+    }
+
+    /// Makes the thread one of the policy SCHED_BATCH or SCHED_OTHER, 20 times a second for this time: each change has the kernel
+    /// take it out of the queue in which it waits and put it there again.
+    pub(crate) fn change_again_and_again(&self, nice: i32, time: Duration) {
+        let begun = now();
+        for round in 0.. {
+            if now() - begun >= nanos(time) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(50));
+            let policy = [SchedulingPolicy::Batch, SchedulingPolicy::Other][round % 2];
+            let number = self.number.load(Relaxed);
+            if number > 0 {
+                set_scheduling(number, &ThreadScheduling { policy, ..ThreadScheduling::ordinary(nice) })
+                    .expect("it is root's");
+            }
+        }
+    }
+}
+
+/// A thread that is never done, with a key or none.
 pub(crate) fn endless(
     key: u64,
     nice: i32,
     between: Between,
     cpus: &[usize],
     is_over: &Arc<AtomicBool>,
-) -> (Arc<AtomicU64>, thread::JoinHandle<()>) {
+) -> EndlessThread {
     let longest = Arc::new(AtomicU64::new(0));
+    let number = Arc::new(AtomicU32::new(0));
     let (noted, is_over, cpus) = (Arc::clone(&longest), Arc::clone(is_over), cpus.to_vec());
+    let number_of_own = Arc::clone(&number);
     let run = move || {
         keep_to(&cpus);
         let own = own_thread();
+        number_of_own.store(own, Relaxed);
         set_scheduling(own, &ThreadScheduling::ordinary(nice)).expect("it is root's");
         sched_hint::tag_current(key);
         let mut last = now();
@@ -69,7 +106,26 @@ pub(crate) fn endless(
         }
         noted.fetch_max(now().saturating_sub(last), Relaxed);
     };
-    (longest, thread::spawn(run))
+    EndlessThread { number, longest_ns: longest, thread: thread::spawn(run) }
+}
+
+/// A waiting thread is changed more often than the patience is long, which anybody may do to threads of their own.
+pub(crate) fn a_change_ends_no_wait() {
+    let patience = Duration::from_millis(200);
+    let settings = OldestFirstSettings { oldest: 1, patience, ..OldestFirstSettings::default() };
+    let watchdog = Duration::from_secs(1);
+    let request = AttachRequest { settings, watchdog, log_entries: 0, ..request(QueueLayout::PerCpu, 1) };
+    let scheduler = KernelScheduler::attach(&request).expect("it can be attached");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let threads = [1, 2].map(|key| endless(key, 0, Between::Nothing, ONE_CPU, &is_over));
+    threads[1].change_again_and_again(0, watchdog * 2);
+    let end = scheduler.end();
+    is_over.store(true, Relaxed);
+    let [_, changed] = threads.map(EndlessThread::longest_wait);
+    report_figure("changed_wait_ms", changed.as_millis());
+    assert_eq!(end, None, "the kernel has ended it");
+    assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
+    assert!(changed > patience && changed < watchdog, "{changed:?}");
 }
 
 pub(crate) fn nobody_waits_until_the_watchdog() {
@@ -111,9 +167,8 @@ pub(crate) fn nobody_waits_too_long(
     is_over.store(true, Relaxed);
     let mut longest = [Duration::ZERO; 2];
     for (kind, threads) in [untagged, tagged].into_iter().enumerate() {
-        for (waited, thread) in threads {
-            thread.join().expect("they do not fail");
-            longest[kind] = longest[kind].max(Duration::from_nanos(waited.load(Relaxed)));
+        for thread in threads {
+            longest[kind] = longest[kind].max(thread.longest_wait());
         }
     }
     report_figure(&format!("{name}longest_wait_untagged_ms"), longest[0].as_millis());
