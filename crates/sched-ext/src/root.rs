@@ -7,7 +7,7 @@ use crate::complaint::{refused, unsuitable};
 use crate::control_group::ControlGroup;
 use crate::kernel_types::KernelStructure;
 use crate::object::{Arena, ObjectConstants, RootMaps, SchedulerKind, SchedulerMaps, SchedulerObject};
-use crate::probe;
+use crate::probe::{self, ROOT_NAME};
 use crate::settings::OldestFirstSettings;
 use crate::shared::SchedulerControl;
 use machine::bpf::MappedWords;
@@ -15,9 +15,6 @@ use model::OperationError;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// What it is called in the kernel.
-pub(crate) const NAME: &str = "tailwright_root";
 
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
 #[derive(Debug)]
@@ -51,7 +48,7 @@ impl RootScheduler {
         let control = SchedulerControl::of(&maps.control, &maps.cpus, &of_group.slots).map_err(failed)?;
         control.put_watchdog(watchdog);
         control.set(&OldestFirstSettings { untagged_permille: group.outside_permille(), ..*settings })?;
-        let values = OperationValues { name: NAME, is_partial: false, watchdog, group: None };
+        let values = OperationValues { name: ROOT_NAME, is_partial: false, watchdog, group: None };
         let attached = kernel.attach(&object, of_group.types.as_fd(), values);
         let attached = attached.map_err(|error| match error {
             AttachError::Other(error) => error,
