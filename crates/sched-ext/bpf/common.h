@@ -330,11 +330,17 @@ INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *runni
 	return is_true(scx_bpf_dsq_move_to_local(UNTAGGED_QUEUE)) || running;
 }
 
+INLINE int is_slice_over(struct control *c, struct cpu_state *s, u64 now)
+{
+	return now - s->turn_at + c->slice_ns / SLICE_REST >= c->slice_ns;
+}
+
 /* Where a thread without a request is when it begins to run, all are: what it takes then is counted for it alone. */
 INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struct *p, u32 what, u64 now)
 {
 	credit_of(s, c, now);
 	s->since = now;
+	s->turn_at = now - s->asked_at < c->slice_ns / 2 ? s->asked_at : now;
 	s->charged_at = now;
 	s->running = what;
 	struct task_state *t = what == RUNS_UNTAGGED ? state_of(p) : 0;
@@ -342,15 +348,24 @@ INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struc
 		c->untagged_vruntime = t->vruntime;
 }
 
+/* Since when a thread waits: a change of what it is, such as its CPUs or its policy, queues it anew and ends no wait. */
+INLINE void note_wait(struct task_state *t, u64 now)
+{
+	if (!t->queued_at)
+		t->queued_at = now;
+}
+
 INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p, u64 now)
 {
 	u64 ran = now - s->since;
+	struct task_state *t = state_of(p);
+	if (t)
+		t->queued_at = 0;
 	if (s->running == RUNS_TAGGED) {
 		s->tagged_ns += ran;
 	} else if (s->running == RUNS_KERNEL_THREAD) {
 		s->kernel_thread_ns += ran;
 	} else {
-		struct task_state *t = state_of(p);
 		u32 weight = p->scx.weight;
 		s->untagged_ns += ran;
 		credit_of(s, c, now);
@@ -358,6 +373,15 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 			return;
 		t->vruntime += ran * 100 / weight;
 	}
+}
+
+/* A thread leaves for another scheduler or another policy, whose matter its waits are. */
+int disable(u64 *ctx)
+{
+	struct task_state *t = bpf_task_storage_get(&tasks, (struct task_struct *)ctx[0], 0, 0);
+	if (t)
+		t->queued_at = 0;
+	return 0;
 }
 
 /*

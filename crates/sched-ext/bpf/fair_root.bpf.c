@@ -33,7 +33,7 @@ int enqueue(u64 *ctx)
 		enqueue_kernel_thread(c, p, cpu, flags);
 		return 0;
 	}
-	t->queued_at = now;
+	note_wait(t, now);
 	insert_by_weighted_time(c, p, t, UNTAGGED_QUEUE, flags);
 	if (s->running == RUNS_NOTHING) {
 		u64 with = credit_of(s, c, now) > 0 ? kick_of_others(flags) : SCX_KICK_IDLE;
@@ -59,20 +59,24 @@ INLINE void decide(struct control *c, struct cpu_state *s, u32 cpu, struct task_
 		s->choices++;
 		return;
 	}
-	serve_by_weighted_time(s, before, cpu, now);
+	/* A CPU that was woken for nothing sleeps on, of which the kernel says nothing. */
+	if (!serve_by_weighted_time(s, before, cpu, now))
+		s->is_idle = 1;
 }
 
 int dispatch(u64 *ctx)
 {
 	u32 cpu = cpu_of_cid(ctx[0]);
 	struct task_struct *before = (struct task_struct *)ctx[1];
+	u64 now = bpf_ktime_get_ns();
 	struct control *c = the_control();
 	struct cpu_state *s = state_of_cpu(cpu);
 	if (!c || !s)
 		return 0;
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
-	decide(c, s, cpu, before, bpf_ktime_get_ns());
+	s->asked_at = now;
+	decide(c, s, cpu, before, now);
 	return 0;
 }
 
@@ -108,7 +112,7 @@ int tick(u64 *ctx)
 	u32 cpu = cpu_of(p);
 	struct control *c = the_control();
 	struct cpu_state *s = state_of_cpu(cpu);
-	if (c && s && s->running == RUNS_UNTAGGED && now - s->since + c->slice_ns / SLICE_REST >= c->slice_ns)
+	if (c && s && s->running == RUNS_UNTAGGED && is_slice_over(c, s, now))
 		kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;
 }

@@ -58,12 +58,14 @@ struct cpu_state {
 	u64 steals;         /* threads taken from the queue of another CPU */
 	u32 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
 	u32 unused;
+	u64 asked_at;       /* when the kernel last asked who is next */
+	u64 turn_at;        /* when the slice of the running thread began: what choosing it took counts, up to a half */
 };
 
 /* Kept by the kernel with each thread. */
 struct task_state {
 	u64 served_at; /* when it last stopped running with a slot; 0: never */
-	u64 queued_at;
+	u64 queued_at; /* since when it waits; 0: it has run since it last waited */
 	u64 vruntime;  /* weighted time that it ran untagged */
 };
 

@@ -168,7 +168,7 @@ int enqueue(u64 *ctx)
 		enqueue_kernel_thread(c, p, cpu, flags);
 		return 0;
 	}
-	t->queued_at = now;
+	note_wait(t, now);
 	u64 key = key_of(p);
 	if (key) {
 		enqueue_tagged(c, p, cpu, key, flags, now);
@@ -296,6 +296,7 @@ int dispatch(u64 *ctx)
 		return 0;
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
+	s->asked_at = now;
 	decide(c, s, cpu, before, now);
 	let_continue(c, s, before);
 	return 0;
@@ -356,7 +357,7 @@ int tick(u64 *ctx)
 	s64 credit = credit_of(s, c, now);
 	int others_wait = scx_bpf_dsq_nr_queued(queue_of(cpu)) > 0;
 	int untagged_wait = scx_bpf_dsq_nr_queued(UNTAGGED_QUEUE) > 0;
-	int is_another = key_of(p) != s->running_key, is_over = now - s->since + c->slice_ns / SLICE_REST >= c->slice_ns;
+	int is_another = key_of(p) != s->running_key, is_over = is_slice_over(c, s, now);
 	int changes = (others_wait || untagged_wait) && (is_another || is_over);
 	if (s->running == RUNS_TAGGED)
 		changes = changes || (untagged_wait && credit > 0);

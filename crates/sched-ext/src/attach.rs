@@ -206,7 +206,7 @@ impl KernelScheduler {
         let of = |control: &SchedulerControl| control.exit().map(|(kind, text)| SchedulerEnd { kind, text });
         let own = of(&self.control);
         let above = self.root.as_ref().and_then(|root| of(root.control()));
-        if above.as_ref().is_some_and(SchedulerEnd::is_error) { above } else { own.or(above) }
+        if above.as_ref().is_some_and(|above| above.kind != UNREGISTERED) { above } else { own.or(above) }
     }
 
     /// CPU time of the threads of other groups, while the scheduler of a control group has one of its own above it.

@@ -16,7 +16,7 @@ pub(crate) const EXIT_MESSAGE: std::ops::Range<usize> = 24..56;
 pub(crate) const CONTROL_WORDS: usize = 57;
 
 /// Bytes of `struct cpu_state`.
-pub(crate) const CPU_BYTES: u32 = 128;
+pub(crate) const CPU_BYTES: u32 = 144;
 /// The first of the statistics in it.
 pub(crate) const CPU_STATISTICS: usize = 7;
 
@@ -80,6 +80,7 @@ pub(crate) const OPERATIONS: &[&str] = &[
     "tick",
     "running",
     "stopping",
+    "disable",
     "exit_task",
     "init",
     "exit",
@@ -95,6 +96,7 @@ pub(crate) const GROUP_OPERATIONS: &[&str] = &[
     "running",
     "stopping",
     "update_idle",
+    "disable",
     "exit_task",
     "init",
     "exit",
@@ -109,6 +111,7 @@ pub(crate) const ROOT_OPERATIONS: &[&str] = &[
     "running",
     "stopping",
     "update_idle",
+    "disable",
     "exit_task",
     "sub_attach",
     "sub_detach",

@@ -370,7 +370,7 @@ mod tests {
             let sizes = [
                 ("slots", sched_hint::SLOT_BYTES),
                 ("control", CONTROL_WORDS * 8),
-                ("cpus", 128),
+                ("cpus", 144),
                 ("events", EVENT_WORDS * 8),
                 ("threads", 4),
                 ("tasks", 24),

@@ -1,6 +1,7 @@
 //! Whether this kernel has sched_ext, and what it does.
 
 use crate::complaint::refused;
+use crate::root;
 use model::OperationError;
 use std::fs;
 use std::io;
@@ -61,6 +62,10 @@ pub(crate) fn refused_machine(error: &io::Error) -> OperationError {
 pub(crate) fn refused_group(error: &io::Error) -> OperationError {
     let above = root_name();
     match error.kind() {
+        io::ErrorKind::Unsupported if above == root::NAME => OperationError::machine(
+            "a control group above that one has a scheduler, which lets none in it have another one",
+        )
+        .hint("its threads have that scheduler already; a group has one scheduler at a time"),
         io::ErrorKind::Unsupported => {
             OperationError::machine(format_args!("the scheduler '{above}' lets none have a control group"))
                 .hint("end it, or run without --cgroup after it")

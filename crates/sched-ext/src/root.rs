@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// What it is called in the kernel.
-const NAME: &str = "tailwright_root";
+pub(crate) const NAME: &str = "tailwright_root";
 
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The threads of a control group by age, and all others with fair shares.
 
 use crate::play::{Spinners, now, play, requests};
-use crate::starvation::endless;
+use crate::starvation::{EndlessThread, endless};
 use crate::{CONTROL_GROUP, c_program, ending, partition, promises, request};
 use sched_hint::{DEFAULT_FOLDER, SlotArray};
 use std::fs;
@@ -202,6 +202,10 @@ pub(crate) fn a_scheduler_above_decides_who_has_a_group() {
     let first = attached(&of_service());
     let said = refused(SERVICE);
     assert!(said.contains("has a scheduler already"), "{said}");
+    let inner = format!("{SERVICE}/inner");
+    let said = refused(&inner);
+    assert!(said.contains("a control group above that one has a scheduler"), "{said}");
+    fs::remove_dir(inner).expect("nobody is in it");
     let said = refused(OTHER);
     assert!(said.contains("'tailwright_root' has not let that of the control group in"), "{said}");
     assert!(said.contains("parent rejected (-16)"), "{said}");
@@ -232,7 +236,20 @@ pub(crate) fn it_goes_under_a_scheduler_that_lets_it() {
     assert!(older > 0.75, "{older}");
 }
 
-/// By their weights alone, a thread of nice value 19 would wait for 8,668 slices of one of -20.
+/// The kernel ends schedulers when a CPU comes or goes: the one above the group knows why.
+pub(crate) fn a_cpu_that_goes_ends_it_and_is_named() {
+    let cpu = Path::new("/sys/devices/system/cpu/cpu2/online");
+    let program = scheduler_of(SERVICE);
+    fs::write(cpu, "0").expect("the last CPU can go");
+    let output = program.wait_with_output().expect("it is ours");
+    fs::write(cpu, "1").expect("it can come back");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("cpu 2 going offline"), "{said}");
+    assert_eq!(ending::state_after(|state| state == "disabled"), "disabled");
+}
+
+/// By their weights alone, a thread of nice value 19 would wait for 8,668 slices of one of -20. It is changed while it waits.
 pub(crate) fn no_thread_outside_waits_until_the_watchdog() {
     let settings =
         OldestFirstSettings { patience: Duration::from_millis(500), ..OldestFirstSettings::default() };
@@ -240,12 +257,9 @@ pub(crate) fn no_thread_outside_waits_until_the_watchdog() {
     let scheduler = attached(&AttachRequest { settings, watchdog, ..of_service() });
     let is_over = Arc::new(AtomicBool::new(false));
     let threads = [19, -20].map(|nice| endless(0, nice, &[1], &is_over));
-    rest(watchdog * 2);
+    threads[0].change_again_and_again(19, watchdog * 2);
     is_over.store(true, Relaxed);
-    let [patient, _] = threads.map(|(longest, thread)| {
-        thread.join().expect("it ends");
-        Duration::from_nanos(longest.load(Relaxed))
-    });
+    let [patient, _] = threads.map(EndlessThread::longest_wait);
     report_figure("weights_outside_wait_ms", patient.as_millis());
     detach(scheduler);
     assert!(patient > settings.patience && patient < watchdog, "{patient:?}");

@@ -49,7 +49,7 @@ fn the_oldest_first_in_a_guest() {
 /// A promise of the documents, with what tries to break it in the guest.
 type Check = (&'static str, fn());
 
-const PROMISES: [Check; 19] = [
+const PROMISES: [Check; 21] = [
     ("a_stuck_scheduler", promises::a_stuck_scheduler_is_ended_and_said),
     ("several", promises::one_of_several_schedules),
     ("killed_programs", promises::killed_programs_leave_no_slots),
@@ -60,6 +60,7 @@ const PROMISES: [Check; 19] = [
     ("least_share", hinting::untagged_threads_have_the_share_that_is_set),
     ("cost", hinting::a_tag_costs_less_than_a_system_call),
     ("starvation", starvation::nobody_waits_until_the_watchdog),
+    ("a_change", starvation::a_change_ends_no_wait),
     ("a_partition", partition::only_threads_of_the_partition_are_scheduled),
     ("a_partition_left", partition::what_a_killed_program_leaves_is_taken_over),
     ("a_control_group", control_group::the_group_is_ordered_and_others_have_their_share),
@@ -68,6 +69,7 @@ const PROMISES: [Check; 19] = [
     ("a_control_group_left", control_group::its_end_leaves_all_threads_to_the_kernel),
     ("others_above", control_group::a_scheduler_above_decides_who_has_a_group),
     ("under_another", control_group::it_goes_under_a_scheduler_that_lets_it),
+    ("a_cpu_goes", control_group::a_cpu_that_goes_ends_it_and_is_named),
     ("weights_outside", control_group::no_thread_outside_waits_until_the_watchdog),
 ];
 
