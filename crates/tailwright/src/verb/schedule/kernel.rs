@@ -114,8 +114,12 @@ impl KernelRunArgs {
     fn threads(&self) -> Result<ScheduledThreads, OperationError> {
         match (&self.cgroup, &self.partition) {
             (Some(folder), _) => {
-                let outside = permille(self.outside.unwrap_or(OUTSIDE));
-                ControlGroup::open(folder, outside).map(ScheduledThreads::Group)
+                let outside = self.outside.unwrap_or(OUTSIDE);
+                if !(0.001..=0.9).contains(&outside) {
+                    let message = format!("--outside {outside}: expected a share between 0.001 and 0.9");
+                    return Err(OperationError::input(message));
+                }
+                ControlGroup::open(folder, permille(outside)).map(ScheduledThreads::Group)
             }
             (None, Some(_)) => Ok(ScheduledThreads::Extensible),
             (None, None) => Ok(ScheduledThreads::All),
