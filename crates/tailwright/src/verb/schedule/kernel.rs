@@ -23,7 +23,7 @@ Examples:
   tailwright schedule kernel show --json              what it has counted
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
-will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
+will not do, nor will Debian's 7.1 and 7.2. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
 All ordinary threads of the machine, or with --partition those on some CPUs, or with --cgroup those of a control group, are \
 scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
