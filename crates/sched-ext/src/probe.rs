@@ -1,13 +1,14 @@
 //! Whether this kernel has sched_ext, and what it does.
 
 use crate::complaint::refused;
-use crate::root;
 use model::OperationError;
 use std::fs;
 use std::io;
 
 const STATE_FILE: &str = "/sys/kernel/sched_ext/state";
 const ROOT_NAME_FILE: &str = "/sys/kernel/sched_ext/root/ops";
+/// What our scheduler above that of a control group is called in the kernel.
+pub(crate) const NAME_OF_ROOT: &str = "tailwright_root";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
 /// Whether this kernel has sched_ext.
@@ -62,7 +63,7 @@ pub(crate) fn refused_machine(error: &io::Error) -> OperationError {
 pub(crate) fn refused_group(error: &io::Error) -> OperationError {
     let above = root_name();
     match error.kind() {
-        io::ErrorKind::Unsupported if above == root::NAME => OperationError::machine(
+        io::ErrorKind::Unsupported if above == NAME_OF_ROOT => OperationError::machine(
             "a control group above that one has a scheduler, which lets none in it have another one",
         )
         .hint("its threads have that scheduler already; a group has one scheduler at a time"),

@@ -16,9 +16,6 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// What it is called in the kernel.
-pub(crate) const NAME: &str = "tailwright_root";
-
 /// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
 #[derive(Debug)]
 pub(crate) struct RootScheduler {
@@ -51,7 +48,7 @@ impl RootScheduler {
         let control = SchedulerControl::of(&maps.control, &maps.cpus, &of_group.slots).map_err(failed)?;
         control.put_watchdog(watchdog);
         control.set(&OldestFirstSettings { untagged_permille: group.outside_permille(), ..*settings })?;
-        let values = OperationValues { name: NAME, is_partial: false, watchdog, group: None };
+        let values = OperationValues { name: probe::NAME_OF_ROOT, is_partial: false, watchdog, group: None };
         let attached = kernel.attach(&object, of_group.types.as_fd(), values);
         let attached = attached.map_err(|error| match error {
             AttachError::Other(error) => error,
