@@ -172,7 +172,7 @@ fn check_hierarchy(types: &KernelTypes, release: &str) -> Result<(), OperationEr
     let message = format_args!("the kernel {release} has no schedulers of a control group");
     Err(OperationError::machine(message).hint(format_args!(
         "use Linux 7.3, with which it was tried: in it, a scheduler hands CPUs to that of a group ({GRANT}). Without \
-         --cgroup, kernels from 6.13 will do"
+         --cgroup, kernels from 6.13 may do; Debian's 7.1 and 7.2 do not"
     )))
 }
 

@@ -468,6 +468,13 @@ fn a_kernel_without_sched_ext_is_said_and_nothing_changes() {
     let refused = folder.run(&["schedule", "kernel", "run", "--cgroup", "/proc"]).expect_code(2);
     assert!(refused.stderr.contains("/proc: not a folder of cgroup v2"), "{}", refused.stderr);
     assert!(refused.stderr.contains("such as /sys/fs/cgroup/system.slice"), "{}", refused.stderr);
+    // As it is given, not as it is rounded.
+    for share in ["0.9001", "0.0006"] {
+        let run = ["schedule", "kernel", "run", "--cgroup", "/proc", "--outside", share];
+        let refused = folder.run(&run).expect_code(2);
+        let said = format!("--outside {share}: expected a share between 0.001 and 0.9");
+        assert!(refused.stderr.contains(&said), "{}", refused.stderr);
+    }
     if std::path::Path::new("/sys/kernel/sched_ext/state").exists() {
         return testkit::skip("this kernel has sched_ext");
     }

@@ -23,7 +23,7 @@ Examples:
   tailwright schedule kernel show --json              what it has counted
 
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
-will not do. On several CPUs it was slower than the kernel's own scheduler (docs/schedule.md). \
+will not do, nor will Debian's 7.1 and 7.2. \
 All ordinary threads of the machine, or with --partition those on some CPUs, or with --cgroup those of a control group, are \
 scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
 
@@ -114,8 +114,12 @@ impl KernelRunArgs {
     fn threads(&self) -> Result<ScheduledThreads, OperationError> {
         match (&self.cgroup, &self.partition) {
             (Some(folder), _) => {
-                let outside = permille(self.outside.unwrap_or(OUTSIDE));
-                ControlGroup::open(folder, outside).map(ScheduledThreads::Group)
+                let outside = self.outside.unwrap_or(OUTSIDE);
+                if !(0.001..=0.9).contains(&outside) {
+                    let message = format!("--outside {outside}: expected a share between 0.001 and 0.9");
+                    return Err(OperationError::input(message));
+                }
+                ControlGroup::open(folder, permille(outside)).map(ScheduledThreads::Group)
             }
             (None, Some(_)) => Ok(ScheduledThreads::Extensible),
             (None, None) => Ok(ScheduledThreads::All),
