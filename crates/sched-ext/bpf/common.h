@@ -333,10 +333,10 @@ INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *runni
 	return is_true(scx_bpf_dsq_move_to_local(UNTAGGED_QUEUE)) || running;
 }
 
-/* What a thread has had of a slice. That choosing it took time delays those who wait as much as that it runs. */
-INLINE u64 had_of_slice(struct cpu_state *s, u64 now) { return now - s->since + s->choice_us * NS_PER_US; }
+/* How much of a slice is over. That choosing a thread took time delays those who wait as much as that it runs. */
+INLINE u64 over_of_slice(struct cpu_state *s, u64 now) { return now - s->since + s->choice_us * NS_PER_US; }
 
-INLINE int is_slice(struct control *c, u64 had_ns) { return had_ns + c->slice_ns / SLICE_REST >= c->slice_ns; }
+INLINE int is_slice(struct control *c, u64 ns) { return ns + c->slice_ns / SLICE_REST >= c->slice_ns; }
 
 /* Where a thread without a request is when it begins to run, all are: what it takes then is counted for it alone. */
 INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struct *p, u32 what, u64 now)
@@ -377,7 +377,8 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 	}
 	struct task_state *t = state_of(p);
 	if (t) {
-		t->had_ns += had_of_slice(s, now);
+		u64 choice = s->choice_us * NS_PER_US, most = c->slice_ns / SLICE_REST;
+		t->had_ns += ran + (choice < most ? choice : most);
 		if (!wants_more || is_slice(c, t->had_ns))
 			end_wait(t);
 	}

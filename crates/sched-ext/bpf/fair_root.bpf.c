@@ -112,7 +112,7 @@ int tick(u64 *ctx)
 	u32 cpu = cpu_of(p);
 	struct control *c = the_control();
 	struct cpu_state *s = state_of_cpu(cpu);
-	if (c && s && s->running == RUNS_UNTAGGED && is_slice(c, had_of_slice(s, now)))
+	if (c && s && s->running == RUNS_UNTAGGED && is_slice(c, over_of_slice(s, now)))
 		kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;
 }

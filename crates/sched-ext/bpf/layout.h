@@ -58,7 +58,8 @@ struct cpu_state {
 	u64 steals;         /* threads taken from the queue of another CPU */
 	u32 asked_at;       /* the low half of when the kernel last asked who is next */
 	u16 choice_us;      /* what choosing the running thread took, at most half a slice: it counts to the slice */
-	u16 is_idle;        /* in a hierarchy of schedulers, where the kernel does not keep it */
+	u8 is_idle;         /* in a hierarchy of schedulers, where the kernel does not keep it */
+	u8 is_out_of_turn;  /* it serves who has waited too long */
 };
 
 /* Kept by the kernel with each thread. */

@@ -122,6 +122,8 @@ INLINE void interrupt(struct control *c, u32 cpu, u64 key, u64 flags, u64 now)
 		return;
 	if (s->running == RUNS_NOTHING) {
 		kick(s, cpu, kick_of_others(flags));
+	} else if (s->is_out_of_turn) {
+		return;
 	} else if (s->running == RUNS_UNTAGGED) {
 		if (credit_of(s, c, now) <= 0)
 			kick(s, cpu, SCX_KICK_PREEMPT);
@@ -141,7 +143,7 @@ INLINE void interrupt_for_untagged(struct control *c, u32 cpu, u64 flags, u64 no
 		return;
 	if (s->running == RUNS_NOTHING)
 		kick(s, cpu, kick_of_others(flags));
-	else if (s->running == RUNS_TAGGED && credit_of(s, c, now) > 0)
+	else if (s->running == RUNS_TAGGED && !s->is_out_of_turn && credit_of(s, c, now) > 0)
 		kick(s, cpu, SCX_KICK_PREEMPT);
 }
 
@@ -200,7 +202,8 @@ INLINE int rescue(struct control *c, struct cpu_state *s, u64 cpu, u64 now)
 	if (!thread)
 		return 0;
 	note(c, EVENT_RESCUED, cpu, thread, 0, 0, 0, now);
-	return move(queue, thread);
+	s->is_out_of_turn = move(queue, thread);
+	return s->is_out_of_turn;
 }
 
 /*
@@ -297,6 +300,7 @@ int dispatch(u64 *ctx)
 	if (before && !(before->scx.flags & SCX_TASK_QUEUED))
 		before = 0;
 	s->asked_at = (u32)now;
+	s->is_out_of_turn = 0;
 	decide(c, s, cpu, before, now);
 	let_continue(c, s, before);
 	return 0;
@@ -357,9 +361,11 @@ int tick(u64 *ctx)
 	s64 credit = credit_of(s, c, now);
 	int others_wait = scx_bpf_dsq_nr_queued(queue_of(cpu)) > 0;
 	int untagged_wait = scx_bpf_dsq_nr_queued(UNTAGGED_QUEUE) > 0;
-	int is_another = key_of(p) != s->running_key, is_over = is_slice(c, had_of_slice(s, now));
+	int is_another = key_of(p) != s->running_key, is_over = is_slice(c, over_of_slice(s, now));
 	int changes = (others_wait || untagged_wait) && (is_another || is_over);
-	if (s->running == RUNS_TAGGED)
+	if (s->is_out_of_turn)
+		changes = (others_wait || untagged_wait) && is_over;
+	else if (s->running == RUNS_TAGGED)
 		changes = changes || (untagged_wait && credit > 0);
 	else
 		changes = changes || (others_wait && credit <= 0);
