@@ -10,7 +10,7 @@ use clap::Args;
 use experiment::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
     KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,
-    UndoOutcome, UndoneChange, UndoneJournals,
+    SocketClaim, UndoOutcome, UndoneChange, UndoneJournals,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -147,7 +147,7 @@ fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let (load_file, load_journal, load_path) = experiment::open_load_journal(&folder)?;
     refuse_unfinished(&load_journal, &load_path)?;
     let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot);
-    check(&arms, &mut switch)?;
+    let _claim = check(&arms, &mut switch)?;
     let load = ArmLoads::new(knob, &values, &args.load());
     let load = load.map(|load| load.start(RecordedLoad::new(load_file, &boot))).transpose()?;
     let longest = seconds(settings.duration(settings.rounds_max, arms.len()));
@@ -224,23 +224,25 @@ fn arms<'a>(knob: &'static Knob, values: &'a [Option<String>], target: &'a KnobT
     values.iter().map(arm).collect()
 }
 
-/// Refuses before anything is changed: without the rights, and where there is nothing to compare.
+/// Refuses before anything is changed: without the rights, where another experiment sets options of the same sockets, and
+/// where there is nothing to compare. Keeps other experiments from these sockets.
 fn check(
     arms: &[KnobArm],
     switch: &mut KnobSwitch<LinuxSettings, LinuxJournal>,
-) -> Result<(), OperationError> {
-    for arm in arms {
-        let changes = (arm.plan)()?;
-        if let Some(error) = experiment::missing_right(&changes) {
-            return Err(error);
-        }
+) -> Result<SocketClaim, OperationError> {
+    let planned = arms.iter().map(|arm| (arm.plan)()).collect::<Result<Vec<_>, _>>()?;
+    if let Some(error) = planned.iter().find_map(|changes| experiment::missing_right(changes)) {
+        return Err(error);
+    }
+    let claim = experiment::claim_sockets(planned.iter().flatten())?;
+    for (arm, changes) in arms.iter().zip(planned) {
         if switch.is_set(&changes)? {
             let message =
                 format_args!("{}: it is so already, and there is nothing to compare with", arm.label);
             return Err(OperationError::input(message).hint("undo it first, or try another value"));
         }
     }
-    Ok(())
+    Ok(claim)
 }
 
 fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationError> {

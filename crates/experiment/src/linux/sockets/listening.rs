@@ -1,7 +1,7 @@
 //! Which sockets are a server's: those at the TCP ports at which its processes listen.
 
 use super::namespace::namespace_of;
-use super::pinned::folder;
+use super::pinned::{device_of, folder};
 use crate::linux::process::is_alive;
 use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
 use crate::setting::ProcessIdentity;
@@ -44,7 +44,8 @@ pub(crate) fn server_sockets(
         }
         if let Some(first) = own.first() {
             let folder = folder(option, namespace, *first);
-            all.push(ServerSockets { option, ports: own.into_iter().collect(), namespace, folder });
+            let device = folder.parent().and_then(device_of);
+            all.push(ServerSockets { option, ports: own.into_iter().collect(), namespace, folder, device });
         }
     }
     if all.is_empty() {
