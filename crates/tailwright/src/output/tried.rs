@@ -346,6 +346,7 @@ impl TriedKnob<'_> {
             )
         }));
         lines.extend(self.few_requests());
+        lines.extend(self.idle_processes());
         for (count, what) in [
             (report.late, "requests were answered after their period was judged: a longer --guard helps"),
             (report.unanswered, "requests were not seen to be answered"),
@@ -373,6 +374,20 @@ impl TriedKnob<'_> {
             return String::new();
         }
         format!("\nless certain:\n{}", lines.iter().map(|line| format!("  {line}\n")).collect::<String>())
+    }
+
+    /// That the processes do nothing while requests are answered: those of workers are others.
+    fn idle_processes(&self) -> Option<String> {
+        let used = self.report.tally.rounds().iter().flatten().map(|period| period.used.cpu_ns);
+        let is_idle = used.sum::<Option<u64>>() == Some(0) && !self.report.tally.rounds().is_empty();
+        let processes: Vec<String> =
+            self.settings.processes.iter().map(|process| process.id.to_string()).collect();
+        (is_idle && !processes.is_empty()).then(|| {
+            format!(
+                "process {} used no CPU time, so that others answer the requests: name those with --pid",
+                processes.join(",")
+            )
+        })
     }
 
     fn few_requests(&self) -> Option<String> {
@@ -625,6 +640,27 @@ mod tests {
         report.ended_processes = vec![process(7), process(11)];
         let tried = TriedKnob { knob, values: &values, settings: &settings, report: &report };
         assert!(tried.text().contains("ended because the server ended"));
+    }
+
+    #[test]
+    fn processes_that_answer_no_request_are_told() {
+        let told = |cpu_ns: [u64; 2], ids: &[u32]| {
+            let mut report = report(None);
+            report.tally = RoundTally::new(1, 0.95);
+            let period = |cpu_ns| {
+                let used = ResourceUse { cpu_ns: Some(cpu_ns), energy_uj: None };
+                PeriodResult::of(vec![5000; 1000], 99.0, 2.0, used).expect("there are requests")
+            };
+            report.tally.add(cpu_ns.map(period).into());
+            let processes = ids.iter().map(|id| experiment::ProcessIdentity { id: *id, start: 1 }).collect();
+            let settings = ExperimentSettings { processes, ..settings() };
+            let knob = experiment::knob("nothing").expect("a knob");
+            TriedKnob { knob, values: &[None], settings: &settings, report: &report }.text()
+        };
+        let line = "process 7,11 used no CPU time, so that others answer the requests: name those with --pid";
+        assert!(told([0, 0], &[7, 11]).contains(line));
+        assert!(!told([0, 10_000_000], &[7]).contains("no CPU time"));
+        assert!(!told([0, 0], &[]).contains("no CPU time"), "none was named");
     }
 
     #[test]
