@@ -367,7 +367,8 @@ impl TriedKnob<'_> {
             let all = self.values.len() + 1;
             lines.push(format!("an unfinished round, {measured} of its {all} periods, does not count"));
         }
-        lines.extend(report.sockets.iter().flat_map(socket_doubts));
+        let was_on = !report.tally.rounds().is_empty();
+        lines.extend(report.sockets.iter().flat_map(|totals| socket_doubts(totals, was_on)));
         lines.extend(report.different.iter().cloned());
         lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
         if lines.is_empty() {
@@ -431,12 +432,12 @@ fn sockets_line(totals: &SocketTotals) -> String {
     line + "\n"
 }
 
-/// What makes an experiment with open sockets doubtful.
-fn socket_doubts(totals: &SocketTotals) -> Vec<String> {
+/// What makes an experiment with open sockets doubtful, in which the knob was on or failed before.
+fn socket_doubts(totals: &SocketTotals, was_on: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if totals.not_set > 0 {
         lines.push(format!("{} did not take the value", plural(totals.not_set, "socket")));
-    } else if totals.listening + totals.connected == 0 {
+    } else if was_on && totals.listening + totals.connected == 0 {
         lines.push("no socket was changed: each had the value already".to_owned());
     }
     if !totals.is_server_seen {
@@ -685,6 +686,9 @@ mod tests {
         assert!(text.contains("2 sockets did not take the value") && text.contains("this kernel"), "{text}");
         let (text, _) = told(SocketTotals::default());
         assert!(text.contains("each had the value already"), "{text}");
+        let tally = RoundTally::new(1, 0.95);
+        let failed = ExperimentReport { sockets: Some(SocketTotals::default()), tally, ..report(None) };
+        assert!(!shown(&failed).0.contains("each had"), "the knob could not be turned on");
         assert!(shown(&report(None)).1.get("sockets").is_none());
     }
 
