@@ -26,8 +26,8 @@ pub use journal::{DamagedLine, Journal, RecordedChange};
 pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
 pub use latency_window::{PERCENTILES, PeriodResult, ResourceUse};
 pub use linux::{
-    LinuxJournal, LinuxSettings, UndoneJournals, UnreadJournal, boot, default_state_folder, identity,
-    is_alive, open_journal, open_load_journal, threads, undo_journals,
+    LinuxJournal, LinuxSettings, SocketClaim, UndoneJournals, UnreadJournal, boot, claim_sockets,
+    default_state_folder, identity, is_alive, open_journal, open_load_journal, threads, undo_journals,
 };
 pub use open_sockets::{NetworkNamespace, ServerSockets, SocketOption, SocketTotals, SocketsTakenBack};
 pub use recorded_load::RecordedLoad;

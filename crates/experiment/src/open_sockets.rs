@@ -44,6 +44,10 @@ pub struct ServerSockets {
     pub namespace: NetworkNamespace,
     /// The folder in a file system of BPF where what they had before is found, while it is set.
     pub folder: PathBuf,
+    /// The device of that file system, which tells it from others that are mounted at the same place; `None` in journals of
+    /// versions that did not record it.
+    #[serde(default)]
+    pub device: Option<u64>,
 }
 
 impl fmt::Display for ServerSockets {

@@ -57,7 +57,8 @@ fn setting(index: usize) -> Setting {
 /// Open sockets, whose values before are kept with them: here, whether they are as before.
 fn sockets() -> Setting {
     let (namespace, folder) = (NetworkNamespace { device: 4, inode: 5 }, PathBuf::from("/records"));
-    let sockets = ServerSockets { option: SocketOption::NoDelay, ports: vec![80], namespace, folder };
+    let sockets =
+        ServerSockets { option: SocketOption::NoDelay, ports: vec![80], namespace, folder, device: None };
     Setting::Sockets { sockets, value: "on".into() }
 }
 

@@ -109,7 +109,9 @@ fn a_killed_experiment_is_undone_by_the_next_run() {
     let refused = folder
         .run(&["experiment", "nothing", "--pid", &process, "--port", &port, "--state", &state])
         .expect_code(3);
-    assert!(refused.stderr.contains("not undone") && refused.stderr.contains("--undo"), "{}", refused.stderr);
+    // The command that is named undoes it: without --state it would find nothing, and say so.
+    let named = format!("tailwright experiment --undo --state {state}`");
+    assert!(refused.stderr.contains("not undone") && refused.stderr.contains(&named), "{}", refused.stderr);
     // A process that has got the number since, and another boot: nothing is touched.
     let journal = folder.read("state/experiment.jsonl");
     let start = journal.split("\"start\":").nth(1).and_then(|rest| rest.split(['}', ',']).next());
@@ -446,6 +448,9 @@ fn what_is_wrong_says_how() {
         assert!(outcome.stderr.contains(part), "{args:?}: {part}: {}", outcome.stderr);
     }
     folder.write("state/experiment.jsonl", "nonsense\n");
+    let refused = folder.run(&["experiment", "nothing", "--port", "80", "--state", "state"]).expect_code(3);
+    let named = format!("`tailwright experiment --undo --state {state}`");
+    assert!(refused.stderr.contains(&named), "the path is that of any folder: {}", refused.stderr);
     let damaged = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(3);
     assert!(damaged.stderr.contains("line 1: expected a record"), "{}", damaged.stderr);
 }

@@ -117,7 +117,12 @@ fn is_connected_at(socket: &OwnedFd, port: u16) -> bool {
 
 /// An experiment in periods that a test has time to look into.
 fn begin(folder: &Folder, knob: &str, process: u32, port: u16) -> Child {
-    let mut command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+    let command = testkit::command_with_signals(env!("CARGO_BIN_EXE_tailwright"));
+    begin_by(command, folder, knob, process, port)
+}
+
+/// The same, by a command that begins the program with the arguments that it is given.
+fn begin_by(mut command: Command, folder: &Folder, knob: &str, process: u32, port: u16) -> Child {
     command.args(["experiment", knob, "--period", "1s", "--guard", "100ms", "--state"]);
     command.arg(folder.state()).args(["--pid", &process.to_string(), "--port", &port.to_string()]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
@@ -236,6 +241,84 @@ fn an_experiment_with_open_sockets_comes_to_its_end() {
         let elsewhere =
             folder.run(&["experiment", "nodelay", "--pid", &process, "--port", "1", "--state", &state]);
         assert!(elsewhere.expect_code(2).stderr.contains("does not listen at TCP port 1"));
+        drop(clients);
+    });
+}
+
+/// Two would take each other's values for those of the server, whatever journals they have.
+#[test]
+fn one_experiment_at_a_time_sets_an_option_of_the_same_sockets() {
+    with_bpf_file_system(|| {
+        let (first_folder, second_folder) = (Folder::new(), Folder::new());
+        let Some(server) = OptionServer::start(OptionServerPlace::Loopback) else { return };
+        if !first_folder.may_observe() {
+            return;
+        }
+        let clients = AskingClients::of_options(server.address, 3);
+        let (process, port) = (server.id(), server.address.port());
+        let is_on = || server.connect().seen().no_delay;
+        let first = begin(&first_folder, "nodelay=on", process, port);
+        wait_until(LIMIT, "it is on", is_on);
+        let refused = format!("another experiment is about TCP_NODELAY at port {port}");
+        let (id, number, state) = (process.to_string(), port.to_string(), second_folder.state());
+        let second = ["experiment", "nodelay=off", "--pid", &id, "--port", &number, "--state", &state];
+        let said = second_folder.run(&second).expect_code(3).stderr;
+        assert!(said.contains(&refused), "{said}");
+        // What a killed one has left may be set otherwise, but is not taken back meanwhile.
+        wait_until(LIMIT, "it is on", is_on);
+        kill(first);
+        let second = begin(&second_folder, "nodelay=off", process, port);
+        wait_until(LIMIT, "it is off", || !is_on());
+        let undo = || first_folder.run(&["experiment", "--undo", "--state", &first_folder.state()]);
+        let undone = undo().expect_code(3);
+        assert!(undone.stdout.contains(&refused), "{}", undone.stdout);
+        assert!(undone.stderr.contains("hint: wait until it has ended"), "{}", undone.stderr);
+        signal(&second, "TERM");
+        second.wait_with_output().expect("the program ends");
+        assert!(is_on(), "as the killed one left it");
+        let undone = undo().expect_code(0).stdout;
+        assert!(undone.starts_with("restored: TCP_NODELAY") && !is_on(), "{undone}");
+        drop(clients);
+    });
+}
+
+/// A container has a file system of BPF of its own, or one is mounted over that of before.
+#[test]
+fn records_are_found_where_another_process_has_them_mounted() {
+    with_bpf_file_system(|| {
+        let folder = Folder::new();
+        let Some(server) = OptionServer::start(OptionServerPlace::Loopback) else { return };
+        if !folder.may_observe() || testkit::program("nsenter").is_none() {
+            return;
+        }
+        let clients = AskingClients::of_options(server.address, 3);
+        let (process, port) = (server.id(), server.address.port());
+        let is_on = || server.connect().seen().no_delay;
+        let undo = || folder.run(&["experiment", "--undo", "--state", &folder.state()]).expect_code(0).stdout;
+        for (is_container_there, said) in [(true, "restored: TCP_NODELAY"), (false, "gone: TCP_NODELAY")] {
+            let mut container = Command::new("unshare");
+            let script = "mount -t bpf bpf /sys/fs/bpf && echo && exec cat";
+            container.args(["--mount", "sh", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut container = container.spawn().expect("unshare runs");
+            let mut is_mounted = [0];
+            let output = container.stdout.as_mut().expect("it is a pipe");
+            output.read_exact(&mut is_mounted).expect("root may mount it");
+            let mut inside = Command::new("nsenter");
+            inside.args(["--mount", "--target", &container.id().to_string()]);
+            inside.arg(env!("CARGO_BIN_EXE_tailwright"));
+            let child = begin_by(inside, &folder, "nodelay=on", process, port);
+            wait_until(LIMIT, "it is on", is_on);
+            kill(child);
+            if !is_container_there {
+                container.kill().expect("a child can be killed");
+                container.wait().expect("a killed child ends");
+            }
+            let undone = undo();
+            assert!(undone.starts_with(said), "{undone}");
+            assert_eq!(is_on(), !is_container_there, "{undone}");
+            drop(container.stdin.take());
+            container.wait().expect("it ends with its input");
+        }
         drop(clients);
     });
 }

@@ -352,6 +352,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
     for (args, part) in [
         (&["observe", "--port", "80", "--share", "0"][..], "share above 0"),
         (&["observe", "--port", "80", "--buffer", "5MB"], "power of two"),
+        (&["observe", "--port", "80", "--buffer", "64GiB"], "from 64KiB to 1GiB, not 64GiB"),
         (&["observe", "--port", "80", "--duration", "0s"], "a time such as 30s"),
         (&["observe", "--port", "0"], "0 is not in 1..=65535"),
         (&["observe", "--port", "80", "--cost-limit", "0"], "share of one CPU above 0"),

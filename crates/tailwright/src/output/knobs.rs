@@ -179,8 +179,8 @@ fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
             experiment::Setting::Sockets { .. } => (
                 "gone",
                 Some(
-                    "no record of a changed socket is left: they have been closed, or none had been changed; if somebody \
-                     has removed the records in /sys/fs/bpf, connections keep what was set"
+                    "no record of a changed socket is left: they have been given back before, or closed, or none had been \
+                     changed; if somebody has removed the records in /sys/fs/bpf, connections keep what was set"
                         .to_owned(),
                 ),
             ),

@@ -346,6 +346,7 @@ impl TriedKnob<'_> {
             )
         }));
         lines.extend(self.few_requests());
+        lines.extend(self.idle_processes());
         for (count, what) in [
             (report.late, "requests were answered after their period was judged: a longer --guard helps"),
             (report.unanswered, "requests were not seen to be answered"),
@@ -366,13 +367,28 @@ impl TriedKnob<'_> {
             let all = self.values.len() + 1;
             lines.push(format!("an unfinished round, {measured} of its {all} periods, does not count"));
         }
-        lines.extend(report.sockets.iter().flat_map(socket_doubts));
+        let was_on = !report.tally.rounds().is_empty();
+        lines.extend(report.sockets.iter().flat_map(|totals| socket_doubts(totals, was_on)));
         lines.extend(report.different.iter().cloned());
         lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
         if lines.is_empty() {
             return String::new();
         }
         format!("\nless certain:\n{}", lines.iter().map(|line| format!("  {line}\n")).collect::<String>())
+    }
+
+    /// That the processes do next to nothing while requests are answered, as where workers answer them.
+    fn idle_processes(&self) -> Option<String> {
+        let used = self.report.tally.rounds().iter().flatten().map(|period| period.used.cpu_ns);
+        let is_idle = used.sum::<Option<u64>>() == Some(0) && !self.report.tally.rounds().is_empty();
+        let processes: Vec<String> =
+            self.settings.processes.iter().map(|process| process.id.to_string()).collect();
+        (is_idle && !processes.is_empty()).then(|| {
+            format!(
+                "process {} used less CPU time than the kernel counts: if others answer the requests, name those with --pid",
+                processes.join(",")
+            )
+        })
     }
 
     fn few_requests(&self) -> Option<String> {
@@ -416,12 +432,12 @@ fn sockets_line(totals: &SocketTotals) -> String {
     line + "\n"
 }
 
-/// What makes an experiment with open sockets doubtful.
-fn socket_doubts(totals: &SocketTotals) -> Vec<String> {
+/// What makes an experiment with open sockets doubtful, in which the knob was on or failed before.
+fn socket_doubts(totals: &SocketTotals, was_on: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if totals.not_set > 0 {
         lines.push(format!("{} did not take the value", plural(totals.not_set, "socket")));
-    } else if totals.listening + totals.connected == 0 {
+    } else if was_on && totals.listening + totals.connected == 0 {
         lines.push("no socket was changed: each had the value already".to_owned());
     }
     if !totals.is_server_seen {
@@ -628,6 +644,27 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_answer_no_request_are_told() {
+        let told = |cpu_ns: [u64; 2], ids: &[u32]| {
+            let mut report = report(None);
+            report.tally = RoundTally::new(1, 0.95);
+            let period = |cpu_ns| {
+                let used = ResourceUse { cpu_ns: Some(cpu_ns), energy_uj: None };
+                PeriodResult::of(vec![5000; 1000], 99.0, 2.0, used).expect("there are requests")
+            };
+            report.tally.add(cpu_ns.map(period).into());
+            let processes = ids.iter().map(|id| experiment::ProcessIdentity { id: *id, start: 1 }).collect();
+            let settings = ExperimentSettings { processes, ..settings() };
+            let knob = experiment::knob("nothing").expect("a knob");
+            TriedKnob { knob, values: &[None], settings: &settings, report: &report }.text()
+        };
+        let line = "process 7,11 used less CPU time than the kernel counts: if others answer the requests, name those with --pid";
+        assert!(told([0, 0], &[7, 11]).contains(line));
+        assert!(!told([0, 10_000_000], &[7]).contains("CPU time than"));
+        assert!(!told([0, 0], &[]).contains("CPU time than"), "none was named");
+    }
+
+    #[test]
     fn what_was_done_with_open_sockets_is_told() {
         let totals = SocketTotals {
             listening: 1,
@@ -649,6 +686,9 @@ mod tests {
         assert!(text.contains("2 sockets did not take the value") && text.contains("this kernel"), "{text}");
         let (text, _) = told(SocketTotals::default());
         assert!(text.contains("each had the value already"), "{text}");
+        let tally = RoundTally::new(1, 0.95);
+        let failed = ExperimentReport { sockets: Some(SocketTotals::default()), tally, ..report(None) };
+        assert!(!shown(&failed).0.contains("each had"), "the knob could not be turned on");
         assert!(shown(&report(None)).1.get("sockets").is_none());
     }
 

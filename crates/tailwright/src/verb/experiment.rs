@@ -10,7 +10,7 @@ use clap::Args;
 use experiment::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
     KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,
-    UndoOutcome, UndoneChange, UndoneJournals,
+    SocketClaim, UndoOutcome, UndoneChange, UndoneJournals,
 };
 use indicatif::ProgressBar;
 use model::OperationError;
@@ -45,6 +45,8 @@ ended it, or nobody reads its result.";
 
 /// Room for events of the kernel.
 const RING_BYTES: u32 = 1 << 23;
+/// What undoes an experiment whose journal is in the folder that is the default.
+const UNDO_COMMAND: &str = "tailwright experiment --undo";
 /// More periods take long to judge, and a day to play.
 const PERIODS_MAX: usize = 400;
 /// The shortest period. In a shorter one switching the knob takes most of the time.
@@ -124,6 +126,10 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     if args.undo {
         return args.undo_all();
     }
+    try_knob(args).map_err(|error| args.with_journal_named(error))
+}
+
+fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let text = args.knob.as_deref().unwrap_or_default();
     let (knob, values) = parse(text)?;
     if args.load_off.is_some() && knob.name != "load" {
@@ -141,7 +147,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let (load_file, load_journal, load_path) = experiment::open_load_journal(&folder)?;
     refuse_unfinished(&load_journal, &load_path)?;
     let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot);
-    check(&arms, &mut switch)?;
+    let _claim = check(&arms, &mut switch)?;
     let load = ArmLoads::new(knob, &values, &args.load());
     let load = load.map(|load| load.start(RecordedLoad::new(load_file, &boot))).transpose()?;
     let longest = seconds(settings.duration(settings.rounds_max, arms.len()));
@@ -155,8 +161,9 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     talk(
         Talk::Plain,
         format_args!(
-            "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob and ends the load",
-            path.display()
+            "journal: {}; if this is killed, `{}` undoes the knob and ends the load",
+            path.display(),
+            args.undo_command()
         ),
     );
     let mut host = TerminalHost { load, bar: terminal::progress(settings.rounds_max as u64, "", "rounds") };
@@ -217,23 +224,25 @@ fn arms<'a>(knob: &'static Knob, values: &'a [Option<String>], target: &'a KnobT
     values.iter().map(arm).collect()
 }
 
-/// Refuses before anything is changed: without the rights, and where there is nothing to compare.
+/// Refuses before anything is changed: without the rights, where another experiment sets options of the same sockets, and
+/// where there is nothing to compare. Keeps other experiments from these sockets.
 fn check(
     arms: &[KnobArm],
     switch: &mut KnobSwitch<LinuxSettings, LinuxJournal>,
-) -> Result<(), OperationError> {
-    for arm in arms {
-        let changes = (arm.plan)()?;
-        if let Some(error) = experiment::missing_right(&changes) {
-            return Err(error);
-        }
+) -> Result<SocketClaim, OperationError> {
+    let planned = arms.iter().map(|arm| (arm.plan)()).collect::<Result<Vec<_>, _>>()?;
+    if let Some(error) = planned.iter().find_map(|changes| experiment::missing_right(changes)) {
+        return Err(error);
+    }
+    let claim = experiment::claim_sockets(planned.iter().flatten())?;
+    for (arm, changes) in arms.iter().zip(planned) {
         if switch.is_set(&changes)? {
             let message =
                 format_args!("{}: it is so already, and there is nothing to compare with", arm.label);
             return Err(OperationError::input(message).hint("undo it first, or try another value"));
         }
     }
-    Ok(())
+    Ok(claim)
 }
 
 fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationError> {
@@ -252,12 +261,21 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
 
 /// What is left after undoing: journals that cannot be read, and changes that could not be undone.
 fn not_undone(undone: &UndoneJournals, folder: &Path) -> Option<OperationError> {
-    let failed =
-        undone.changes.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
-    let failed = (failed > 0).then(|| {
-        let failed = plural(failed, "change");
-        let message = format_args!("{}: not undone, and still recorded: {failed}", folder.display());
-        OperationError::machine(message).hint("run it as the user who ran the experiment, or as root")
+    let failures = undone.changes.iter().filter_map(|undone| match &undone.outcome {
+        UndoOutcome::Failed(error) => Some(error),
+        _ => None,
+    });
+    let failures: Vec<&OperationError> = failures.collect();
+    let failed = (!failures.is_empty()).then(|| {
+        let count = plural(failures.len(), "change");
+        let message = format_args!("{}: not undone, and still recorded: {count}", folder.display());
+        let mut hints: Vec<&str> = failures.iter().filter_map(|error| error.hint.as_deref()).collect();
+        hints.sort_unstable();
+        hints.dedup();
+        if hints.is_empty() {
+            hints.push("run it as the user who ran the experiment, or as root");
+        }
+        OperationError::machine(message).hint(hints.join("; "))
     });
     let errors = undone.unread.iter().map(|unread| unread.error.clone()).chain(failed);
     errors.reduce(|mut all, error| {
@@ -321,6 +339,15 @@ fn seconds(duration: Duration) -> String {
     workflow::text::time(duration.as_secs_f64().round())
 }
 
+/// A text as a shell reads it as one word.
+fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:,@%".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 impl ExperimentArgs {
     fn list_knobs(&self) -> Result<VerbAnswer, OperationError> {
         let mut target = self.target()?;
@@ -381,6 +408,20 @@ impl ExperimentArgs {
         ExperimentLoadOptions { command, off, restarts: self.load_restart }
     }
 
+    /// The command that undoes what the journal of this experiment says.
+    fn undo_command(&self) -> String {
+        let Some(folder) = &self.state else { return UNDO_COMMAND.to_owned() };
+        // The user may be in another folder by then.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+        format!("{UNDO_COMMAND} --state {}", shell_word(&folder.display().to_string()))
+    }
+
+    /// An error whose hint names the command that undoes with the journal of this experiment.
+    fn with_journal_named(&self, mut error: OperationError) -> OperationError {
+        error.hint = error.hint.map(|hint| hint.replace(UNDO_COMMAND, &self.undo_command()));
+        error
+    }
+
     fn state_folder(&self) -> Result<PathBuf, OperationError> {
         let folder = self.state.clone().or_else(experiment::default_state_folder);
         folder.ok_or_else(|| OperationError::input("there is no HOME: expected --state FOLDER"))
@@ -431,5 +472,22 @@ impl ExperimentArgs {
             seed: self.seed,
             ring_bytes: RING_BYTES,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_a_shell_reads() {
+        for (text, word) in [
+            ("/run/tailwright", "/run/tailwright"),
+            ("", "''"),
+            ("/tmp/my state", "'/tmp/my state'"),
+            ("/tmp/it's $HOME", "'/tmp/it'\\''s $HOME'"),
+        ] {
+            assert_eq!(shell_word(text), word);
+        }
     }
 }

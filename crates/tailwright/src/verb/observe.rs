@@ -344,8 +344,11 @@ impl ObserveArgs {
         let ring_bytes =
             ring_bytes.filter(|bytes| bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(bytes));
         let ring_bytes = ring_bytes.ok_or_else(|| {
-            OperationError::input(format_args!("--buffer: expected a power of two, not {}", self.buffer))
-                .hint("from 64KiB to 1GiB, such as 8MiB")
+            OperationError::input(format_args!(
+                "--buffer: expected a power of two from 64KiB to 1GiB, not {}",
+                self.buffer
+            ))
+            .hint("it is room in the kernel, of which 8MiB mostly suffice")
         })?;
         let duration = self.time()?;
         let ports: BTreeSet<u16> = self.port.iter().copied().collect();

@@ -1,7 +1,7 @@
 //! Which sockets are a server's: those at the TCP ports at which its processes listen.
 
-use super::namespace::namespace_of;
-use super::pinned::folder;
+use super::namespace::{living_folder, namespace_of};
+use super::pinned::{device_of, folder};
 use crate::linux::process::is_alive;
 use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
 use crate::setting::ProcessIdentity;
@@ -44,7 +44,8 @@ pub(crate) fn server_sockets(
         }
         if let Some(first) = own.first() {
             let folder = folder(option, namespace, *first);
-            all.push(ServerSockets { option, ports: own.into_iter().collect(), namespace, folder });
+            let device = folder.parent().and_then(device_of);
+            all.push(ServerSockets { option, ports: own.into_iter().collect(), namespace, folder, device });
         }
     }
     if all.is_empty() {
@@ -61,7 +62,7 @@ pub(crate) fn server_sockets(
 fn listening_sockets(process: u32, ports: &BTreeSet<u16>) -> io::Result<BTreeSet<ListeningSocket>> {
     let mut found = BTreeSet::new();
     for name in ["tcp", "tcp6"] {
-        let file = match File::open(format!("/proc/{process}/net/{name}")) {
+        let file = match File::open(living_folder(process).join("net").join(name)) {
             // A kernel without IPv6.
             Err(error) if error.kind() == io::ErrorKind::NotFound && name == "tcp6" => continue,
             file => file?,
@@ -93,7 +94,7 @@ fn without_those_of(
 ) -> Result<BTreeSet<ListeningSocket>, OperationError> {
     for process in processes {
         let id = process.id;
-        let listing = match fs::read_dir(format!("/proc/{id}/fd")) {
+        let listing = match fs::read_dir(living_folder(id).join("fd")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             listing => listing.map_err(|error| hidden(id, &error))?,
         };
@@ -155,6 +156,8 @@ mod tests {
     use super::*;
     use crate::linux::identity;
     use std::net::{TcpListener, TcpStream};
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
 
     fn own() -> ProcessIdentity {
         identity(std::process::id()).expect("this process runs")
@@ -177,6 +180,31 @@ mod tests {
         drop(first);
         let error = server_sockets(&[own()], &asked, SocketOption::NoDelay).expect_err("nobody listens");
         assert!(error.message.contains("does not listen"), "{error}");
+    }
+
+    /// The kernel then shows nothing of it in the folder of the process.
+    #[test]
+    fn a_server_may_outlive_its_first_thread() {
+        let Some(python) = testkit::program("python3") else { return };
+        let script = "import ctypes, os, socket, threading\n\
+                      server = socket.create_server(('127.0.0.1', 0))\n\
+                      threading.Thread(target=threading.Event().wait).start()\n\
+                      print(server.getsockname()[1], flush=True)\n\
+                      ctypes.CDLL(None).pthread_exit(None)";
+        let mut child =
+            Command::new(python).args(["-c", script]).stdout(Stdio::piped()).spawn().expect("python3 runs");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("it is a pipe");
+        BufReader::new(output).read_line(&mut line).expect("it says its port");
+        let port: u16 = line.trim().parse().expect("a number");
+        testkit::wait_until(Duration::from_secs(60), "its first thread has ended", || {
+            fs::metadata(format!("/proc/{}/ns/net", child.id())).is_err()
+        });
+        let process = identity(child.id()).expect("its other thread runs");
+        let found = server_sockets(&[process], &BTreeSet::from([port]), SocketOption::NoDelay);
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+        assert_eq!(found.expect("it listens")[0].ports, [port]);
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! to be accepted is one as well. What a socket had before is kept with it in the kernel, as long as the socket and the
 //! map that is pinned in a file system of BPF.
 
+mod bpf_mounts;
+mod claim;
 mod listening;
 mod namespace;
 mod passes;
 mod pinned;
 mod programs;
 
+pub use claim::{SocketClaim, claim_sockets};
 pub(crate) use listening::server_sockets;
 
 use crate::open_sockets::{ServerSockets, SocketTotals, SocketsTakenBack};
@@ -58,12 +61,23 @@ impl OpenSockets {
         if let Some(passes) = self.passes.get_mut(&sockets.folder) {
             return passes.take_back();
         }
-        // What another program has left. Without records nothing was set, and without the namespace no socket is left.
+        Self::take_back_what_is_left(sockets)
+    }
+
+    /// Gives back what another program has left. Without records nothing was set, and without the namespace no socket is
+    /// left.
+    fn take_back_what_is_left(sockets: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
+        let folder = pinned::find(sockets)?.unwrap_or_else(|| sockets.folder.clone());
         let door = NamespaceDoor::find(sockets.namespace)?;
-        match door.filter(|_| pinned::has_records(&sockets.folder)) {
-            Some(door) => SocketPasses::of_records(sockets, door)?.take_back(),
-            None => pinned::remove(&sockets.folder).map(|()| SocketsTakenBack::default()).map_err(|error| {
-                let message = format_args!("{}: {error}", sockets.folder.display());
+        match door.filter(|_| pinned::has_records(&folder)) {
+            Some(door) => {
+                // What an experiment that runs sets meanwhile would be taken for the server's.
+                let _claim = claim::claim(sockets, &door)?;
+                let found = ServerSockets { folder, ..sockets.clone() };
+                SocketPasses::of_records(&found, door)?.take_back()
+            }
+            None => pinned::remove(&folder).map(|()| SocketsTakenBack::default()).map_err(|error| {
+                let message = format_args!("{}: {error}", folder.display());
                 OperationError::machine(message).hint("run as root")
             }),
         }

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// The file of a network namespace in the folder of a process or thread.
+const NAMESPACE: &str = "ns/net";
 /// The namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -25,7 +27,21 @@ fn identity(about: &Metadata) -> NetworkNamespace {
 
 /// The network namespace of a process.
 pub(super) fn namespace_of(process: u32) -> io::Result<NetworkNamespace> {
-    fs::metadata(format!("/proc/{process}/ns/net")).map(|about| identity(&about))
+    fs::metadata(living_folder(process).join(NAMESPACE)).map(|about| identity(&about))
+}
+
+/// Where the kernel shows what a process has open, and its namespaces: its folder or, where its first thread has ended
+/// before the others, that of another one.
+pub(super) fn living_folder(process: u32) -> PathBuf {
+    let folder = Path::new("/proc").join(process.to_string());
+    let is_gone = |folder: &Path| {
+        fs::metadata(folder.join(NAMESPACE)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    if !is_gone(&folder) {
+        return folder;
+    }
+    let threads = fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+    threads.map(|thread| thread.path()).find(|thread| !is_gone(thread)).unwrap_or(folder)
 }
 
 impl NamespaceDoor {
@@ -62,9 +78,8 @@ impl NamespaceDoor {
 
 fn of_processes() -> impl Iterator<Item = PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let processes = processes.filter(move |entry| entry.file_name().to_str().is_some_and(is_process));
-    processes.map(|entry| entry.path().join("ns/net"))
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.map(|process| living_folder(process).join(NAMESPACE))
 }
 
 /// Where a namespace is mounted as a file.

@@ -1,11 +1,13 @@
 //! Where records of sockets outlive this program: a folder for each experiment in a file system of BPF.
 
-use crate::open_sockets::{NetworkNamespace, SocketOption};
+use super::bpf_mounts;
+use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
 use crate::setting::ProcessIdentity;
 use model::OperationError;
 use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where systems mount the file system of BPF.
@@ -30,6 +32,38 @@ pub(super) fn records(folder: &Path) -> PathBuf {
 /// Whether a folder has records, so that sockets may have been changed.
 pub(super) fn has_records(folder: &Path) -> bool {
     records(folder).exists()
+}
+
+/// The device of the file system that a path is in.
+pub(super) fn device_of(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|about| about.dev())
+}
+
+/// The folder of records that another program has left: at its path or, where another file system of BPF is mounted here,
+/// in the one that it was made in, as a process that has it mounted sees it. `None` where there are no records any more.
+///
+/// # Errors
+/// When no process can reach that file system, because something is mounted over it.
+pub(super) fn find(sockets: &ServerSockets) -> Result<Option<PathBuf>, OperationError> {
+    let ServerSockets { folder, device, .. } = sockets;
+    if has_records(folder) {
+        return Ok(Some(folder.clone()));
+    }
+    let (Some(device), Some(mount), Some(name)) = (*device, folder.parent(), folder.file_name()) else {
+        return Ok(None);
+    };
+    if device_of(mount) == Some(device) {
+        return Ok(None);
+    }
+    let points = bpf_mounts::points_of(device);
+    if let Some(point) = points.iter().find(|point| device_of(point) == Some(device)) {
+        return Ok(Some(point.join(name)).filter(|folder| has_records(folder)));
+    }
+    // It is mounted no more, and its records are gone with it.
+    let Some(point) = points.first() else { return Ok(None) };
+    let message =
+        format_args!("{}: another file system is mounted over the records of sockets", point.display());
+    Err(OperationError::machine(message).hint("unmount the upper one: umount /sys/fs/bpf"))
 }
 
 /// Removes a folder with what is in it, the records at last: until then, taking back can be repeated.
