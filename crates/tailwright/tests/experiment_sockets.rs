@@ -259,11 +259,13 @@ fn one_experiment_at_a_time_sets_an_option_of_the_same_sockets() {
         let is_on = || server.connect().seen().no_delay;
         let first = begin(&first_folder, "nodelay=on", process, port);
         wait_until(LIMIT, "it is on", is_on);
-        let refused = format!("another experiment is about TCP_NODELAY at port {port}");
+        let by = |holder: &Child| {
+            format!("another experiment (process {}) is about TCP_NODELAY at port {port}", holder.id())
+        };
         let (id, number, state) = (process.to_string(), port.to_string(), second_folder.state());
         let second = ["experiment", "nodelay=off", "--pid", &id, "--port", &number, "--state", &state];
         let said = second_folder.run(&second).expect_code(3).stderr;
-        assert!(said.contains(&refused), "{said}");
+        assert!(said.contains(&by(&first)), "{said}");
         // What a killed one has left may be set otherwise, but is not taken back meanwhile.
         wait_until(LIMIT, "it is on", is_on);
         kill(first);
@@ -271,7 +273,7 @@ fn one_experiment_at_a_time_sets_an_option_of_the_same_sockets() {
         wait_until(LIMIT, "it is off", || !is_on());
         let undo = || first_folder.run(&["experiment", "--undo", "--state", &first_folder.state()]);
         let undone = undo().expect_code(3);
-        assert!(undone.stdout.contains(&refused), "{}", undone.stdout);
+        assert!(undone.stdout.contains(&by(&second)), "{}", undone.stdout);
         assert!(undone.stderr.contains("hint: wait until it has ended"), "{}", undone.stderr);
         signal(&second, "TERM");
         second.wait_with_output().expect("the program ends");

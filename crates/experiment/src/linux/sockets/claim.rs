@@ -5,9 +5,11 @@ use crate::open_sockets::ServerSockets;
 use crate::setting::{PlannedChange, Setting};
 use model::OperationError;
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::PathBuf;
 
 /// Keeps other programs from setting the same option at the same ports, until it is dropped or this program ends.
 ///
@@ -40,23 +42,68 @@ pub fn claim_sockets<'a>(
 
 /// Claims sockets of a network namespace.
 pub(super) fn claim(sockets: &ServerSockets, door: &NamespaceDoor) -> Result<SocketClaim, OperationError> {
-    let names = sockets.ports.iter().map(|port| {
-        let name = format!("tailwright-{}-{port}", sockets.option);
-        door.inside(|| bound(&name))?.map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                let message =
-                    format_args!("{sockets}: another experiment is about {} at port {port}", sockets.option);
-                OperationError::machine(message)
-                    .hint("wait until it has ended, or end it: it undoes what it did")
+    let names = sockets.ports.iter().map(|port| claim_port(sockets, *port, door));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    Ok(SocketClaim(names.into_iter().flatten().collect()))
+}
+
+/// `None` if somebody without the rights for an experiment has the name: anybody may bind any, and shall not keep a setting from
+/// being undone.
+fn claim_port(
+    sockets: &ServerSockets,
+    port: u16,
+    door: &NamespaceDoor,
+) -> Result<Option<UnixDatagram>, OperationError> {
+    let name = format!("tailwright-{}-{port}", sockets.option);
+    match door.inside(|| bound(&name))? {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let holder = door.inside(|| inode_of(&name))?.and_then(process_with);
+            if holder.is_some_and(|holder| !may_experiment(holder)) {
+                return Ok(None);
             }
-            _ => OperationError::machine(format_args!("{sockets}: the name @{name}: {error}")),
-        })
-    });
-    names.collect::<Result<_, _>>().map(SocketClaim)
+            let who = holder.map(|process| format!(" (process {process})")).unwrap_or_default();
+            let message =
+                format_args!("{sockets}: another experiment{who} is about {} at port {port}", sockets.option);
+            Err(OperationError::machine(message)
+                .hint("wait until it has ended, or end it: it undoes what it did"))
+        }
+        Err(error) => Err(OperationError::machine(format_args!("{sockets}: the name @{name}: {error}"))),
+    }
 }
 
 fn bound(name: &str) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// The inode of the socket with a name without a file, in the network namespace of the calling thread.
+fn inode_of(name: &str) -> Option<u64> {
+    let sockets = fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
+    sockets.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(6);
+        let (inode, path) = (fields.next()?, fields.next()?);
+        (path.strip_prefix('@') == Some(name)).then(|| inode.parse().ok()).flatten()
+    })
+}
+
+/// A process that has a socket open, of those that can be seen.
+fn process_with(inode: u64) -> Option<u32> {
+    let target = PathBuf::from(format!("socket:[{inode}]"));
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|process: &u32| {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| link == target)
+    })
+}
+
+/// Whether a process is root's or of the user of this one.
+fn may_experiment(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let user = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok());
+    // One that has ended meanwhile may have been an experiment.
+    user.is_none_or(|user: u32| user == 0 || user == rustix::process::geteuid().as_raw())
 }
 
 #[cfg(test)]
@@ -65,7 +112,8 @@ mod tests {
     use crate::linux::sockets::namespace::namespace_of;
     use crate::open_sockets::SocketOption;
     use crate::setting::ON;
-    use std::path::PathBuf;
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
 
     /// Ports that no other test claims.
     fn about(option: SocketOption, ports: &[u16], folder: &str) -> PlannedChange {
@@ -81,10 +129,35 @@ mod tests {
         let held = claim_sockets([&first, &first]).expect("nobody has claimed them");
         let error =
             claim_sockets([&about(SocketOption::NoDelay, &[2, 3], "second")]).expect_err("2 is claimed");
-        assert!(error.message.ends_with("another experiment is about TCP_NODELAY at port 2"), "{error}");
+        let who =
+            format!("another experiment (process {}) is about TCP_NODELAY at port 2", std::process::id());
+        assert!(error.message.ends_with(&who), "{error}");
         claim_sockets([&about(SocketOption::NoDelay, &[3], "second")]).expect("another port");
         claim_sockets([&about(SocketOption::CongestionControl, &[2], "third")]).expect("another option");
         drop(held);
         claim_sockets([&first]).expect("it was given back");
+    }
+
+    #[test]
+    fn who_may_not_experiment_keeps_nobody_from_it() {
+        let is_root = rustix::process::geteuid().is_root();
+        if !is_root || testkit::program("setpriv").is_none() || testkit::program("perl").is_none() {
+            return testkit::skip("it takes root, setpriv and perl");
+        }
+        let script = r#"socket(S, AF_UNIX, SOCK_DGRAM, 0) or die;
+            bind(S, pack_sockaddr_un("\0tailwright-TCP_NODELAY-4")) or die;
+            $| = 1; print "\n"; <STDIN>;"#;
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--clear-groups", "perl", "-MSocket", "-e", script]);
+        let mut foreign =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("setpriv starts");
+        let mut output = BufReader::new(foreign.stdout.take().expect("it is piped"));
+        output.read_line(&mut String::new()).expect("it has bound the name");
+        let inode = inode_of("tailwright-TCP_NODELAY-4").expect("it is bound");
+        assert_eq!(process_with(inode), Some(foreign.id()));
+        claim_sockets([&about(SocketOption::NoDelay, &[4], "first")])
+            .expect("nobody's name counts for nothing");
+        foreign.kill().expect("it is ours");
+        foreign.wait().expect("it ends");
     }
 }
