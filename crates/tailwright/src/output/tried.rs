@@ -347,14 +347,24 @@ impl TriedKnob<'_> {
         }));
         lines.extend(self.few_requests());
         lines.extend(self.idle_processes());
-        for (count, what) in [
-            (report.late, "requests were answered after their period was judged: a longer --guard helps"),
-            (report.unanswered, "requests were not seen to be answered"),
-            (report.lost_events, "events were lost"),
-            (report.void_rounds, "rounds do not count: nothing arrived in one of their periods"),
+        for (count, noun, one, several) in [
+            (
+                report.late,
+                "request",
+                "was answered after its period was judged: a longer --guard helps",
+                "were answered after their period was judged: a longer --guard helps",
+            ),
+            (report.unanswered, "request", "was not seen to be answered", "were not seen to be answered"),
+            (report.lost_events, "event", "was lost", "were lost"),
+            (
+                report.void_rounds,
+                "round",
+                "does not count: nothing arrived in one of its periods",
+                "do not count: nothing arrived in one of their periods",
+            ),
         ] {
             if count > 0 {
-                lines.push(format!("{count} {what}"));
+                lines.push(format!("{} {}", plural(count, noun), if count == 1 { one } else { several }));
             }
         }
         let has_energy = comparisons.iter().any(|(_, comparison)| comparison.energy_per_request_j.is_some());
@@ -641,6 +651,27 @@ mod tests {
         report.ended_processes = vec![process(7), process(11)];
         let tried = TriedKnob { knob, values: &values, settings: &settings, report: &report };
         assert!(tried.text().contains("ended because the server ended"));
+    }
+
+    #[test]
+    fn one_of_a_thing_is_not_called_several() {
+        let told = |n| {
+            let counted =
+                ExperimentReport { late: n, unanswered: n, lost_events: n, void_rounds: n, ..report(None) };
+            let knob = experiment::knob("nothing").expect("a knob");
+            TriedKnob { knob, values: &[None], settings: &settings(), report: &counted }.text()
+        };
+        let (one, two) = (told(1), told(2));
+        for line in
+            ["1 request was answered", "1 request was not seen", "1 event was lost", "1 round does not"]
+        {
+            assert!(one.contains(line), "{line}: {one}");
+        }
+        for line in
+            ["2 requests were answered", "2 requests were not seen", "2 events were lost", "2 rounds do not"]
+        {
+            assert!(two.contains(line), "{line}: {two}");
+        }
     }
 
     #[test]
