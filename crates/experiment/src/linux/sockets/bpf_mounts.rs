@@ -1,5 +1,6 @@
 //! Where processes of this machine have a file system of BPF mounted: each mount of it is one of its own, with other records.
 
+use super::namespace::{living_folder, processes};
 use rustix::fs::{major, minor};
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +9,8 @@ use std::path::{Path, PathBuf};
 /// Paths by which the file system with this device may be reached: those of the mounts of processes, one for each mount
 /// namespace, as far as this process may look into them.
 pub(super) fn points_of(device: u64) -> Vec<PathBuf> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let processes = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_process));
     let (mut seen, mut points) = (BTreeSet::new(), Vec::new());
-    for process in processes.map(|entry| entry.path()) {
+    for process in processes().map(living_folder) {
         // Processes mostly share their mounts. A changed root may hide what is mounted, so that roots count as well.
         let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else { continue };
         let root = fs::read_link(process.join("root")).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! One program at a time sets an option of a server's sockets: two would take each other's values for what was before.
 
+use super::listening::process_with;
 use super::namespace::NamespaceDoor;
 use crate::open_sockets::ServerSockets;
 use crate::setting::{PlannedChange, Setting};
@@ -9,7 +10,6 @@ use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::PathBuf;
 
 /// Keeps other programs from setting the same option at the same ports, until it is dropped or this program ends.
 ///
@@ -86,16 +86,6 @@ fn inode_of(name: &str) -> Option<u64> {
     })
 }
 
-/// A process that has a socket open, of those that can be seen.
-fn process_with(inode: u64) -> Option<u32> {
-    let target = PathBuf::from(format!("socket:[{inode}]"));
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|process: &u32| {
-        let files = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| link == target)
-    })
-}
-
 /// Whether a process is root's or of the user of this one.
 fn may_experiment(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -113,6 +103,7 @@ mod tests {
     use crate::open_sockets::SocketOption;
     use crate::setting::ON;
     use std::io::{BufRead as _, BufReader};
+    use std::path::PathBuf;
     use std::process::{Command, Stdio};
 
     /// Ports that no other test claims.

@@ -1,6 +1,6 @@
 //! Which sockets are a server's: those at the TCP ports at which its processes listen.
 
-use super::namespace::{living_folder, namespace_of};
+use super::namespace::{living_folder, namespace_of, processes};
 use super::pinned::{device_of, folder};
 use crate::linux::process::is_alive;
 use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
@@ -136,19 +136,18 @@ fn shared_with_another(socket: ListeningSocket) -> OperationError {
     OperationError::input(message).hint("if it is one of the server's processes, name it with --pid, too")
 }
 
-/// A process that has a socket open, as far as this can be seen.
 fn owner(inode: u64) -> Option<String> {
-    let processes = fs::read_dir("/proc").ok()?.flatten();
-    let is_process = |entry: &fs::DirEntry| {
-        entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let has_it = |entry: &fs::DirEntry| {
-        let files = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
+    let process = process_with(inode)?;
+    let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+    Some(format!("process {process} ({})", name.trim()))
+}
+
+/// A process that has a socket open, of those that can be seen.
+pub(super) fn process_with(inode: u64) -> Option<u32> {
+    processes().find(|process| {
+        let files = fs::read_dir(living_folder(*process).join("fd")).into_iter().flatten().flatten();
         files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|link| is_socket(&link, inode)))
-    };
-    let found = processes.into_iter().filter(is_process).find(has_it)?;
-    let name = fs::read_to_string(found.path().join("comm")).unwrap_or_default();
-    Some(format!("process {} ({})", found.file_name().to_str()?, name.trim()))
+    })
 }
 
 #[cfg(test)]

@@ -76,10 +76,14 @@ impl NamespaceDoor {
     }
 }
 
+/// The processes that can be seen.
+pub(super) fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 fn of_processes() -> impl Iterator<Item = PathBuf> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.map(|process| living_folder(process).join(NAMESPACE))
+    processes().map(|process| living_folder(process).join(NAMESPACE))
 }
 
 /// Where a namespace is mounted as a file.
