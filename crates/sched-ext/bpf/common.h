@@ -333,6 +333,8 @@ INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *runni
 	return is_true(scx_bpf_dsq_move_to_local(UNTAGGED_QUEUE)) || running;
 }
 
+INLINE u64 at_most(u64 value, u64 most) { return value < most ? value : most; }
+
 /* How much of a slice is over. That choosing a thread took time delays those who wait as much as that it runs. */
 INLINE u64 over_of_slice(struct cpu_state *s, u64 now) { return now - s->since + s->choice_us * NS_PER_US; }
 
@@ -343,8 +345,7 @@ INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struc
 {
 	credit_of(s, c, now);
 	s->since = now;
-	u64 choice = (u32)now - s->asked_at, most = c->slice_ns / 2;
-	s->choice_us = (choice < most ? choice : most) / NS_PER_US;
+	s->choice_us = at_most((u32)now - s->asked_at, c->slice_ns / 2) / NS_PER_US;
 	s->charged_at = now;
 	s->running = what;
 	struct task_state *t = what == RUNS_UNTAGGED ? state_of(p) : 0;
@@ -377,8 +378,7 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 	}
 	struct task_state *t = state_of(p);
 	if (t) {
-		u64 choice = s->choice_us * NS_PER_US, most = c->slice_ns / SLICE_REST;
-		t->had_ns += ran + (choice < most ? choice : most);
+		t->had_ns += ran + at_most(s->choice_us * NS_PER_US, c->slice_ns / SLICE_REST);
 		if (!wants_more || is_slice(c, t->had_ns))
 			end_wait(t);
 	}
