@@ -25,7 +25,7 @@ const STEPS: [CiStep; 8] = [
     CiStep { name: "fmt", what: "formatting", run: fmt },
     CiStep {
         name: "tidy",
-        what: "code map, dependency rules, references, shape and words of the code",
+        what: "code map, dependency rules, references, shape of the code",
         run: tidy_step,
     },
     CiStep { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },

@@ -7,7 +7,6 @@ mod bench;
 mod ci;
 mod syntax;
 mod tidy;
-mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -19,10 +18,7 @@ cargo xtask COMMAND
                 targets, the README's first command, tests
   ci STEP       one step alone: programs, fmt, tidy, clippy, doc, fuzz, demo, test
   tidy          what compilers do not check: code map, dependency rules, file lengths, references,
-                names, comments, closures, circles of files
-  words [--list] [CRATE...]
-                what the rules of tidy measure, as places and numbers, of all crates or those named;
-                doc comments are printed for named crates or with --list
+                headers, silenced lints, circles of files
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
                 one benchmark, with arguments of its own (`bench plan all` adds 10,000 workloads)";
@@ -34,7 +30,6 @@ fn main() -> ExitCode {
         ["ci"] => ci::all(),
         ["ci", step] => ci::one(step),
         ["tidy"] => tidy::run(),
-        ["words", ref args @ ..] => words::run(args),
         ["bench"] => bench::run(None, &[]),
         ["bench", name, ref args @ ..] => bench::run(Some(name), args),
         ["help" | "--help" | "-h"] => {

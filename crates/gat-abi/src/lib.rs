@@ -2,6 +2,7 @@
 //!
 //! Pointers are taken at their word: one that is neither null nor valid is undefined behaviour, as anywhere in C. Null is a
 //! text of no bytes, or says that the caller wants no answer.
+#![warn(missing_docs)]
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
 use gat::{HeaderChange, ReceivedTag, RequestSlo, RequestTag, TagCodec, TagOrder, TagTolerance};

@@ -23,6 +23,7 @@
 //! ```
 //!
 //! Instants are nanoseconds of `CLOCK_REALTIME` since 1970. Whoever calls reads the clock.
+#![warn(missing_docs)]
 
 mod baggage;
 mod class_slos;

@@ -7,6 +7,7 @@
 //! Without a scheduler nothing happens: no store, and a look for one at most each second and thread. Requests are named by
 //! keys, of which the smaller goes first: the time of entry in nanoseconds, or a deadline, but one kind for all programs.
 //! Whoever may write the array decides who runs.
+#![warn(missing_docs)]
 
 mod layout;
 mod slots;

@@ -2,6 +2,7 @@
 //!
 //! Pointers are taken at their word: one that is neither null nor valid is undefined behaviour, as anywhere in C. A panic
 //! ends the process, because C cannot unwind.
+#![warn(missing_docs)]
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
 use schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings, Permit, PoolOrder, RequestKey};

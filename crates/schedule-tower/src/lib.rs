@@ -27,6 +27,7 @@
 //! each poll, as TailClipper (§6) has it for coroutines. So a client deep inside finds it under any runtime, without an
 //! argument through all functions in between; a task that is spawned takes it along by [`with_tag`]. Handlers find it among the
 //! request's extensions as well.
+#![warn(missing_docs)]
 
 mod client_layer;
 mod edge_layer;

@@ -20,6 +20,7 @@
 //! Decisions are those of [`discipline::pool::RequestPool`], a pure state machine whose header states what holds; here are
 //! threads, locks and the kernel. Nothing here needs root. Threads and processes that a demoted thread starts inherit SCHED_IDLE for good: start
 //! them inside [`Permit::while_blocked`], which promotes the thread before. Make gates after a fork.
+#![warn(missing_docs)]
 
 mod async_gate;
 #[cfg(test)]

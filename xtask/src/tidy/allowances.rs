@@ -6,7 +6,7 @@ use syn::visit::Visit;
 use syn::{Attribute, Meta};
 
 /// The `#[allow]` and `#[expect]` attributes of a file that give no reason.
-pub(crate) fn without_reason(file: &CodeFile) -> Vec<Spot> {
+fn without_reason(file: &CodeFile) -> Vec<Spot> {
     let mut search = SilenceSearch { file, found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found

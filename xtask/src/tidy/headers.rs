@@ -5,7 +5,7 @@ use crate::syntax::CodeFile;
 use syn::{AttrStyle, Item};
 
 /// Whether the file owes a header that it does not have.
-pub(crate) fn is_missing(file: &CodeFile) -> bool {
+fn is_missing(file: &CodeFile) -> bool {
     let attributes = &file.syntax.attrs;
     let has_one = attributes
         .iter()

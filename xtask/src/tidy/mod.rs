@@ -3,17 +3,14 @@
 //!
 //! Every check returns its complaints; all of them are printed, each with the file and what to do.
 
-pub(crate) mod allowances;
-pub(crate) mod circles;
-pub(crate) mod closures;
+mod allowances;
+mod circles;
 mod code_map;
 mod dependencies;
-pub(crate) mod doc_blocks;
-pub(crate) mod headers;
+mod headers;
 mod length;
 pub(crate) mod manifest;
 mod references;
-pub(crate) mod type_names;
 
 use crate::syntax;
 use crate::workspace::{read, root, rust_files};
@@ -37,7 +34,7 @@ pub(crate) fn run() -> Result<(), String> {
     for krate in &crates {
         code.extend(syntax::parse(&krate.folder, &files)?);
     }
-    complaints.extend(of_code(&code, &map));
+    complaints.extend(of_code(&code));
     for complaint in &complaints {
         eprintln!("tidy: {complaint}");
     }
@@ -49,15 +46,7 @@ pub(crate) fn run() -> Result<(), String> {
     }
 }
 
-/// The complaints about code that is not of tests.
-fn of_code(code: &[syntax::CodeFile], architecture: &str) -> Vec<String> {
-    [
-        headers::check(code),
-        allowances::check(code),
-        doc_blocks::check(code),
-        closures::check(code),
-        circles::check(code),
-        type_names::check(code, architecture),
-    ]
-    .concat()
+/// Returns the complaints about code other than tests.
+fn of_code(code: &[syntax::CodeFile]) -> Vec<String> {
+    [headers::check(code), allowances::check(code), circles::check(code)].concat()
 }
