@@ -49,6 +49,7 @@ struct event {
 	u8 flags;
 	u16 lost;
 	u32 peer[4];
+	u64 freed; /* when the last write of the thread before this had returned, or 0 */
 };
 
 /* The number of events that found no room, of which each event that does find room carries the low bits. */
@@ -101,6 +102,7 @@ INLINE struct event *begin_event(u8 kind, u64 time, u64 flow)
 	event->peer[1] = 0;
 	event->peer[2] = 0;
 	event->peer[3] = 0;
+	event->freed = 0;
 	return event;
 }
 

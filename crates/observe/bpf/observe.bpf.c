@@ -307,6 +307,20 @@ int tw_send_before_6_16(u64 *context)
 	return report_send((const struct sock *)context[0], (const struct msghdr *)context[1]);
 }
 
+/*
+ * A write has returned, after whoever reads the answer was woken, perhaps on this CPU. Not an event of its own: the
+ * next read or write of the thread has the time.
+ */
+SEC("tp_btf/sock_send_length")
+int tw_sent(u64 *context)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+	struct subject subject;
+	if ((int)context[1] > 0 && is_known(thread) && find_subject((const struct sock *)context[0], &subject))
+		record_of(thread)->freed = bpf_ktime_get_ns();
+	return 0;
+}
+
 /* T5 of UDP: a thread looks for the way of an answer, which is the first that is seen of its write. */
 INLINE void report_route(u8 protocol, u16 port)
 {

@@ -32,6 +32,7 @@ struct thread_record {
 	u32 waits_on;   /* 1 + the CPU that counts it among its waiters, or 0; see begin_wait */
 	u32 was_idle;   /* whether that CPU was idle when the thread was put into its queue */
 	u64 stolen;     /* the clock of steal of its CPU when it was woken, or CLOCK_UNKNOWN */
+	u64 freed;      /* when its last write to an observed socket returned, or 0 */
 };
 
 /* What interrupts of one sort take from a CPU. */
@@ -157,6 +158,7 @@ INLINE void forget(struct thread_record *record, u64 now)
 	record->interrupt_ns = 0;
 	record->softirq_ns = 0;
 	record->was_idle = 0;
+	record->freed = 0;
 }
 
 /* A known thread leaves its CPU: reports how it had come there, and in which state it goes. */
@@ -388,6 +390,7 @@ INLINE void set_schedule(struct event *event)
 	*(u64 *)&event->peer[0] = record->woken;
 	event->peer[2] = record->interrupt_ns;
 	event->peer[3] = record->softirq_ns;
+	event->freed = record->freed;
 }
 
 #endif

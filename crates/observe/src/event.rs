@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of an event in the ring buffer, without those that are copied behind it.
-pub const EVENT_BYTES: usize = 72;
+pub const EVENT_BYTES: usize = 80;
 
 /// The most bytes of a request or an answer that are copied behind an event.
 const COPIED_BYTES_MAX: usize = 4096;
@@ -109,6 +109,9 @@ pub struct KernelEvent {
     pub peer: IpAddr,
     /// How the thread came to its CPU.
     pub schedule: ThreadSchedule,
+    /// When the last write of the thread before this event had returned, of [`EventKind::Receive`] and
+    /// [`EventKind::Send`]; 0 where there was none, or the kernel does not say: before Linux 6.3.
+    pub freed: u64,
 }
 
 impl KernelEvent {
@@ -152,6 +155,7 @@ impl KernelEvent {
             lost: u16::from_ne_bytes(field(bytes, 54)),
             peer: address(flags & 4 != 0, if has_client { field(bytes, 56) } else { [0; 16] }),
             schedule: schedule(kind, bytes),
+            freed: u64::from_ne_bytes(field(bytes, 72)),
         })
     }
 }

@@ -43,8 +43,8 @@ pub use block::{
 pub use causes::{
     AttributedRequest, CAUSES, Cause, CauseAttribution, CauseObserver, CauseProfile, CauseReport, CauseTimes,
     Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, InterferingProcess, OccupyingThread,
-    OvertakenRequests, PercentileCauses, REPLAYED_MAX, TakenOut, UnseenCause, overtaken, replay,
-    unseen_causes,
+    OvertakenRequests, PercentileCauses, REPLAYED_MAX, ReplayDoubt, ReplayedPercentile, TakenOut,
+    UnseenCause, counterfactual, overtaken, unseen_causes,
 };
 pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
 pub use join::{JoinCounts, RequestJoiner, TableSizes};
@@ -58,7 +58,7 @@ pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};
 pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
-pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
+pub use request::{HeldUpTime, ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};
 pub use sampling::{CostLimit, SampledTime};
 pub use selftest::{SelfTestReport, self_test};

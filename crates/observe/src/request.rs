@@ -94,6 +94,16 @@ impl RequestQuality {
     }
 }
 
+/// The time in which the worker of a request was held up while it was busy with it: others had its CPU, it was stopped,
+/// or it had used up its quota. In nanoseconds, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeldUpTime {
+    /// Between T3 and T4.
+    pub reading: u64,
+    /// Between e4 and the last write that the network waited for.
+    pub processing: u64,
+}
+
 /// A request and its answer, as the server's machine saw them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedRequest {
@@ -121,6 +131,8 @@ pub struct ObservedRequest {
     pub writer: u32,
     /// What is known less well than usual.
     pub quality: RequestQuality,
+    /// Zero until the causes of its time are divided.
+    pub held_up: HeldUpTime,
 }
 
 impl ObservedRequest {

@@ -238,9 +238,10 @@ impl RunningObservation {
     fn add(&mut self, finished: &[ObservedRequest], watcher: &mut dyn ObservationWatcher) {
         let counts = |request: &&ObservedRequest| self.counted.contains(&request.at(RequestPoint::Wire));
         for request in finished.iter().filter(counts) {
-            self.statistics.add(request);
-            self.causes.add(request);
-            watcher.take(request);
+            let held_up = self.causes.add(request);
+            let request = ObservedRequest { held_up, ..*request };
+            self.statistics.add(&request);
+            watcher.take(&request);
         }
     }
 

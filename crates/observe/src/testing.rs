@@ -1,6 +1,6 @@
 //! Requests for the tests of this crate.
 
-use crate::request::{ObservedRequest, POINTS, RequestQuality};
+use crate::request::{HeldUpTime, ObservedRequest, POINTS, RequestQuality};
 
 /// A request from a client's port to a port of the server that passes the points at these instants.
 pub(crate) fn request(client: u16, port: u16, points: [u64; POINTS]) -> ObservedRequest {
@@ -16,5 +16,6 @@ pub(crate) fn request(client: u16, port: u16, points: [u64; POINTS]) -> Observed
         reader: 1,
         writer: 1,
         quality: RequestQuality::default(),
+        held_up: HeldUpTime::default(),
     }
 }

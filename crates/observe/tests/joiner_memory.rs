@@ -84,6 +84,7 @@ fn event(time: u64, flow: u32, kind: EventKind, round: u32) -> KernelEvent {
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         schedule: ThreadSchedule::default(),
+        freed: 0,
     }
 }
 

@@ -14,8 +14,9 @@ use super::cause::{CAUSES, Cause};
 use super::occupancy::{CpuOccupancy, OccupyingThread, share};
 use super::timeline::{ThreadDoing, ThreadTimeline};
 use crate::event::{EventKind, KernelEvent};
-use crate::request::{ObservedRequest, RequestPoint};
+use crate::request::{HeldUpTime, ObservedRequest, RequestPoint};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 /// The most segments of all threads together; then all are forgotten.
 const SEGMENTS_MAX: usize = 1 << 19;
@@ -47,8 +48,16 @@ pub struct AttributedRequest {
     pub worker: u32,
     /// The process of the worker.
     pub process: u32,
+    /// The address of its client, which with the worker says which connection it came by.
+    pub peer: SocketAddr,
+    /// When its read had returned: T4.
+    pub read: u64,
     /// Its time before T2, and after `start`.
     pub own: CauseTimes,
+    /// The part of `own` between T4, or `start` where that is later, and `done`.
+    pub own_after_read: CauseTimes,
+    /// How long its worker was held up while it was busy with it.
+    pub held_up: HeldUpTime,
     /// Its time between T2 and `start`: it waited for its worker, which was held up by these.
     pub queued: CauseTimes,
     /// Who had the CPU in the time of [`Cause::OtherProcess`].
@@ -178,7 +187,11 @@ impl CauseAttribution {
             done: request.last_awaited_write,
             worker: request.writer,
             process: worker.map_or(0, |timeline| timeline.process),
+            peer: request.peer,
+            read,
             own: [0; CAUSES],
+            own_after_read: [0; CAUSES],
+            held_up: HeldUpTime::default(),
             queued: [0; CAUSES],
             interferers: Vec::new(),
         };
@@ -198,9 +211,20 @@ impl CauseAttribution {
         let answering = RequestPart { from: written, until: divided.done, begin: written, ..processing };
         for part in [waiting, processing, answering] {
             let middle = start.clamp(part.from, part.until);
-            self.divide_part(&RequestPart { until: middle, ..part }, &mut divided, true);
-            self.divide_part(&RequestPart { from: middle, ..part }, &mut divided, false);
+            let queued = self.divide_part(&RequestPart { until: middle, ..part }, &mut divided.interferers);
+            let own = self.divide_part(&RequestPart { from: middle, ..part }, &mut divided.interferers);
+            for cause in 0..CAUSES {
+                divided.queued[cause] += queued[cause];
+                divided.own[cause] += own[cause];
+                divided.own_after_read[cause] += if part.from >= read { own[cause] } else { 0 };
+            }
         }
+        // Not from the division above: that of a run with interrupts is rounded, and its parts must add up.
+        let reading = RequestPart { from: scheduled, ..waiting };
+        divided.held_up = HeldUpTime {
+            reading: held_up(&self.divide_part(&reading, &mut Vec::new())),
+            processing: held_up(&divided.own_after_read),
+        };
         divided
     }
 
@@ -215,11 +239,11 @@ impl CauseAttribution {
         before.map_or(ready, |before| before.max(ready))
     }
 
-    fn divide_part(&self, part: &RequestPart, divided: &mut AttributedRequest, is_queued: bool) {
-        if part.from >= part.until {
-            return;
-        }
+    fn divide_part(&self, part: &RequestPart, interferers: &mut Vec<(OccupyingThread, u64)>) -> CauseTimes {
         let mut times = [0; CAUSES];
+        if part.from >= part.until {
+            return times;
+        }
         if let Some(timeline) = self.threads.get(&part.worker) {
             for segment in timeline.overlapping(part.from, part.until) {
                 let (from, until) = (segment.from.max(part.from), segment.until.min(part.until));
@@ -250,7 +274,7 @@ impl CauseAttribution {
                             process: timeline.process,
                             idle: if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu },
                         };
-                        self.divide_runnable(&waiting, &mut times, &mut divided.interferers);
+                        self.divide_runnable(&waiting, &mut times, interferers);
                     }
                     ThreadDoing::Asleep { has_request: false } if part.before.is_none() => {
                         times[Cause::NotWoken as usize] += until - from;
@@ -264,10 +288,7 @@ impl CauseAttribution {
         }
         let known: u64 = times.iter().sum();
         times[Cause::Unknown as usize] += part.until - part.from - known;
-        let into = if is_queued { &mut divided.queued } else { &mut divided.own };
-        for (sum, time) in into.iter_mut().zip(times) {
-            *sum += time;
-        }
+        times
     }
 
     /// The time in which a worker ran, without what was taken from it meanwhile.
@@ -348,6 +369,10 @@ impl CauseAttribution {
         times[waiting.first as usize] += first;
         times[Cause::UnseenOccupant as usize] += left - first;
     }
+}
+
+fn held_up(times: &CauseTimes) -> u64 {
+    Cause::ALL.into_iter().filter(|cause| cause.holds_up()).map(|cause| times[cause as usize]).sum()
 }
 
 /// A time in which a thread waits in the queue of a CPU.

@@ -80,6 +80,22 @@ impl Cause {
         Self::Unknown,
     ];
 
+    /// Whether a worker that has this time while it is busy with a request does not work for it: others have its CPU, or
+    /// it may not run.
+    pub fn holds_up(self) -> bool {
+        matches!(
+            self,
+            Self::HeldBack
+                | Self::SameServer
+                | Self::OtherProcess
+                | Self::Softirq
+                | Self::Interrupt
+                | Self::Stolen
+                | Self::Stopped
+                | Self::UnseenOccupant
+        )
+    }
+
     /// A name for tables.
     pub fn name(self) -> &'static str {
         match self {

@@ -218,7 +218,11 @@ mod tests {
             done: 0,
             worker: 1,
             process: 1,
+            peer: ([127, 0, 0, 1], 1).into(),
+            read: 0,
             own,
+            own_after_read: own,
+            held_up: crate::request::HeldUpTime::default(),
             queued,
             interferers: if other > 0 { vec![(hog, other)] } else { Vec::new() },
         }

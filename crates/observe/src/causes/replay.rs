@@ -1,39 +1,129 @@
 //! What percentiles would be without a cause: the requests again, with the time of the cause taken out.
 //!
-//! Each worker answers its requests in the order in which it has answered them. A request that waited until its worker was
-//! done with others begins earlier by what these end earlier, but not before it was there: so what a cause has knocked on
-//! goes with it. With nothing taken out, each request has exactly the latency that it had. What the replay does not know:
-//! requests would have come at other times if their clients wait for answers, and time that is saved on one CPU may help
-//! others.
+//! Requests come when they came, and workers serve them again as [`super::work_conserving`] does. The order among
+//! requests that wait together is not known for what did not happen, so several orders are played. Where they agree, a
+//! percentile has a value, otherwise an interval. With nothing taken out, each request has exactly the latency that it
+//! had. What the replay does not know: requests would have come at other times if their clients wait for answers, and
+//! time that is saved on one CPU may help others.
 
 use super::attribution::AttributedRequest;
 use super::cause::Cause;
-use super::profile::IntendedWaits;
+use super::profile::{EXPLAINED_PERCENTILES, IntendedWaits};
+use super::work_conserving::{Removed, ServedRequests, ServiceOrder, WakeUps, is_only_waiting};
+use confidence::nearest_rank;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
+
+/// How far the largest value of a percentile may be above the smallest, as a factor, before it is an interval only.
+const ACCURACY: f64 = 1.2;
+
+/// The most requests beyond a percentile for which one sampled wake-up may stand, as a share of all beyond it.
+const SAMPLE_SHARE: f64 = 0.1;
 
 /// What is taken out of the time of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakenOut {
     /// Nothing: requests are as they were.
     Nothing,
-    /// A cause. One that requests have only in queues, [`Cause::AllBusy`] and [`Cause::OtherIdle`], is taken out of each
-    /// request's own waiting alone.
+    /// A cause. One that requests have only while they wait, [`Cause::AllBusy`], [`Cause::OtherIdle`] and
+    /// [`Cause::ReadTogether`], is taken out of each request's own waiting alone.
     Cause(Cause),
+    /// The requests of a client: percentiles are those of the others.
+    Client(IpAddr),
     /// Queues of workers, and any order but that of arrival: as many workers as there were take the oldest request of
     /// all.
     QueuesOfWorkers,
 }
 
-/// The latencies, in nanoseconds, that requests would have, in the order in which they were written.
-pub fn replay(requests: &[AttributedRequest], taken_out: TakenOut, intended: IntendedWaits) -> Vec<u64> {
-    let mut in_order: Vec<&AttributedRequest> = requests.iter().collect();
-    in_order.sort_by_key(|request| (request.done, request.worker, request.ready));
-    match taken_out {
-        TakenOut::Nothing => in_order.iter().map(|request| latency(request, intended)).collect(),
-        TakenOut::Cause(cause) => without_cause(&in_order, cause, intended),
-        TakenOut::QueuesOfWorkers => one_queue(&in_order, intended),
+/// A percentile with something taken out, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayedPercentile {
+    /// The smallest value under any order of service.
+    pub least: u64,
+    /// The largest one.
+    pub most: u64,
+    /// Why there is no single value, if there is none.
+    pub doubt: Option<ReplayDoubt>,
+}
+
+/// Why a percentile is an interval only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayDoubt {
+    /// It depends on the order in which requests that wait together are served.
+    Order,
+    /// Too few requests were seen to wake a worker without the cause: what that takes is not known.
+    WakeUps,
+}
+
+impl ReplayedPercentile {
+    fn exact(value: u64) -> Self {
+        Self { least: value, most: value, doubt: None }
     }
+
+    /// The value, where there is one.
+    pub fn known(self) -> Option<u64> {
+        self.doubt.is_none().then(|| u64::midpoint(self.least, self.most))
+    }
+}
+
+/// What percentiles would be without something.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counterfactual {
+    /// What is taken out.
+    pub taken_out: TakenOut,
+    /// The percentiles of [`EXPLAINED_PERCENTILES`].
+    pub percentiles: [ReplayedPercentile; 3],
+    /// The measured percentiles of the same requests, in nanoseconds.
+    pub measured: [u64; 3],
+}
+
+/// What percentiles would be; `None` if no requests are left.
+pub fn counterfactual(
+    requests: &[AttributedRequest],
+    taken_out: TakenOut,
+    intended: IntendedWaits,
+) -> Option<Counterfactual> {
+    let stays = |request: &&AttributedRequest| match taken_out {
+        TakenOut::Client(client) => request.peer.ip() != client,
+        _ => true,
+    };
+    let left: Vec<&AttributedRequest> = requests.iter().filter(stays).collect();
+    let measured = sorted(left.iter().map(|request| latency(request, intended)).collect());
+    if measured.is_empty() {
+        return None;
+    }
+    let exact = |latencies: Vec<u64>| percentiles(&sorted(latencies)).map(ReplayedPercentile::exact);
+    let percentiles_without = match taken_out {
+        TakenOut::Nothing => percentiles(&measured).map(ReplayedPercentile::exact),
+        TakenOut::QueuesOfWorkers => exact(one_queue(&left, intended)),
+        TakenOut::Cause(cause) if is_only_waiting(cause) || is_of_network(cause) => {
+            exact(left.iter().map(|request| latency_without(request, cause, intended)).collect())
+        }
+        TakenOut::Cause(cause) => served_again(requests, Removed::Cause(cause), intended, &measured),
+        TakenOut::Client(client) => served_again(requests, Removed::Client(client), intended, &measured),
+    };
+    Some(Counterfactual { taken_out, percentiles: percentiles_without, measured: percentiles(&measured) })
+}
+
+/// The client that has kept workers busy for the longest time, if there are several.
+pub(super) fn busiest_client(requests: &[AttributedRequest]) -> Option<IpAddr> {
+    let mut clients: BTreeMap<IpAddr, u64> = BTreeMap::new();
+    for request in requests {
+        *clients.entry(request.peer.ip()).or_default() += request.own[Cause::Work as usize];
+    }
+    let busiest = clients.iter().max_by_key(|(_, work)| **work)?;
+    (clients.len() > 1).then_some(*busiest.0)
+}
+
+fn sorted(mut latencies: Vec<u64>) -> Vec<u64> {
+    latencies.sort_unstable();
+    latencies
+}
+
+/// Of sorted latencies, at least one.
+fn percentiles(sorted: &[u64]) -> [u64; 3] {
+    EXPLAINED_PERCENTILES.map(|(_, rank, _)| sorted[nearest_rank(rank * 100.0, sorted.len()) - 1])
 }
 
 fn latency(request: &AttributedRequest, intended: IntendedWaits) -> u64 {
@@ -41,32 +131,80 @@ fn latency(request: &AttributedRequest, intended: IntendedWaits) -> u64 {
     own.iter().chain(&queued).sum()
 }
 
-fn without_cause(requests: &[&AttributedRequest], cause: Cause, intended: IntendedWaits) -> Vec<u64> {
-    // By how much each worker is earlier now.
-    let mut earlier: BTreeMap<u32, u64> = BTreeMap::new();
-    let is_of_queues = matches!(cause, Cause::AllBusy | Cause::OtherIdle);
-    let again = |request: &&AttributedRequest| {
-        let own = request.own[cause as usize];
-        let waited = request.start.saturating_sub(request.ready);
-        let saved = if is_of_queues {
-            request.queued[cause as usize]
-        } else {
-            let worker = earlier.entry(request.worker).or_default();
-            let begins_earlier = (*worker).min(waited);
-            *worker = begins_earlier + if is_of_network(cause) { 0 } else { own };
-            begins_earlier + own
-        };
-        let left_out = request.latency() - latency(request, intended);
-        let is_left_out = cause == Cause::Asleep && intended == IntendedWaits::Excluded;
-        let saved = if is_left_out { saved - own } else { saved };
-        request.latency() - left_out - saved
-    };
-    requests.iter().map(again).collect()
+/// Without a cause that holds no worker up.
+fn latency_without(request: &AttributedRequest, cause: Cause, intended: IntendedWaits) -> u64 {
+    let (own, queued) = intended.apply(request);
+    let taken = if is_of_network(cause) { own[cause as usize] } else { queued[cause as usize] };
+    own.iter().chain(&queued).sum::<u64>() - taken
 }
 
 /// These times pass while no worker is busy with the request.
 fn is_of_network(cause: Cause) -> bool {
     matches!(cause, Cause::NetworkIn | Cause::NetworkOut)
+}
+
+/// The percentiles under every order. `measured` are the sorted latencies of the requests that stay: taking something
+/// out makes no percentile longer, so what is drawn for others may not either.
+fn served_again(
+    requests: &[AttributedRequest],
+    removed: Removed,
+    intended: IntendedWaits,
+    measured: &[u64],
+) -> [ReplayedPercentile; 3] {
+    let all: Vec<&AttributedRequest> = requests.iter().collect();
+    let measured = percentiles(measured);
+    let as_served = ServedRequests::new(&all, removed);
+    let play = |order, wake_ups| {
+        let resumed = as_served.resume(order, wake_ups);
+        let latencies = all.iter().zip(&resumed.served).filter_map(|(request, served)| {
+            let stays = !matches!(removed, Removed::Client(client) if request.peer.ip() == client);
+            stays.then(|| latency_again(request, *served, removed, intended))
+        });
+        let mut found = percentiles(&sorted(latencies.collect()));
+        found.iter_mut().zip(measured).for_each(|(found, measured)| *found = measured.min(*found));
+        (found, resumed)
+    };
+    let (first, resumed) = play(ServiceOrder::AsSeen, WakeUps::Drawn);
+    let mut played = vec![first];
+    for order in ServiceOrder::ALL.into_iter().skip(1) {
+        played.push(play(order, WakeUps::Drawn).0);
+    }
+    std::array::from_fn(|place| {
+        let values = || played.iter().map(|found| found[place]);
+        let (least, most) =
+            (values().min().unwrap_or(measured[place]), values().max().unwrap_or(measured[place]));
+        let beyond = (1.0 - EXPLAINED_PERCENTILES[place].1) * all.len() as f64;
+        let stands_for = resumed.drawn as f64 / resumed.drawn_from as f64;
+        if resumed.drawn > 0 && (resumed.drawn_from == 0 || stands_for > SAMPLE_SHARE * beyond) {
+            let (without_wake_ups, _) = play(ServiceOrder::AsSeen, WakeUps::None);
+            let least = least.min(without_wake_ups[place]);
+            let doubt = (most_differs(least, measured[place])).then_some(ReplayDoubt::WakeUps);
+            return ReplayedPercentile { least, most: measured[place], doubt };
+        }
+        let doubt = most_differs(least, most).then_some(ReplayDoubt::Order);
+        ReplayedPercentile { least, most, doubt }
+    })
+}
+
+fn most_differs(least: u64, most: u64) -> bool {
+    most as f64 > least as f64 * ACCURACY
+}
+
+fn latency_again(
+    request: &AttributedRequest,
+    served: Option<u64>,
+    removed: Removed,
+    intended: IntendedWaits,
+) -> u64 {
+    let Some(served) = served else { return latency(request, intended) };
+    let network = request.own[Cause::NetworkIn as usize] + request.own[Cause::NetworkOut as usize];
+    let slept = match intended {
+        // Already taken out of what was served.
+        _ if removed == Removed::Cause(Cause::Asleep) => 0,
+        IntendedWaits::Included => 0,
+        IntendedWaits::Excluded => request.own[Cause::Asleep as usize],
+    };
+    (served + network).saturating_sub(slept)
 }
 
 /// For each process: its workers, each free from some moment on, take requests in the order of arrival.
@@ -127,51 +265,103 @@ pub fn overtaken(requests: &[AttributedRequest]) -> OvertakenRequests {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{request, served};
     use super::*;
-    use crate::causes::cause::CAUSES;
     use proptest::prelude::*;
 
-    /// A request that a worker begins with when it is done with those before, with work and the time of another process.
-    fn request(worker: u32, ready: u64, free: u64, work: u64, other: u64) -> AttributedRequest {
-        let start = free.max(ready);
-        let (mut own, mut queued) = ([0; CAUSES], [0; CAUSES]);
-        own[Cause::Work as usize] = work;
-        own[Cause::OtherProcess as usize] = other;
-        queued[Cause::AllBusy as usize] = start - ready;
-        let done = start + work + other;
-        let interferers = Vec::new();
-        AttributedRequest { ready, start, begun: start, done, worker, process: 1, own, queued, interferers }
+    fn without(requests: &[AttributedRequest], taken_out: TakenOut) -> Counterfactual {
+        counterfactual(requests, taken_out, IntendedWaits::Included).expect("requests are left")
     }
 
-    /// First come, first served by one worker: (arrival, work, other process).
-    fn served(jobs: &[(u64, u64, u64)], worker: u32) -> Vec<AttributedRequest> {
-        let mut free = 0;
-        let serve = |&(ready, work, other): &(u64, u64, u64)| {
-            let request = request(worker, ready, free, work, other);
-            free = request.done;
-            request
-        };
-        jobs.iter().map(serve).collect()
+    /// Every latency with something taken out, in the order in which requests became ready.
+    fn latencies(requests: &[AttributedRequest], cause: Cause, order: ServiceOrder) -> Vec<u64> {
+        let all: Vec<&AttributedRequest> = requests.iter().collect();
+        let removed = Removed::Cause(cause);
+        let resumed = ServedRequests::new(&all, removed).resume(order, WakeUps::Drawn);
+        let pairs = all.iter().zip(resumed.served);
+        pairs
+            .map(|(request, served)| latency_again(request, served, removed, IntendedWaits::Included))
+            .collect()
     }
 
     #[test]
     fn what_a_hog_knocked_on_goes_with_it() {
         // The first is held up for 100, and the next two wait for it.
         let requests = served(&[(0, 10, 100), (5, 10, 0), (10, 10, 0), (500, 10, 0)], 1);
-        let nothing = replay(&requests, TakenOut::Nothing, IntendedWaits::Included);
-        assert_eq!(nothing, [110, 115, 120, 10]);
-        let without = TakenOut::Cause(Cause::OtherProcess);
-        assert_eq!(replay(&requests, without, IntendedWaits::Included), [10, 15, 20, 10]);
-        let arrivals = TakenOut::Cause(Cause::AllBusy);
-        assert_eq!(replay(&requests, arrivals, IntendedWaits::Included), [110, 10, 10, 10]);
+        let cause = Cause::OtherProcess;
+        assert_eq!(latencies(&requests, cause, ServiceOrder::Arrival), [10, 15, 20, 10]);
+        let nothing = without(&requests, TakenOut::Nothing);
+        assert_eq!(nothing.percentiles[2].known(), Some(120));
+        // The waiting of each alone.
+        let arrivals = without(&requests, TakenOut::Cause(Cause::AllBusy));
+        assert_eq!(arrivals.percentiles.map(ReplayedPercentile::known), [Some(10), Some(110), Some(110)]);
+    }
+
+    /// Stopped for 1000 with four requests, each on a connection of its own, which come every 100 and are answered in
+    /// the opposite order.
+    #[test]
+    fn who_came_late_and_was_answered_early_passes_everything_on() {
+        let mut free = 1_000;
+        let mut requests: Vec<AttributedRequest> = Vec::new();
+        for number in (0..4).rev() {
+            let mut late = request(1, number * 100, free, 10, 0);
+            late.queued[Cause::AllBusy as usize] -= 1_000 - number * 100;
+            late.queued[Cause::Stopped as usize] = 1_000 - number * 100;
+            late.peer.set_port(number as u16 + 1);
+            free = late.done;
+            requests.push(late);
+        }
+        // Enough others to know what waking up takes.
+        requests.extend((0..1_000).map(|number| request(1, 10_000 + 100 * number, 0, 10, 0)));
+        for order in ServiceOrder::ALL {
+            assert!(latencies(&requests, Cause::Stopped, order).iter().all(|latency| *latency == 10));
+        }
+        let found = without(&requests, TakenOut::Cause(Cause::Stopped));
+        assert_eq!(found.percentiles.map(ReplayedPercentile::known), [Some(10); 3]);
+    }
+
+    #[test]
+    fn a_client_that_floods_is_taken_out_with_its_requests() {
+        let mut requests = served(&[(0, 10, 0), (1, 100, 0), (2, 100, 0), (3, 10, 0), (500, 10, 0)], 1);
+        for flood in &mut requests[1..3] {
+            flood.peer = ([127, 0, 0, 2], 7).into();
+        }
+        assert_eq!(busiest_client(&requests), Some([127, 0, 0, 2].into()));
+        let found = without(&requests, TakenOut::Client([127, 0, 0, 2].into()));
+        assert_eq!((found.percentiles[2].least, found.measured[2]), (17, 217));
+        assert_eq!(busiest_client(&served(&[(0, 1, 0), (5, 1, 0)], 1)), None);
+    }
+
+    /// Two connections, one with long requests and one with short ones, that come while the worker is busy for long.
+    #[test]
+    fn no_value_where_the_order_decides() {
+        let job = |number: u64| match number {
+            0 => (0, 2_000, 0),
+            _ => (number, 1 + (number + 1) % 2 * 40, 5),
+        };
+        let mut requests = served(&(0..100).map(job).collect::<Vec<_>>(), 1);
+        for (number, request) in requests.iter_mut().enumerate() {
+            request.peer.set_port(1 + u16::from(number % 2 == 1));
+        }
+        let median = without(&requests, TakenOut::Cause(Cause::OtherProcess)).percentiles[0];
+        assert_eq!((median.doubt, median.known()), (Some(ReplayDoubt::Order), None));
+    }
+
+    #[test]
+    fn no_value_where_no_wake_up_was_seen() {
+        // A hog before each of them.
+        let jobs: Vec<(u64, u64, u64)> = (0..200).map(|number| (number * 1_000, 10, 500)).collect();
+        let found = without(&served(&jobs, 1), TakenOut::Cause(Cause::OtherProcess));
+        let expected = ReplayedPercentile { least: 10, most: 510, doubt: Some(ReplayDoubt::WakeUps) };
+        assert_eq!(found.percentiles, [expected; 3]);
     }
 
     #[test]
     fn one_queue_for_two_workers() {
         let mut requests = served(&[(0, 100, 0), (1, 100, 0)], 1);
         requests.extend(served(&[(300, 5, 0)], 2));
-        let one = replay(&requests, TakenOut::QueuesOfWorkers, IntendedWaits::Included);
-        assert_eq!(one, [100, 100, 5]);
+        let all: Vec<&AttributedRequest> = requests.iter().collect();
+        assert_eq!(one_queue(&all, IntendedWaits::Included), [100, 100, 5]);
     }
 
     #[test]
@@ -185,20 +375,45 @@ mod tests {
     }
 
     proptest! {
-        /// Taking a cause out of a queue gives what the queue without it gives.
+        /// Taking a cause out of a queue gives what the queue without it gives; taking out what nothing has, the queue.
         #[test]
         fn the_replay_is_the_queue_without_the_cause(jobs in prop::collection::vec((0u64..1000, 1u64..50, 0u64..50), 1..100)) {
             let mut jobs = jobs;
             jobs.sort_by_key(|job| job.0);
             let requests = served(&jobs, 1);
+            let own: Vec<u64> = requests.iter().map(AttributedRequest::latency).collect();
+            for order in ServiceOrder::ALL {
+                prop_assert_eq!(&latencies(&requests, Cause::Softirq, order), &own);
+            }
             let clean: Vec<_> = jobs.iter().map(|&(ready, work, _)| (ready, work, 0)).collect();
             let expected: Vec<u64> = served(&clean, 1).iter().map(AttributedRequest::latency).collect();
-            let without = TakenOut::Cause(Cause::OtherProcess);
-            prop_assert_eq!(replay(&requests, without, IntendedWaits::Included), expected);
-            let own: Vec<u64> = requests.iter().map(AttributedRequest::latency).collect();
-            let untouched = TakenOut::Cause(Cause::Softirq);
-            prop_assert_eq!(&replay(&requests, untouched, IntendedWaits::Included), &own);
-            prop_assert_eq!(replay(&requests, TakenOut::QueuesOfWorkers, IntendedWaits::Included), own);
+            prop_assert_eq!(latencies(&requests, Cause::OtherProcess, ServiceOrder::Arrival), expected);
+            let all: Vec<&AttributedRequest> = requests.iter().collect();
+            prop_assert_eq!(one_queue(&all, IntendedWaits::Included), own);
+        }
+
+        /// Nothing that is taken out makes a percentile longer, or shorter than a request's own work.
+        #[test]
+        fn between_own_work_and_what_was_measured(jobs in prop::collection::vec((0u64..3000, 1u64..50, 0u64..200, 0u16..5, 1u32..4), 1..200)) {
+            let mut requests = Vec::new();
+            for worker in 1..4 {
+                let mut own: Vec<_> = jobs.iter().filter(|job| job.4 == worker).collect();
+                own.sort_by_key(|job| job.0);
+                let plain: Vec<_> = own.iter().map(|job| (job.0, job.1, job.2)).collect();
+                requests.extend(served(&plain, worker).into_iter().zip(own).map(|(request, job)| {
+                    AttributedRequest { peer: ([127, 0, 0, 1], job.3).into(), ..request }
+                }));
+            }
+            let mut work: Vec<u64> = requests.iter().map(|request| request.own[Cause::Work as usize]).collect();
+            work.sort_unstable();
+            let nothing = without(&requests, TakenOut::Nothing);
+            for cause in Cause::ALL.into_iter().filter(|cause| *cause != Cause::Work) {
+                let found = without(&requests, TakenOut::Cause(cause));
+                for ((found, measured), least) in found.percentiles.iter().zip(nothing.measured).zip(percentiles(&work)) {
+                    prop_assert!(found.least <= found.most && found.most <= measured, "{found:?} {measured}");
+                    prop_assert!(found.least >= least, "{found:?}: {least}");
+                }
+            }
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use super::attribution::{AttributedRequest, CauseAttribution};
 use super::cause::Cause;
-use super::profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses};
-use super::replay::{OvertakenRequests, TakenOut, overtaken, replay};
+use super::profile::{CauseProfile, IntendedWaits, PercentileCauses};
+use super::replay::{Counterfactual, OvertakenRequests, TakenOut, busiest_client, counterfactual, overtaken};
 use crate::event::KernelEvent;
-use crate::request::ObservedRequest;
-use confidence::nearest_rank;
+use crate::request::{HeldUpTime, ObservedRequest};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
-/// The most requests that are kept for replays: the last ones, some 400 bytes each.
+/// The most requests that are kept for replays: the last ones, some 600 bytes each.
 pub const REPLAYED_MAX: usize = 1 << 16;
 
 /// Takes events and finished requests, and says at the end what the requests spent their time on.
@@ -19,15 +19,6 @@ pub struct CauseObserver {
     intended_waits: IntendedWaits,
     profile: CauseProfile,
     last: VecDeque<AttributedRequest>,
-}
-
-/// What percentiles would be without something.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Counterfactual {
-    /// What is taken out.
-    pub taken_out: TakenOut,
-    /// The percentiles of [`EXPLAINED_PERCENTILES`], in nanoseconds.
-    pub percentiles: [u64; 3],
 }
 
 /// What the tail is made of.
@@ -43,7 +34,8 @@ pub struct CauseReport {
     pub percentiles: Vec<PercentileCauses>,
     /// How many requests, the last ones, were kept for replays.
     pub replayed: usize,
-    /// First nothing taken out, then each cause that any of the kept requests has, then the queues of workers.
+    /// First nothing taken out, then each cause that any of the kept requests has, the
+    /// client that was served longest if there are several, then the queues of workers.
     pub counterfactuals: Vec<Counterfactual>,
     /// Those of the kept requests that were overtaken.
     pub overtaken: OvertakenRequests,
@@ -73,14 +65,16 @@ impl CauseObserver {
         self.attribution = CauseAttribution::new();
     }
 
-    /// Takes a request that is complete.
-    pub fn add(&mut self, request: &ObservedRequest) {
+    /// Takes a request that is complete, and returns how long its worker was held up.
+    pub fn add(&mut self, request: &ObservedRequest) -> HeldUpTime {
         let divided = self.attribution.divide(request);
+        let held_up = divided.held_up;
         self.profile.add(&divided);
         if self.last.len() >= REPLAYED_MAX {
             self.last.pop_front();
         }
         self.last.push_back(divided);
+        held_up
     }
 
     /// What came of it.
@@ -88,13 +82,11 @@ impl CauseObserver {
         let kept: &[AttributedRequest] = self.last.make_contiguous();
         let has = |cause: &Cause| kept.iter().any(|request| request.time(*cause) > 0);
         let causes = Cause::ALL.into_iter().filter(has).map(TakenOut::Cause);
-        let all = [TakenOut::Nothing].into_iter().chain(causes).chain([TakenOut::QueuesOfWorkers]);
-        let counterfactual = |taken_out| {
-            let mut latencies = replay(kept, taken_out, self.intended_waits);
-            latencies.sort_unstable();
-            Counterfactual { taken_out, percentiles: percentiles(&latencies) }
-        };
-        let counterfactuals = if kept.is_empty() { Vec::new() } else { all.map(counterfactual).collect() };
+        let client = busiest_client(kept).map(TakenOut::Client);
+        let all =
+            [TakenOut::Nothing].into_iter().chain(causes).chain(client).chain([TakenOut::QueuesOfWorkers]);
+        let counterfactuals =
+            all.filter_map(|taken_out| counterfactual(kept, taken_out, self.intended_waits)).collect();
         CauseReport {
             intended_waits: self.intended_waits,
             left_out: self.profile.left_out(),
@@ -113,9 +105,13 @@ impl CauseReport {
     pub fn without(&self, taken_out: TakenOut) -> Option<&Counterfactual> {
         self.counterfactuals.iter().find(|counterfactual| counterfactual.taken_out == taken_out)
     }
-}
 
-/// Of sorted latencies, at least one.
-fn percentiles(sorted: &[u64]) -> [u64; 3] {
-    EXPLAINED_PERCENTILES.map(|(_, rank, _)| sorted[nearest_rank(rank * 100.0, sorted.len()) - 1])
+    /// The client that was served longest, and what percentiles of the others would be without its requests; nothing
+    /// with one client.
+    pub fn without_client(&self) -> Option<(IpAddr, &Counterfactual)> {
+        self.counterfactuals.iter().find_map(|counterfactual| match counterfactual.taken_out {
+            TakenOut::Client(client) => Some((client, counterfactual)),
+            _ => None,
+        })
+    }
 }

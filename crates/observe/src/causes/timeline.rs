@@ -57,7 +57,7 @@ struct QueueMove {
 pub(super) struct ThreadTimeline {
     pub(super) process: u32,
     segments: VecDeque<ThreadSegment>,
-    /// When it read or wrote.
+    /// When it read or wrote, and when its writes had returned.
     activities: VecDeque<u64>,
     /// The thread is known to be on a CPU until then, or off it since then.
     until: u64,
@@ -78,6 +78,9 @@ impl ThreadTimeline {
         self.process = event.process;
         self.run_until(event);
         self.moves.clear();
+        if self.activities.back().is_some_and(|last| *last < event.freed) && event.freed < event.time {
+            self.note_activity(event.freed, self.has_request);
+        }
         match event.kind {
             EventKind::Leave => self.away = self.doing_after(event),
             EventKind::Receive => self.note_activity(event.time, true),
@@ -199,7 +202,7 @@ impl ThreadTimeline {
         self.segments.range(first..).take_while(move |segment| segment.from < until)
     }
 
-    /// The last time that it read or wrote before a moment.
+    /// The last time before a moment that it read, wrote, or was done with a write.
     pub(super) fn active_before(&self, time: u64) -> Option<u64> {
         let after = first_from(&self.activities, |activity| *activity < time);
         after.checked_sub(1).map(|last| self.activities[last])

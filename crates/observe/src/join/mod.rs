@@ -106,6 +106,10 @@ impl RequestJoiner {
         if matches!(event.kind, EventKind::Leave | EventKind::Occupant | EventKind::Move) {
             return;
         }
+        // A thread is busy with a request until its write has returned, which is after T6: the client is woken there.
+        if event.freed != 0 {
+            self.threads.touch(event.thread, event.freed);
+        }
         if event.udp {
             let new = || UdpPort::new(self.protocol, self.limits.datagrams);
             let port = self.udp.entry(event.local_port).or_insert_with(new);

@@ -12,7 +12,7 @@
 
 use super::tcp_segments::before;
 use crate::event::KernelEvent;
-use crate::request::{ObservedRequest, RequestQuality, in_order};
+use crate::request::{HeldUpTime, ObservedRequest, RequestQuality, in_order};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -69,6 +69,7 @@ impl ReadRequest {
             reader: self.reader,
             writer: first.thread,
             quality: if moved { quality.with(RequestQuality::MOVED) } else { quality },
+            held_up: HeldUpTime::default(),
         };
         request.await_write(awaited);
         request

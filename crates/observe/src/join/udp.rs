@@ -16,7 +16,7 @@ use super::threads::ThreadActivity;
 use super::udp_reads::{DatagramRead, DatagramReads};
 use crate::event::{EventKind, KernelEvent};
 use crate::protocol::ApplicationProtocol;
-use crate::request::{ObservedRequest, RequestQuality, in_order};
+use crate::request::{HeldUpTime, ObservedRequest, RequestQuality, in_order};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -279,5 +279,6 @@ fn observed(
         reader: event.thread,
         writer: event.thread,
         quality: if moved { quality.with(RequestQuality::MOVED) } else { quality },
+        held_up: HeldUpTime::default(),
     }
 }

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 18] = [
+const PROGRAMS: [(&str, &str, bool); 19] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
@@ -32,6 +32,7 @@ const PROGRAMS: [(&str, &str, bool); 18] = [
     ("tw_interrupt_exit", "irq_handler_exit", false),
     ("tw_receive", "sock_recv_length", true),
     ("tw_send", "tcp_sendmsg_locked", true),
+    ("tw_sent", "sock_send_length", false),
     ("tw_route", "fib_table_lookup", false),
     ("tw_route6", "fib6_table_lookup", false),
     ("tw_transmit", "net_dev_start_xmit", true),

@@ -9,6 +9,7 @@ mod early;
 mod limits;
 mod machine;
 mod messages;
+mod price;
 mod random;
 mod worker;
 
@@ -44,6 +45,7 @@ fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
         schedule: ThreadSchedule::default(),
+        freed: 0,
     }
 }
 

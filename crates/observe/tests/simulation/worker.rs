@@ -160,6 +160,7 @@ impl WorkerScript {
             reader: WORKER,
             writer: WORKER,
             quality: RequestQuality::default(),
+            held_up: tailwright_observe::HeldUpTime::default(),
         });
     }
 

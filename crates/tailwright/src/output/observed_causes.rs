@@ -3,8 +3,8 @@
 
 use crate::terminal::TextTable;
 use observe::{
-    Cause, CauseReport, Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses, TakenOut,
-    unseen_causes,
+    Cause, CauseReport, Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses, ReplayDoubt,
+    ReplayedPercentile, TakenOut, unseen_causes,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +17,9 @@ const SHOWN_SHARE: f64 = 0.0005;
 
 /// A cause with at least this share near the last percentile is explained below the table.
 const EXPLAINED_SHARE: f64 = 0.05;
+
+/// Other clients must have a p99 of at most this share without the requests of one client, for that to be said.
+const CLIENT_WORTH: f64 = 0.8;
 
 /// The most processes that are named in a line for people.
 const NAMED_MAX: usize = 3;
@@ -32,6 +35,7 @@ pub(crate) struct CauseFields {
     /// Percentiles of the requests that were replayed, with nothing taken out.
     replayed_s: BTreeMap<&'static str, f64>,
     one_queue_for_all_workers_s: BTreeMap<&'static str, f64>,
+    without_client: Option<WithoutClientFields>,
     overtaken: u64,
     overtaken_longest_s: f64,
     /// What the hypervisor took from all CPUs meanwhile.
@@ -56,7 +60,21 @@ struct ShareFields {
     mean_s: f64,
     share: f64,
     requests: u64,
+    /// The percentile without the cause; null where the cause was not seen, or where only a range is known.
     without_s: Option<f64>,
+    without_least_s: Option<f64>,
+    without_most_s: Option<f64>,
+    /// Why only a range is known.
+    without_unknown: Option<&'static str>,
+}
+
+/// What percentiles of other clients would be without the requests of the client that was served longest.
+#[derive(Serialize, JsonSchema)]
+struct WithoutClientFields {
+    client: String,
+    others_s: BTreeMap<&'static str, f64>,
+    without_least_s: BTreeMap<&'static str, f64>,
+    without_most_s: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -68,7 +86,12 @@ struct ProcessFields {
 
 /// The fields of a report.
 pub(crate) fn fields(report: &CauseReport) -> CauseFields {
-    let replayed = |taken_out| report.without(taken_out).map(percentile_fields).unwrap_or_default();
+    let replayed = |taken_out| {
+        report
+            .without(taken_out)
+            .map(|found| named(found.percentiles.map(|one| one.most)))
+            .unwrap_or_default()
+    };
     CauseFields {
         intended_waits: match report.intended_waits {
             IntendedWaits::Included => "included",
@@ -80,6 +103,12 @@ pub(crate) fn fields(report: &CauseReport) -> CauseFields {
         replayed: report.replayed,
         replayed_s: replayed(TakenOut::Nothing),
         one_queue_for_all_workers_s: replayed(TakenOut::QueuesOfWorkers),
+        without_client: report.without_client().map(|(client, found)| WithoutClientFields {
+            client: client.to_string(),
+            others_s: named(found.measured),
+            without_least_s: named(found.percentiles.map(|one| one.least)),
+            without_most_s: named(found.percentiles.map(|one| one.most)),
+        }),
         overtaken: report.overtaken.overtaken,
         overtaken_longest_s: report.overtaken.longest_ns as f64 / 1e9,
         stolen_from_cpus_s: report.stolen.map(|stolen| stolen as f64 / 1e9),
@@ -87,23 +116,28 @@ pub(crate) fn fields(report: &CauseReport) -> CauseFields {
     }
 }
 
-fn percentile_fields(counterfactual: &Counterfactual) -> BTreeMap<&'static str, f64> {
-    let named = EXPLAINED_PERCENTILES.into_iter().zip(counterfactual.percentiles);
+/// Latencies in nanoseconds by the names of their percentiles.
+fn named(latencies: [u64; 3]) -> BTreeMap<&'static str, f64> {
+    let named = EXPLAINED_PERCENTILES.into_iter().zip(latencies);
     named.map(|((name, ..), latency)| (name, latency as f64 / 1e9)).collect()
 }
 
 fn near_fields(report: &CauseReport, place: usize) -> NearPercentileFields {
     let near = &report.percentiles[place];
     let requests = near.requests.max(1) as f64;
-    let share = |cause: Cause| ShareFields {
-        cause: cause.name(),
-        what_acts_on_it: cause.what_acts_on_it(),
-        mean_s: near.mean(cause) / 1e9,
-        share: near.share(cause),
-        requests: near.with[cause as usize],
-        without_s: report
-            .without(TakenOut::Cause(cause))
-            .map(|without| without.percentiles[place] as f64 / 1e9),
+    let share = |cause: Cause| {
+        let without = report.without(TakenOut::Cause(cause)).map(|without| without.percentiles[place]);
+        ShareFields {
+            cause: cause.name(),
+            what_acts_on_it: cause.what_acts_on_it(),
+            mean_s: near.mean(cause) / 1e9,
+            share: near.share(cause),
+            requests: near.with[cause as usize],
+            without_s: without.and_then(ReplayedPercentile::known).map(|latency| latency as f64 / 1e9),
+            without_least_s: without.map(|without| without.least as f64 / 1e9),
+            without_most_s: without.map(|without| without.most as f64 / 1e9),
+            without_unknown: without.and_then(|without| without.doubt).map(doubt_text),
+        }
     };
     let process = |(who, time): &(observe::InterferingProcess, u128)| ProcessFields {
         name: who.name.clone(),
@@ -167,7 +201,7 @@ pub(crate) fn rows(report: &CauseReport) -> Vec<Vec<String>> {
             cells.extend([time(near.mean(cause) / 1e9), percent(near.share(cause))]);
         }
         let without = report.without(TakenOut::Cause(cause)).map(|without| without.percentiles);
-        cells.extend([1, 2].map(|place| without.map_or(String::new(), |times| nanoseconds(times[place]))));
+        cells.extend([1, 2].map(|place| without.map_or(String::new(), |times| replayed(times[place]))));
         cells
     };
     let mut rows: Vec<Vec<String>> = shown(report).into_iter().map(row).collect();
@@ -182,9 +216,25 @@ fn sum(report: &CauseReport) -> Vec<String> {
         let total: u128 = near.times.iter().sum();
         cells.extend([time(total as f64 / near.requests.max(1) as f64 / 1e9), percent(1.0)]);
     }
-    let replayed = report.without(TakenOut::Nothing).map(|nothing| nothing.percentiles);
-    cells.extend([1, 2].map(|place| replayed.map_or(String::new(), |times| nanoseconds(times[place]))));
+    let measured = report.without(TakenOut::Nothing).map(|nothing| nothing.measured);
+    cells.extend([1, 2].map(|place| measured.map_or(String::new(), |times| nanoseconds(times[place]))));
     cells
+}
+
+/// A percentile without something: a value, or a range where that is all that is known.
+fn replayed(percentile: ReplayedPercentile) -> String {
+    match percentile.known() {
+        Some(latency) => nanoseconds(latency),
+        None => format!("{}-{}", nanoseconds(percentile.least), nanoseconds(percentile.most)),
+    }
+}
+
+/// Why there is only a range.
+fn doubt_text(doubt: ReplayDoubt) -> &'static str {
+    match doubt {
+        ReplayDoubt::Order => "the order in which waiting requests would be served decides",
+        ReplayDoubt::WakeUps => "too few requests without the cause woke a worker",
+    }
 }
 
 fn nanoseconds(count: u64) -> String {
@@ -236,8 +286,31 @@ fn replays(report: &CauseReport) -> String {
         "  w/o: a replay of the last {} without the time of the cause",
         plural(report.replayed, "request")
     );
+    for doubt in [ReplayDoubt::Order, ReplayDoubt::WakeUps] {
+        let is_in_doubt = |cause: &Cause| {
+            report.without(TakenOut::Cause(*cause)).is_some_and(|without| {
+                without.percentiles[1..].iter().any(|percentile| percentile.doubt == Some(doubt))
+            })
+        };
+        let causes: Vec<&str> =
+            shown(report).iter().filter(|cause| is_in_doubt(cause)).map(|cause| cause.name()).collect();
+        if !causes.is_empty() {
+            text += &format!("\n  a range for {}: {}", causes.join(", "), doubt_text(doubt));
+        }
+    }
+    let is_worth = |without: &Counterfactual| {
+        without.percentiles[1].most as f64 <= CLIENT_WORTH * without.measured[1] as f64
+    };
+    if let Some((client, without)) = report.without_client().filter(|(_, without)| is_worth(without)) {
+        let [_, p99, p999] = without.percentiles.map(replayed);
+        let [_, p99_now, p999_now] = without.measured.map(nanoseconds);
+        text += &format!(
+            "\n  without the requests of {client}, for the other clients: p99 {p99} (now {p99_now}), p99.9 {p999} \
+             (now {p999_now})"
+        );
+    }
     if let Some(one) = report.without(TakenOut::QueuesOfWorkers) {
-        let [p50, p99, p999] = one.percentiles.map(nanoseconds);
+        let [p50, p99, p999] = one.percentiles.map(replayed);
         text += &format!("\n  one queue for all workers: p50 {p50}, p99 {p99}, p99.9 {p999}");
     }
     let overtaken = report.overtaken;

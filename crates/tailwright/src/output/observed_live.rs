@@ -226,6 +226,7 @@ mod tests {
                 reader: 1,
                 writer: 1,
                 quality: RequestQuality::default(),
+                held_up: observe::HeldUpTime::default(),
             });
         }
         statistics

@@ -112,9 +112,12 @@ impl IntegerMoments {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mean_wait::variance_view;
     use super::super::occupancy::occupancy;
     use super::super::testing::request;
     use super::*;
+    use observe::HeldUpTime;
+    use std::num::NonZeroUsize;
 
     fn moments(requests: Vec<ObservedRequest>, scale: f64) -> TrafficMoments {
         let occupancies = [occupancy(&requests)];
@@ -128,6 +131,45 @@ mod tests {
         assert_eq!((found.arrival_rate, found.gaps_scv, found.worker_gaps_scv), (0.05, 0.25, 0.25));
         assert_eq!((found.service_mean, found.service_variance), (12.0, 4.0 * 8.0 / 3.0));
         assert!((found.measured_wait - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    /// Every tenth request has its worker taken away for 50 service times, of which most is known.
+    #[test]
+    fn what_holds_a_worker_up_is_no_variance_of_service() {
+        let stream = |held_up: u64| -> Vec<ObservedRequest> {
+            let served = |n: u64| {
+                let taken = if n.is_multiple_of(10) { held_up } else { 0 };
+                let mut served = request(n * 1_000, n * 1_000, 8 + n % 5);
+                (served.points[6], served.points[7]) = (served.points[6] + taken, served.points[7] + taken);
+                served.held_up.processing = taken;
+                served
+            };
+            (0..1_000).map(served).collect()
+        };
+        let quiet = moments(stream(0), 1.0);
+        let hogged = moments(stream(500), 1.0);
+        assert_eq!((hogged.service_mean, hogged.service_scv()), (quiet.service_mean, quiet.service_scv()));
+        assert!(hogged.measured_wait > quiet.measured_wait, "what is not service is waiting");
+        let unknown: Vec<ObservedRequest> = stream(500)
+            .into_iter()
+            .map(|request| ObservedRequest { held_up: HeldUpTime::default(), ..request })
+            .collect();
+        assert!(moments(unknown, 1.0).service_scv() > 5.0, "it would be, if it was not known");
+        // So no more is promised than a steady service is worth without the hog.
+        let promise = |moments: &TrafficMoments| {
+            let view = variance_view(moments, NonZeroUsize::MIN).expect("it is stable");
+            view.cuts.last().map(|cut| cut.latency / view.latency)
+        };
+        assert_eq!(promise(&hogged), promise(&quiet));
+    }
+
+    /// Two requests are read at once. The write of the first goes on for 6 after T6, and only then the second is begun.
+    #[test]
+    fn the_rest_of_a_write_is_service_of_its_request() {
+        let (mut first, mut second) = (request(0, 10, 10), request(1, 10, 10));
+        first.points = [0, 0, 0, 10, 14, 14, 18, 20];
+        second.points = [1, 1, 1, 10, 14, 26, 28, 30];
+        assert_eq!(occupancy(&[first, second]).times, [16, 4]);
     }
 
     #[test]

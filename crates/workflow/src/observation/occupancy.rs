@@ -3,9 +3,13 @@
 //! A worker is the thread that answers. It is busy with a request from T3 to T4 (reading) and from e4 to T6 (processing
 //! and transmitting); the other stages are waiting, for the worker or for a CPU, or are those of the network stack. An
 //! instant counts once: requests that are read together share the reading, and what is transmitted after the worker has
-//! turned to the next request is not the worker's time. So the times of a worker's requests add up to the time in
-//! which it was busy. They are too large where the worker was interrupted while it was busy, because nothing here says so,
-//! and too small by what it does for no request in particular, such as waiting for events.
+//! turned to the next request is not the worker's time. What is known to have held the worker up meanwhile (others on its CPU, signals, quotas,
+//! interrupts) is not service. So the times of a worker's requests add up to the time in which it worked. They are too
+//! small by what it does for no request in particular, such as waiting for events.
+//!
+//! A write goes on after T6: the client is woken in it. Where the next request waits, that shows as the time until the
+//! worker turns to it, and is service of the request that was written. The worker may have lost its CPU by then, so it
+//! counts no more than twice the median.
 
 use observe::{ObservedRequest, RequestPoint};
 use std::collections::BTreeMap;
@@ -33,8 +37,30 @@ pub(super) fn occupancy(requests: &[ObservedRequest]) -> RunOccupancy {
             (request.at(RequestPoint::Written), request.at(RequestPoint::Transmitted), *place)
         });
         follow_worker(requests, &places, &mut found);
+        end_writes(requests, &places, &mut found.times);
     }
     found
+}
+
+/// Adds what writes take after T6.
+fn end_writes(requests: &[ObservedRequest], places: &[usize], times: &mut [u64]) {
+    let rests: Vec<(usize, u64)> = places
+        .windows(2)
+        .filter_map(|pair| {
+            let (request, next) = (&requests[pair[0]], &requests[pair[1]]);
+            let end = end_of_work(request, Some(next));
+            let is_read = next.at(RequestPoint::Read) <= end;
+            let turns = if is_read { RequestPoint::Started } else { RequestPoint::Scheduled };
+            let is_waiting = next.at(RequestPoint::Ready) <= end && next.reader == request.writer;
+            is_waiting.then(|| (pair[0], next.at(turns).saturating_sub(end)))
+        })
+        .collect();
+    let mut sorted: Vec<u64> = rests.iter().map(|(_, rest)| *rest).collect();
+    sorted.sort_unstable();
+    let most = sorted.get(sorted.len() / 2).map_or(0, |median| 2 * median);
+    for (place, rest) in rests {
+        times[place] += rest.min(most);
+    }
 }
 
 /// Follows a worker through its requests, in the order of its answers.
@@ -47,7 +73,9 @@ fn follow_worker(requests: &[ObservedRequest], places: &[usize], found: &mut Run
         let is_own = request.reader == request.writer;
         let reading = if is_own { after(busy_until, read) } else { read.1 - read.0 };
         let working = after(busy_until, (request.at(RequestPoint::Started), end));
-        found.times[*place] = reading + working;
+        let held_up = request.held_up;
+        found.times[*place] =
+            reading.saturating_sub(held_up.reading) + working.saturating_sub(held_up.processing);
         if number > 0 && request.at(RequestPoint::Ready) <= busy_until && end > busy_until {
             found.between_answers.push(end - busy_until);
         }

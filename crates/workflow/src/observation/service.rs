@@ -11,10 +11,10 @@ const WAITING_MIN: usize = 100;
 /// The time that a request takes a worker, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceEstimate {
-    /// The mean time in which a worker was busy with a request: reading, processing and transmitting. Interruptions
-    /// while it was busy are in it.
+    /// The mean time in which a worker was busy with a request: reading, processing and transmitting, without what is
+    /// known to have held it up.
     pub busy_mean: f64,
-    /// Half of the requests took less: interruptions of some requests are not in it.
+    /// Half of the requests took less: what held up some requests unseen is not in it.
     pub busy_median: f64,
     /// The mean time between answers of a worker for which the next request was waiting already: what a request takes
     /// with all that it brings along. `None` when that was seldom so.

@@ -1,7 +1,7 @@
 //! Requests for the tests of this room.
 
 use arrivals::{ArrivalPattern, TimeDistribution, TimedRequest, TimedRequestSource};
-use observe::{ObservedRequest, RequestQuality};
+use observe::{HeldUpTime, ObservedRequest, RequestQuality};
 
 /// A request of one worker and client that arrives (T0 and T1), waits until `start` and is served for a time, half of
 /// which is reading.
@@ -20,6 +20,7 @@ pub(super) fn request(arrival: u64, start: u64, service: u64) -> ObservedRequest
         reader: 1,
         writer: 1,
         quality: RequestQuality::default(),
+        held_up: HeldUpTime::default(),
     }
 }
 
