@@ -201,14 +201,14 @@ fn explanations_add_up_to_the_bound() {
 }
 
 #[test]
-fn whoever_has_no_margin_has_no_less_than_the_probabilistic_bound() {
+fn a_workload_without_a_margin_has_the_worst_case() {
     let cluster = Cluster::new(5, 1);
-    let models = ["--model", "probabilistic", "--model", "replayed", "--model", "calibrated"];
+    let models = ["--model", "worst-case", "--model", "replayed", "--model", "calibrated"];
     let all = bounds(&cluster, &[&["bound", "cluster.toml", "--json"][..], &models].concat());
     for name in ["w0", "w1", "w2", "w3", "w4"] {
-        let [probable, replayed, calibrated] = ["probabilistic", "replayed", "calibrated"]
+        let [worst, replayed, calibrated] = ["worst-case", "replayed", "calibrated"]
             .map(|model| of(&all, name, model)["bound_s"].as_f64().expect("a bound"));
-        assert!(calibrated >= probable * (1.0 - 1e-9), "{name}: {calibrated} below {probable}");
+        assert_eq!(calibrated, worst, "{name}");
         assert!(calibrated >= replayed * (1.0 - 1e-9), "{name}: {calibrated} below {replayed}");
     }
 }

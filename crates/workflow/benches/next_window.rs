@@ -8,22 +8,31 @@
 //! random draws of their traces with random SLOs of one percentile. Under `in hindsight` the workloads that the model above
 //! admitted are placed by `replayed` from the second half itself: about as few servers as anybody who knew the future needs.
 //!
+//! With `--parts 1,2,4,8` another table follows: the same sets planned from the whole first half, then from its latest half,
+//! quarter and eighth, all judged by the second half. For each coverage it has the share of workloads, and of servers, within
+//! their bounds, with a 95 % confidence interval over the sets (or, where all or none are, over the servers), and the servers
+//! beside those of `worst-case` and `replayed` for the same sets.
+//!
 //! `cargo bench -p tailwright-workflow --bench next_window`; `-- --sets N` draws as many sets, `-- --draw N` workloads in each,
 //! `-- --seed N`, `-- --percentile P`, `-- --link` links alone, `-- --table FILE` with `--traces FOLDER` other workloads than the
-//! published ones, `--window SECONDS` the length of the windows, `-- --coverages 80,95`.
+//! published ones, `--window SECONDS` the length of the windows, `-- --coverages 80,95`, `-- --shift` begins every drawn trace at
+//! a random time, `-- --scope server` counts servers, `-- --preemptive` servers that interrupt what they have begun,
+//! `-- --generated` draws from generated traffic in place of traces.
 
 mod support;
 
-use model::{LatencyModel, PerStage, Slo};
+use confidence::Estimate;
+use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
 use predict::Replayed;
-use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::path::PathBuf;
+use std::sync::Arc;
 use support::{SERVER_SLOS, WorkloadTable, one_of, text_after};
 use tailwright_workflow::Silent;
 use tailwright_workflow::prediction::{
-    CalibrationGoal, ModelName, ModelPlacement, PredictionProblem, TracedWorkload, place,
+    CalibrationGoal, CalibrationScope, ModelName, ModelPlacement, PredictionProblem, TracedWorkload, place,
 };
 use units::{Nanos, Percentile};
 
@@ -38,6 +47,9 @@ const JUDGE: u64 = 0x6e_6578_7421;
 
 fn main() {
     let Some(problem) = problem() else { return };
+    if let Some(parts) = text_after("--parts") {
+        return shrinking(&problem, &parts);
+    }
     let coverages = text_after("--coverages").unwrap_or_else(|| "80,90,95,99".into());
     let coverages: Vec<f64> =
         coverages.split(',').map(|percent| percent.parse::<f64>().expect("a number") / 100.0).collect();
@@ -94,6 +106,89 @@ fn main() {
     }
 }
 
+/// Prints what plans from less and less data promise and need.
+fn shrinking(problem: &PredictionProblem, parts: &str) {
+    let sets = number_after("--sets").unwrap_or(4);
+    let coverages = text_after("--coverages").unwrap_or_else(|| "80,90,95".into());
+    println!(
+        "{:>6} {:>17} | {:>7} | {:>24} | {:>24} | {:>7} {:>7}",
+        "data", "model", "servers", "workloads within", "servers within", "refused", "seconds"
+    );
+    for part in parts.split(',') {
+        let part: u64 = part.parse().expect("a whole number");
+        let mut models = vec![("worst-case".to_owned(), ModelName::WorstCase, 0.5)];
+        models.push(("replayed".into(), ModelName::Replayed, 0.5));
+        for percent in coverages.split(',') {
+            let coverage = percent.parse::<f64>().expect("a number") / 100.0;
+            models.push((format!("calibrated {percent}%"), ModelName::Calibrated, coverage));
+        }
+        for (name, model, coverage) in models {
+            let mut plans = Vec::new();
+            for set in 0..sets {
+                let drawn = number_after("--draw").map(|count| draw(problem, count, set as u64));
+                let Some([first, second]) = drawn.as_ref().unwrap_or(problem).halves() else { continue };
+                let Some(mut first) = latest_part(&first, part) else { continue };
+                first.calibration = CalibrationGoal {
+                    coverage,
+                    window: number_after("--window").map(window_of),
+                    scope: scope(),
+                };
+                let placed = place(&first, model, &|| false, &Silent);
+                plans.push(judge(&second, &placed));
+            }
+            print_plans(&format!("1/{part}"), &name, &plans);
+        }
+    }
+}
+
+/// The last `1/part` of each trace; `None` where nothing arrives in it.
+fn latest_part(problem: &PredictionProblem, part: u64) -> Option<PredictionProblem> {
+    let mut workloads = problem.workloads.clone();
+    for workload in &mut workloads {
+        let period = workload.traffic.period();
+        let begin = Nanos(period.0 - period.0 / part);
+        workload.traffic = Arc::new(workload.traffic.window(begin, period)?);
+    }
+    Some(problem.with_workloads(workloads))
+}
+
+/// A row for the plans of all sets.
+fn print_plans(data: &str, name: &str, plans: &[JudgedPlan]) {
+    let servers: usize = plans.iter().map(|plan| plan.servers).sum();
+    let refused: usize = plans.iter().map(|plan| plan.refused).sum();
+    let seconds: f64 = plans.iter().map(|plan| plan.seconds).sum();
+    let within = |what: usize| {
+        let share =
+            |plan: &JudgedPlan| 100.0 - 100.0 * plan.over[what][0] as f64 / plan.asked[what].max(1) as f64;
+        let shares: Vec<f64> = plans.iter().map(share).collect();
+        let Some(mean) = Estimate::of(&shares, 0.95) else { return String::new() };
+        if mean.has_interval() {
+            let low = (mean.value - mean.half_width).max(0.0);
+            let high = (mean.value + mean.half_width).min(100.0);
+            format!("{:.1}% ({low:.1}-{high:.1})", mean.value)
+        } else {
+            // Among n independent servers without one exceedance, 3/n is its largest probability at 95 %.
+            format!("{:.1}% ({:.1}-100)", mean.value, (100.0 - 300.0 / servers.max(1) as f64).max(0.0))
+        }
+    };
+    let mean = servers as f64 / plans.len().max(1) as f64;
+    println!(
+        "{data:>6} {name:>17} | {mean:>7.2} | {:>24} | {:>24} | {refused:>7} {seconds:>7.1}",
+        within(0),
+        within(1)
+    );
+}
+
+/// What the coverage counts.
+fn scope() -> CalibrationScope {
+    match text_after("--scope").as_deref() {
+        None | Some("workload") => CalibrationScope::Workload,
+        Some("server") => CalibrationScope::Server,
+        Some("plan") => CalibrationScope::Plan,
+        Some(other) => panic!("--scope {other}: expected workload, server or plan"),
+    }
+}
+
 /// How totals and the table call the hindsight of a model.
 fn in_hindsight(model: &str) -> String {
     format!("{model} in hindsight")
@@ -117,7 +212,57 @@ fn problem() -> Option<PredictionProblem> {
     let slos = text_after("--table").map_or_else(|| folder.join("slos.csv"), PathBuf::from);
     let network = text_after("--network").unwrap_or_else(|| if link_only { LINK } else { SERVER }.into());
     let traces = text_after("--traces").map_or_else(|| folder.clone(), PathBuf::from);
-    WorkloadTable { slos, traces, network, link_only }.problem()
+    let mut problem = WorkloadTable { slos, traces, network, link_only }.problem()?;
+    if std::env::args().any(|arg| arg == "--preemptive") {
+        problem.enforced = None;
+    }
+    if std::env::args().any(|arg| arg == "--generated") {
+        let mut random = StdRng::seed_from_u64(number_after("--seed").unwrap_or(1) as u64);
+        for workload in &mut problem.workloads {
+            workload.traffic = Arc::new(generated(&workload.traffic, &mut random));
+        }
+    }
+    Some(problem)
+}
+
+/// Traffic with the jobs of a trace in random order, which come in on-off periods: exponential ones of two rates, with 1 s on
+/// and 4 s off in the mean.
+fn generated(traffic: &CircularTrace<Job>, random: &mut StdRng) -> CircularTrace<Job> {
+    let count = traffic.items().len();
+    let period = traffic.period().0 as f64;
+    let mut exponential = |mean: f64| -mean * random.random_range(f64::EPSILON..1.0f64).ln();
+    let gap = 0.2 * period / count as f64;
+    let mut arrivals = Vec::with_capacity(count);
+    let mut at = 0.0;
+    while arrivals.len() < count {
+        let end = at + exponential(1e9);
+        while at < end && arrivals.len() < count {
+            arrivals.push(at);
+            at += exponential(gap);
+        }
+        at = at.max(end) + exponential(4e9);
+    }
+    let items = traffic.items();
+    let mut jobs = Vec::with_capacity(count);
+    for arrival in arrivals {
+        let job = items[random.random_range(0..count)];
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes")]
+        let arrival = Nanos(arrival as u64);
+        jobs.push(Job { arrival, ..job });
+    }
+    CircularTrace::new(jobs, Nanos((at as u64).max(traffic.period().0) + 1)).expect("ascending arrivals")
+}
+
+/// The same requests round the period from a random time on.
+fn shifted(traffic: &CircularTrace<Job>, random: &mut StdRng) -> CircularTrace<Job> {
+    let period = traffic.period();
+    let shift = random.random_range(0..period.0);
+    let mut jobs = traffic.items().to_vec();
+    for job in &mut jobs {
+        job.arrival = Nanos((job.arrival.0 + shift) % period.0);
+    }
+    jobs.sort_by_key(|job| job.arrival);
+    CircularTrace::new(jobs, period).expect("within the period")
 }
 
 /// So many workloads with random traces of the problem, and random SLOs.
@@ -127,9 +272,16 @@ fn draw(problem: &PredictionProblem, count: usize, set: u64) -> PredictionProble
     let percentile = text_after("--percentile").map_or(99.9, |text| text.parse().expect("a number"));
     let percentile = Percentile::new(percentile).expect("a percentile");
     let slos = if problem.profile.is_none() { &LINK_SLOS[..] } else { &SERVER_SLOS };
-    support::draw(problem, count, random, |random| {
+    let mut drawn = support::draw(problem, count, random, |random| {
         Slo::new(percentile, one_of(slos, random)).expect("a positive latency")
-    })
+    });
+    if std::env::args().any(|arg| arg == "--shift") {
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(2_000_003) + set);
+        for workload in &mut drawn.workloads {
+            workload.traffic = Arc::new(shifted(&workload.traffic, &mut random));
+        }
+    }
+    drawn
 }
 
 /// What became of a plan: how many of how many.

@@ -1,9 +1,11 @@
 //! Scores of windows as margins, and which blocks of scores a margin may rest on.
 //!
-//! Windows of one trace are exchangeable blocks when there are enough of them. Otherwise traces are: each is one block (those that depend on each other together are one),
-//! however many windows, companies and alignments it was scored in. Where a promise is about everybody on a server, the score
-//! is the largest of all members, and the blocks are the companies that have no workload in common; where it is about a
-//! whole plan, the largest of all companies of a round, of which there is one.
+//! The windows of one trace are exchangeable blocks when there are enough of them. Otherwise each window of each trace is a
+//! block (of traces that depend on each other, the same window together), however many companies and alignments it was scored
+//! in. That takes traces for independent, as replays do, but not for alike: the next window is one more of each trace, and the
+//! pool has as many of each. Where a promise is about all members of a server, the score is the largest of them, and the blocks
+//! are the companies of a window that have no workload in common; where it is about a whole plan, the score is the largest of
+//! all companies of a round, and each window is a block.
 
 use super::scores::{MemberScore, TrialScores};
 use confidence::{TooFew, conformal_quantile, needed_for_conformal};
@@ -37,7 +39,7 @@ pub struct LatencyMargin {
 pub enum MarginBasis {
     /// Those of the windows of one trace; each window is a block.
     Windows,
-    /// Those of all traces, or companies; each is a block.
+    /// Those of the windows of all traces, or of companies in all windows; each is a block.
     Pool,
 }
 
@@ -62,6 +64,24 @@ pub struct KeptShares {
     pub servers: f64,
     /// Of plans: everybody in all companies of a round did.
     pub plans: f64,
+    /// Of workloads: each was within the worst case by the burst curves of the rest of the traces.
+    pub guaranteed_workloads: f64,
+    /// Of servers: all members were.
+    pub guaranteed_servers: f64,
+    /// Of plans: all members of all companies of a round were.
+    pub guaranteed_plans: f64,
+}
+
+impl KeptShares {
+    /// The shares when every bound is the guarantee.
+    pub(super) fn at_the_guarantee(self) -> Self {
+        Self {
+            workloads: self.guaranteed_workloads,
+            servers: self.guaranteed_servers,
+            plans: self.guaranteed_plans,
+            ..self
+        }
+    }
 }
 
 /// The margins of all traces.
@@ -88,7 +108,7 @@ impl ScoredWindows<'_> {
     pub(super) fn margins(&self, scope: CalibrationScope) -> Margins {
         let percentiles = 0..self.percentiles;
         let pool: Vec<_> = match scope {
-            CalibrationScope::Workload => percentiles.map(|p| self.of_traces(p)).collect(),
+            CalibrationScope::Workload => percentiles.map(|p| self.of_trace_windows(p)).collect(),
             CalibrationScope::Server => vec![self.of_companies(); self.percentiles],
             CalibrationScope::Plan => vec![self.of_plans(); self.percentiles],
         };
@@ -101,7 +121,8 @@ impl ScoredWindows<'_> {
                 }
                 let own = match scope {
                     CalibrationScope::Workload => self.of_windows(trace, percentile),
-                    CalibrationScope::Server => self.company_windows(),
+                    // With servers as independent as traces, a window is as many blocks as it has servers.
+                    CalibrationScope::Server => Vec::new(),
                     CalibrationScope::Plan => self.plan_windows(),
                 };
                 self.margin(&own, &pool[percentile])
@@ -133,9 +154,9 @@ impl ScoredWindows<'_> {
         members.filter_map(|member| Some((member.window?, member)))
     }
 
-    /// A block for traces that depend on each other.
-    fn of_traces(&self, percentile: usize) -> Vec<Vec<f64>> {
-        blocks(self.members().map(|(_, member)| (member.block, member.scores[percentile])))
+    /// A block for each window of traces that depend on each other.
+    fn of_trace_windows(&self, percentile: usize) -> Vec<Vec<f64>> {
+        blocks(self.members().map(|(window, member)| ((member.block, window), member.scores[percentile])))
     }
 
     /// A block for each window of a trace.
@@ -144,21 +165,24 @@ impl ScoredWindows<'_> {
         blocks(own.map(|(window, member)| (window, member.scores[percentile])))
     }
 
-    /// A block for each company of a round; as many as the round with the fewest has.
+    /// A block for each company of each window; as many as the round of the window with the fewest has.
     fn of_companies(&self) -> Vec<Vec<f64>> {
-        let mut by_round: BTreeMap<usize, usize> = BTreeMap::new();
+        let windows = self.fewest_windows();
+        let mut by_round: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for trial in self.trials {
-            let companies = by_round.entry(trial.round).or_default();
+            let companies = by_round.entry((trial.window % windows, trial.round)).or_default();
             *companies = (*companies).max(trial.company + 1);
         }
-        let fewest = by_round.into_values().min().unwrap_or(1);
-        blocks(self.trials.iter().map(|trial| (trial.company % fewest, largest(trial))))
-    }
-
-    /// A block for each window, with the largest scores of companies.
-    fn company_windows(&self) -> Vec<Vec<f64>> {
-        let fewest = self.fewest_windows();
-        blocks(self.trials.iter().map(|trial| (trial.window % fewest, largest(trial))))
+        let mut fewest: BTreeMap<usize, usize> = BTreeMap::new();
+        for ((window, _), companies) in by_round {
+            let fewest = fewest.entry(window).or_insert(companies);
+            *fewest = companies.min(*fewest);
+        }
+        let block = |trial: &TrialScores| {
+            let window = trial.window % windows;
+            (window, trial.company % fewest[&window])
+        };
+        blocks(self.trials.iter().map(|trial| (block(trial), largest(trial))))
     }
 
     /// One block: all rounds are of the same workloads.
@@ -187,22 +211,32 @@ impl ScoredWindows<'_> {
         self.windows.iter().copied().filter(|windows| *windows > 0).min().unwrap_or(1)
     }
 
-    /// How often these margins were kept in all trials.
+    /// How often these margins, and the guarantee, were kept in all trials.
     fn kept(&self, by_trace: &[Vec<MarginAnswer>]) -> KeptShares {
+        let is_guaranteed = |member: &MemberScore| member.scores[member.own].is_finite();
         let is_kept = |member: &MemberScore| {
             let margin = by_trace[member.trace][member.own];
-            margin.map_or(true, |margin| member.scores[member.own] <= margin.factor)
+            let factor = margin.map_or(f64::INFINITY, |margin| margin.factor);
+            is_guaranteed(member) && member.scores[member.own] <= factor
         };
-        let (mut workloads, mut servers) = (Vec::new(), Vec::new());
+        let [workloads, servers, plans] = self.shares(is_kept);
+        let [guaranteed_workloads, guaranteed_servers, guaranteed_plans] = self.shares(is_guaranteed);
+        KeptShares { workloads, servers, plans, guaranteed_workloads, guaranteed_servers, guaranteed_plans }
+    }
+
+    /// The shares of members, companies and plans that are kept in all trials.
+    fn shares(&self, is_kept: impl Fn(&MemberScore) -> bool) -> [f64; 3] {
+        let mut workloads = Vec::new();
+        let mut servers = Vec::new();
         let mut plans: BTreeMap<(usize, usize, usize), bool> = BTreeMap::new();
         for trial in self.trials {
-            workloads.extend(trial.members.iter().map(is_kept));
-            let everybody = trial.members.iter().all(is_kept);
-            servers.push(everybody);
-            *plans.entry((trial.round, trial.window, trial.alignment)).or_insert(true) &= everybody;
+            workloads.extend(trial.members.iter().map(&is_kept));
+            let all_members = trial.members.iter().all(&is_kept);
+            servers.push(all_members);
+            *plans.entry((trial.round, trial.window, trial.alignment)).or_insert(true) &= all_members;
         }
         let plans: Vec<bool> = plans.into_values().collect();
-        KeptShares { workloads: share(&workloads), servers: share(&servers), plans: share(&plans) }
+        [share(&workloads), share(&servers), share(&plans)]
     }
 }
 
@@ -212,8 +246,8 @@ fn scored(blocks: &[Vec<f64>]) -> usize {
 }
 
 /// Scores by the number of their block.
-fn blocks(scores: impl Iterator<Item = (usize, f64)>) -> Vec<Vec<f64>> {
-    let mut blocks: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+fn blocks<K: Ord>(scores: impl Iterator<Item = (K, f64)>) -> Vec<Vec<f64>> {
+    let mut blocks: BTreeMap<K, Vec<f64>> = BTreeMap::new();
     for (block, score) in scores {
         blocks.entry(block).or_default().push(score);
     }

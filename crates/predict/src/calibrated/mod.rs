@@ -13,10 +13,16 @@
 //! stayed within those predictions, and forecasts are replays of the traces with as much more work.
 //!
 //! The assumption is that scores are exchangeable: the next window is to the trace as each of its windows is to the
-//! rest, and companies are drawn as servers are filled. Where the traces are too short for a margin by windows of one trace
-//! (19 for 95 %), they are pooled, and traces are taken for exchangeable: then the probability is over workloads and windows
-//! together, and one workload may fare worse than the others. Where there are too few traces, too, the bound of
-//! [`crate::Probabilistic`] counts (no smaller than that of `Replayed`), and [`Calibrated::margin_of`] says what is missing.
+//! rest, and companies are drawn as servers are filled. A trace with enough windows (19 for 95 %) has a margin of its own.
+//! Otherwise the windows of all traces are pooled, each of them one block, because the windows of one trace are exchangeable
+//! and traces are independent: then the probability is over workloads and windows together, and one workload may exceed its
+//! bound more often than the others.
+//!
+//! The worst case by the burst curves ([`crate::WorstCase`]) is the largest bound that a margin leads to. Bounds grow with the
+//! margin from the replayed one to this *guarantee*, which is the bound of workloads without a margin; [`Calibrated::margin_of`]
+//! says how many windows a margin needs. The guarantee assumes that the next window stays within the curves of the trace, and a
+//! window may exceed them. So a trial compares the held-out window with the guarantee from the rest, too: a window above it
+//! has an infinite score, because no margin covers it, and [`KeptShares`] says how often that was the case.
 //!
 //! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
 
@@ -29,14 +35,13 @@ pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, Mar
 pub use remembered::RememberedCalibration;
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
 
-use crate::{Probabilistic, ProbabilisticSketch, Replayed};
+use crate::{Replayed, WorstCase, WorstCaseSketch};
 use confidence::{TooFew, needed_for_conformal};
 use margins::{Margins, ScoredWindows};
 use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 use scores::WindowTrials;
 use sim::ReplayTrace;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::OnceLock;
 use units::{Nanos, Percentile};
 use windows::WindowCut;
 
@@ -84,7 +89,8 @@ impl CalibrationGoal {
 #[derive(Debug, Clone)]
 pub struct Calibrated {
     replayed: Replayed,
-    strict: Probabilistic,
+    /// The worst case that bounds are capped by; absent where [`crate::EnforcedModel`] caps them.
+    guarantee: Option<WorstCase>,
     goal: CalibrationGoal,
     /// How many times the work of the traces forecasts replay.
     load: f64,
@@ -117,8 +123,8 @@ pub struct CalibratedSketch {
     replayed: <Replayed as LatencyModel>::Sketch,
     /// With as much work as forecasts count; absent where that is the work of the trace.
     loaded: Option<<Replayed as LatencyModel>::Sketch>,
-    /// Made when a workload without a margin is predicted.
-    strict: OnceLock<ProbabilisticSketch>,
+    /// Absent where the caller caps bounds.
+    guarantee: Option<WorstCaseSketch>,
     /// The number of the trace among those of the trials.
     trace: Option<usize>,
 }
@@ -160,7 +166,7 @@ impl Calibrated {
         let traces = traces.iter().map(|trace| TraceFingerprint::of(trace.traffic)).collect();
         Self {
             replayed: Replayed::default(),
-            strict: Probabilistic::default(),
+            guarantee: Some(WorstCase::default()),
             goal,
             load,
             percentiles,
@@ -198,6 +204,33 @@ impl Calibrated {
                 (Ok(_), Err(_)) => false,
             },
         )
+    }
+
+    /// The same model with margins that are no smaller than those of `other`, which was learnt from other companies of the
+    /// same traces. A workload that has no margin there has the guarantee.
+    #[must_use]
+    pub fn with_margins_of_at_least(mut self, other: &Self) -> Self {
+        let needed = |trace: Option<usize>, percentile: Percentile| {
+            // No workload of the other companies has a percentile that it does not know.
+            if !other.percentiles.contains(&percentile) {
+                return 1.0;
+            }
+            other.margin(trace, percentile).map_or(f64::INFINITY, |margin| margin.factor)
+        };
+        let percentiles = &self.percentiles;
+        let widen = |trace: Option<usize>, margins: &mut [MarginAnswer]| {
+            for (&percentile, margin) in percentiles.iter().zip(margins) {
+                if let Ok(margin) = margin {
+                    margin.factor = margin.factor.max(needed(trace, percentile));
+                }
+            }
+        };
+        for (trace, margins) in self.margins.by_trace.iter_mut().enumerate() {
+            widen(Some(trace), margins);
+        }
+        widen(None, &mut self.margins.unknown);
+        self.margins.kept = other.margins.kept;
+        self
     }
 
     /// What its margins promise.
@@ -238,17 +271,23 @@ impl Calibrated {
         position.map_or(Err(TooFewWindows { windows: none, pool: none }), |position| margins[position])
     }
 
-    /// The same margins for servers on which members of a priority take turns: whoever has no margin is bounded by
-    /// [`Probabilistic::in_any_order`].
+    /// The same margins without the cap by the worst case of servers that interrupt what they have begun: for
+    /// [`crate::EnforcedModel`], which takes the lesser of a prediction and the worst case of its servers. Members without a
+    /// margin then have no bound here.
     #[must_use]
-    pub fn in_any_order(self) -> Self {
-        Self { strict: self.strict.in_any_order(), ..self }
+    pub fn capped_elsewhere(self) -> Self {
+        Self { guarantee: None, ..self }
     }
 
-    /// Whether the margin of everybody is known.
-    pub fn is_complete(&self) -> bool {
-        let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
-        !self.percentiles.is_empty() && all.flatten().all(Result::is_ok)
+    /// The same model without margins: every bound is the guarantee.
+    #[must_use]
+    pub fn at_the_guarantee(mut self) -> Self {
+        let margins = self.margins.by_trace.iter_mut().chain([&mut self.margins.unknown]);
+        for margin in margins.flatten().flatten() {
+            margin.factor = f64::INFINITY;
+        }
+        self.margins.kept = self.margins.kept.at_the_guarantee();
+        Self { load: 1.0, ..self }
     }
 
     /// Each member's margin, the members as `Replayed` sees them.
@@ -260,26 +299,24 @@ impl Calibrated {
         (margins.collect(), members.iter().map(|member| seen_by(member, member.sketch.forecast())).collect())
     }
 
-    /// What the strict model says of everybody, when somebody has no margin; no bound for anybody beside a trace that is too long.
-    fn strict_bounds(
-        &self,
-        members: CalibratedMembers<'_, '_>,
-        margins: &[MarginAnswer],
-        begun: &[f64],
-    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
-        if margins.iter().all(Result::is_ok) {
-            return None;
-        }
+    /// The worst case of each member behind `begun` seconds of work, seconds; infinite where there is none, or where the caller
+    /// caps bounds.
+    fn guarantees(&self, members: CalibratedMembers<'_, '_>, begun: &[f64]) -> Vec<f64> {
+        let unknown = vec![f64::INFINITY; members.len()];
+        let Some(guarantee) = self.guarantee else { return unknown };
         let sketches: Option<Vec<_>> =
-            members.iter().map(|member| self.strict_sketch(member.sketch)).collect();
-        let Some(sketches) = sketches else {
-            return Some(vec![Err(UndefinedLatency::NoBound); members.len()]);
-        };
-        let strict = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
-        Some(self.strict.predict_behind(&strict.collect::<Vec<_>>(), begun))
+            members.iter().map(|member| member.sketch.guarantee.as_ref()).collect();
+        let Some(sketches) = sketches else { return unknown };
+        let members = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
+        let predictions = guarantee.predict_behind(&members.collect::<Vec<_>>(), begun);
+        predictions
+            .into_iter()
+            .map(|prediction| prediction.map_or(f64::INFINITY, |prediction| prediction.bound))
+            .collect()
     }
 
-    /// The members as `Replayed` sees them, with what their margins leave of the limits.
+    /// The members as `Replayed` sees them, with what their margins leave of the limits: nothing where there is no margin, and
+    /// everything where the guarantee keeps the limit.
     fn replayed_budgets<'b>(
         &self,
         members: CalibratedMembers<'_, 'b>,
@@ -289,19 +326,25 @@ impl Calibrated {
         assert_eq!(members.len(), limits.len(), "one limit per member");
         assert_eq!(members.len(), begun.len(), "one time per member");
         let (margins, replayed) = self.margins_of(members);
+        let guarantees = self.guarantees(members, begun);
         let mut budgets = Vec::with_capacity(limits.len());
-        for ((margin, limit), begun) in margins.iter().zip(limits).zip(begun) {
-            budgets.push((limit - begun) / margin.map_or(1.0, |margin| margin.factor));
+        for (number, margin) in margins.iter().enumerate() {
+            let (limit, factor) = (limits[number], margin.map_or(f64::INFINITY, |margin| margin.factor));
+            budgets.push(if guarantees[number] <= limit || limit == f64::INFINITY {
+                f64::INFINITY
+            } else if factor.is_finite() {
+                (limit - begun[number]) / factor
+            } else {
+                -1.0
+            });
         }
         (replayed, budgets)
     }
 
-    /// Whether everybody who has no margin is within the limit by the strict model.
-    fn is_strictly_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
-        let (margins, _) = self.margins_of(members);
-        let Some(bounds) = self.strict_bounds(members, &margins, begun) else { return true };
-        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
-        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+    /// Whether the guarantee keeps all limits, so that replays decide nothing: with more work they may find the server
+    /// overloaded.
+    fn is_guaranteed(&self, budgets: &[f64]) -> bool {
+        self.guarantee.is_some() && budgets.iter().all(|budget| *budget == f64::INFINITY)
     }
 
     /// The bounds of the traces with as much work as forecasts count, and estimates of the traces as they are.
@@ -320,7 +363,7 @@ impl Calibrated {
         Some(both.map(|(bound, traced)| Ok(Prediction { bound: bound?.bound, ..traced? })).collect())
     }
 
-    /// The prediction of everybody behind `begun` seconds of work each; `None` when it is interrupted.
+    /// The prediction of each member behind `begun` seconds of work; `None` when it is interrupted.
     fn predicted(
         &self,
         members: CalibratedMembers<'_, '_>,
@@ -329,25 +372,24 @@ impl Calibrated {
     ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
         assert_eq!(members.len(), begun.len(), "one time per member");
         let (margins, replayed) = self.margins_of(members);
-        let strict = self.strict_bounds(members, &margins, begun);
+        let guarantees = self.guarantees(members, begun);
         let mut predictions = Vec::new();
         for (number, predicted) in self.forecasts(members, &replayed, interrupted)?.into_iter().enumerate() {
-            let (margin, begun) = (margins[number].map_or(1.0, |margin| margin.factor), begun[number]);
-            let widened = predicted.and_then(|prediction| Ok(widened(prediction, margin)?.later_by(begun)));
-            predictions.push(match (margins[number], &strict) {
-                (Ok(_), _) => widened,
-                (Err(_), Some(strict)) => widened.and_then(|prediction| {
-                    Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
-                }),
-                (Err(_), None) => Err(UndefinedLatency::NoBound),
+            let factor = margins[number].map_or(f64::INFINITY, |margin| margin.factor);
+            let widened = predicted
+                .and_then(|prediction| Ok(widened(prediction, factor)?.later_by(begun[number])))
+                .map(|prediction| Prediction {
+                    bound: prediction.bound.min(guarantees[number]),
+                    ..prediction
+                });
+            predictions.push(match widened {
+                Err(_) if guarantees[number].is_finite() => {
+                    Ok(Prediction { bound: guarantees[number], estimate: None })
+                }
+                widened => widened,
             });
         }
         Some(predictions)
-    }
-
-    fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
-        let trace = sketch.replayed.as_ref()?.trace();
-        Some(sketch.strict.get_or_init(|| self.strict.sketch(trace)))
     }
 }
 
@@ -371,16 +413,12 @@ impl LatencyModel for Calibrated {
     }
 
     fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
-        let sketch = CalibratedSketch {
+        CalibratedSketch {
             replayed: self.replayed.sketch(traffic),
             loaded: (self.load > 1.0).then(|| self.replayed.sketch(&traffic.with_work(self.load))),
-            strict: OnceLock::new(),
+            guarantee: self.guarantee.map(|guarantee| guarantee.sketch(traffic)),
             trace: self.number_of(traffic),
-        };
-        if !self.is_complete() {
-            self.strict_sketch(&sketch);
         }
-        sketch
     }
 
     fn all_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64]) -> bool {
@@ -409,7 +447,7 @@ impl LatencyModel for Calibrated {
 
     fn all_within_behind(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
         let (replayed, budgets) = self.replayed_budgets(members, limits, begun);
-        self.replayed.all_within(&replayed, &budgets) && self.is_strictly_within(members, limits, begun)
+        self.is_guaranteed(&budgets) || self.replayed.all_within(&replayed, &budgets)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The calibrated model for a search that asks about many servers that differ by few members.
 //!
-//! What is remembered is that of its replays; margins and strict bounds are computed for each question.
+//! What is remembered is that of its replays; margins and guarantees are computed for each question.
 
 use super::{Calibrated, CalibratedMembers, CalibratedSketch};
 use crate::RememberedReplays;
@@ -50,16 +50,16 @@ impl LatencyModel for RememberedCalibration {
 
     fn all_within_behind(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
         let (replayed, budgets) = self.model.replayed_budgets(members, limits, begun);
-        self.replays.all_within(&replayed, &budgets) && self.model.is_strictly_within(members, limits, begun)
+        self.model.is_guaranteed(&budgets) || self.replays.all_within(&replayed, &budgets)
     }
 
     fn likely_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64]) -> Option<bool> {
         let begun = vec![0.0; members.len()];
         let (replayed, budgets) = self.model.replayed_budgets(members, limits, &begun);
-        match self.replays.likely_within(&replayed, &budgets) {
-            Some(true) => Some(self.model.is_strictly_within(members, limits, &begun)),
-            likely => likely,
+        if self.model.is_guaranteed(&budgets) {
+            return Some(true);
         }
+        self.replays.likely_within(&replayed, &budgets)
     }
 
     fn forget(&self) {

@@ -2,11 +2,13 @@
 //!
 //! One *trial* holds one window of each member of a company out, replays the rest as [`crate::Replayed`] does, and then
 //! replays the windows together. The *score* of a member is the percentile that it saw in its window ÷ what the replays of the
-//! rest predicted for the same percentile. Each alignment of the windows gives a score.
+//! rest predicted for the same percentile. Each alignment of the windows gives a score. It is infinite where the member saw
+//! more than the worst case by the burst curves of the rest, which caps bounds: no margin would have covered it.
 
 use super::windows::WindowCut;
+use crate::WorstCase;
 use machine::parallel;
-use model::{CircularTrace, Job, PerStage};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use units::{Nanos, Percentile};
 
@@ -100,7 +102,8 @@ impl WindowTrials<'_> {
     /// What one trial found, by alignment; nothing where the rest has no steady state: nobody would be promised anything then.
     fn trial(&self, company: usize) -> Vec<TrialScores> {
         let TrialCompany { members, window, .. } = &self.companies[company];
-        let (mut rests, mut windows) = (Vec::new(), Vec::new());
+        let mut rests = Vec::new();
+        let mut windows = Vec::new();
         for member in members {
             let traffic = self.traces[member.trace].traffic;
             rests.push(replayable(self.loaded(self.cut.rest(traffic, *window))));
@@ -111,19 +114,54 @@ impl WindowTrials<'_> {
         };
         let predicted = largest(&predicted);
         let seen = self.percentiles_of(members, &windows, SEEN_SEED, SEEN);
+        // The worst case of the rests is no less than their replays: without more load, what is within these is within it.
+        let exceeds_replays = seen.iter().flatten().any(|alignment| exceeds(alignment, &predicted));
+        let guarantees = if self.load > 1.0 || exceeds_replays {
+            self.guarantees(members, *window)
+        } else {
+            vec![f64::INFINITY; members.len()]
+        };
         let mut found = Vec::new();
         for alignment in 0..SEEN {
             let mut scores = Vec::new();
             for (number, member) in members.iter().enumerate() {
                 let overloaded = vec![f64::INFINITY; self.percentiles.len()];
                 let seen = seen.as_ref().map_or(&overloaded, |seen| &seen[alignment][number]);
-                let ratios =
-                    seen.iter().zip(&predicted[number]).map(|(&seen, &predicted)| score(seen, predicted));
+                let ratios = seen.iter().zip(&predicted[number]).map(|(&seen, &predicted)| {
+                    if seen > guarantees[number] { f64::INFINITY } else { score(seen, predicted) }
+                });
                 scores.push(self.member_score(member, *window, ratios.collect()));
             }
             found.push(self.scores_of(company, alignment, scores));
         }
         found
+    }
+
+    /// The worst case of each member by the burst curves of the rests, seconds; infinite where there is none.
+    fn guarantees(&self, members: &[CompanyMember], window: usize) -> Vec<f64> {
+        let model = WorstCase::default();
+        let rest = |member: &CompanyMember| self.cut.rest(self.traces[member.trace].traffic, window);
+        let sketches: Vec<_> = members.iter().map(|member| Some(model.sketch(&rest(member)?))).collect();
+        let mut sketched = Vec::new();
+        for (member, sketch) in members.iter().zip(&sketches) {
+            let CompanyMember { priority, group, percentile, .. } = *member;
+            sketched.extend(sketch.as_ref().map(|sketch| ServerMember {
+                sketch,
+                priority,
+                group,
+                percentile,
+            }));
+        }
+        let mut bounds = model.predict(&sketched).into_iter();
+        let of_sketch = |sketch: &Option<_>| match sketch {
+            Some(_) => {
+                let bound = bounds.next().expect("one bound per sketch");
+                bound.map_or(f64::INFINITY, |prediction| prediction.bound)
+            }
+            // Nothing is guaranteed of traffic that the rest does not have.
+            None => 0.0,
+        };
+        sketches.iter().map(of_sketch).collect()
     }
 
     /// A rest with as much work as it predicts with.
@@ -208,6 +246,11 @@ fn largest(alignments: &[Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
         }
     }
     largest
+}
+
+/// Whether some value of some member is above what was predicted.
+fn exceeds(seen: &[Vec<f64>], predicted: &[Vec<f64>]) -> bool {
+    seen.iter().flatten().zip(predicted.iter().flatten()).any(|(seen, predicted)| seen > predicted)
 }
 
 /// What was seen ÷ what was predicted; nothing seen is never too much, and something where nothing was predicted always is.

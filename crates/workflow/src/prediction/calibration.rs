@@ -5,7 +5,7 @@
 //! than it is; so it does here, and the scores of the held-out windows contain it.
 
 use super::applicant::{of_members, server_members, sketched};
-use super::enforced_models::replaying;
+use super::enforced_models::{replaying, worst_case};
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::text::{percent, time};
@@ -13,7 +13,7 @@ use ::plan::admission::Applicant;
 use model::LatencyModel;
 use predict::{
     Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel,
-    KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany,
+    KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany, WorstCase,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,11 @@ const SEED: u64 = 4;
 /// Load factors that are tried, ascending: how many times the work of the traces forecasts count.
 const LOADS: [f64; 10] = [1.0, 1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0];
 
+/// How often margins are widened to those that the companies admitted with them need, before more load is assumed.
+const WIDENINGS: usize = 4;
+
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
+type WorstSketch = <EnforcedModel<WorstCase> as LatencyModel>::Sketch;
 
 /// The calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO. It learns when it is first
 /// asked for.
@@ -80,25 +84,40 @@ struct CalibrationLearner<'a> {
 }
 
 impl CalibrationLearner<'_> {
-    /// The model with margins, where these are enough for whom they let in; else the one at the least load factor with which
-    /// the windows stay within what is predicted for those who are let in by it; at the largest, with margins, when there is
-    /// none.
+    /// The model with margins that suffice for the companies they admit; else the one at the least load factor with which
+    /// windows stay within the predictions for the companies admitted by it; else the guarantee.
     fn learn(&self) -> Option<Calibrated> {
         let traces = calibration_traces(self.problem);
-        for load in LOADS {
-            let model = self.learn_at(load, &traces, None)?;
-            if model.needs_no_margin() || load == LOADS[LOADS.len() - 1] {
-                return Some(model);
-            }
-            // Whoever is let in with margins is other company than that from which they were learnt.
-            if load == LOADS[0]
-                && model.has_finite_margins()
-                && model.margins_cover(&self.learn_at(load, &traces, Some(&model))?)
-            {
+        let first = self.learn_at(LOADS[0], &traces, None)?;
+        if first.needs_no_margin() {
+            return Some(first);
+        }
+        if let Some(model) = self.widened(first.clone(), &traces)? {
+            return Some(model);
+        }
+        for load in &LOADS[1..] {
+            let model = self.learn_at(*load, &traces, None)?;
+            if model.needs_no_margin() {
                 return Some(model);
             }
         }
-        None
+        Some(first.at_the_guarantee())
+    }
+
+    /// The model with margins as large as the companies need that they admit, which are others than those from which they were
+    /// learnt; `Some(None)` where no margins are found, and `None` when it is interrupted.
+    fn widened(&self, mut model: Calibrated, traces: &[CalibrationTrace<'_>]) -> Option<Option<Calibrated>> {
+        for _ in 0..WIDENINGS {
+            if !model.has_finite_margins() {
+                break;
+            }
+            let needed = self.learn_at(LOADS[0], traces, Some(&model))?;
+            if model.margins_cover(&needed) {
+                return Some(Some(model));
+            }
+            model = model.with_margins_of_at_least(&needed);
+        }
+        Some(None)
     }
 
     /// The model at a load factor, from companies that are filled by it, and by `margins` where these are known.
@@ -114,6 +133,9 @@ impl CalibrationLearner<'_> {
         let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
         let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
         let factors = self.filling_factors(margins);
+        let guarantee = worst_case(problem.enforced);
+        // Without margins and more load, replays decide.
+        let is_capped = load > 1.0 || margins.is_some();
         let mut companies = Vec::new();
         for window in 0..windows {
             // What is left without a window is the same in all rounds.
@@ -121,14 +143,27 @@ impl CalibrationLearner<'_> {
                 let rest = goal.rest(traffic, window).unwrap_or_else(|| traffic.clone());
                 filling.sketch(&if load > 1.0 { rest.with_work(load) } else { rest })
             });
+            let guaranteed = is_capped.then(|| {
+                sketched(problem, observer, |traffic| {
+                    guarantee.sketch(&goal.rest(traffic, window).unwrap_or_else(|| traffic.clone()))
+                })
+            });
             for repetition in 0..ROUNDS.div_ceil(windows) {
                 if interrupted() {
                     return None;
                 }
                 let round = repetition * windows + window;
-                let (filling, all, factors) = (&filling, &all, &factors);
-                let round =
-                    CompanyRound { problem, round, window, percentile, filling, all, factors, interrupted };
+                let round = CompanyRound {
+                    problem,
+                    round,
+                    window,
+                    percentile,
+                    filling: &filling,
+                    all: &all,
+                    factors: &factors,
+                    guarantee: guaranteed.as_ref().map(|guaranteed| (&guarantee, guaranteed.as_slice())),
+                    interrupted,
+                };
                 companies.extend(round.companies());
             }
         }
@@ -181,6 +216,8 @@ struct CompanyRound<'a> {
     all: &'a [Applicant<ReplaySketch>],
     /// By what the bound of each workload is multiplied.
     factors: &'a [f64],
+    /// The worst case, which caps bounds, and all workloads by what is left of the traces; absent where it cannot be less.
+    guarantee: Option<(&'a EnforcedModel<WorstCase>, &'a [Applicant<WorstSketch>])>,
     /// Once it says yes, nobody fits any more: the round is of no use.
     interrupted: &'a (dyn Fn() -> bool + Sync),
 }
@@ -215,12 +252,32 @@ impl CompanyRound<'_> {
 
     /// Whether these are within their SLOs together.
     fn fits(&self, workloads: &[usize]) -> bool {
-        let (base, company) = (self.problem.base_latency(), of_members(self.all, workloads));
-        let limit = |(&workload, member): (&usize, &&Applicant<ReplaySketch>)| {
-            (member.slo.latency.0 - base) / self.factors[workload]
-        };
-        let limits: Vec<f64> = workloads.iter().zip(&company).map(limit).collect();
-        !(self.interrupted)() && self.filling.all_within(&server_members(self.problem, &company), &limits)
+        if (self.interrupted)() {
+            return false;
+        }
+        let company = of_members(self.all, workloads);
+        let members = server_members(self.problem, &company);
+        let guarantees = self.guarantees(workloads);
+        let mut limits = Vec::with_capacity(workloads.len());
+        for (number, &workload) in workloads.iter().enumerate() {
+            let limit = company[number].slo.latency.0 - self.problem.base_latency();
+            limits.push(if guarantees[number] <= limit {
+                f64::INFINITY
+            } else {
+                limit / self.factors[workload]
+            });
+        }
+        limits.iter().all(|limit| *limit == f64::INFINITY) || self.filling.all_within(&members, &limits)
+    }
+
+    /// The worst case of each of these on one server, base latency excluded, seconds; infinite where it is not asked for.
+    fn guarantees(&self, workloads: &[usize]) -> Vec<f64> {
+        let Some((model, all)) = self.guarantee else { return vec![f64::INFINITY; workloads.len()] };
+        let company = of_members(all, workloads);
+        let predictions = model.predict(&server_members(self.problem, &company)).into_iter();
+        predictions
+            .map(|prediction| prediction.map_or(f64::INFINITY, |prediction| prediction.bound))
+            .collect()
     }
 
     /// How many of these, in their order, are within their SLOs together; at least one. Found by doubling and halving, as if who
@@ -259,6 +316,12 @@ pub struct CalibrationReport {
     pub kept_servers: f64,
     /// Of rounds of trials, everybody on all servers.
     pub kept_plans: f64,
+    /// The shares of held-out windows within the worst case by the burst curves of the rest of the traces: of workloads.
+    pub guaranteed_workloads: f64,
+    /// Of servers of the trials, all members.
+    pub guaranteed_servers: f64,
+    /// Of rounds of trials, all members of all servers.
+    pub guaranteed_plans: f64,
     /// One entry per workload of the problem.
     pub workloads: Vec<WorkloadCalibration>,
 }
@@ -272,14 +335,14 @@ pub struct WorkloadCalibration {
     pub percentile: f64,
     /// The length of the next window, seconds.
     pub window_s: f64,
-    /// What multiplies the replayed bound; null where the stricter model counts, or windows were not predicted at all.
+    /// Factor on the replayed bound; null where the bound is the worst case.
     pub margin: Option<f64>,
-    /// What the margin is a quantile of: `windows` of its trace, or a `pool` of traces, servers or plans.
+    /// What the margin is a quantile of: `windows` of its trace, or a `pool` of the windows of all traces or servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<&'static str>,
     /// How many exchangeable blocks of scores there are.
     pub blocks: usize,
-    /// Why the stricter model counts, and how much is needed.
+    /// Why the bound is the worst case, and how many windows a margin needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
 }
@@ -291,7 +354,7 @@ pub fn report_calibration(
     observer: &dyn ProgressObserver,
 ) -> CalibrationReport {
     let model = calibrated(problem, percentile, observer);
-    let KeptShares { workloads, servers, plans } = model.kept();
+    let kept: KeptShares = model.kept();
     let goal = model.goal();
     let mut entries = Vec::new();
     for workload in &problem.workloads {
@@ -312,9 +375,12 @@ pub fn report_calibration(
         coverage: goal.coverage,
         coverage_of: scope_name(goal.scope),
         load_factor: model.load(),
-        kept_workloads: workloads,
-        kept_servers: servers,
-        kept_plans: plans,
+        kept_workloads: kept.workloads,
+        kept_servers: kept.servers,
+        kept_plans: kept.plans,
+        guaranteed_workloads: kept.guaranteed_workloads,
+        guaranteed_servers: kept.guaranteed_servers,
+        guaranteed_plans: kept.guaranteed_plans,
         workloads: entries,
     }
 }
@@ -341,15 +407,15 @@ fn fallback(goal: &CalibrationGoal, answer: MarginAnswer, window_s: f64) -> Opti
     let few = answer.err()?;
     if few.windows.given == 0 && few.pool.given >= few.pool.needed {
         let window = time(window_s);
-        return Some(format!("bounded by probabilistic: the trace is shorter than two windows of {window}"));
+        return Some(format!("bounded by worst-case: the trace is shorter than two windows of {window}"));
     }
     let pooled = match goal.scope {
-        CalibrationScope::Workload => "independent traces that have windows",
-        CalibrationScope::Server => "servers without a common workload",
+        CalibrationScope::Workload => "windows of independent traces",
+        CalibrationScope::Server => "windows of servers without a common workload",
         CalibrationScope::Plan => "plans without a common workload",
     };
     Some(format!(
-        "bounded by probabilistic: a coverage of {} needs {} windows of {}, a trace of {} (there are {} windows), or {} {pooled} (there are {})",
+        "bounded by worst-case: a coverage of {} needs {} windows of {}, a trace of {} (there are {} windows), or {} {pooled} (there are {})",
         percent(goal.coverage),
         few.windows.needed,
         time(window_s),
@@ -387,7 +453,7 @@ impl CalibrationReport {
         }
         if let Some(first) = unbounded.first() {
             sentences.push(format!(
-                "{} by the worst case, {} first: windows of {} had requests where the rest of the traces had none",
+                "{} bounded by worst-case, {} first: no margin was found with which held-out windows of {} kept the coverage",
                 plural(unbounded.len(), "workload"),
                 first.name,
                 time(first.window_s)
@@ -395,6 +461,14 @@ impl CalibrationReport {
         }
         let without: Vec<&WorkloadCalibration> =
             self.workloads.iter().filter(|workload| workload.fallback.is_some()).collect();
+        if with.len() < all {
+            sentences.push(format!(
+                "a bound by worst-case holds as long as traffic stays within the burst curves of its trace; held-out windows were within \
+                 that of the rest for {} of workloads, for all workloads of a server on {} of servers",
+                percent(self.guaranteed_workloads),
+                percent(self.guaranteed_servers),
+            ));
+        }
         if let Some(first) = without.first() {
             let why = first.fallback.as_deref().unwrap_or_default();
             sentences.push(format!(

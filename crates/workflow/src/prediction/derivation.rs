@@ -296,7 +296,7 @@ const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a
 company; its score is what a workload saw in it, divided by what the replays of the rest predicted with as many times its work \
 as the load factor says. The margin is the quantile of the scores by split conformal prediction, and multiplies the largest \
 latency of the alignments. The load factor is 1 where margins are enough for whom they let in, else the least with which none \
-is needed.";
+is needed. No bound is above the worst case, which is the bound where there is no margin.";
 
 /// The steps of `replayed` that come after the margin.
 const BEGUN_WORK: &str = "already in service";
@@ -332,7 +332,9 @@ fn with_margin(
             calibration.basis.unwrap_or_default()
         ),
         (None, None) => {
-            format!("none: windows of {window} had requests that the rest of their traces did not")
+            format!(
+                "none: with no margin did held-out windows of {window} keep the coverage; the worst case counts"
+            )
         }
     };
     let beside = steps.iter().position(|step| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str()));

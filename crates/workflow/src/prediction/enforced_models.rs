@@ -20,15 +20,10 @@ pub(crate) fn replaying<M: LatencyModel>(model: M, enforced: Option<EnforcedPath
     EnforcedModel::new(model, BegunWork::OnePacket, enforced)
 }
 
-/// The calibrated model about such servers. Where somebody has no margin and is bounded by probabilities, all that may be
-/// begun counts as it does there.
+/// The calibrated model about such servers, whose bounds are never above the worst case.
 pub(crate) fn with_margins(model: Calibrated, enforced: Option<EnforcedPath>) -> EnforcedModel<Calibrated> {
-    match enforced {
-        Some(_) if !model.is_complete() => {
-            EnforcedModel::new(model.in_any_order(), BegunWork::EveryClass, enforced)
-        }
-        _ => replaying(model, enforced),
-    }
+    let model = if enforced.is_some() { model.capped_elsewhere() } else { model };
+    replaying(model, enforced)
 }
 
 /// The published model, about servers that interrupt what they have begun.

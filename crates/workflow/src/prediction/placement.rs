@@ -3,7 +3,7 @@
 use super::applicant::{admission_host, of_members, server_members, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::calibration::calibrated;
-use super::enforced_models::{replaying, with_margins};
+use super::enforced_models::{replaying, with_margins, worst_case};
 use super::forecast::{ForecastQuestion, WorkloadForecast};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
@@ -133,7 +133,20 @@ impl PlacementQuestion<'_> {
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
         let procedures: Vec<_> = few.iter().map(ByModel::by_slo).collect();
-        self.pack(&procedures, &applicants, SearchEffort::FirstFound, Some(judgement))
+        let packing = self.pack(&procedures, &applicants, SearchEffort::FirstFound, Some(judgement));
+        if packing.interrupted || (packing.refused.is_empty() && packing.servers.len() <= packing.lower_bound)
+        {
+            return packing;
+        }
+        // The worst case caps every bound, so that its servers keep their SLOs here, too. A search by few alignments may
+        // still end with more servers: the better of the two is taken.
+        let guaranteed = self.visit(&worst_case(problem.enforced));
+        let extent = |packing: &Packing| (packing.refused.len(), packing.servers.len());
+        let is_better = !guaranteed.interrupted && extent(&guaranteed) < extent(&packing);
+        if is_better && guaranteed.servers.iter().all(|members| confirms(members)) {
+            return Packing { asked: packing.asked + guaranteed.asked, ..guaranteed };
+        }
+        packing
     }
 
     fn pack<P: AdmissionProcedure<Sketch: Send + Sync> + Sync>(

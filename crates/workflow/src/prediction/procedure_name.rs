@@ -98,8 +98,9 @@ impl ProcedureName {
                  independent and behave as in their traces"
             }
             Self::Calibrated => {
-                "holds in the next window of traffic with the coverage that is asked for, if windows of a trace (or, where they are \
-                 few, traces) are exchangeable: margins from held-out windows on what is replayed"
+                "holds in the next window of traffic with the coverage that is asked for, if windows of a trace are exchangeable and \
+                 traces are independent: margins from held-out windows on what is replayed; never above the worst case, \
+                 which holds as long as the window stays within the burst curves of its trace"
             }
             Self::PublishedSnc => {
                 "the published stochastic bound, to compare with; bursty traffic exceeds it"

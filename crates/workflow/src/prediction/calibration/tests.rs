@@ -16,6 +16,9 @@ const WORKLOADS: usize = 40;
 const WINDOW: u64 = 1_000_000_000;
 const REQUESTS: u64 = 60;
 const COVERAGE: f64 = 0.9;
+/// The work of one request of each window, too rare for the percentile: traffic of the next window stays within the burst
+/// curves of those before.
+const RARE: u64 = 4_000_000;
 
 /// A window of requests to a link, whose load is drawn anew: up to sixteen times as much as in another.
 fn window(random: &mut StdRng) -> Vec<Job> {
@@ -24,7 +27,7 @@ fn window(random: &mut StdRng) -> Vec<Job> {
     let job = |number| {
         let work = -random.random_range(f64::EPSILON..1.0).ln() * load * gap as f64;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some milliseconds")]
-        let work = Nanos(work as u64 + 1);
+        let work = Nanos(if number == REQUESTS / 2 { RARE } else { work as u64 + 1 });
         let work = PerStage::from_fn(|stage| if stage == Stage::NetworkIn { work } else { Nanos::ZERO });
         Job { arrival: Nanos(number * gap + random.random_range(0..gap)), work }
     };
@@ -110,6 +113,37 @@ fn packed_links_keep_their_promises_in_windows_with_other_loads() {
     assert!(share(calibrated) <= 1.0 - COVERAGE + 0.1, "{sums:?}");
     assert!(share(replayed) > 1.5 * (1.0 - COVERAGE), "{sums:?}");
     assert!(calibrated[1] > 6 * WORKLOADS * 3 / 4, "most are placed: {sums:?}");
+}
+
+/// A packing that the worst case admits is admitted by the models that replay, too, whatever the coverage.
+#[test]
+fn no_plan_needs_more_servers_than_the_worst_case() {
+    for (seed, coverage) in [(1, 0.8), (2, 0.95), (3, 0.99)] {
+        let mut problem = problem(&mut StdRng::seed_from_u64(seed));
+        problem.workloads.truncate(12);
+        problem.calibration.coverage = coverage;
+        // Room for some of the largest requests at once, so that the worst case admits several workloads to a server.
+        for workload in &mut problem.workloads {
+            workload.spec.slo.latency = Seconds(0.02);
+        }
+        let guaranteed = place(&problem, ModelName::WorstCase, &|| false, &Silent);
+        assert!(guaranteed.packing.servers.len() < 12, "the guarantee shares servers");
+        for model in [ModelName::Calibrated, ModelName::Replayed] {
+            let placed = place(&problem, model, &|| false, &Silent);
+            let extent = |placed: &crate::prediction::ModelPlacement| {
+                (placed.packing.refused.len(), placed.packing.servers.len())
+            };
+            assert!(extent(&placed) <= extent(&guaranteed), "{model:?} {coverage}");
+            assert!(placed.is_kept(&problem), "{model:?} {coverage}");
+            for forecast in placed.servers.iter().flatten() {
+                let worst = forecast.worst_case_s().expect("not interrupted");
+                assert!(
+                    forecast.bound.seconds() <= worst * (1.0 + 1e-9),
+                    "{model:?} {coverage}: {forecast:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
