@@ -28,8 +28,8 @@ pub use calibrated::{
 };
 pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
 pub use probabilistic::{
-    LatenessSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
-    ProbabilisticTerm,
+    LatenessSum, OneBurstSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
+    ProbabilisticSketch, ProbabilisticTerm,
 };
 pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};
 pub use replayed::{BudgetCheck, CorrelatedLatency, RememberedReplays, Replayed};

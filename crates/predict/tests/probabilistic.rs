@@ -224,6 +224,23 @@ proptest! {
     }
 
     #[test]
+    fn no_bound_of_three_is_exceeded_over_all_shifts_of_rare_bursts(
+        streams in any_streams(150, 14, 3..4),
+        priorities in prop::collection::vec(0..3u32, 3),
+        percent in prop::sample::select(vec![80.0, 90.0, 95.0, 98.0, 99.0, 99.7]),
+    ) {
+        let period = 240;
+        let all: Vec<CircularTrace<Job>> = streams.iter().map(|jobs| traffic(jobs, period, 1000)).collect();
+        prop_assume!(Stage::ALL.iter().all(|s| all.iter().map(|t| t.utilisation()[*s]).sum::<f64>() < 0.6));
+        let found: Vec<f64> = bounds(&all, &priorities, percent).into_iter().map(|b| b.unwrap_or(f64::INFINITY)).collect();
+        let traces = traces(&all);
+        let shifts = (0..period * period).map(|shift| vec![Nanos::ZERO, Nanos(shift % period * 1000), Nanos(shift / period * 1000)]);
+        for share in exceeded(&system(&traces, &priorities), shifts, &found) {
+            prop_assert!(share <= 1.0 - percent / 100.0 + 1e-9, "{share} above {found:?}");
+        }
+    }
+
+    #[test]
     fn bounds_hold_on_random_shifts(
         streams in any_streams(90, 6, 3..4),
         periods in prop::collection::vec(90..140u64, 3),

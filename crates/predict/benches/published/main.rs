@@ -1,9 +1,10 @@
 //! The published stochastic predictor: its reference figures, its cost as published beside tables and
-//! optimised weights, and how often replay exceeds it. With arguments `figures`, `speed`, `replay`: only these.
+//! optimised weights, and how often replay exceeds it. With arguments `figures`, `speed`, `replay`, `beside`: only these.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
+mod beside;
 mod figures;
 mod replay;
 mod speed;
@@ -22,6 +23,9 @@ fn main() {
     }
     if wanted("speed") {
         speed::print(&link);
+    }
+    if wanted("beside") {
+        beside::print(&link);
     }
     if wanted("replay") {
         replay::print("link", &link, 300);

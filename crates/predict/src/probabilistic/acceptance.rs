@@ -3,6 +3,7 @@
 use super::bound::{Probabilistic, worst_case};
 use super::cross_traffic::{DependentGroups, MemberCrossTraffic};
 use super::latencies::{ROUNDING, rung_below, share_within};
+use super::one_burst::OneBurst;
 use super::sketch::{FIRST_SHARE, ProbabilisticSketch, SHARES};
 use calculus::tail::{TailMethod, WorkTails};
 use model::{ServerMember, Stage, UndefinedLatency};
@@ -115,7 +116,12 @@ impl Probabilistic {
         let fits = |method| {
             let tails = cross_traffic.tails(allowed.latency, method);
             let exceedance = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
-            share_within(own.sketch, allowed.into(), late_share(own), FIRST_SHARE, exceedance).is_some()
+            let share = share_within(own.sketch, allowed.into(), late_share(own), FIRST_SHARE, exceedance);
+            let by_one_burst = || {
+                let request = OneBurst::new(&cross_traffic, own.sketch, allowed.into());
+                request.proof(late_share(own), &tails)
+            };
+            share.is_some() || (method == TailMethod::Convolution && by_one_burst().is_some())
         };
         if allowed.latency > 0.0 && (fits(TailMethod::Moments) || fits(TailMethod::Convolution)) {
             Ok(())

@@ -2,6 +2,7 @@
 
 use super::cross_traffic::{DependentGroups, MemberCrossTraffic};
 use super::latencies::{ROUNDING, least_latency, share_within};
+use super::one_burst::{OneBurst, OneBurstSum};
 use super::sketch::{FIRST_SHARE, ProbabilisticSketch, SHARES};
 use crate::WorstCase;
 use calculus::tail::{TailGrid, TailMethod};
@@ -62,6 +63,7 @@ impl Probabilistic {
         let allowed = 1.0 - own.percentile.fraction();
         // A share that proves one latency most often proves the next one, too: each search begins with the last success.
         let best = Cell::new(FIRST_SHARE);
+        let one_burst = Cell::new(None);
         let fits = |latency| {
             let tails = cross_traffic.tails(latency, TailMethod::Convolution);
             let share =
@@ -69,12 +71,21 @@ impl Probabilistic {
                     tails.exceedance(1.0 - SHARES[share], room)
                 });
             best.set(share.unwrap_or(best.get()));
-            share.is_some()
+            let by_one_burst = || {
+                let request = OneBurst::new(&cross_traffic, own.sketch, (latency, begun));
+                request.proof(allowed + ROUNDING, &tails)
+            };
+            let proof = if share.is_some() { None } else { by_one_burst() };
+            let fits = share.is_some() || proof.is_some();
+            if fits {
+                one_burst.set(proof);
+            }
+            fits
         };
         let latency = least_latency(begun + own.sketch.own_quantile(allowed + ROUNDING), fits)
             .ok_or(UndefinedLatency::NoBound)?;
         // The last success of the search is this latency's.
-        Ok(ProvenBound { latency, share: best.get(), cross_traffic })
+        Ok(ProvenBound { latency, share: best.get(), one_burst: one_burst.get(), cross_traffic })
     }
 }
 
@@ -101,5 +112,7 @@ pub(super) struct ProvenBound<'a> {
     pub(super) latency: f64,
     /// The index of the share that the request's own stream gets.
     pub(super) share: usize,
+    /// The proof by one burst, where there is none at that share.
+    pub(super) one_burst: Option<OneBurstSum>,
     pub(super) cross_traffic: MemberCrossTraffic<'a>,
 }

@@ -1,7 +1,7 @@
 //! The cross traffic of a member: the streams of other members that may delay its requests.
 
 use super::sketch::{ProbabilisticSketch, RequestsWithWork, StreamLaws};
-use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
+use calculus::tail::{CrossTraffic, LawSums, SmallStreams, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -39,6 +39,9 @@ pub(super) struct MemberCrossTraffic<'a> {
     sums: [LawSums; 2],
     /// The sums over the cells of `same`.
     cell_sums: LawSums,
+    /// All streams, and whether each counts until the request is done, where each is independent of all others; `None` where
+    /// groups are dependent.
+    independent: Option<Vec<(&'a ProbabilisticSketch, bool)>>,
 }
 
 /// The members that a tagged one competes with: those that are served in turn with it, and those before it.
@@ -65,9 +68,17 @@ impl<'a> MemberCrossTraffic<'a> {
         check_load(members, tagged, whole_level, &competing.utilisation)?;
         let sums = [LawSums::none(grid), LawSums::none(grid)];
         let cell_sums = LawSums::none(grid);
-        let mut cross_traffic = Self { grid, same: Vec::new(), higher: Vec::new(), sums, cell_sums };
+        let (same, higher) = (Vec::new(), Vec::new());
+        let independent = Some(Vec::new());
+        let mut cross_traffic = Self { grid, same, higher, sums, cell_sums, independent };
         let own_group = (!whole_level).then_some(members[tagged].group);
         for (group, competitors) in competing.by_group {
+            match (&mut cross_traffic.independent, &competitors[..]) {
+                (Some(streams), &[(index, until_done)]) if own_group != Some(group) => {
+                    streams.push((members[index].sketch, until_done));
+                }
+                (independent, _) => *independent = None,
+            }
             if own_group == Some(group) {
                 for (index, until_done) in competitors {
                     let worst = members[index].sketch.laws.at_its_worst(grid);
@@ -98,8 +109,23 @@ impl<'a> MemberCrossTraffic<'a> {
         }
     }
 
+    /// All streams with whether each counts until the request is done; `None` where some depend on one another or on the
+    /// request.
+    pub(super) fn independent(&self) -> Option<&[(&'a ProbabilisticSketch, bool)]> {
+        self.independent.as_deref()
+    }
+
     /// The tails of the work of all these streams for a latency.
     pub(super) fn tails(&self, latency: f64, method: TailMethod) -> WorkTails {
+        self.with_traffic(|traffic| WorkTails::new(traffic, latency, method))
+    }
+
+    /// The tails of the work of those streams that are small, for a latency.
+    pub(super) fn small_tails(&self, latency: f64, small: SmallStreams) -> Option<WorkTails> {
+        self.with_traffic(|traffic| WorkTails::of_small_streams(traffic, latency, small))
+    }
+
+    fn with_traffic<T>(&self, tails: impl FnOnce(&CrossTraffic<'_>) -> T) -> T {
         let same: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.windows).collect();
         let cells: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.cells).collect();
         let higher: Vec<&WindowLaws> = self.higher.iter().map(|laws| &laws.windows).collect();
@@ -109,7 +135,7 @@ impl<'a> MemberCrossTraffic<'a> {
             same_in_cells: (&cells, &self.cell_sums),
             higher: (&higher, &self.sums[1]),
         };
-        WorkTails::new(&traffic, latency, method)
+        tails(&traffic)
     }
 }
 

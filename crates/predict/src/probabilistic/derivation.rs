@@ -2,6 +2,7 @@
 
 use super::bound::{Probabilistic, worst_case};
 use super::cross_traffic::DependentGroups;
+use super::one_burst::OneBurstSum;
 use super::sketch::{ProbabilisticSketch, SHARES};
 use calculus::tail::TailMethod;
 use model::{ServerMember, UndefinedLatency};
@@ -11,6 +12,8 @@ use model::{ServerMember, UndefinedLatency};
 pub enum ProbabilisticDerivation {
     /// Few enough requests are late.
     FewAreLate(LatenessSum),
+    /// Few enough requests are late by one burst.
+    OneBurst(OneBurstSum),
     /// No alignment exceeds this latency in seconds: the worst case is smaller.
     WorstCase(f64),
 }
@@ -72,6 +75,9 @@ impl Probabilistic {
             (Err(_), Ok(worst)) => return Ok(ProbabilisticDerivation::WorstCase(worst)),
             (proven, _) => proven?,
         };
+        if let Some(sum) = proven.one_burst {
+            return Ok(ProbabilisticDerivation::OneBurst(sum));
+        }
         let tails = proven.cross_traffic.tails(proven.latency, TailMethod::Convolution);
         let law = members[tagged].sketch.own[proven.share].as_ref().expect("the share proves the bound");
         let mut terms = Vec::with_capacity(law.len());

@@ -1,5 +1,6 @@
 //! What the probabilistic model keeps of a workload.
 
+use super::burst_laws::BurstLaws;
 use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{LawAtom, TailGrid, WindowLaws};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
@@ -11,7 +12,7 @@ pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06
 /// The index of the share that is most often the best one in large queues.
 pub(super) const FIRST_SHARE: usize = 5;
 /// The number of atoms that are kept of a law.
-const ATOMS: usize = 32;
+pub(super) const ATOMS: usize = 32;
 
 /// What [`Probabilistic`](super::Probabilistic) keeps of a workload.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct ProbabilisticSketch {
     pub(super) utilisation: PerStage<f64>,
     pub(super) with_work: PerStage<RequestsWithWork>,
     pub(super) worst: WorstCaseSketch,
+    /// What its bursts do to others by themselves.
+    pub(super) bursts: BurstLaws,
 }
 
 /// The laws of the work of a stream, or of streams that count as one.
@@ -96,6 +99,7 @@ impl ProbabilisticSketch {
             utilisation: traffic.utilisation().map(|utilisation| utilisation * safety),
             with_work: PerStage::from_fn(|stage| requests_with_work(traffic, stage)),
             worst: WorstCase::default().sketch(&scaled),
+            bursts: BurstLaws::new(stream),
         }
     }
 
@@ -106,6 +110,7 @@ impl ProbabilisticSketch {
             + self.laws.windows.bytes()
             + self.laws.cells.bytes()
             + own
+            + self.bursts.heap_bytes()
             + self.worst.heap_bytes()
     }
 
@@ -146,7 +151,7 @@ fn with_scaled_work(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<
     CircularTrace::from_first_arrival(jobs, traffic.period()).expect("only work has changed")
 }
 
-fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
+pub(super) fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
     law.atoms().iter().map(|atom| LawAtom { work: atom.work, probability: atom.probability }).collect()
 }
 

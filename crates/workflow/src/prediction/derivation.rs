@@ -9,8 +9,8 @@ use crate::observer::ProgressObserver;
 use crate::text::{percent, time};
 use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
 use predict::{
-    EnforcedModel, EnforcedSketch, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase,
-    WorstCaseSketch,
+    EnforcedModel, EnforcedSketch, OneBurstSum, Probabilistic, ProbabilisticDerivation, PublishedSnc,
+    Replayed, WorstCase, WorstCaseSketch,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -216,7 +216,8 @@ fn stage_range((first, last): (Stage, Stage)) -> String {
 const PROBABILISTIC: &str = "A request finds some work of its own stream; whoever else is served before it, at any \
 relative shift, must not need more than the room that is left. Requests are sorted by what they find: the shares of \
 requests times the probabilities that the others exceed the room add up to what the percentile allows. Bursts at \
-different time scales are counted by a union bound, each scale by its exact or exponential tail.";
+different time scales are counted by a union bound, each scale by its exact or exponential tail; or, where that is less, the \
+largest burst of one stream by the delay that it causes alone, over all scales at once, and only the rest by a union bound.";
 
 fn probabilistic(
     model: &EnforcedModel<Probabilistic>,
@@ -235,6 +236,7 @@ fn probabilistic(
     };
     let derivation = match found {
         Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
+        Ok(ProbabilisticDerivation::OneBurst(sum)) => return by_one_burst(&sum, begun),
         Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
             let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
             return vec![PredictionStep::new(LESSER_BOUND, how, Some(seconds))];
@@ -272,6 +274,28 @@ fn probabilistic(
     steps.push(PredictionStep::new("all others", format!("late: {}", percent(all - sum)), None));
     let allowed = format!("late: {} of {} that may be", percent(all), percent(derivation.allowed));
     steps.push(PredictionStep::new("queueing", allowed, Some(derivation.latency)));
+    steps
+}
+
+/// The steps of a probabilistic bound that one burst decides.
+fn by_one_burst(sum: &OneBurstSum, begun: f64) -> Vec<PredictionStep> {
+    let [own, large] = sum.shares.map(percent);
+    let how =
+        format!("is given {own} of the queue, one burst of another stream {large}, all others the rest");
+    let mut steps = vec![PredictionStep::new("own stream", how, None)];
+    if begun > 0.0 {
+        let how = format!("{} may already be in service, and are counted in all that follows", time(begun));
+        steps.push(PredictionStep::new("stages", how, None));
+    }
+    let late = |part: f64| format!("late: {}", percent(part));
+    let burst = format!("of more than {}, in two other streams at once; {}", time(sum.burst), late(sum.two));
+    steps.push(PredictionStep::new("own bursts", late(sum.own), None));
+    steps.push(PredictionStep::new("two bursts", burst, None));
+    let how = format!("with what small bursts of the rest add to it; {}", late(sum.others));
+    steps.push(PredictionStep::new("one burst of another stream", how, None));
+    let all = sum.own + sum.two + sum.others;
+    let allowed = format!("late: {} of {} that may be", percent(all), percent(sum.allowed));
+    steps.push(PredictionStep::new("queueing", allowed, Some(sum.latency)));
     steps
 }
 

@@ -68,6 +68,11 @@ impl CircularWork {
         self.total as f64 / self.period as f64
     }
 
+    /// The memory that the jobs occupy, bytes.
+    pub fn heap_bytes(&self) -> usize {
+        size_of_val(&self.jobs[..]) + size_of_val(&self.before[..])
+    }
+
     /// The least b in seconds such that no window of length τ contains more than b + rate·τ, allowance included.
     pub fn burst(&self) -> f64 {
         let rate = self.rate();

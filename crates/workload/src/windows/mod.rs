@@ -20,6 +20,7 @@
 mod backlog;
 mod cell;
 mod circular_work;
+mod delay;
 mod distribution;
 mod sweep;
 

@@ -111,6 +111,51 @@ proptest! {
     }
 
     #[test]
+    fn delays_and_backlogs_over_time_are_those_of_every_instant(
+        (jobs, period) in any_stream(),
+        service in prop::sample::select(vec![0.5, 0.75, 1.0]),
+        begun in 0..20u64,
+    ) {
+        let stream = CircularWork::new(&jobs, Nanos(period));
+        prop_assume!(stream.rate() < 0.9 * service);
+        let all = unrolled(&jobs, period, 60);
+        let work = |from: u64, to: u64| -> f64 {
+            let inside = all.iter().filter(|(at, _)| (from..=to).contains(at));
+            inside.map(|(_, job)| job.work.iter().map(|(_, work)| work.0).max().unwrap()).sum::<u64>() as f64
+        };
+        let backlog = |t: u64| {
+            let starts = all.iter().map(|(at, _)| *at).filter(|at| *at <= t);
+            starts.map(|start| work(start, t) - service * (t - start) as f64).fold(0.0, f64::max)
+        };
+        let delay = |t: u64| {
+            let mut end = backlog(t) + begun as f64;
+            loop {
+                let more = backlog(t) + begun as f64 + work(t + 1, t + end as u64);
+                if more <= end { return end; }
+                end = more;
+            }
+        };
+        let instants: Vec<u64> = (20 * period..21 * period).collect();
+        let judged = [
+            (stream.backlog_over_time(service).expect("stable"), instants.iter().map(|t| backlog(*t)).collect::<Vec<f64>>()),
+            (stream.delay_over_time(service, begun as f64 * 1e-9).expect("stable"), instants.iter().map(|t| delay(*t)).collect()),
+        ];
+        for (law, exact) in judged {
+            let share = |least: f64| exact.iter().filter(|value| **value >= least).count() as f64 / period as f64;
+            for least in 0..100 {
+                let least = f64::from(least);
+                let tail = law.tail((least - 1e-3) * 1e-9);
+                prop_assert!(tail >= share(least) - 1e-9, "at {least}: {tail} below {}", share(least));
+            }
+        }
+        // Not much above either: with nothing in between two jobs, a delay is what was begun.
+        let mean = |law: &WorkDistribution| law.atoms().iter().map(|atom| atom.work * atom.probability).sum::<f64>() * 1e9;
+        let exact = instants.iter().map(|t| backlog(*t)).sum::<f64>() / period as f64;
+        let found = mean(&stream.backlog_over_time(service).expect("stable"));
+        prop_assert!(found <= exact * (1.0 + 1.0 / 16.0) + 2.0, "{found} instead of {exact}");
+    }
+
+    #[test]
     fn no_window_exceeds_burst_and_rate((jobs, period) in any_stream(), window in 0..400u64) {
         let stream = CircularWork::new(&jobs, Nanos(period));
         let most = stream.work_in_window(Nanos(window)).max();

@@ -1,0 +1,99 @@
+//! The laws of what one stream does to requests that it overtakes or precedes, when no other stream matters.
+
+use super::sketch::{ATOMS, atoms};
+use calculus::tail::LawAtom;
+use std::sync::OnceLock;
+use workload::windows::{CircularWork, WorkDistribution};
+
+/// The shares of the queue that a stream may be given while it is the only one that matters.
+pub(super) const BURST_SHARES: [f64; 6] = [0.9, 0.8, 0.65, 0.5, 0.3, 0.15];
+/// The octaves of other work for which delays are tabulated, as exponents of seconds.
+const OCTAVES: (i32, i32) = (-20, 10);
+/// The number of amounts of other work per octave.
+const PER_OCTAVE: i32 = 8;
+
+type Law = OnceLock<Option<Vec<LawAtom>>>;
+
+/// The laws of one stream, computed from its trace where they are first needed.
+#[derive(Debug)]
+pub(super) struct BurstLaws {
+    stream: CircularWork,
+    /// The backlog over time at each share.
+    backlogs: [Law; BURST_SHARES.len()],
+    /// The delay over time at each share, for each amount of other work.
+    delays: [Vec<Law>; BURST_SHARES.len()],
+}
+
+impl BurstLaws {
+    pub(super) fn new(stream: CircularWork) -> Self {
+        let amounts = (OCTAVES.1 - OCTAVES.0) * PER_OCTAVE + 1;
+        let delays = std::array::from_fn(|_| (0..amounts).map(|_| Law::new()).collect());
+        Self { stream, backlogs: std::array::from_fn(|_| Law::new()), delays }
+    }
+
+    /// The largest allowance of any window, seconds.
+    pub(super) fn allowance(&self) -> f64 {
+        self.stream.allowance()
+    }
+
+    /// A bound on the probability that the backlog at a share reaches `work` seconds.
+    pub(super) fn backlog_tail(&self, share: usize, work: f64) -> f64 {
+        let law =
+            self.backlogs[share].get_or_init(|| reduced(self.stream.backlog_over_time(BURST_SHARES[share])));
+        tail(law.as_deref(), work)
+    }
+
+    /// A bound on the probability that the stream is large: that some window has more than `burst` seconds beyond what the
+    /// share serves, where the window goes on for `more` seconds that do not count as served.
+    pub(super) fn large(&self, share: usize, burst: f64, more: f64) -> f64 {
+        self.backlog_tail(share, burst - BURST_SHARES[share] * more - self.allowance())
+    }
+
+    /// A bound on the probability that the stream at a share delays an amount of other work, that with this index, by
+    /// `latency` seconds.
+    pub(super) fn delay_tail(&self, share: usize, amount: usize, latency: f64) -> f64 {
+        let law = self.delays[share][amount]
+            .get_or_init(|| reduced(self.stream.delay_over_time(BURST_SHARES[share], self::amount(amount))));
+        tail(law.as_deref(), latency)
+    }
+
+    /// The memory that the trace and the laws so far occupy, bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let laws = self.backlogs.iter().chain(self.delays.iter().flatten());
+        let atoms: usize = laws.filter_map(|law| law.get()?.as_ref()).map(|law| size_of_val(&law[..])).sum();
+        atoms + self.stream.heap_bytes()
+    }
+}
+
+/// The index of the least tabulated amount of other work that is at least so many seconds; `None` beyond the last.
+pub(super) fn amount_above(work: f64) -> Option<usize> {
+    let position = (work.max(1e-9).log2() - f64::from(OCTAVES.0)) * f64::from(PER_OCTAVE);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; `as` saturates"
+    )]
+    let index = (position - 1e-9).ceil().max(0.0) as usize;
+    #[allow(clippy::cast_sign_loss, reason = "the octaves ascend")]
+    let last = ((OCTAVES.1 - OCTAVES.0) * PER_OCTAVE) as usize;
+    (index <= last).then_some(index)
+}
+
+/// The tabulated amount of other work with this index, seconds.
+pub(super) fn amount(index: usize) -> f64 {
+    (f64::from(OCTAVES.0) + index as f64 / f64::from(PER_OCTAVE)).exp2()
+}
+
+fn reduced(law: Option<WorkDistribution>) -> Option<Vec<LawAtom>> {
+    Some(atoms(&law?.reduced(ATOMS)))
+}
+
+/// The probability of at least so much; 1 without a law.
+fn tail(law: Option<&[LawAtom]>, work: f64) -> f64 {
+    let Some(law) = law else { return 1.0 };
+    if work <= 0.0 {
+        return 1.0;
+    }
+    let from = law.partition_point(|atom| atom.work < work);
+    law[from..].iter().map(|atom| atom.probability).sum()
+}
