@@ -30,14 +30,58 @@ fn an_assumption_saves_servers_and_its_price_is_said() {
     assert!(used >= replayed["servers_lower_bound"].as_u64().expect("a number"));
     for forecast in replayed["forecasts"].as_array().expect("a list") {
         let seconds = |field: &str| forecast[field].as_f64().unwrap_or_else(|| panic!("{field}: {forecast}"));
+        assert!(seconds("bound_s") <= seconds("bursts_together_s"), "{forecast}");
         assert!(seconds("bursts_together_s") <= seconds("worst_case_s"), "{forecast}");
         assert!(seconds("estimate_s") <= seconds("bound_s"), "{forecast}");
     }
     let text = cluster.folder.run(&["plan", "cluster.toml", "--model", "replayed", "--report", "plan.html"]);
-    for words in ["95% confidence", "all worst bursts end at once", "whatever the burst curves allow"] {
+    for words in
+        ["95% confidence", "in one of them all worst bursts end at once", "whatever the burst curves allow"]
+    {
         assert!(text.stdout.contains(words), "{words}:\n{}", text.stdout);
     }
     assert!(cluster.folder.read("plan.html").contains("What the predictions assume"));
+}
+
+/// Asserts that of each forecast no replay is longer than `bursts_together_s` and that is no longer than the worst case.
+fn assert_in_order(document: &Value, model: &str) {
+    let forecasts = document["forecasts"].as_array().expect("a list");
+    assert!(!forecasts.is_empty());
+    for forecast in forecasts {
+        let seconds = |field: &str| forecast[field].as_f64();
+        let together = seconds("bursts_together_s").unwrap_or_else(|| panic!("{forecast}"));
+        assert!(seconds("worst_case_s").is_none_or(|worst| together <= worst), "{model}: {forecast}");
+        assert!(seconds("estimate_s").is_none_or(|estimate| estimate <= together), "{model}: {forecast}");
+        if model == "replayed" {
+            assert!(seconds("bound_s").is_some_and(|bound| bound <= together), "{forecast}");
+        }
+    }
+}
+
+#[test]
+fn no_replay_is_longer_than_bursts_together_and_that_not_than_the_worst_case() {
+    // Of random clusters, the members of a server and their priorities differ.
+    for (count, slow) in [(3, false), (7, true), (12, false), (16, true)] {
+        let cluster = Cluster::new(count, count);
+        if slow {
+            cluster.folder.write("ssd.json", SLOW);
+        }
+        for model in ["replayed", "probabilistic", "worst-case"] {
+            assert_in_order(&plan(&cluster, &["--model", model]).1, model);
+        }
+    }
+    let Some(real) = testkit::shared("traces") else { return };
+    let folder = support::Folder::new();
+    let path = |name: &str| real.join(name).display().to_string();
+    let (slos, traces, storage) = (path("slos.csv"), path(""), path("ssd-profile.json"));
+    let inputs =
+        ["plan", "--slos", &slos, "--traces", &traces, "--storage", &storage, "--network", "125MB/s"];
+    for more in [&["--preemptive"][..], &[]] {
+        let options = ["--model", "replayed", "--json", "--max-servers", "8"];
+        let outcome = folder.run(&[&inputs[..], &options, more].concat());
+        let document = serde_json::from_str(&outcome.stdout);
+        assert_in_order(&document.unwrap_or_else(|error| panic!("{error}: {}", outcome.stderr)), "replayed");
+    }
 }
 
 #[test]

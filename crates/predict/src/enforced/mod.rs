@@ -20,8 +20,8 @@ mod path;
 
 use calculus::round_up;
 use model::{
-    CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency,
-    predicted_above,
+    CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
+    UndefinedLatency, predicted_above,
 };
 pub use path::{EnforcedLatency, EnforcedPath, EnforcedSketch};
 
@@ -229,13 +229,19 @@ fn without_begun(limits: &[f64], begun: &[f64]) -> Vec<f64> {
     limits.iter().zip(begun).map(|(limit, begun)| limit - begun).collect()
 }
 
-/// The prediction, or the worst case in seconds where that is less.
+/// The prediction, or the worst case in seconds where that is less: neither the bound nor an estimate of it exceeds that.
 fn lesser(
     prediction: Result<Prediction, UndefinedLatency>,
     worst: f64,
 ) -> Result<Prediction, UndefinedLatency> {
     match prediction {
-        Ok(prediction) => Ok(Prediction { bound: prediction.bound.min(worst), ..prediction }),
+        Ok(prediction) => {
+            let estimate = prediction.estimate.map(|estimate| LatencyEstimate {
+                low: estimate.low.min(worst),
+                latency: estimate.latency.min(worst),
+            });
+            Ok(Prediction { bound: prediction.bound.min(worst), estimate })
+        }
         Err(_) if worst.is_finite() => Ok(Prediction { bound: worst, estimate: None }),
         undefined => undefined,
     }

@@ -63,7 +63,9 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let or_infinite = |latency: Option<f64>| latency.unwrap_or(f64::INFINITY);
     let together = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.bursts_together));
     let worst_case = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.worst_case_s()));
-    risks.push(format!("bursts together: {together} (all worst bursts end at once)"));
+    risks.push(format!(
+        "bursts together: {together} (the longest replay; in one of them all worst bursts end at once)"
+    ));
     risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
     risks
 }

@@ -33,14 +33,14 @@ pub(super) fn status(found: &Finding) -> Status {
     }
 }
 
-/// Where the true percentiles lie, beside the SLOs.
+/// The measured percentiles with their confidence intervals, beside the SLOs.
 pub(super) fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)>) -> Dots {
     let rows: Vec<_> = rows.into_iter().collect();
     let open = rows.iter().filter(|(_, found)| found.ci_high_s.is_none()).count();
     let chart = Dots::new(
-        "The percentile of each SLO: measured, and between which values the true one lies",
+        "The percentile of each SLO: measured, with its confidence interval",
         axis(),
-        ["at least", "measured", "at most"],
+        ["lower limit", "measured", "upper limit"],
         "SLO",
     )
     .note("Met: all points are left of the bar. Not met: all are right of it.")

@@ -39,8 +39,8 @@ pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
 fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[WorkloadForecast]) -> Dots {
     let series = [placed.model.name(), "bursts together", "worst case"];
     let chart = Dots::new("Latency, by priority", Axis::log("latency", Unit::Seconds), series, "SLO").note(
-        "A point left of the bar keeps the SLO. Bursts together: the traces replayed so that every worst burst ends \
-         at the same moment. Worst case: whatever happens within the burst curves. A latency without a bound has no point.",
+        "A point left of the bar keeps the SLO. Bursts together: the longest of the replays, one of which lets every worst \
+         burst end at the same moment. Worst case: whatever happens within the burst curves. A latency without a bound has no point.",
     )
     .missing("");
     forecasts.iter().fold(chart, |chart, forecast| {

@@ -17,7 +17,8 @@ pub struct WorkloadForecast {
     pub bound: WorkloadBound,
     /// The latency without any assumption on how bursts meet; unknown where the forecast was cut short.
     pub worst_case: Option<WorkloadBound>,
-    /// The latency when everybody's worst burst comes at the same time, base latency included, seconds.
+    /// The longest latency of the replays of the server, base latency included, seconds: one of them lets all worst bursts end
+    /// at the same time. It is no bound of all alignments; `worst_case` is. See [`Self::in_order`].
     pub bursts_together: Option<f64>,
 }
 
@@ -35,6 +36,23 @@ pub(super) struct ForecastQuestion<'a> {
 }
 
 impl WorkloadForecast {
+    /// The forecast in which no replay shown is longer than `bursts_together`, and that is no longer than the worst case.
+    ///
+    /// The alignment in which worst bursts end together is one of many, and a workload may see more in another one: `together`
+    /// becomes the longest of what was replayed, the estimate of the model and its bound where it is one of these. What may be
+    /// in service is added to a replay without a proof, so that the sum may exceed the worst case, which then counts.
+    fn in_order(bound: WorkloadBound, worst_case: WorkloadBound, together: Option<f64>) -> Self {
+        let together = together.map(|together| {
+            let replayed = match bound.latency {
+                Ok(found) if bound.model == ModelName::Replayed => found.bound,
+                Ok(Prediction { estimate: Some(estimate), .. }) => estimate.latency,
+                _ => 0.0,
+            };
+            together.max(replayed).min(worst_case.seconds())
+        });
+        Self { bound, worst_case: Some(worst_case), bursts_together: together }
+    }
+
     /// The latency without any assumption on how bursts meet, seconds; infinite without a bound.
     pub fn worst_case_s(&self) -> Option<f64> {
         self.worst_case.map(|bound| bound.seconds())
@@ -122,7 +140,7 @@ impl<M: LatencyModel> Forecaster<'_, M> {
         let worst = member_bounds(self.at_worst.predict(&worst), ModelName::WorstCase, &worst, members, base);
         let mut forecasts = Vec::new();
         for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
-            forecasts.push(WorkloadForecast { bound, worst_case: Some(worst_case), bursts_together });
+            forecasts.push(WorkloadForecast::in_order(bound, worst_case, bursts_together));
         }
         (forecasts, false)
     }
@@ -139,7 +157,8 @@ impl<M: LatencyModel> Forecaster<'_, M> {
         let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
         let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
         let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
-            Some(latency.ok()?.bursts_together + begun + base)
+            let latency = latency.ok()?;
+            Some(latency.bursts_together.max(latency.recorded) + begun + base)
         };
         Some((chosen, correlated.map(later).collect()))
     }
