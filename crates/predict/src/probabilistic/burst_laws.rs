@@ -1,10 +1,11 @@
 //! The laws of what one stream does to requests that it overtakes or precedes, when no other stream matters.
 
-use super::sketch::{ATOMS, atoms};
 use calculus::tail::LawAtom;
 use std::sync::OnceLock;
 use workload::windows::{CircularWork, WorkDistribution};
 
+/// The number of atoms that are kept of a law.
+pub(super) const ATOMS: usize = 32;
 /// The shares of the queue that a stream may be given while it is the only one that matters.
 pub(super) const BURST_SHARES: [f64; 6] = [0.9, 0.8, 0.65, 0.5, 0.3, 0.15];
 /// The octaves of other work for which delays are tabulated, as exponents of seconds.
@@ -82,6 +83,11 @@ pub(super) fn amount_above(work: f64) -> Option<usize> {
 /// The tabulated amount of other work with this index, seconds.
 pub(super) fn amount(index: usize) -> f64 {
     (f64::from(OCTAVES.0) + index as f64 / f64::from(PER_OCTAVE)).exp2()
+}
+
+/// The atoms of a distribution as tables take them.
+pub(super) fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
+    law.atoms().iter().map(|atom| LawAtom { work: atom.work, probability: atom.probability }).collect()
 }
 
 fn reduced(law: Option<WorkDistribution>) -> Option<Vec<LawAtom>> {

@@ -31,9 +31,9 @@
 //!
 //! [`CircularWork::delay_over_time`]: workload::windows::CircularWork::delay_over_time
 
-use super::burst_laws::{BURST_SHARES, amount, amount_above};
+use super::burst_laws::{ATOMS, BURST_SHARES, amount, amount_above};
 use super::cross_traffic::MemberCrossTraffic;
-use super::sketch::{ATOMS, ProbabilisticSketch, SHARES};
+use super::sketch::{ProbabilisticSketch, SHARES};
 use calculus::tail::{LawAtom, SmallStreams, WorkTails};
 use std::cell::{Cell, RefCell};
 

@@ -1,18 +1,16 @@
 //! What the probabilistic model keeps of a workload.
 
-use super::burst_laws::BurstLaws;
+use super::burst_laws::{ATOMS, BurstLaws, atoms};
 use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{LawAtom, TailGrid, WindowLaws};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
-use workload::windows::{CircularWork, WorkDistribution};
+use workload::windows::CircularWork;
 
 /// The shares of the queue that a request's own stream may be given.
 pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
 /// The index of the share that is most often the best one in large queues.
 pub(super) const FIRST_SHARE: usize = 5;
-/// The number of atoms that are kept of a law.
-pub(super) const ATOMS: usize = 32;
 
 /// What [`Probabilistic`](super::Probabilistic) keeps of a workload.
 #[derive(Debug)]
@@ -149,10 +147,6 @@ fn with_scaled_work(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<
         job.work = job.work.map(|work| nanos_up(work.0 as f64 * factor));
     }
     CircularTrace::from_first_arrival(jobs, traffic.period()).expect("only work has changed")
-}
-
-pub(super) fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
-    law.atoms().iter().map(|atom| LawAtom { work: atom.work, probability: atom.probability }).collect()
 }
 
 /// The last whole nanosecond before.
