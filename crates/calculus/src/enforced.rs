@@ -13,6 +13,8 @@ pub struct EnforcedClass {
     pub packet: f64,
     /// What a request takes in the proxy beyond waiting for its turn, seconds.
     pub proxy: f64,
+    /// The most work at network-out that a request brings per work at the storage, both in seconds of capacity.
+    pub densest_answer: f64,
     /// How many levels of priority a server can have at most; at least 1.
     pub levels_max: usize,
 }
@@ -37,6 +39,15 @@ impl EnforcedClass {
     /// What a request whose device time is `work` takes beyond that and its waiting, seconds.
     pub fn own_time(&self, work: f64) -> f64 {
         round_up(self.proxy + self.shortest_queue().own_service(work))
+    }
+
+    /// The work at network-out that may overtake a request of `largest` at the device among those of its own workload, none of
+    /// which brings more than `densest` there per work at the device, in seconds.
+    ///
+    /// Requests of a workload are begun in the order in which they came. While one is served on a channel, the others do at
+    /// most (c − 1) times its work; so much of what came later may be answered before it.
+    pub fn overtaking(&self, largest: f64, densest: f64) -> f64 {
+        round_up(self.shortest_queue().own_service(largest) * densest.max(self.densest_answer))
     }
 
     /// The work that a link may have begun when a request comes, for so many workloads, seconds. A packet is on its way,

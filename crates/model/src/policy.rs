@@ -10,8 +10,8 @@ mod soundness;
 mod workload;
 
 pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
-use error::UNVERSIONED_FORMAT;
 pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
+use error::{POLICY_VERSION_WITHOUT_ALLOWANCES, UNVERSIONED_FORMAT};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,8 @@ pub struct Policy {
     pub servers: Vec<PolicyServer>,
     /// Every workload that was asked for, admitted or not, in the order of the request.
     pub workloads: Vec<PolicyWorkload>,
+    /// Whether it was read from a document of version 1, whose bursts hold what are allowances since.
+    is_of_version_1: bool,
 }
 
 impl Policy {
@@ -51,7 +53,7 @@ impl Policy {
         workloads: Vec<PolicyWorkload>,
     ) -> Result<Self, PolicyError> {
         soundness::check(&servers, &workloads)?;
-        Ok(Self { policy_name: method.into(), servers, workloads })
+        Ok(Self { policy_name: method.into(), servers, workloads, is_of_version_1: false })
     }
 
     /// The workloads that are admitted, each with the latency of its SLO: what services need that serve these classes of
@@ -70,7 +72,33 @@ impl Policy {
     /// decided that promises a percentile.
     pub fn covers_every_request(&self, server: &str) -> bool {
         let is_percentile = PERCENTILE_MODELS.contains(&self.policy_name.as_str());
-        !is_percentile && self.enforcement_of(server).is_some()
+        !is_percentile && self.enforcement_of(server).is_some() && !self.has_outdated_bounds(server)
+    }
+
+    /// Whether the bounds of a server's workloads do not hold for all traffic within their limits: a document of version 1
+    /// has what enforcers allow beyond a limit in the limit itself, and a workload that spends it may exceed its bound. A
+    /// device that serves one request at a time needs no such allowance.
+    pub fn has_outdated_bounds(&self, server: &str) -> bool {
+        self.is_of_version_1 && self.enforcement_of(server).is_some_and(|used| used.channels > 1)
+    }
+
+    /// The names of the servers whose bounds are outdated ([`Policy::has_outdated_bounds`]).
+    pub fn outdated_servers(&self) -> Vec<&str> {
+        let names = self.servers.iter().map(|server| server.name.as_str());
+        names.filter(|name| self.has_outdated_bounds(name)).collect()
+    }
+
+    /// The least version of a document that says what this policy means: readers of version 1 know no allowances.
+    fn version(&self) -> u32 {
+        let several = |used: &ServerEnforcement| used.channels > 1;
+        let has_channels = self.servers.iter().filter_map(|server| server.enforcement.as_ref()).any(several);
+        let mut limits = self.workloads.iter().flat_map(|workload| &workload.limits);
+        let has_allowances = limits.any(|limit| limit.allowance_work > 0.0);
+        if (has_channels || has_allowances) && !self.is_of_version_1 {
+            POLICY_VERSION
+        } else {
+            POLICY_VERSION_WITHOUT_ALLOWANCES
+        }
     }
 
     /// Reads and checks the JSON of a policy file.
@@ -90,7 +118,7 @@ impl Policy {
 struct PolicyDocument {
     #[schemars(extend("const" = POLICY_FORMAT))]
     format: String,
-    #[schemars(with = "u32", extend("const" = POLICY_VERSION))]
+    #[schemars(with = "u32", extend("enum" = [POLICY_VERSION_WITHOUT_ALLOWANCES, POLICY_VERSION]))]
     version: Option<u32>,
     /// The method that decided, such as `tailwright` or `knee`.
     policy_name: String,
@@ -102,9 +130,10 @@ struct PolicyDocument {
 
 impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
-        let Policy { policy_name, servers, workloads } = policy;
+        let version = Some(policy.version());
+        let format = POLICY_FORMAT.to_owned();
+        let Policy { policy_name, servers, workloads, .. } = policy;
         let workloads = workloads.into_iter().map(Into::into).collect();
-        let (format, version) = (POLICY_FORMAT.to_owned(), Some(POLICY_VERSION));
         Self { format, version, policy_name, servers, workloads }
     }
 }
@@ -114,15 +143,22 @@ impl TryFrom<PolicyDocument> for Policy {
 
     fn try_from(document: PolicyDocument) -> Result<Self, PolicyError> {
         let PolicyDocument { format, version, policy_name, servers, workloads } = document;
-        match (format.as_str(), version) {
-            (POLICY_FORMAT, Some(POLICY_VERSION)) | (UNVERSIONED_FORMAT, None) => {}
+        let is_of_version_1 = match (format.as_str(), version) {
+            (POLICY_FORMAT, Some(POLICY_VERSION)) => false,
+            (POLICY_FORMAT, Some(POLICY_VERSION_WITHOUT_ALLOWANCES)) | (UNVERSIONED_FORMAT, None) => true,
             _ => return Err(PolicyError::UnknownFormat(format, version)),
-        }
+        };
         let mut sound = Vec::new();
         for workload in workloads {
             sound.push(workload.try_into()?);
         }
-        Self::new(policy_name, servers, sound)
+        let policy = Self::new(policy_name, servers, sound)?;
+        let mut limits = policy.workloads.iter().flat_map(|workload| &workload.limits);
+        if is_of_version_1 && limits.any(|limit| limit.allowance_work > 0.0) {
+            return Err(PolicyError::AllowanceInVersion1);
+        }
+        let is_of_version_1 = is_of_version_1 && policy.version() > POLICY_VERSION_WITHOUT_ALLOWANCES;
+        Ok(Self { is_of_version_1, ..policy })
     }
 }
 
@@ -211,15 +247,15 @@ mod tests {
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
             (
                 text.replace("tailwright.policy", "tailwright.other"),
-                "the format is 'tailwright.other', version 1, expected 'tailwright.policy', version 1",
+                "the format is 'tailwright.other', version 1, expected 'tailwright.policy', version 1 or 2",
             ),
             (
                 text.replace("\"version\":1,", ""),
-                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1",
+                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1 or 2",
             ),
             (
-                text.replace("\"version\":1,", "\"version\":2,"),
-                "the format is 'tailwright.policy', version 2, expected 'tailwright.policy', version 1",
+                text.replace("\"version\":1,", "\"version\":3,"),
+                "the format is 'tailwright.policy', version 3, expected 'tailwright.policy', version 1 or 2",
             ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
@@ -306,6 +342,63 @@ mod tests {
             ("request_s\":0.005", "request_s\":-1", "best_effort_request_s is -1"),
             ("packet_bytes\":65536.0", "packet_bytes\":-1", "packet_bytes is -1"),
             ("proxy_s\":0.0002", "proxy_s\":-1", "proxy_s is -1"),
+        ] {
+            assert_refused(&text, from, to, said);
+        }
+    }
+
+    /// The policy with a device of so many channels.
+    fn on_channels(channels: u32) -> Policy {
+        let mut used = policy();
+        used.servers[0].enforcement = Some(ServerEnforcement {
+            channels,
+            outstanding: channels,
+            beside: channels,
+            reserve: 0,
+            best_effort_request_s: 0.005,
+            packet_bytes: 65536.0,
+            proxy_s: 0.0,
+        });
+        used
+    }
+
+    #[test]
+    fn version_1_with_several_channels_is_outdated_and_stays_so() {
+        let text = serde_json::to_string(&on_channels(4)).unwrap();
+        let new = Policy::from_json(&text).unwrap();
+        assert!(text.contains("\"version\":2") && new.covers_every_request("ssd-1"), "{text}");
+        let old = text.replace("\"version\":2", "\"version\":1");
+        let read = Policy::from_json(&old).unwrap();
+        assert_eq!(read.outdated_servers(), ["ssd-1"]);
+        assert!(!read.covers_every_request("ssd-1"));
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+    }
+
+    #[test]
+    fn version_1_with_one_channel_is_as_good_as_ever() {
+        let text = serde_json::to_string(&on_channels(1)).unwrap();
+        assert!(text.contains("\"version\":1"), "{text}");
+        let read = Policy::from_json(&text).unwrap();
+        assert_eq!(read, on_channels(1));
+        assert!(read.outdated_servers().is_empty() && read.covers_every_request("ssd-1"));
+    }
+
+    #[test]
+    fn an_allowance_is_read_checked_and_needs_version_2() {
+        let mut allowing = policy();
+        allowing.workloads[0].limits[2] = allowing.workloads[0].limits[2].with_allowance(0.25, 1e8);
+        let text = serde_json::to_string(&allowing).unwrap();
+        assert!(text.contains(r#""allowance":0.25,"allowance_work":25000000.0"#), "{text}");
+        assert_eq!(Policy::from_json(&text).unwrap(), allowing);
+        assert!((allowing.workloads[0].limits[2].bucket_work() - 7.5e7).abs() < 1.0);
+        for (from, to, said) in [
+            ("\"allowance\":0.25", "\"allowance\":-1", "network-out: allowance is -1"),
+            (
+                "\"allowance_work\":25000000.0",
+                "\"allowance_work\":5",
+                "allowance_work is 5, expected 25000000",
+            ),
+            ("\"version\":2", "\"version\":1", "a limit has an allowance, expected version 2"),
         ] {
             assert_refused(&text, from, to, said);
         }

@@ -80,8 +80,12 @@ fn read(folder: &Path) -> Vec<Source> {
 /// How curves reach a method: exact and sustained for ours, reduced and as long as the trace for the LP.
 fn describe(source: &Source, method: LimitMethod) -> WorkloadOnClass {
     let network = "125MB/s".parse().expect("a rate");
-    let normalisation =
-        Normalisation { network, safety_margin: 1.0, sustained: method == LimitMethod::Exact, channels: 1 };
+    let normalisation = Normalisation {
+        network,
+        safety_margin: 1.0,
+        sustained: method == LimitMethod::Exact,
+        enforced: None,
+    };
     if method != LimitMethod::Relaxed {
         return normalisation.apply(&source.footprint);
     }

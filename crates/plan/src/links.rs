@@ -19,6 +19,21 @@
 //! `u − w ≤ h + (h − (w − t))·r/left`, and `u − t ≤ 2h`. If v is in no backlog, s = v and Z = 0. Work that a stage before it
 //! delays by up to D has the same bound after t + D. Bursts are raised until `b ≥ r·h`: [`raise_bursts`].
 //!
+//! **A device with several channels answers in another order**, and those that overtake a request take the tokens of its
+//! workload first. A workload keeps the limit ⟨r, b⟩ of network-out by the arrivals of its requests at the server. The bucket
+//! there is ⟨r, b + A⟩ with A the most work that overtakes one request ([`EnforcedClass::overtaking`](calculus::EnforcedClass)),
+//! and bounds count b + A for everybody. *Then the bound is that of answers in order.* Of the answers in the order in which they
+//! leave the device, let answer i have arrived at `v_i`, the least arrival of i and of all that leave after it. These instants
+//! do not decrease, and `v_i ≤ t_i`. Let j be the last to leave of those that arrived until some v. Whatever has `v_i ≤ v` and
+//! arrived after v leaves before j, so it was begun after j, because a workload's requests are begun in their order, and was
+//! done before j: it is at most A. Hence from s to v arrive in this sense at most `b + r·(v − s) + A`, first come, first served;
+//! a request that reaches the link up to D after it arrived reaches it up to D after `v_i`: it is the `v_j` of some j that
+//! leaves no sooner. What holds for the bucket ⟨r, b + A⟩ above holds from there. That a workload may spend b but not A is
+//! essential: were both spent at once, the answers that are overtaken would wait for A/r.
+//!
+//! *Assumptions*: no request of the workload takes longer at the device than its largest, and none brings more to network-out
+//! per device time than the densest; a policy has both beside the limits.
+//!
 //! **Each class may send one packet before its turn**, because no class has a rate of nothing, and each bucket may go into
 //! debt by a packet. So a link may have begun as many packets as it has classes, and one more for each workload: see
 //! [`EnforcedClass`](calculus::EnforcedClass).

@@ -1,7 +1,7 @@
 //! Normalisation: what a trace asks for (bytes, device time) becomes fractions of what a class of server can do.
 
 use crate::problem::WorkloadOnClass;
-use calculus::{ArrivalCurve, CurveVertex, round_up};
+use calculus::{ArrivalCurve, CurveVertex, EnforcedClass, round_up};
 use model::{PerStage, Stage};
 use units::ByteRate;
 use workload::Footprint;
@@ -17,10 +17,10 @@ pub struct Normalisation {
     /// Whether limits must sustain the trace's mean rate for ever (traffic goes on after the trace
     /// ends), or only for as long as the trace lasts, as the thesis has it.
     pub sustained: bool,
-    /// How many requests the device serves at a time. Where it is more than one, answers leave in another order than
-    /// requests came: while a request is served, others overtake it with as much device time as the other channels have,
-    /// and their answers may take its tokens at network-out. The curve there allows for that.
-    pub channels: u32,
+    /// What the servers of the class do not interrupt. Where a device serves several requests at a time, answers leave in
+    /// another order than requests came, and those that overtake a request may take its tokens at network-out. The curve
+    /// there allows for that: see [`crate::links`].
+    pub enforced: Option<EnforcedClass>,
 }
 
 impl Normalisation {
@@ -56,14 +56,12 @@ impl Normalisation {
         });
         let largest = footprint.largest_request().0 as f64;
         let largest_request = round_up(self.safety_margin * largest / self.capacity(Stage::Storage));
-        let mut on_class = WorkloadOnClass { curves, mean_rate, largest_request };
-        if self.channels > 1 {
-            let overtaking = f64::from(self.channels - 1) * largest * footprint.densest_answer();
-            let burst = round_up(self.safety_margin * overtaking / self.capacity(Stage::NetworkOut));
-            let overtaken = &mut on_class.curves[Stage::NetworkOut];
-            *overtaken = ArrivalCurve::sum([&*overtaken, &ArrivalCurve::from_limits(&[(0.0, burst)])]);
-        }
-        on_class
+        let on_class = WorkloadOnClass { curves, mean_rate, largest_request, overtaking: 0.0 };
+        // Work of both stages is in thousandths; capacities are too.
+        let densest =
+            footprint.densest_answer() * self.capacity(Stage::Storage) / self.capacity(Stage::NetworkOut);
+        let overtaking = self.enforced.map_or(0.0, |class| class.overtaking(largest_request, densest));
+        on_class.with_overtaking(overtaking)
     }
 
     /// An envelope as fractions of the stage's capacity.

@@ -3,7 +3,7 @@
 //! [`Normalisation`](crate::Normalisation).
 
 use calculus::{ArrivalCurve, EnforcedClass};
-use model::{PerStage, Slo};
+use model::{PerStage, Slo, Stage};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -31,6 +31,23 @@ pub struct WorkloadOnClass {
     pub mean_rate: PerStage<f64>,
     /// The work of the largest request at the storage, seconds; the safety margin is included.
     pub largest_request: f64,
+    /// The work at network-out that may overtake one of its requests at a device that serves several at a time, seconds. The
+    /// curve there contains it.
+    pub overtaking: f64,
+}
+
+impl WorkloadOnClass {
+    /// The same workload with so much work at network-out, in seconds, that may overtake one of its requests: its curve there
+    /// is enlarged by it.
+    #[must_use]
+    pub fn with_overtaking(mut self, overtaking: f64) -> Self {
+        if overtaking > 0.0 {
+            let out = &mut self.curves[Stage::NetworkOut];
+            *out = ArrivalCurve::sum([&*out, &ArrivalCurve::from_limits(&[(0.0, overtaking)])]);
+            self.overtaking += overtaking;
+        }
+        self
+    }
 }
 
 /// A workload that asks for a guarantee.
@@ -146,6 +163,7 @@ impl PlanningProblem {
             description.curves = description.curves.map(|curve| curve.scaled(factor));
             description.mean_rate = description.mean_rate.map(|rate| rate * factor);
             description.largest_request *= factor;
+            description.overtaking *= factor;
         }
         changed.with_curves_cut_again(workload)
     }
@@ -180,6 +198,11 @@ impl PlanningProblem {
     /// The work of a workload's largest request at the storage of a class, seconds.
     pub(crate) fn largest_request(&self, workload: usize, class: usize) -> f64 {
         self.workloads[workload].on_class[class].largest_request
+    }
+
+    /// The work at network-out that may overtake a request of a workload at the device of a class, seconds.
+    pub(crate) fn overtaking(&self, workload: usize, class: usize) -> f64 {
+        self.workloads[workload].on_class[class].overtaking
     }
 
     /// The number of servers of all classes together.

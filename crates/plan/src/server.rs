@@ -63,6 +63,11 @@ impl PlannedServer {
         members: Vec<usize>,
         limits: Vec<WorkloadLimits>,
     ) -> Self {
+        let mut limits = limits;
+        for (&workload, own) in members.iter().zip(&mut limits) {
+            let out = &mut own[Stage::NetworkOut];
+            out.burst = out.burst.max(problem.overtaking(workload, class));
+        }
         let queue = problem.shortest_queue(class);
         Self { class, members, limits, queue }.with_lasting_bursts(problem)
     }
@@ -79,6 +84,12 @@ impl PlannedServer {
     pub fn limits_of(&self, workload: usize) -> &WorkloadLimits {
         let position = self.members.iter().position(|&m| m == workload);
         &self.limits[position.expect("asked for a workload that is on this server")]
+    }
+
+    /// What the enforcer's bucket of a member holds at a stage beyond the limit that the member keeps, seconds: at network-out
+    /// what may overtake one of its requests at the device. The burst of [`Self::limits_of`] contains it.
+    pub fn allowance(&self, problem: &PlanningProblem, workload: usize, stage: Stage) -> f64 {
+        if stage == Stage::NetworkOut { problem.overtaking(workload, self.class) } else { 0.0 }
     }
 
     /// The queueing bound of every member with its priority, recomputed from the limits, in order of priority.

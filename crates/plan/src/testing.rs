@@ -38,7 +38,7 @@ pub(crate) fn any_class() -> impl Strategy<Value = Option<EnforcedClass>> {
     let levels_max = prop_oneof![Just(2usize), Just(7)];
     let real = (1u32..5, 0.0..4e-3f64, 0.0..1e-3f64, 0.0..1e-3f64, levels_max);
     prop::option::of(real.prop_map(|(channels, best_effort_request, packet, proxy, levels_max)| {
-        EnforcedClass { channels, best_effort_request, packet, proxy, levels_max }
+        EnforcedClass { channels, best_effort_request, packet, proxy, densest_answer: 0.0, levels_max }
     }))
 }
 
@@ -67,6 +67,7 @@ pub(crate) fn problem_on(
                     if last.duration > 0.0 { last.work / last.duration } else { curve.sustained_rate() }
                 }),
                 largest_request: curves[1].vertices()[0].work.min(4e-3),
+                overtaking: 0.0,
             }],
         })
         .collect();
@@ -82,7 +83,7 @@ pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let profile = StorageProfile::from_json(&text("ssd-profile.json")).unwrap();
     let network = "125MB/s".parse().unwrap();
-    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, channels: 1 };
+    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, enforced: None };
     let mut workloads = Vec::new();
     for line in text("slos.csv").lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
@@ -104,6 +105,7 @@ pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
         best_effort_request,
         packet,
         proxy: 200e-6,
+        densest_answer: 0.0,
         levels_max: 7,
     });
     let class = PlanningClass { name: "ssd".into(), count: workloads.len(), base_latency: 0.0, enforced };

@@ -154,7 +154,7 @@ fn read(folder: &std::path::Path) -> (PlanningProblem, Vec<Vec<Job>>) {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let profile = StorageProfile::from_json(&text("ssd-profile.json")).unwrap();
     let network = "125MB/s".parse().unwrap();
-    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, channels: 1 };
+    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, enforced: None };
     let (mut workloads, mut jobs) = (Vec::new(), Vec::new());
     for line in text("slos.csv").lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();

@@ -26,7 +26,9 @@ pub use calibrated::{
     Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
     KeptShares, LatencyMargin, MarginAnswer, MarginBasis, RememberedCalibration, TooFewWindows, TrialCompany,
 };
-pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
+pub use enforced::{
+    BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, bunching_allowance,
+};
 pub use probabilistic::{
     LatenessSum, OneBurstSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
     ProbabilisticSketch, ProbabilisticTerm,

@@ -19,6 +19,7 @@ fn path(channels: u32, best_effort_ms: f64) -> EnforcedPath {
             best_effort_request: best_effort_ms / 1e3,
             packet: 1e-4,
             proxy: 2e-4,
+            densest_answer: 0.0,
             levels_max: 7,
         },
         queue: DeviceQueue { channels, outstanding: channels + 1, reserve: 1 },
@@ -122,10 +123,15 @@ impl Company {
         keep: impl Fn(u32) -> bool,
     ) -> Vec<Vec<(f64, f64)>> {
         let others = (0..self.levels.len()).filter(|&other| other != own && keep(self.levels[other]));
-        others.map(|other| self.sketches[other].limits(stage, found[other].bunched[stage])).collect()
+        let written = |other: usize| {
+            let bunched = found[other].bunched[stage];
+            let limits = self.sketches[other].limits(stage).iter();
+            limits.map(|&(rate, burst)| (rate, burst + rate * bunched)).collect()
+        };
+        others.map(written).collect()
     }
 
-    /// The delay of a member at a stage, from the trace of its own and the written limits of the others.
+    /// The delay of a member at a stage, from its own limits and the written buckets of the others.
     fn delay(&self, own: usize, stage: Stage, found: &[EnforcedLatency]) -> f64 {
         let level = self.levels[own];
         let above = self.limits((own, stage), found, |other| other < level);

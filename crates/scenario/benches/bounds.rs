@@ -1,9 +1,11 @@
 //! How close a search comes to the bounds of a server, by stage and number of channels: the bound ÷ the longest latency
-//! that it found for a request of a workload within its limits. With an argument, that many starts instead of 40; with a
+//! that it found for a request of a workload within its limits. Rows with `v1` spend what enforcers allow beyond the limits, which breaks bounds. With an argument, that many starts instead of 40; with a
 //! second, that many steps from each instead of 1500.
 
 #[path = "../tests/bounds/adversary.rs"]
 mod adversary;
+#[path = "../tests/bounds/brute.rs"]
+mod brute;
 #[path = "../tests/bounds/planned.rs"]
 mod planned;
 #[path = "../tests/bounds/played.rs"]
@@ -12,8 +14,8 @@ mod played;
 mod predicted;
 
 use adversary::{Attack, AttackedPath, SearchSpace};
-use planned::search_plans;
-use played::{Approach, BoundAttack as _};
+use planned::{PlannedAttack, search_plans};
+use played::{Approach, BoundAttack as _, PlayedTraffic, Spending};
 use predicted::search_predictions;
 
 fn main() {
@@ -39,26 +41,49 @@ fn main() {
             };
             let (found, attack) = space.search(starts, usize::try_from(steps).expect("few steps"));
             report(name, *channels, found);
-            if found.is_broken() && std::env::var_os("SHOW").is_some() {
-                println!("{attack:#?}");
-            }
+            show_broken(found, &attack);
         }
     }
     report("link, held twice", 1, Attack::held_up(2, 0.0021).play());
-    for channels in [1, 2, 4, 8] {
-        let (found, attack) = search_plans(channels, starts, usize::try_from(steps).expect("few steps"));
-        report("plan", channels, found);
-        if found.is_broken() && std::env::var_os("SHOW").is_some() {
-            println!("{attack:#?}");
+    let steps = usize::try_from(steps).expect("few steps");
+    for (spent, spending) in [("", Spending::Limits), (", v1", Spending::Allowances)] {
+        for channels in [1, 2, 4, 8, 16] {
+            let (found, attack) = search_plans(channels, spending, starts, steps);
+            report(&format!("plan{spent}"), channels, found);
+            report_apart(attack.traffic());
+            show_broken(found, &attack);
+        }
+        for channels in [1, 2, 4, 8, 16] {
+            let (found, attack) = search_predictions(channels, spending, starts, steps);
+            report(&format!("worst-case{spent}"), channels, found);
+            report_apart(attack.traffic());
+            show_broken(found, &attack);
+        }
+        for channels in [2, 4, 8, 16] {
+            let overtaken = PlannedAttack::overtaken(channels, spending);
+            report(&format!("overtaken{spent}"), channels, overtaken.play());
         }
     }
-    for channels in [1, 2, 4, 8] {
-        let (found, attack) =
-            search_predictions(channels, starts, usize::try_from(steps).expect("few steps"));
-        report("admit", channels, found);
-        if found.is_broken() && std::env::var_os("SHOW").is_some() {
-            println!("{attack:#?}");
-        }
+}
+
+/// Says how close the same attack comes by the simulator that is written apart.
+fn report_apart((traffic, bounds): (PlayedTraffic, Vec<f64>)) {
+    let first = traffic.copy_on_channel();
+    let [ours, apart] = traffic.longest_by_both();
+    let closest =
+        |longest: &[f64]| longest.iter().zip(&bounds).map(|(at, bound)| at / bound).fold(0.0, f64::max);
+    let ours = closest(&ours);
+    let apart = closest(&apart);
+    println!(
+        "{:<26}{apart:>30.3}  (the first: {ours:.3}; a best-effort request takes {first:.5} s)",
+        "apart"
+    );
+}
+
+/// Shows an attack that broke a bound, where `SHOW` is set.
+fn show_broken(found: Approach, attack: &impl std::fmt::Debug) {
+    if found.is_broken() && std::env::var_os("SHOW").is_some() {
+        println!("{attack:#?}");
     }
 }
 

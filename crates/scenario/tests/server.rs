@@ -134,7 +134,7 @@ fn policy(rate_per_s: f64, burst_work: f64) -> Policy {
         // No device is faster than itself.
         let rate_per_s = if stage == Stage::Storage { rate_per_s.min(1.0) } else { rate_per_s };
         let relative = model::RateLimit { rate: rate_per_s.min(1.0), burst: burst_work };
-        StageLimit { stage, limit: relative, rate_per_s, burst_work }
+        StageLimit { rate_per_s, burst_work, ..StageLimit::new(stage, relative, 0.0) }
     };
     let workload = |(priority, name): (u32, &&str)| {
         let placement = PolicyPlacement {

@@ -1,6 +1,9 @@
 //! What is promised to a workload, and what the workload keeps to in return.
 
-use model::{Policy, PolicyWorkload, Slo, StageLimit};
+use model::{PerStage, Policy, PolicyWorkload, Slo, Stage, StageLimit};
+
+/// How far rounding may take work beyond what a bound is about, as a fraction.
+const ROUNDING: f64 = 1e-6;
 
 /// The terms that a workload is judged by.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +24,10 @@ pub struct ServiceAgreement {
     pub covers_every_request: bool,
     /// The limits for the traffic of the workload, any number of them at each stage.
     pub limits: Vec<StageLimit>,
+    /// Device time of the largest request that the bound is about, seconds.
+    pub largest_request: Option<f64>,
+    /// The most bytes at network-out per second of device time of a request that the bound is about.
+    pub densest_answer: Option<f64>,
 }
 
 impl ServiceAgreement {
@@ -34,7 +41,21 @@ impl ServiceAgreement {
             bound_s: None,
             covers_every_request: false,
             limits: Vec::new(),
+            largest_request: None,
+            densest_answer: None,
         }
+    }
+
+    /// Whether a request with this work at the stages is one that the bound is about, as far as its work is known.
+    pub(crate) fn is_about(&self, work: &PerStage<Option<f64>>) -> bool {
+        let is_beyond = |found: f64, most: f64| found > most * (1.0 + ROUNDING);
+        let Some(device) = work[Stage::Storage] else { return true };
+        let is_too_large = self.largest_request.is_some_and(|largest| is_beyond(device, largest));
+        let is_too_dense = self
+            .densest_answer
+            .zip(work[Stage::NetworkOut])
+            .is_some_and(|(densest, answer)| is_beyond(answer, densest * device));
+        !is_too_large && !is_too_dense
     }
 
     /// The agreements of all workloads of a policy, in its order.
@@ -54,6 +75,8 @@ impl ServiceAgreement {
                 .as_deref()
                 .is_some_and(|server| policy.covers_every_request(server)),
             limits: workload.limits.clone(),
+            largest_request: workload.largest_request,
+            densest_answer: workload.densest_answer,
         }
     }
 }

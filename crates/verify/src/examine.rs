@@ -133,7 +133,7 @@ impl<'o> WorkloadObservations<'o, '_> {
         finding: &mut Finding,
     ) {
         let intended = self.requests().map(|observed| request(observed, observed.intended));
-        let intended = check_limits(intended, &agreement.limits, work(agreement));
+        let intended = check_limits(intended, agreement, work(agreement));
         finding.bound =
             agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, agreement, &intended));
         finding.kept_limits = kept_limits(&intended, agreement);
@@ -144,7 +144,7 @@ impl<'o> WorkloadObservations<'o, '_> {
         let mut by_sending: Vec<&Observation> = self.requests().collect();
         by_sending.sort_by_key(|observed| observed.sent);
         let sent = by_sending.into_iter().map(|observed| request(observed, observed.sent));
-        let sent = check_limits(sent, &agreement.limits, work(agreement));
+        let sent = check_limits(sent, agreement, work(agreement));
         finding.kept_limits_sent = kept_limits(&sent, agreement);
         let has_kept = [finding.kept_limits, finding.kept_limits_sent] == [Some(true); 2];
         if let Some(bound) = finding.bound.as_mut().filter(|_| has_kept && agreement.covers_every_request) {

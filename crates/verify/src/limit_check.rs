@@ -1,5 +1,6 @@
 //! Whether the traffic of a workload conforms to its limits at every stage.
 
+use crate::agreement::ServiceAgreement;
 use crate::conformance::{ConformanceMeter, ExcessPeriod};
 use model::{PerStage, Request, Stage, StageLimit};
 use schemars::JsonSchema;
@@ -55,16 +56,17 @@ pub(crate) struct LimitCheck {
     pub(crate) limits: Vec<LimitFinding>,
     /// Whether there are limits that cannot be judged.
     pub(crate) is_partial: bool,
-    /// Whether the workload exceeded a limit when a request arrived, for each request.
+    /// Whether the workload exceeded a limit when a request arrived, or its bound is not about such a request, for each one.
     pub(crate) over: Vec<bool>,
 }
 
-/// Compares requests with limits. Their `arrival` must not decrease.
+/// Compares requests with the limits of a workload and with the requests that its bound is about. Their `arrival` must not decrease.
 pub(crate) fn check_limits(
     requests: impl IntoIterator<Item = Request>,
-    limits: &[StageLimit],
+    agreement: &ServiceAgreement,
     mut work: WorkFunction<'_>,
 ) -> LimitCheck {
+    let limits = &agreement.limits;
     let mut meters: Vec<ConformanceMeter> =
         limits.iter().map(|limit| ConformanceMeter::new(limit.rate_per_s, limit.burst_work)).collect();
     // Without any request, all limits count as judged and kept.
@@ -72,7 +74,7 @@ pub(crate) fn check_limits(
     let mut over = Vec::new();
     for request in requests {
         let needs = work(&request);
-        let mut is_over = false;
+        let mut is_over = !agreement.is_about(&needs);
         for ((meter, limit), is_known) in meters.iter_mut().zip(limits).zip(&mut is_known) {
             match needs[limit.stage] {
                 Some(amount) => is_over |= meter.add(request.arrival, amount),
@@ -93,7 +95,7 @@ mod tests {
     use units::Bytes;
 
     fn limit(stage: Stage, rate_per_s: f64, burst_work: f64) -> StageLimit {
-        StageLimit { stage, limit: RateLimit::default(), rate_per_s, burst_work }
+        StageLimit { rate_per_s, burst_work, ..StageLimit::new(stage, RateLimit::default(), 0.0) }
     }
 
     fn request(ms: u64, size: u64) -> Request {
@@ -115,13 +117,41 @@ mod tests {
             limit(Stage::Storage, 0.5, 0.1),
             limit(Stage::NetworkOut, 1000.0, 30.0),
         ];
-        let check = check_limits([request(0, 20), request(1, 20), request(100, 20)], &limits, bytes());
+        let slo = "99% < 1s".parse().unwrap();
+        let agreement = ServiceAgreement { limits: limits.to_vec(), ..ServiceAgreement::slo_only("a", slo) };
+        let check = check_limits([request(0, 20), request(1, 20), request(100, 20)], &agreement, bytes());
         assert!(check.is_partial && check.over == [false, true, false]);
         let kept: Vec<_> = check.limits.iter().map(|limit| (limit.stage, limit.kept)).collect();
         assert_eq!(kept, [(Stage::NetworkIn, true), (Stage::NetworkOut, false)]);
         let out = &check.limits[1];
         assert!((out.needed_burst - 39.0).abs() < 1e-9 && (out.share_over - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((out.first_over_s, out.periods.len()), (Some(0.001), 1));
-        assert_eq!(check_limits([], &limits, bytes()).over, [false; 0]);
+        assert_eq!(check_limits([], &agreement, bytes()).over, [false; 0]);
+    }
+
+    /// A bound is about requests up to a size and a density; others count as beyond the limits.
+    #[test]
+    fn larger_and_denser_requests_are_beyond_the_agreement() {
+        let slo = "99% < 1s".parse().unwrap();
+        let agreement = ServiceAgreement {
+            largest_request: Some(0.02),
+            densest_answer: Some(2000.0),
+            ..ServiceAgreement::slo_only("a", slo)
+        };
+        // A millisecond of device time for every byte until 8, then half of that.
+        let work = || -> WorkFunction<'static> {
+            Box::new(|request| {
+                let bytes = request.size.0 as f64;
+                let device = if bytes > 8.0 { bytes / 2000.0 } else { bytes / 1000.0 };
+                PerStage::from_fn(|stage| Some(if stage == Stage::Storage { device } else { bytes }))
+            })
+        };
+        let sizes = [1, 8, 9, 40, 41];
+        let over = |agreement| check_limits(sizes.map(|size| request(0, size)), agreement, work()).over;
+        assert_eq!(over(&agreement), [false, false, false, false, true]);
+        let sparse = ServiceAgreement { densest_answer: Some(1000.0), ..agreement };
+        assert_eq!(over(&sparse), [false, false, true, true, true]);
+        let any = ServiceAgreement { densest_answer: None, largest_request: None, ..sparse };
+        assert_eq!(over(&any), [false; 5]);
     }
 }

@@ -13,10 +13,9 @@ const LIMITS: [(Stage, f64, f64); 3] =
 
 fn agreement(name: &str) -> ServiceAgreement {
     let limit = |(stage, rate_per_s, burst_work)| StageLimit {
-        stage,
-        limit: RateLimit::default(),
         rate_per_s,
         burst_work,
+        ..StageLimit::new(stage, RateLimit::default(), 0.0)
     };
     let limits = LIMITS.map(limit).to_vec();
     ServiceAgreement {

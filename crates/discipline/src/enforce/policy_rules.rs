@@ -136,7 +136,8 @@ impl FlowRules {
         let level = by_stage.or(workload.priority)?.min(EARLY_BEST_EFFORT - 1);
         let mut limits = Vec::new();
         for limit in workload.limits.iter().filter(|limit| limit.stage == stage) {
-            let [rate, burst] = [limit.rate_per_s, limit.burst_work].map(|amount| whole_up(amount * unit_ns));
+            let [rate, burst] =
+                [limit.rate_per_s, limit.bucket_work()].map(|amount| whole_up(amount * unit_ns));
             limits.push(Limit { rate, burst });
         }
         let largest = match stage {

@@ -194,7 +194,7 @@ impl<'a> Route<'a> {
         for limit in self.workload.limits.iter().filter(|limit| limit.stage == stage) {
             buckets.push(FrameBucket {
                 rate_bytes_per_s: share * limit.rate_per_s,
-                burst_bytes: share * limit.burst_work,
+                burst_bytes: share * limit.bucket_work(),
             });
         }
         let level = levels.level(self.workload, stage);

@@ -74,11 +74,9 @@ pub(crate) fn enforced_rules(
     };
     for (flow, workload) in (0..).zip(&policy.workloads) {
         let Some(level) = workload.priority else { continue };
-        let limits = workload
-            .limits
-            .iter()
-            .filter(|limit| limit.stage == Stage::Storage)
-            .map(|limit| Limit { rate: nanoseconds(limit.rate_per_s), burst: nanoseconds(limit.burst_work) });
+        let limits = workload.limits.iter().filter(|limit| limit.stage == Stage::Storage).map(|limit| {
+            Limit { rate: nanoseconds(limit.rate_per_s), burst: nanoseconds(limit.bucket_work()) }
+        });
         let limits = limits.collect();
         let (over_limit, largest) = (OverLimit::Demote, workload.largest_request.map(nanoseconds));
         let own = FlowRules { level, limits, over_limit, largest, shares_limits_of: None };

@@ -6,14 +6,20 @@ use std::fmt;
 /// What the field `format` of a policy file says; readers refuse others.
 pub const POLICY_FORMAT: &str = "tailwright.policy";
 
-/// What the field `version` of a policy file says; readers refuse others.
-pub const POLICY_VERSION: u32 = 1;
+/// What the field `version` of a policy file says where a device has several channels or a limit an allowance.
+pub const POLICY_VERSION: u32 = 2;
+
+/// What the field `version` of other policy files says. Readers refuse any but these two.
+pub(super) const POLICY_VERSION_WITHOUT_ALLOWANCES: u32 = 1;
 
 /// The format of files without a version, which have the fields of version 1; readers accept it.
 pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 
 /// How far the two forms of a number may be apart, as a fraction of the larger one: people write three digits.
 pub(super) const ROUNDING: f64 = 0.01;
+
+/// The versions that are read, in words.
+const VERSIONS: &str = "1 or 2";
 
 /// Why a text is no sound policy.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub enum PolicyError {
     NotAPolicy(serde_json::Error),
     /// The format and version are these, not [`POLICY_FORMAT`] and [`POLICY_VERSION`].
     UnknownFormat(String, Option<u32>),
+    /// A document of version 1 has an allowance, which its readers do not know.
+    AllowanceInVersion1,
     /// This server or workload has a name that cannot be shown.
     UnusableName(String),
     /// Two servers have this name.
@@ -44,14 +52,15 @@ impl fmt::Display for PolicyError {
         match self {
             Self::NotAPolicy(error) => write!(f, "not a policy: {error}"),
             Self::UnknownFormat(format, None) => {
-                write!(f, "the format is '{format}', expected '{POLICY_FORMAT}', version {POLICY_VERSION}")
+                write!(f, "the format is '{format}', expected '{POLICY_FORMAT}', version {VERSIONS}")
             }
             Self::UnknownFormat(format, Some(version)) => {
                 write!(
                     f,
-                    "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {POLICY_VERSION}"
+                    "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {VERSIONS}"
                 )
             }
+            Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2"),
             Self::UnusableName(owner) => write!(f, "{owner}: {NAME_EXPECTED}"),
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),

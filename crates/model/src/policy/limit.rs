@@ -1,4 +1,9 @@
 //! Token buckets of a policy, relative to the capacity of a stage and in its units.
+//!
+//! A limit has two sides. The workload keeps `rate` and `burst`, counted when its requests arrive at the server; that is
+//! what its bound asks of it. Enforcers count where a stage begins, after other stages have delayed requests and a device
+//! with several channels has changed their order; their buckets hold the `allowance` as well, so that a workload within its
+//! limits is never without tokens. Bounds of others count both.
 
 use crate::Stage;
 use schemars::JsonSchema;
@@ -17,17 +22,53 @@ pub struct StageLimit {
     pub rate_per_s: f64,
     /// The burst in base units of the stage: bytes on the network, seconds of device time on storage.
     pub burst_work: f64,
+    /// What the enforcer's bucket holds beyond the burst, seconds of the stage's capacity: room for requests that stages
+    /// before this one bring together or in another order. It is no part of the limit that the workload keeps.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub allowance: f64,
+    /// The allowance in base units of the stage: bytes on the network, seconds of device time on storage.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub allowance_work: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl StageLimit {
     /// A limit with its absolute values, on a server with links of this bandwidth in each direction.
     pub fn new(stage: Stage, limit: RateLimit, network_bytes_per_s: f64) -> Self {
-        let capacity = match stage {
+        let capacity = Self::capacity(stage, network_bytes_per_s);
+        Self {
+            stage,
+            limit,
+            rate_per_s: limit.rate * capacity,
+            burst_work: limit.burst * capacity,
+            allowance: 0.0,
+            allowance_work: 0.0,
+        }
+    }
+
+    /// The same limit with so many seconds of capacity beyond its burst in the enforcer's bucket.
+    #[must_use]
+    pub fn with_allowance(self, allowance: f64, network_bytes_per_s: f64) -> Self {
+        let capacity = Self::capacity(self.stage, network_bytes_per_s);
+        Self { allowance, allowance_work: allowance * capacity, ..self }
+    }
+
+    /// What the enforcer's bucket holds: the burst and the allowance, in base units of the stage.
+    pub fn bucket_work(&self) -> f64 {
+        self.burst_work + self.allowance_work
+    }
+
+    /// Base units of a stage per second of its capacity.
+    fn capacity(stage: Stage, network_bytes_per_s: f64) -> f64 {
+        match stage {
             // Device time itself is the unit.
             Stage::Storage => 1.0,
             Stage::NetworkIn | Stage::NetworkOut => network_bytes_per_s,
-        };
-        Self { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
+        }
     }
 }
 

@@ -53,6 +53,8 @@ struct NumberRange {
 
 const POSITIVE: NumberRange = NumberRange { words: "a number above 0", with_zero: false, max: f64::MAX };
 const NOT_NEGATIVE: NumberRange = NumberRange { words: "0 or more seconds", with_zero: true, max: f64::MAX };
+const NOT_NEGATIVE_BYTES: NumberRange =
+    NumberRange { words: "0 or more bytes per second", with_zero: true, max: f64::MAX };
 const DURATION: NumberRange =
     NumberRange { words: "seconds, above 0 and at most 1e9", with_zero: false, max: 1e9 };
 /// A bucket without a burst lets one request after the other pass at its rate.
@@ -116,6 +118,9 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
     if let Some(seconds) = workload.largest_request {
         check_number(&owner, "largest_request", seconds, DURATION)?;
     }
+    if let Some(bytes) = workload.densest_answer {
+        check_number(&owner, "densest_answer", bytes, NOT_NEGATIVE_BYTES)?;
+    }
     for (number, limit) in workload.limits.iter().enumerate() {
         let capacity = if limit.stage == Stage::Storage { Some(1.0) } else { network };
         check_limit(&format!("{owner}: limits[{number}] at {}", limit.stage), limit, capacity)?;
@@ -129,9 +134,12 @@ fn check_limit(owner: &str, limit: &StageLimit, capacity: Option<f64>) -> Result
     check_number(owner, "burst", limit.limit.burst, BURST)?;
     check_number(owner, "rate_per_s", limit.rate_per_s, POSITIVE)?;
     check_number(owner, "burst_work", limit.burst_work, WORK)?;
+    check_number(owner, "allowance", limit.allowance, BURST)?;
+    check_number(owner, "allowance_work", limit.allowance_work, WORK)?;
     let Some(capacity) = capacity else { return Ok(()) };
     check_same(owner, "rate_per_s", limit.rate_per_s, "rate", limit.limit.rate, capacity)?;
-    check_same(owner, "burst_work", limit.burst_work, "burst", limit.limit.burst, capacity)
+    check_same(owner, "burst_work", limit.burst_work, "burst", limit.limit.burst, capacity)?;
+    check_same(owner, "allowance_work", limit.allowance_work, "allowance", limit.allowance, capacity)
 }
 
 /// Refuses an absolute value that is not the relative one times the capacity.

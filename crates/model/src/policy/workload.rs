@@ -49,6 +49,9 @@ pub struct PolicyWorkload {
     /// The device time at the storage stage of the largest request that the guarantee is about, seconds. Larger ones have
     /// no level; without a value every size has it.
     pub largest_request: Option<f64>,
+    /// The most bytes at network-out per second of device time that a request of the guarantee brings, where several are
+    /// served at a time: as many answers as that may overtake one of the same workload.
+    pub densest_answer: Option<f64>,
     /// Why it was refused and what would admit it, when refused.
     pub refusal: Option<String>,
 }
@@ -81,6 +84,7 @@ impl PolicyWorkload {
             bound_s: placement.bound_s,
             limits: placement.limits,
             largest_request: None,
+            densest_answer: None,
             refusal: None,
         }
     }
@@ -89,6 +93,12 @@ impl PolicyWorkload {
     #[must_use]
     pub fn with_largest_request(self, seconds: Option<f64>) -> Self {
         Self { largest_request: seconds, ..self }
+    }
+
+    /// The same workload with a promise about requests of at most so many bytes at network-out per second of device time.
+    #[must_use]
+    pub fn with_densest_answer(self, bytes_per_s: Option<f64>) -> Self {
+        Self { densest_answer: bytes_per_s, ..self }
     }
 
     /// A workload that has no guarantee, and why.
@@ -103,6 +113,7 @@ impl PolicyWorkload {
             bound_s: None,
             limits: Vec::new(),
             largest_request: None,
+            densest_answer: None,
             refusal: Some(why.into()),
         }
     }
@@ -136,6 +147,10 @@ pub(super) struct PolicyWorkloadDocument {
     /// The device time of the largest request that the guarantee is about, seconds; without a value every size has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     largest_request: Option<f64>,
+    /// The most bytes at network-out per second of device time that a request of the guarantee brings; only where the device
+    /// serves several requests at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    densest_answer: Option<f64>,
     /// Why it was refused and what would admit it, when refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
@@ -156,6 +171,7 @@ impl From<PolicyWorkload> for PolicyWorkloadDocument {
             bound_s: workload.bound_s,
             limits: workload.limits,
             largest_request: workload.largest_request,
+            densest_answer: workload.densest_answer,
             refusal: workload.refusal,
         }
     }
@@ -177,6 +193,7 @@ impl TryFrom<PolicyWorkloadDocument> for PolicyWorkload {
             bound_s: document.bound_s,
             limits: document.limits,
             largest_request: document.largest_request,
+            densest_answer: document.densest_answer,
             refusal: document.refusal,
         })
     }

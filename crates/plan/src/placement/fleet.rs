@@ -243,6 +243,7 @@ mod tests {
                 curves: PerStage::from_fn(|_| curve(burst)),
                 mean_rate: PerStage::from_fn(|_| 0.0),
                 largest_request: 0.0,
+                overtaking: 0.0,
             }],
         };
         let classes =

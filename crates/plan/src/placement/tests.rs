@@ -290,8 +290,14 @@ fn the_lower_bound_counts_nothing_that_is_begun_elsewhere() {
     {
         let tiny = |slo: usize| (slo, bucket_at_storage(1e-5, 1e-5));
         let workloads = [vec![tiny(3); loose], vec![tiny(0); tight]].concat();
-        let class =
-            EnforcedClass { channels: 1, best_effort_request: 0.0, packet, proxy: 0.0, levels_max: 7 };
+        let class = EnforcedClass {
+            channels: 1,
+            best_effort_request: 0.0,
+            packet,
+            proxy: 0.0,
+            densest_answer: 0.0,
+            levels_max: 7,
+        };
         let problem = problem_on(workloads, Some(class));
         let mut tight_last = given(&problem);
         for order in [tight_last.clone(), {
@@ -321,6 +327,7 @@ fn the_lower_bound_knows_that_levels_become_one() {
         best_effort_request: 0.0,
         packet: 0.0,
         proxy: 0.0,
+        densest_answer: 0.0,
         levels_max,
     };
     for (levels_max, servers) in [(1, 1), (2, 2)] {

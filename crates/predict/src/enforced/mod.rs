@@ -23,7 +23,7 @@ use model::{
     CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
     UndefinedLatency, predicted_above,
 };
-pub use path::{EnforcedLatency, EnforcedPath, EnforcedSketch};
+pub use path::{EnforcedLatency, EnforcedPath, EnforcedSketch, bunching_allowance};
 
 /// How what is begun enters a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,19 +5,21 @@
 //! stage limiters hold each workload, and nothing else holds others: a workload is delayed by what the limits of the others
 //! admit, whatever they send.
 //!
-//! **Limits.** Those of a workload admit at a stage what its trace may bring there: with α for the curve of the trace and J
-//! for the longest time from the arrival of a request to its leaving of a link, or to its arrival at the proxy, the limits
-//! together admit at least `α(d + J)` within d. *A workload that keeps to the curves of its trace is then held back by none
-//! of them*: a link's bucket ⟨r, b⟩ takes tokens when it sends. What was sent from v to u arrived after v − J, hence is at
-//! most `α(u − v + J) ≤ r·(u − v) + b`, so that the bucket is never in debt but by a packet. (By induction over time: as
+//! **Limits.** Those of a workload, ⟨r, b⟩ for several r, admit together what its trace brings to a stage, and a little more: α.
+//! The workload keeps them by the arrivals of its requests at the server. The enforcer's bucket of a limit is ⟨r, b + r·J⟩, with
+//! J for the longest time from the arrival of a request to its leaving of a link, or to its arrival at the proxy: r·J is an
+//! allowance, which the workload may not spend. *A workload within its limits is then held back by no bucket*: a link's
+//! takes tokens when it sends. What was sent from v to u arrived after v − J, in whatever order a device has answered, hence is
+//! at most `α(u − v + J) ≤ r·(u − v) + b + r·J`, so that the bucket is never in debt but by a packet. (By induction over time: as
 //! long as no bucket was in debt, no request took longer than J.) The proxy takes tokens when a request comes, and the same
-//! holds with the delay before it.
+//! holds with the delay before it. Others count `α(d + J)`.
 //!
 //! **Delay of a stage.** On a link, whose equals take turns: that of a queue behind all others of the same and higher
 //! priorities, or with what equals send by turns, as much each as the workload itself and a packet, whichever is less. At
 //! the device: that of the level behind the higher ones, first come, first served. What a stage has begun is more work of
 //! the level. To be held by a greedy shaper at its own curve before a stage would add nothing to the worst case (Le Boudec
-//! and Thiran, *Network Calculus*, §1.5.3), so the delays of the stages add up, each for traffic that keeps to the curve.
+//! and Thiran, *Network Calculus*, §1.5.3), so the delays of the stages add up, each for traffic within α. At network-out the
+//! answers that overtake one of the same workload are more work before it ([`EnforcedClass::overtaking`]).
 //!
 //! J depends on the delays of the others and they on J: it is raised until nothing changes; where that has no end, there
 //! is no bound.
@@ -103,17 +105,20 @@ impl<S> EnforcedSketch<S> {
         &self.curves[stage]
     }
 
-    /// The buckets `(rate, burst)` of the workload at a stage that charges arrivals bunched by up to `bunched` seconds.
-    pub fn limits(&self, stage: Stage, bunched: f64) -> Vec<(f64, f64)> {
-        let delayed =
-            self.limits[stage].iter().map(|&(rate, burst)| (rate, round_up(burst + rate * bunched)));
-        delayed.collect()
+    /// The limits `(rate, burst)` of the workload at a stage, of its requests in the order in which they arrive at the server.
+    pub fn limits(&self, stage: Stage) -> &[(f64, f64)] {
+        &self.limits[stage]
     }
 
     /// What those admit together.
     fn admitted(&self, stage: Stage, bunched: f64) -> ArrivalCurve {
         self.admitted[stage].delayed(bunched)
     }
+}
+
+/// What the enforcer's bucket of a limit holds beyond its burst where arrivals may be bunched by up to `bunched` seconds.
+pub fn bunching_allowance(rate: f64, bunched: f64) -> f64 {
+    round_up(rate * bunched)
 }
 
 /// The fewest buckets that are close to a curve, or as many as a link has room for.
@@ -191,7 +196,7 @@ impl EnforcedPath {
 
     /// The work at network-out of what may overtake a request of a workload on other channels, seconds.
     pub(super) fn overtaking<S>(&self, sketch: &EnforcedSketch<S>) -> f64 {
-        round_up(self.own_service(sketch) * sketch.densest_answer)
+        if self.has_storage { self.class.overtaking(sketch.largest, sketch.densest_answer) } else { 0.0 }
     }
 }
 
@@ -280,7 +285,7 @@ impl<S> EnforcedCompany<'_, '_, S> {
         let overtaking = if link == Stage::NetworkOut { self.path.overtaking(sketch) } else { 0.0 };
         let begun = class.begun_on_link(self.members.len()) + overtaking;
         if level.len() == 1 {
-            return above.delay(&sketch.curves[link], begun);
+            return above.delay(&sketch.admitted[link], begun);
         }
         let mut others = above.clone();
         for &other in level.iter().filter(|&&other| other != member) {
@@ -289,7 +294,7 @@ impl<S> EnforcedCompany<'_, '_, S> {
         let equals = (level.len() - 1) as f64;
         let by_turns = sketch.admitted[link].scaled(equals + 1.0);
         let begun_by_turns = begun + equals * (class.packet + overtaking);
-        others.delay(&sketch.curves[link], begun).min(above.delay(&by_turns, begun_by_turns))
+        others.delay(&sketch.admitted[link], begun).min(above.delay(&by_turns, begun_by_turns))
     }
 
     /// The delay of each member at the device, which its requests reach up to `before` seconds after they arrived.

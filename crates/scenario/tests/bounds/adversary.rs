@@ -2,8 +2,8 @@
 //! that come close to what the analysis promises them.
 
 use crate::played::{
-    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, attacked_policy, enforcement,
-    greedy_requests, nanoseconds,
+    AllowingLimit, Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Spending, attacked_policy,
+    enforcement, nanoseconds,
 };
 use calculus::{DeviceQueue, EnforcedClass};
 use model::{CircularTrace, Job, PerStage, Policy, Stage};
@@ -12,6 +12,8 @@ use rand::rngs::StdRng;
 use testkit::Climb;
 use units::Nanos;
 
+/// How many requests each workload sends.
+const REQUESTS: usize = 24;
 /// No request arrives later, seconds.
 const HORIZON: f64 = 0.6;
 
@@ -66,7 +68,7 @@ impl Attack {
             rate: random.random_range(0.02..share),
             burst: random.random_range(0.002..0.05),
             largest: random.random_range(0.05..1.0),
-            requests: greedy_requests(),
+            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect(),
         });
         let members = members.collect();
         let outstanding = channels + random.random_range(0..3);
@@ -238,11 +240,11 @@ impl Attack {
         let enforced = |member: &Member| EnforcedMember {
             level: member.level,
             limits: PerStage::from_fn(|stage| {
-                let burst = match stage {
-                    Stage::NetworkOut => self.link_burst(member, true),
-                    Stage::NetworkIn | Stage::Storage => member.burst,
+                let allowance = match stage {
+                    Stage::NetworkOut => self.link_burst(member, true) - member.burst,
+                    Stage::NetworkIn | Stage::Storage => 0.0,
                 };
-                vec![(member.rate, burst)]
+                vec![AllowingLimit { rate: member.rate, burst: member.burst, allowance }]
             }),
             largest: Self::largest(member),
         };
@@ -252,10 +254,11 @@ impl Attack {
             best_effort_request: self.best_effort.0,
             packet,
             proxy: 0.0,
+            densest_answer: 0.0,
             levels_max: 7,
         };
         let enforcement = enforcement(class, DeviceQueue { channels, outstanding, reserve });
-        attacked_policy(enforcement, &self.members.iter().map(enforced).collect::<Vec<_>>())
+        attacked_policy(enforcement, &self.members.iter().map(enforced).collect::<Vec<_>>(), Spending::Limits)
     }
 }
 

@@ -2,11 +2,12 @@
 //! the policy, with requests up to its largest, are searched for ones that come close to its bounds.
 
 use crate::played::{
-    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE, attacked_policy,
-    change_request, enforcement, greedy_requests, jobs_within, shaped_copy,
+    AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests,
+    SHAPE, SentRequest, Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within,
+    shaped_copy,
 };
 use calculus::ArrivalCurve;
-use model::{CircularTrace, Job, PerStage, Policy, Slo, Stage};
+use model::{CircularTrace, PerStage, Policy, Slo, Stage};
 use plan::{
     EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
     WorkloadOnClass,
@@ -24,51 +25,159 @@ pub(crate) struct PlannedAttack {
     requests: Vec<Requests>,
     /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
     best_effort: (f64, u32),
+    spending: Spending,
 }
 
-fn workload(number: usize, random: &mut StdRng) -> PlanningWorkload {
+/// How long a workload keeps the device from one that is overtaken, seconds.
+const BLOCKED: f64 = 0.3;
+
+/// The methods that choose limits; each promises a bound.
+const METHODS: [LimitMethod; 6] = [
+    LimitMethod::Exact,
+    LimitMethod::Relaxed,
+    LimitMethod::Knee,
+    LimitMethod::Average(2.0),
+    LimitMethod::EffectiveBest,
+    LimitMethod::EffectiveEven,
+];
+
+fn workload(number: usize, class: &EnforcedClass, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
     let (burst, rate) = (largest * random.random_range(1.5..6.0), random.random_range(0.005..0.15));
+    let shapes = [random.random_range(0.05..0.4), 1.0, random.random_range(0.02..0.8)];
     let curve = |stage: Stage| {
-        let shape = SHAPE[stage as usize];
+        let shape = shapes[stage as usize];
         ArrivalCurve::from_limits(&[(rate * shape, burst * shape), (3.0 * rate * shape, 0.7 * burst * shape)])
     };
     let slo = [0.1, 0.2, 0.3, 0.5, 0.8][random.random_range(0..5_usize)];
+    let on_class = WorkloadOnClass {
+        curves: PerStage::from_fn(curve),
+        mean_rate: PerStage::from_fn(|stage| rate * shapes[stage as usize]),
+        largest_request: largest,
+        overtaking: 0.0,
+    };
     PlanningWorkload {
         name: format!("w{number}"),
         slo: Slo::new(Percentile::new(99.9).expect("a percentile"), Seconds(slo)).expect("an SLO"),
-        on_class: vec![WorkloadOnClass {
-            curves: PerStage::from_fn(curve),
-            mean_rate: PerStage::from_fn(|stage| rate * SHAPE[stage as usize]),
-            largest_request: largest,
-        }],
+        on_class: vec![on_class.with_overtaking(class.overtaking(largest, shapes[2]))],
     }
 }
 
+/// A workload whose limits at the device and at network-out are spent by the same requests if these have as much answer as
+/// there is.
+fn overtaken_workload(class: &EnforcedClass, largest: f64, rate: f64) -> PlanningWorkload {
+    let overtaking = class.overtaking(largest, DENSEST);
+    let answers = 1.25 * DENSEST * largest;
+    let at_device = (answers + overtaking) / DENSEST;
+    let curves = PerStage::from_fn(|stage| match stage {
+        Stage::NetworkIn => ArrivalCurve::from_limits(&[(0.01, 0.001)]),
+        Stage::Storage => ArrivalCurve::from_limits(&[(2.0 * rate, 1.02 * at_device)]),
+        Stage::NetworkOut => ArrivalCurve::from_limits(&[(rate, answers)]),
+    });
+    let mean_rate = PerStage::from_fn(|_| rate);
+    let on_class = WorkloadOnClass { curves, mean_rate, largest_request: largest, overtaking: 0.0 };
+    PlanningWorkload {
+        name: "overtaken".into(),
+        slo: "99.9% < 2s".parse().expect("an SLO"),
+        on_class: vec![on_class.with_overtaking(overtaking)],
+    }
+}
+
+/// A workload of a tighter SLO that keeps the device busy for long, and asks little of links.
+fn blocking_workload(class: &EnforcedClass, largest: f64) -> PlanningWorkload {
+    let work = PerStage::from_fn(|stage| match stage {
+        Stage::NetworkIn => 1.02 * SHAPE[0] * BLOCKED,
+        Stage::Storage => BLOCKED,
+        Stage::NetworkOut => 0.001,
+    });
+    let on_class = WorkloadOnClass {
+        curves: work.map(|burst| ArrivalCurve::from_limits(&[(0.001, *burst)])),
+        mean_rate: PerStage::from_fn(|_| 0.001),
+        largest_request: largest,
+        overtaking: 0.0,
+    };
+    PlanningWorkload {
+        name: "blocking".into(),
+        slo: "99.9% < 1s".parse().expect("an SLO"),
+        on_class: vec![on_class.with_overtaking(class.overtaking(largest, DENSEST))],
+    }
+}
+
+/// A burst of small requests with a large one at its end, which small ones that come on at the rate of the limits overtake.
+fn overtaken_requests(channels: u32) -> Requests {
+    let dense = |size| SentRequest { gap: 0, size, density: 1.0 };
+    let mut requests = vec![dense((f64::from(channels) - 0.8) / 16.0); 16];
+    requests.push(dense(1.0));
+    requests.resize(REQUESTS, dense(0.08));
+    requests[0].gap = 10_000_000;
+    requests
+}
+
 impl PlannedAttack {
-    /// Greedy traffic on the fullest server of a plan for a random cluster.
-    fn greedy(channels: u32, random: &mut StdRng) -> Option<Self> {
-        let class = PlanningClass {
-            name: "s".into(),
-            count: 4,
-            base_latency: 0.0,
-            enforced: Some(EnforcedClass {
-                channels,
-                best_effort_request: random.random_range(0.0005..0.005),
-                packet: random.random_range(0.000_01..0.0005),
-                proxy: 0.0,
-                levels_max: 7,
-            }),
+    /// A workload whose large requests are overtaken by small ones, after another one has kept the device from it.
+    pub(crate) fn overtaken(channels: u32, spending: Spending) -> Self {
+        Self::overtaken_on(channels, spending, (0.004, 0.02, 0.004)).expect("it fits")
+    }
+
+    /// The same with a largest request, a rate of answers, and a largest best-effort request.
+    fn overtaken_on(
+        channels: u32,
+        spending: Spending,
+        (largest, rate, best_effort_request): (f64, f64, f64),
+    ) -> Option<Self> {
+        let class = EnforcedClass {
+            channels,
+            best_effort_request,
+            packet: 0.000_01,
+            proxy: 0.0,
+            densest_answer: DENSEST,
+            levels_max: 7,
         };
+        let workloads = vec![blocking_workload(&class, largest), overtaken_workload(&class, largest, rate)];
+        let enforced = Some(class);
+        let class = PlanningClass { name: "s".into(), count: 1, base_latency: 0.0, enforced };
+        let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
+        let placement = plan::place_first_fit(&problem, LimitMethod::Knee, &[0, 1], false);
+        let server = placement.servers.into_iter().next()?;
+        let clients = server.queue.outstanding + 1;
+        let mut requests = Vec::new();
+        for &member in &server.members {
+            let blocking = vec![SentRequest { gap: 0, size: 1.0, density: 0.0 }; 2 * REQUESTS];
+            requests.push(if member == 0 { blocking } else { overtaken_requests(channels) });
+        }
+        Some(Self { problem, server, requests, best_effort: (1.0, clients), spending })
+    }
+
+    /// Greedy traffic on the fullest server of a plan for a random cluster.
+    fn greedy(channels: u32, spending: Spending, random: &mut StdRng) -> Option<Self> {
+        if channels > 1 && random.random_bool(0.3) {
+            let largest = random.random_range(0.001..0.008);
+            let rate = random.random_range(0.005..0.1);
+            return Self::overtaken_on(
+                channels,
+                spending,
+                (largest, rate, random.random_range(0.0005..0.005)),
+            );
+        }
+        let enforced = EnforcedClass {
+            channels,
+            best_effort_request: random.random_range(0.0005..0.005),
+            packet: random.random_range(0.000_01..0.0005),
+            proxy: 0.0,
+            densest_answer: DENSEST,
+            levels_max: 7,
+        };
+        let class = PlanningClass { name: "s".into(), count: 4, base_latency: 0.0, enforced: Some(enforced) };
         let count = random.random_range(1..8_usize);
-        let workloads = (0..count).map(|number| workload(number, random)).collect();
+        let workloads = (0..count).map(|number| workload(number, &enforced, random)).collect();
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
         let order: Vec<usize> = (0..count).collect();
-        let placement = plan::place_first_fit(&problem, LimitMethod::Exact, &order, false);
+        let method = METHODS[random.random_range(0..METHODS.len())];
+        let placement = plan::place_first_fit(&problem, method, &order, false);
         let server = placement.servers.into_iter().max_by_key(|server| server.members.len())?;
-        let requests = vec![greedy_requests(); server.members.len()];
+        let requests = server.members.iter().map(|_| greedy_requests(random)).collect();
         let clients = server.queue.outstanding + 1;
-        Some(Self { problem, server, requests, best_effort: (1.0, clients) })
+        Some(Self { problem, server, requests, best_effort: (1.0, clients), spending })
     }
 
     fn enforced(&self) -> EnforcedClass {
@@ -92,14 +201,14 @@ impl PlannedAttack {
         self.problem.workloads[self.server.members[member]].on_class[0].largest_request
     }
 
-    fn buckets(&self, member: usize) -> PerStage<Vec<(f64, f64)>> {
-        self.server.limits[member].map(|limit| vec![(limit.rate, limit.burst)])
-    }
-
-    fn trace(&self, member: usize) -> CircularTrace<Job> {
-        let largest = PerStage::from_fn(|stage| self.largest(member) * SHAPE[stage as usize]);
-        let jobs = jobs_within(&self.buckets(member), largest, &self.requests[member]);
-        CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order")
+    fn buckets(&self, member: usize) -> PerStage<Vec<AllowingLimit>> {
+        let workload = self.server.members[member];
+        PerStage::from_fn(|stage| {
+            let allowance = self.server.allowance(&self.problem, workload, stage);
+            let bucket = self.server.limits[member][stage];
+            let burst = (bucket.burst - allowance).max(0.0);
+            vec![AllowingLimit { rate: bucket.rate, burst, allowance }]
+        })
     }
 
     /// The policy of the server, and the bound of each of its workloads, in the order of the members.
@@ -114,28 +223,47 @@ impl PlannedAttack {
             bounds.push(own.total);
         }
         let enforcement = enforcement(self.enforced(), self.server.queue);
-        (attacked_policy(enforcement, &members), bounds)
+        (attacked_policy(enforcement, &members, self.spending), bounds)
+    }
+}
+
+impl PlannedAttack {
+    /// The traffic, and the bound of each workload.
+    pub(crate) fn traffic(&self) -> (PlayedTraffic, Vec<f64>) {
+        let (policy, bounds) = self.policy();
+        let document = serde_json::to_value(&policy).expect("a policy is JSON");
+        let (fraction, clients) = self.best_effort;
+        let mut traces = Vec::new();
+        for (member, requests) in self.requests.iter().enumerate() {
+            let jobs = jobs_within(&document, &format!("w{member}"), requests);
+            traces.push(CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order"));
+        }
+        let traffic = PlayedTraffic {
+            policy,
+            traces,
+            channels: self.server.queue.channels,
+            clients,
+            copy: shaped_copy(self.enforced().best_effort_request * fraction),
+        };
+        (traffic, bounds)
     }
 }
 
 impl BoundAttack for PlannedAttack {
     fn play(&self) -> Approach {
-        let (policy, bounds) = self.policy();
-        let (fraction, clients) = self.best_effort;
-        let played = PlayedTraffic {
-            policy,
-            traces: (0..self.requests.len()).map(|member| self.trace(member)).collect(),
-            channels: self.server.queue.channels,
-            clients,
-            copy: shaped_copy(self.enforced().best_effort_request * fraction),
-        };
-        played.closest(&bounds)
+        let (traffic, bounds) = self.traffic();
+        traffic.closest(&bounds)
     }
 }
 
 /// The attack on a plan that came closest, within this many steps from each of several plans.
-pub(crate) fn search_plans(channels: u32, plans: u64, steps: usize) -> (Approach, PlannedAttack) {
-    let start = |random: &mut StdRng| PlannedAttack::greedy(channels, random);
+pub(crate) fn search_plans(
+    channels: u32,
+    spending: Spending,
+    plans: u64,
+    steps: usize,
+) -> (Approach, PlannedAttack) {
+    let start = |random: &mut StdRng| PlannedAttack::greedy(channels, spending, random);
     let change = |attack: &PlannedAttack, random: &mut StdRng| Some(attack.changed(random));
     PlannedAttack::search(Climb { starts: plans, steps }, start, change)
 }

@@ -1,14 +1,16 @@
 //! Policies with their traffic, played by the simulator, and how close a request comes to its bound.
 
+use crate::brute::{Asked, longest_latencies, within_limits};
 use arrivals::{DistributionFamily, TimeDistribution};
 use calculus::{DeviceQueue, EnforcedClass};
 use discipline::enforce::DeviceAccess;
 use model::{
     CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
-    ServerEnforcement, StageLimit,
+    ServerEnforcement, Stage, StageLimit,
 };
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use serde_json::Value;
 use sim::engine::{SimulationEngine, SimulationPlan};
 use std::sync::Arc;
 use tailwright_scenario::SimulationCase;
@@ -20,7 +22,7 @@ use workload::device::StorageProfile;
 /// A byte takes a nanosecond on the links.
 pub(crate) const BANDWIDTH: f64 = 1e9;
 /// How many requests each workload sends.
-pub(crate) const REQUESTS: usize = 24;
+pub(crate) const REQUESTS: usize = 40;
 /// The period of a trace that is played once, nanoseconds.
 pub(crate) const ONCE: u64 = 1 << 50;
 /// What rounding to whole nanoseconds may add to a latency, seconds.
@@ -35,12 +37,29 @@ pub(crate) struct Approach {
     pub(crate) bound: f64,
 }
 
+/// A limit with what its enforcer allows beyond it, seconds of capacity.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AllowingLimit {
+    pub(crate) rate: f64,
+    pub(crate) burst: f64,
+    pub(crate) allowance: f64,
+}
+
+/// What a policy says that its workloads may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spending {
+    /// The limits; what enforcers allow beyond them is said apart.
+    Limits,
+    /// All that its enforcers let pass, as documents of version 1 have it.
+    Allowances,
+}
+
 /// A workload as a policy enforces it.
 #[derive(Debug, Clone)]
 pub(crate) struct EnforcedMember {
     pub(crate) level: u32,
-    /// Its buckets `(rate, burst)` at each stage.
-    pub(crate) limits: PerStage<Vec<(f64, f64)>>,
+    /// Its buckets at each stage.
+    pub(crate) limits: PerStage<Vec<AllowingLimit>>,
     /// The device time of its largest request, seconds.
     pub(crate) largest: f64,
 }
@@ -59,12 +78,22 @@ pub(crate) fn enforcement(class: EnforcedClass, queue: DeviceQueue) -> ServerEnf
 }
 
 /// The policy of a server with these workloads, which are called w0, w1, ….
-pub(crate) fn attacked_policy(enforcement: ServerEnforcement, members: &[EnforcedMember]) -> Policy {
+pub(crate) fn attacked_policy(
+    enforcement: ServerEnforcement,
+    members: &[EnforcedMember],
+    spending: Spending,
+) -> Policy {
     let mut workloads = Vec::new();
     for (index, member) in members.iter().enumerate() {
         let mut limits = Vec::new();
         for (stage, buckets) in member.limits.iter() {
-            let of_stage = |&(rate, burst)| StageLimit::new(stage, RateLimit { rate, burst }, BANDWIDTH);
+            let of_stage = |&AllowingLimit { rate, burst, allowance }: &AllowingLimit| match spending {
+                Spending::Limits => StageLimit::new(stage, RateLimit { rate, burst }, BANDWIDTH)
+                    .with_allowance(allowance, BANDWIDTH),
+                Spending::Allowances => {
+                    StageLimit::new(stage, RateLimit { rate, burst: burst + allowance }, BANDWIDTH)
+                }
+            };
             limits.extend(buckets.iter().map(of_stage));
         }
         let priority = PerStage::from_fn(|_| member.level);
@@ -84,63 +113,100 @@ pub(crate) fn attacked_policy(enforcement: ServerEnforcement, members: &[Enforce
 }
 
 /// The work of a request at the stages per second of device time, where it is not the same at all of them.
-pub(crate) const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
+pub(crate) const SHAPE: [f64; 3] = [0.1, 1.0, 0.5];
 
 /// The work of a best-effort request that needs so much device time, seconds.
 pub(crate) fn shaped_copy(device_time: f64) -> PerStage<Nanos> {
     PerStage::from_fn(|stage| nanoseconds((device_time * 1e9 * SHAPE[stage as usize]).max(1.0)))
 }
 
-/// What a workload sends: the time before each request, nanoseconds, and its size as a fraction of the largest.
-pub(crate) type Requests = Vec<(u64, f64)>;
+/// The densest answer of a device that is attacked, seconds of the link per second of device time.
+pub(crate) const DENSEST: f64 = 1.2;
 
-/// As many requests at once as limits let pass, and on.
-pub(crate) fn greedy_requests() -> Requests {
-    std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect()
+/// A request of a workload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentRequest {
+    /// The time before it, nanoseconds.
+    pub(crate) gap: u64,
+    /// Its device time as a fraction of the largest.
+    pub(crate) size: f64,
+    /// Its answer as a fraction of the densest; what is not answered was sent to the server.
+    pub(crate) density: f64,
 }
 
-/// Changes the size of a request, or the time before it.
+/// What a workload sends.
+pub(crate) type Requests = Vec<SentRequest>;
+
+/// As many requests at once as limits let pass, and on: alike, or small dense ones around a large one.
+pub(crate) fn greedy_requests(random: &mut StdRng) -> Requests {
+    let density = random.random_range(0.0..=1.0);
+    let mut requests = vec![SentRequest { gap: 0, size: 1.0, density }; REQUESTS];
+    if random.random_bool(0.7) {
+        overtake(&mut requests, random);
+    }
+    requests[0].gap = 30_000_000;
+    requests
+}
+
+/// Makes all small with much answer but one, which is large and is overtaken.
+fn overtake(requests: &mut Requests, random: &mut StdRng) {
+    let small = SentRequest { gap: 0, size: random.random_range(0.02..0.5), density: 1.0 };
+    let start = requests[0].gap;
+    requests.fill(small);
+    let density = [0.0, 1.0, random.random_range(0.0..1.0)][random.random_range(0..3_usize)];
+    requests[random.random_range(0..REQUESTS)] = SentRequest { gap: 0, size: 1.0, density };
+    requests[0].gap = start;
+}
+
+/// Changes the size of a request, its answer, or the time before it.
 pub(crate) fn change_request(requests: &mut Requests, random: &mut StdRng) {
     let pick = random.random_range(0..REQUESTS);
-    match random.random_range(0..5) {
-        0 | 1 => requests[pick].1 = random.random_range(0.05..=1.0),
-        2 | 3 => {
-            requests[pick].0 = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) }
+    match random.random_range(0..8) {
+        0 | 1 => requests[pick].size = random.random_range(0.02..=1.0),
+        2 => {
+            requests[pick].density =
+                [0.0, 1.0, random.random_range(0.0..1.0)][random.random_range(0..3_usize)]
         }
-        _ => requests[0].0 = random.random_range(0..60_000_000),
+        3 | 4 => {
+            requests[pick].gap = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) }
+        }
+        6 => overtake(requests, random),
+        5 => requests[0].gap = random.random_range(0..60_000_000),
+        // A run of requests becomes like its first.
+        _ => {
+            let end = random.random_range(pick..REQUESTS);
+            let like = SentRequest { gap: 0, ..requests[pick] };
+            requests[pick + 1..].iter_mut().take(end - pick).for_each(|request| *request = like);
+        }
     }
 }
 
-/// Requests at the earliest instants that these buckets allow at every stage; the largest needs `largest` of the stages.
-pub(crate) fn jobs_within(
-    buckets: &PerStage<Vec<(f64, f64)>>,
-    largest: PerStage<f64>,
-    requests: &[(u64, f64)],
-) -> Vec<Job> {
-    let mut tokens = PerStage::from_fn(|stage| buckets[stage].iter().map(|(_, burst)| *burst).collect());
-    let (mut now, mut jobs) = (0.0_f64, Vec::new());
-    for (gap, size) in requests {
-        let work = largest.map(|work| work * size);
-        let mut waits = *gap as f64 / 1e9;
-        for (stage, buckets) in buckets.iter() {
-            let left: &Vec<f64> = &tokens[stage];
-            for ((rate, _), left) in buckets.iter().zip(left) {
-                waits = waits.max((work[stage] - left) / rate + 2e-9);
-            }
-        }
-        tokens = PerStage::from_fn(|stage| {
-            let after =
-                |(&(rate, burst), left): (&(f64, f64), &f64)| (left + rate * waits).min(burst) - work[stage];
-            buckets[stage].iter().zip(&tokens[stage]).map(after).collect()
-        });
-        now += waits;
-        let time = |stage| nanoseconds((work[stage] * 1e9).floor().max(1.0));
-        jobs.push(Job { arrival: nanoseconds((now * 1e9).ceil()), work: PerStage::from_fn(time) });
+/// Requests at the earliest instants that a reader of the policy takes for within all limits of a workload.
+pub(crate) fn jobs_within(policy: &Value, name: &str, requests: &[SentRequest]) -> Vec<Job> {
+    let mut workloads = policy["workloads"].as_array().expect("workloads").iter();
+    let own = workloads.find(|workload| workload["name"] == name).expect("the workload");
+    let largest = own["largest_request"].as_f64().expect("a largest request");
+    let (mut now, mut asked) = (0, Vec::new());
+    for SentRequest { gap, size, density } in requests {
+        now += gap;
+        let device = largest * size;
+        let work = [device * SHAPE[0] * (1.0 - density), device, device * DENSEST * density];
+        asked.push((now, work.map(|work| nanoseconds((work * 1e9).floor().max(1.0)).0)));
     }
-    jobs
+    let mut within = within_limits(policy, name, &asked);
+    if within.is_empty() {
+        // A limit without a burst holds no request; a trace has one.
+        within.push((now, [1; 3]));
+    }
+    let job = |(at, work): Asked| Job {
+        arrival: Nanos(at),
+        work: PerStage::from_fn(|stage| Nanos(work[stage as usize])),
+    };
+    within.into_iter().map(job).collect()
 }
 
 /// A policy with requests of its workloads w0, w1, … beside best-effort clients.
+#[derive(Clone)]
 pub(crate) struct PlayedTraffic {
     pub(crate) policy: Policy,
     /// What each workload sends, once.
@@ -182,23 +248,65 @@ impl PlayedTraffic {
         SimulationCase::storage("attack".into(), server, workloads, &rules, plan).expect("a case")
     }
 
+    /// The time of a best-effort request on one channel, seconds.
+    pub(crate) fn copy_on_channel(&self) -> f64 {
+        f64::from(self.channels) * self.copy[Stage::Storage].as_secs()
+    }
+
+    /// The longest latency of each workload by the simulator of the project and by the one that is written apart, seconds.
+    pub(crate) fn longest_by_both(self) -> [Vec<f64>; 2] {
+        let apart = self.longest_by_brute_force();
+        [self.longest(), apart]
+    }
+
+    fn longest_by_brute_force(&self) -> Vec<f64> {
+        let mut loads = Vec::new();
+        for (index, trace) in self.traces.iter().enumerate() {
+            let asked =
+                trace.items().iter().map(|job| (job.arrival.0, job.work.map(|work| work.0).into_array()));
+            loads.push((format!("w{index}"), asked.collect()));
+        }
+        let policy = serde_json::to_value(&self.policy).expect("a policy is JSON");
+        let copy = self.copy.map(|work| work.0).into_array();
+        let longest = longest_latencies(&policy, &loads, (self.clients, copy)).into_iter();
+        longest.map(|longest| Nanos(longest).as_secs()).collect()
+    }
+
+    fn longest(self) -> Vec<f64> {
+        let mut longest = vec![0.0_f64; self.traces.len()];
+        for (class, latency) in self.latencies() {
+            if let Some(longest) = longest.get_mut(class) {
+                *longest = longest.max(latency);
+            }
+        }
+        longest
+    }
+
     /// Plays it; the request of a workload that comes closest to the bound of its workload, seconds.
     pub(crate) fn closest(self, bounds: &[f64]) -> Approach {
-        let case = self.case();
-        let engine = SimulationEngine::new(&case.network, case.entries(1), 1).expect("an engine");
-        let (_, logged) = engine.run_logged(case.plan.window).expect("a run");
         let mut closest = Approach { ratio: 0.0, latency: 0.0, bound: f64::INFINITY };
-        // The base latency of the device is added to each request.
-        let base = case.server.as_ref().map_or(0.0, |server| server.base_latency().as_secs());
-        for request in logged {
-            let Some(&bound) = bounds.get(request.class as usize) else { continue };
-            let done = request.done.map_or(f64::INFINITY, Nanos::as_secs);
-            let latency = done - request.arrival.as_secs() - base;
+        for (class, latency) in self.latencies() {
+            let Some(&bound) = bounds.get(class) else { continue };
             if latency / bound > closest.ratio {
                 closest = Approach { ratio: latency / bound, latency, bound };
             }
         }
         closest
+    }
+
+    /// The class and the latency of each request, in seconds.
+    fn latencies(self) -> Vec<(usize, f64)> {
+        let case = self.case();
+        let engine = SimulationEngine::new(&case.network, case.entries(1), 1).expect("an engine");
+        let (_, logged) = engine.run_logged(case.plan.window).expect("a run");
+        // The base latency of the device is added to each request.
+        let base = case.server.as_ref().map_or(0.0, |server| server.base_latency().as_secs());
+        let mut latencies = Vec::new();
+        for request in logged {
+            let done = request.done.map_or(f64::INFINITY, Nanos::as_secs);
+            latencies.push((request.class as usize, done - request.arrival.as_secs() - base));
+        }
+        latencies
     }
 }
 

@@ -1,14 +1,14 @@
 //! Traffic that tries to break the bounds of `admit` and `plan --model worst-case`: workloads of random traces share an
-//! enforced server under the limits that the model writes. Those that are judged keep to the curves of their traces, as
-//! the model promises; the others send what their limits admit.
+//! enforced server under the limits that the model writes, and each sends what a reader of the policy takes for within them.
 
 use crate::played::{
-    Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE, attacked_policy,
-    change_request, enforcement, greedy_requests, jobs_within, nanoseconds, shaped_copy,
+    AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE,
+    Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within, nanoseconds,
+    shaped_copy,
 };
 use calculus::{DeviceQueue, EnforcedClass};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage};
-use predict::{BegunWork, EnforcedModel, EnforcedPath, WorstCase};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, WorstCase, bunching_allowance};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use testkit::Climb;
@@ -20,8 +20,6 @@ struct TracedMember {
     level: u32,
     /// What the model has seen of it.
     trace: CircularTrace<Job>,
-    /// Whether it keeps to the curves of its trace, and is judged; else it sends what its limits admit.
-    is_judged: bool,
     requests: Requests,
 }
 
@@ -32,17 +30,21 @@ pub(crate) struct PredictedAttack {
     members: Vec<TracedMember>,
     /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
     best_effort: (f64, u32),
+    spending: Spending,
 }
 
 /// Bursts of requests, with quiet times between them.
 fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
     let largest: f64 = random.random_range(0.0005..0.008);
+    let densest: f64 = random.random_range(0.0..=1.0);
     let (mut now, mut jobs) = (0_u64, Vec::new());
     for _ in 0..random.random_range(1..5) {
         now += random.random_range(0..150_000_000);
         for _ in 0..random.random_range(1..8) {
             let work = largest * random.random_range(0.1..=1.0);
-            let work = PerStage::from_fn(|stage| nanoseconds(work * SHAPE[stage as usize] * 1e9));
+            let density = densest * random.random_range(0.0..=1.0);
+            let shape = [SHAPE[0] * (1.0 - density), 1.0, DENSEST * density];
+            let work = PerStage::from_fn(|stage| nanoseconds((work * shape[stage as usize] * 1e9).max(1.0)));
             jobs.push(Job { arrival: Nanos(now), work });
             now += random.random_range(0..8_000_000);
         }
@@ -60,18 +62,17 @@ fn largest(trace: &CircularTrace<Job>) -> f64 {
 struct Predicted {
     bounds: Vec<f64>,
     members: Vec<EnforcedMember>,
-    /// The buckets of the curve of each member's trace.
-    curves: Vec<PerStage<Vec<(f64, f64)>>>,
 }
 
 impl PredictedAttack {
     /// A server whose bounds exist, full of greedy traffic.
-    fn greedy(channels: u32, random: &mut StdRng) -> Option<Self> {
+    fn greedy(channels: u32, spending: Spending, random: &mut StdRng) -> Option<Self> {
         let class = EnforcedClass {
             channels,
             best_effort_request: random.random_range(0.0005..0.005),
             packet: random.random_range(0.000_01..0.0005),
             proxy: 0.0,
+            densest_answer: DENSEST,
             levels_max: 7,
         };
         let queue: DeviceQueue = class.queues()[random.random_range(0..3_usize)];
@@ -79,13 +80,11 @@ impl PredictedAttack {
         let member = |_| TracedMember {
             level: random.random_range(0..4),
             trace: bursty_trace(random),
-            is_judged: random.random_bool(0.5),
-            requests: greedy_requests(),
+            requests: greedy_requests(random),
         };
         let mut members: Vec<TracedMember> = (0..6).map(member).collect();
         members.truncate(random.random_range(1..=6));
-        members[0].is_judged = true;
-        let attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1) };
+        let attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
         attack.predict().bounds.iter().all(|bound| bound.is_finite()).then_some(attack)
     }
 
@@ -101,7 +100,7 @@ impl PredictedAttack {
         }
         let predictions = model.predict(&company);
         let worst = model.worst_case(&company).expect("an enforced server");
-        let (mut bounds, mut members, mut curves) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut bounds, mut members) = (Vec::new(), Vec::new());
         for (index, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
             let bound = predictions[index].as_ref().map_or(f64::INFINITY, |prediction| prediction.bound);
             // The SLO is the bound: the tightest with which the workload is admitted.
@@ -109,21 +108,26 @@ impl PredictedAttack {
             bounds.push(bound);
             members.push(EnforcedMember {
                 level: member.level,
-                limits: PerStage::from_fn(|stage| sketch.limits(stage, bunched(stage))),
+                limits: PerStage::from_fn(|stage| {
+                    let limits = sketch.limits(stage).iter();
+                    let allowing = limits.map(|&(rate, burst)| {
+                        let allowance = bunching_allowance(rate, bunched(stage));
+                        AllowingLimit { rate, burst, allowance }
+                    });
+                    allowing.collect()
+                }),
                 largest: largest(&member.trace),
             });
-            curves.push(PerStage::from_fn(|stage| sketch.curve(stage).limits()));
         }
-        Predicted { bounds, members, curves }
+        Predicted { bounds, members }
     }
 
     /// The same attack with one thing changed that leaves the bounds as they are.
     fn changed(&self, random: &mut StdRng) -> Self {
         let mut other = self.clone();
         let pick = random.random_range(0..other.members.len());
-        match random.random_range(0..7) {
+        match random.random_range(0..6) {
             0..5 => change_request(&mut other.members[pick].requests, random),
-            5 => other.members[pick].is_judged = pick == 0 || random.random_bool(0.5),
             _ => {
                 let outstanding = self.path.queue.outstanding;
                 other.best_effort = (random.random_range(0.2..=1.0), outstanding + random.random_range(0..3));
@@ -133,35 +137,39 @@ impl PredictedAttack {
     }
 }
 
-impl BoundAttack for PredictedAttack {
-    fn play(&self) -> Approach {
-        let Predicted { mut bounds, members, curves } = self.predict();
+impl PredictedAttack {
+    /// The traffic, and the bound of each workload.
+    pub(crate) fn traffic(&self) -> (PlayedTraffic, Vec<f64>) {
+        let Predicted { bounds, members } = self.predict();
+        let EnforcedPath { class, queue, .. } = self.path;
+        let policy = attacked_policy(enforcement(class, queue), &members, self.spending);
+        let document = serde_json::to_value(&policy).expect("a policy is JSON");
         let mut traces = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
-            let buckets = if member.is_judged { &curves[index] } else { &members[index].limits };
-            if !member.is_judged {
-                bounds[index] = f64::INFINITY;
-            }
-            let work = PerStage::from_fn(|stage| largest(&member.trace) * SHAPE[stage as usize]);
-            let jobs = jobs_within(buckets, work, &member.requests);
+            let jobs = jobs_within(&document, &format!("w{index}"), &member.requests);
             traces.push(CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order"));
         }
         let (fraction, clients) = self.best_effort;
-        let EnforcedPath { class, queue, .. } = self.path;
-        let played = PlayedTraffic {
-            policy: attacked_policy(enforcement(class, queue), &members),
-            traces,
-            channels: queue.channels,
-            clients,
-            copy: shaped_copy(class.best_effort_request * fraction),
-        };
-        played.closest(&bounds)
+        let copy = shaped_copy(class.best_effort_request * fraction);
+        (PlayedTraffic { policy, traces, channels: queue.channels, clients, copy }, bounds)
+    }
+}
+
+impl BoundAttack for PredictedAttack {
+    fn play(&self) -> Approach {
+        let (traffic, bounds) = self.traffic();
+        traffic.closest(&bounds)
     }
 }
 
 /// The attack on a prediction that came closest, within this many steps from each of several servers.
-pub(crate) fn search_predictions(channels: u32, servers: u64, steps: usize) -> (Approach, PredictedAttack) {
-    let start = |random: &mut StdRng| PredictedAttack::greedy(channels, random);
+pub(crate) fn search_predictions(
+    channels: u32,
+    spending: Spending,
+    servers: u64,
+    steps: usize,
+) -> (Approach, PredictedAttack) {
+    let start = |random: &mut StdRng| PredictedAttack::greedy(channels, spending, random);
     let change = |attack: &PredictedAttack, random: &mut StdRng| Some(attack.changed(random));
     PredictedAttack::search(Climb { starts: servers, steps }, start, change)
 }

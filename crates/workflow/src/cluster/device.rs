@@ -8,7 +8,7 @@ use plan::EnforcedClass;
 use predict::EnforcedPath;
 use std::path::Path;
 use units::{Bytes, Nanos};
-use workload::device::StorageProfile;
+use workload::device::{NetworkModel, StorageProfile};
 
 /// Reads a device profile.
 ///
@@ -55,6 +55,8 @@ pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> Enforced
         channels: class.channels.or(profile.channels()).unwrap_or(1),
         best_effort_request: longest_service(profile, class.best_effort_request),
         proxy: class.proxy.as_secs(),
+        densest_answer: profile.densest_answer(&NetworkModel::default()) * 1e9
+            / class.network.bytes_per_sec(),
         ..enforced_links(class)
     }
 }
@@ -78,6 +80,7 @@ fn enforced_links(class: &ServerClass) -> EnforcedClass {
         best_effort_request: 0.0,
         packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
         proxy: 0.0,
+        densest_answer: 0.0,
         levels_max: PRIORITY_LEVELS,
     }
 }

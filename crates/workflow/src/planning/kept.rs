@@ -56,11 +56,15 @@ pub(super) fn kept_servers(
         // Limits that were chosen for another device are chosen again.
         let is_same_device = instance.classes[class].enforced.is_none()
             || kept_queue.is_some_and(|queue| queue.channels == shortest.channels);
+        let is_same_device = is_same_device && !policy.has_outdated_bounds(&server.name);
         let queue = kept_queue.filter(|_| is_same_device).unwrap_or(shortest);
         let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new(), queue };
         let mut is_whole = is_same_device;
         for workload in members(policy, &server.name) {
             if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {
+                let allowances = workload.limits.iter().filter(|limit| limit.stage == Stage::NetworkOut);
+                let overtaking = instance.workloads[index].on_class[class].overtaking;
+                is_whole &= allowances.map(|limit| limit.allowance).all(|known| is_same(known, overtaking));
                 kept.members.push(index);
                 kept.limits.push(limits_of(workload)?);
                 // A plan has one limit per stage; where there are several, limits are chosen anew.
@@ -72,6 +76,11 @@ pub(super) fn kept_servers(
         servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole });
     }
     Ok(servers)
+}
+
+/// Whether two numbers differ by rounding alone.
+fn is_same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.max(other)
 }
 
 /// The queue at the device that a policy asks for.
@@ -93,7 +102,8 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
                 workload.name
             ))
         })?;
-        limits[stage] = limit.limit;
+        // A plan reckons with buckets as they are enforced.
+        limits[stage] = RateLimit { burst: limit.limit.burst + limit.allowance, ..limit.limit };
     }
     Ok(limits)
 }

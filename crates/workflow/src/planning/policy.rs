@@ -4,11 +4,12 @@ use super::solution::{PlannedCluster, WorkloadPlace};
 use super::wording::describe_refusal;
 use crate::cluster::ClusterProblem;
 use crate::files::read_text;
+use crate::observer::{Notice, ProgressObserver};
 use model::{
-    OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, ServerEnforcement,
-    StageLimit,
+    OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
+    ServerEnforcement, StageLimit,
 };
-use plan::{DeviceQueue, PlannedServer};
+use plan::{DeviceQueue, PlannedServer, WorkloadOnClass};
 use std::path::Path;
 
 /// Reads a policy file and checks it.
@@ -22,6 +23,20 @@ pub fn read_policy(path: &Path) -> Result<Policy, OperationError> {
         OperationError::input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright plan -o policy.json` writes such a file")
     })
+}
+
+/// Says of a policy that its bounds do not hold for all traffic within its limits, where its document is of a version whose
+/// limits contain what enforcers allow beyond them.
+pub fn warn_of_outdated_bounds(policy: &Policy, observer: &dyn ProgressObserver) {
+    let servers = policy.outdated_servers();
+    if !servers.is_empty() {
+        observer.notice(Notice::Warning(format!(
+            "{}: the policy is of version 1, whose limits for devices with several channels contain what enforcers allow \
+             beyond them: traffic within the limits may exceed its bound; `tailwright plan -o policy.json` writes one of \
+             version 2",
+            servers.join(", ")
+        )));
+    }
 }
 
 /// The plan as the document that enforcing and simulating take.
@@ -77,18 +92,26 @@ fn admitted(
 ) -> PolicyWorkload {
     let server = &planned.placement.servers[place.server];
     let network = problem.cluster.servers[server.class].network.bytes_per_sec();
-    let limits = server.limits_of(workload).iter();
+    let mut limits = Vec::new();
+    for (stage, bucket) in server.limits_of(workload).iter() {
+        let allowance = server.allowance(&planned.instance, workload, stage);
+        let limit = RateLimit { rate: bucket.rate, burst: (bucket.burst - allowance).max(0.0) };
+        limits.push(StageLimit::new(stage, limit, network).with_allowance(allowance, network));
+    }
     let priority = u32::try_from(place.guarantee.priority).expect("fewer than 2^32 workloads");
     let placement = PolicyPlacement {
         server: planned.names[place.server].clone(),
         priority: PerStage::from_fn(|_| priority),
         bound_s: Some(place.guarantee.total),
-        limits: limits.map(|(stage, limit)| StageLimit::new(stage, *limit, network)).collect(),
+        limits,
     };
     let workload = &planned.instance.workloads[workload];
-    let largest = workload.on_class[server.class].largest_request;
+    let WorkloadOnClass { largest_request: largest, overtaking, .. } = workload.on_class[server.class];
+    let channels = server.queue.channels;
+    let densest = overtaking / (f64::from(channels - 1) * largest) * network;
     PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
         .with_largest_request((largest > 0.0).then_some(largest))
+        .with_densest_answer((overtaking > 0.0).then_some(densest))
 }
 
 fn refused(planned: &PlannedCluster, workload: usize) -> PolicyWorkload {

@@ -9,8 +9,8 @@ use crate::footprints::Footprints;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy};
 use plan::{
-    EnforcedClass, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
-    PlanningProblem, PlanningWorkload, SearchEffort, WorkloadOnClass,
+    Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass, PlanningProblem,
+    PlanningWorkload, SearchEffort, WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
 use workload::Footprint;
@@ -103,7 +103,7 @@ pub(super) fn instance(
                 network: server.network,
                 safety_margin: problem.cluster.safety_margin,
                 sustained: recipe.sustained,
-                channels: classes[class].enforced.map_or(1, |enforced: EnforcedClass| enforced.channels),
+                enforced: classes[class].enforced,
             };
             on_class.push(curves(&normalisation, footprints.get(class, number), recipe));
         }

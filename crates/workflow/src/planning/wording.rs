@@ -110,6 +110,7 @@ mod tests {
                 curves: PerStage::from_fn(|_| curve.clone()),
                 mean_rate: PerStage::from_fn(|_| 0.0),
                 largest_request: 0.0,
+                overtaking: 0.0,
             }],
         };
         let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0, enforced: None };

@@ -11,7 +11,7 @@ use model::{
     Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, ServerMember, Stage,
     StageLimit,
 };
-use predict::{EnforcedPath, EnforcedSketch};
+use predict::{EnforcedPath, EnforcedSketch, bunching_allowance};
 use std::collections::BTreeSet;
 
 /// Where a workload goes and what it is promised.
@@ -65,7 +65,10 @@ pub fn assignment_policy(
                 };
                 workloads.push(
                     PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement)
-                        .with_largest_request(largest_request(problem, workload)),
+                        .with_largest_request(largest_request(problem, workload))
+                        .with_densest_answer(
+                            enforced.and_then(|path| densest_answer(problem, &path, workload)),
+                        ),
                 );
             }
             Some(Err(why)) => workloads.push(PolicyWorkload::refused(spec.name.as_str(), spec.slo, why)),
@@ -83,6 +86,19 @@ fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> 
     (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
+/// The most bytes at network-out per second of device time that a request of a workload brings; `None` where one is served at a
+/// time.
+fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: usize) -> Option<f64> {
+    let mut densest = path.class.densest_answer;
+    for job in problem.workloads[workload].traffic.items() {
+        if job.work[Stage::Storage].0 > 0 {
+            densest = densest.max(job.work[Stage::NetworkOut].as_secs() / job.work[Stage::Storage].as_secs());
+        }
+    }
+    let is_known = path.has_storage && path.queue.channels > 1;
+    is_known.then_some(densest * problem.network.bytes_per_sec())
+}
+
 /// How a server is used, as the predictions count it.
 fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> ServerEnforcement {
     let DeviceQueue { channels, outstanding, reserve } = path.queue;
@@ -97,8 +113,8 @@ fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> Serve
     }
 }
 
-/// Several simultaneous limits per stage for each workload, which delay nothing of its trace (thesis §3.2.1): they admit
-/// what stages before may bunch. That is the worst case, or the SLO where this is longer: what takes longer than the SLO
+/// Several simultaneous limits per stage for each workload, which delay nothing of its trace (thesis §3.2.1): the allowance of
+/// each is what stages before may bunch. That is the worst case, or the SLO where this is longer: what takes longer than the SLO
 /// may wait for tokens of its own. On servers that interrupt, nothing is counted as bunched.
 fn assigned_limits(
     problem: &PredictionProblem,
@@ -145,8 +161,10 @@ fn stage_limits<S>(
         if stage == Stage::Storage && problem.profile.is_none() {
             continue;
         }
-        for (rate, burst) in sketch.limits(stage, bunched(stage)) {
-            limits.push(StageLimit::new(stage, RateLimit { rate, burst }, network));
+        for &(rate, burst) in sketch.limits(stage) {
+            let allowance = bunching_allowance(rate, bunched(stage));
+            let limit = StageLimit::new(stage, RateLimit { rate, burst }, network);
+            limits.push(limit.with_allowance(allowance, network));
         }
     }
     limits

@@ -85,8 +85,7 @@ impl ProcedureName {
                  of its trace"
             }
             Self::WorstCase => {
-                "holds for every request as long as every workload stays within the burst curves of its trace, \
-                 however the bursts meet"
+                "holds for every request as long as every workload stays within its limits, however the bursts meet"
             }
             Self::Probabilistic => {
                 "a bound on the percentile over all requests at all shifts, if workloads are independent and behave \

@@ -3,7 +3,8 @@
 use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
-use model::{OperationError, Policy, PolicyServer, PolicyWorkload, Stage};
+use crate::planning::warn_of_outdated_bounds;
+use model::{Job, OperationError, Policy, PolicyServer, PolicyWorkload, Stage};
 use scenario::server::{
     RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
     WorkloadRequests, trace_on_server,
@@ -98,6 +99,7 @@ pub fn simulate_policy(
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
     check_described(policy, problem, observer)?;
+    warn_of_outdated_bounds(policy, observer);
     let count = policy.servers.len();
     let task = observer.begin("simulating", count as u64, "replications");
     let mut servers = Vec::new();
@@ -191,6 +193,14 @@ fn keeps_limits(
     let storage = storage_server(server, problem)?;
     let RecordedRequests { trace, .. } = recorded(member, problem, &storage)?;
     let bandwidth = storage.network().bytes_per_sec();
+    let is_denser = |job: &Job| {
+        let answer = job.work[Stage::NetworkOut].0.saturating_sub(1) as f64 * bandwidth;
+        let densest = |densest: f64| answer > densest * job.work[Stage::Storage].0 as f64;
+        member.densest_answer.is_some_and(densest)
+    };
+    if trace.items().iter().any(is_denser) {
+        return Ok(false);
+    }
     for limit in &member.limits {
         let capacity = if limit.stage == Stage::Storage { 1.0 } else { bandwidth };
         let mut meter = ConformanceMeter::new(limit.rate_per_s, limit.burst_work);

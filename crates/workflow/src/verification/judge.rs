@@ -5,6 +5,7 @@
 
 use crate::cluster::{read_profile, repeated_profile_name};
 use crate::observer::{Notice, ProgressObserver};
+use crate::planning::warn_of_outdated_bounds;
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ pub fn judge(
     settings: &JudgementSettings,
     observer: &dyn ProgressObserver,
 ) -> Result<Findings, OperationError> {
+    policy.into_iter().for_each(|policy| warn_of_outdated_bounds(policy, observer));
     let promises = promises(policy, &settings.slos, observations)?;
     if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
         return Err(OperationError::input(format_args!(

@@ -89,7 +89,7 @@ impl Disk {
     }
 
     /// The time in seconds to transfer `bytes` when the heads are in place.
-    fn transfer(&self, op: Op, bytes: u64) -> f64 {
+    pub(super) fn transfer(&self, op: Op, bytes: u64) -> f64 {
         let rate = match op {
             Op::Read => self.0.read,
             Op::Write => self.0.write,

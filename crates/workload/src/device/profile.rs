@@ -1,10 +1,14 @@
 //! What a profile says about a storage device.
 
 use super::disk::{Disk, DiskWork};
+use super::network::NetworkModel;
 use super::ssd::{SsdTable, SsdWork};
-use model::{Op, Request};
+use model::{Op, Request, Stage};
 use serde::{Deserialize, Serialize};
-use units::{Percentile, Seconds, Work};
+use units::{Bytes, Nanos, Percentile, Seconds, Work};
+
+/// The smallest request of nearly every system.
+const SECTOR: Bytes = Bytes(512);
 
 /// A storage device as it was measured: the model that converts requests to device time, and the latency that the
 /// device adds.
@@ -138,6 +142,35 @@ impl StorageProfile {
     /// The percentile at which [`StorageProfile::base_latency`] was measured, if it was.
     pub fn base_latency_percentile(&self) -> Option<Percentile> {
         self.base_latency.map(|latency| latency.percentile)
+    }
+
+    /// The most work at network-out per work at the storage that a request of a sector or more brings: bytes per nanosecond of
+    /// device time.
+    ///
+    /// Bandwidth is linear between the rows of a table, so that bytes per device time are convex or monotone there and no
+    /// size is denser than both its neighbouring rows; a disk does nothing faster than to transfer.
+    pub fn densest_answer(&self, network: &NetworkModel) -> f64 {
+        let answer = |op, size| {
+            let request = Request { arrival: Nanos(0), size, op, offset: None, response: None };
+            network.work(Stage::NetworkOut, &request).0 as f64 / units::MILLI as f64
+        };
+        let mut densest = 0.0_f64;
+        for op in [Op::Read, Op::Write] {
+            match &self.device {
+                DeviceModel::Ssd(table) => {
+                    let rows = table.rows().iter().map(|row| row.request).filter(|size| *size > SECTOR);
+                    for size in std::iter::once(SECTOR).chain(rows) {
+                        let nanoseconds = table.work(op, size).0 as f64 / units::MILLI as f64;
+                        densest = densest.max(answer(op, size) / nanoseconds);
+                    }
+                }
+                DeviceModel::Disk(disk) => {
+                    let nanoseconds = disk.transfer(op, SECTOR.0) * 1e9;
+                    densest = densest.max(answer(op, SECTOR) / nanoseconds);
+                }
+            }
+        }
+        densest
     }
 
     /// A converter of requests to device time for a new request stream.
