@@ -100,7 +100,7 @@ impl RequestQuality {
 pub struct HeldUpTime {
     /// Between T3 and T4.
     pub reading: u64,
-    /// Between e4 and the last write that the network waited for.
+    /// Between e4 and T6.
     pub processing: u64,
 }
 

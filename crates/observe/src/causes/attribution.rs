@@ -223,9 +223,17 @@ impl CauseAttribution {
         let reading = RequestPart { from: scheduled, ..waiting };
         divided.held_up = HeldUpTime {
             reading: held_up(&self.divide_part(&reading, &mut Vec::new())),
-            processing: held_up(&divided.own_after_read),
+            processing: held_up(&divided.own_after_read) + Self::held_up_in_write(worker, request),
         };
         divided
+    }
+
+    /// For how long the worker was away while it handed the answer to the device. It acts next after that, so of its
+    /// coming back nothing is known but that it has sent the packet.
+    fn held_up_in_write(worker: Option<&ThreadTimeline>, request: &ObservedRequest) -> u64 {
+        let left = worker.and_then(ThreadTimeline::held_up_since);
+        let (done, sent) = (request.last_awaited_write, request.at(RequestPoint::Transmitted));
+        left.filter(|left| *left >= done).map_or(0, |left| sent.saturating_sub(left))
     }
 
     /// Since when the worker could work for a request, if it was awake: it is done with those before.

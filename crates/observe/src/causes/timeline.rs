@@ -217,6 +217,12 @@ impl ThreadTimeline {
         times.map(move |(a, b)| (a.max(from), b.min(until))).filter(|(a, b)| a < b)
     }
 
+    /// When it had to leave its CPU, if it was not seen to come back since.
+    pub(super) fn held_up_since(&self) -> Option<u64> {
+        let is_held_up = matches!(self.away, Some(ThreadDoing::Runnable { .. } | ThreadDoing::Stopped));
+        is_held_up.then_some(self.until)
+    }
+
     /// The time of its last event.
     pub(super) fn known_until(&self) -> u64 {
         self.until

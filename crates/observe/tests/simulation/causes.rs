@@ -309,6 +309,19 @@ fn processing_begins_when_the_write_before_has_returned() {
     }
 }
 
+/// The worker loses its CPU in its write, before the packet is handed to the device, and before its next event.
+#[test]
+fn a_worker_that_is_held_up_in_a_write_is_not_busy() {
+    let mut attribution = CauseAttribution::new();
+    for (time, kind) in [(1_010, EventKind::Receive), (1_020, EventKind::Send), (1_025, EventKind::Leave)] {
+        let event = KernelEvent { thread: 11, process: 10, ..blank_event(time, kind) };
+        attribution.handle(&KernelEvent { earlier: 1_000, ..event });
+    }
+    let mut request = waiting_request();
+    request.points[7] = 9_030;
+    assert_eq!(attribution.divide(&request).held_up, HeldUpTime { reading: 0, processing: 8_005 });
+}
+
 #[test]
 fn the_script_does_what_is_to_be_tested() {
     let mut seen = [0u64; tailwright_observe::CAUSES];
