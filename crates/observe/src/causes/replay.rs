@@ -8,6 +8,7 @@
 
 use super::attribution::AttributedRequest;
 use super::cause::Cause;
+use super::occupancy::{InterferingProcess, OccupyingThread};
 use super::profile::{EXPLAINED_PERCENTILES, IntendedWaits};
 use super::work_conserving::{Removed, ServedRequests, ServiceOrder, WakeUps, is_only_waiting};
 use confidence::nearest_rank;
@@ -17,6 +18,9 @@ use std::net::IpAddr;
 
 /// How far the largest value of a percentile may be above the smallest, as a factor, before it is an interval only.
 const ACCURACY: f64 = 1.2;
+
+/// The most processes that are taken out, each alone.
+const PROCESSES_MAX: usize = 3;
 
 /// The most requests beyond a percentile for which one sampled wake-up may stand, as a share of all beyond it.
 const SAMPLE_SHARE: f64 = 0.1;
@@ -29,6 +33,8 @@ pub enum TakenOut {
     /// A cause. One that requests have only while they wait, [`Cause::AllBusy`], [`Cause::OtherIdle`] and
     /// [`Cause::ReadTogether`], is taken out of each request's own waiting alone.
     Cause(Cause),
+    /// The time of [`Cause::OtherProcess`] in which this process had the CPU of a worker.
+    Process(u32),
     /// The requests of a client: percentiles are those of the others.
     Client(IpAddr),
     /// Queues of workers, and any order but that of arrival: as many workers as there were take the oldest request of
@@ -52,6 +58,8 @@ pub struct ReplayedPercentile {
 pub enum ReplayDoubt {
     /// It depends on the order in which requests that wait together are served.
     Order,
+    /// Other processes had the CPU in the same waits, and would have had it at other times.
+    Others,
     /// Too few requests were seen to wake a worker without the cause: what that takes is not known.
     WakeUps,
 }
@@ -101,9 +109,21 @@ pub fn counterfactual(
             exact(left.iter().map(|request| latency_without(request, cause, intended)).collect())
         }
         TakenOut::Cause(cause) => served_again(requests, Removed::Cause(cause), intended, &measured),
+        TakenOut::Process(process) => served_again(requests, Removed::Process(process), intended, &measured),
         TakenOut::Client(client) => served_again(requests, Removed::Client(client), intended, &measured),
     };
     Some(Counterfactual { taken_out, percentiles: percentiles_without, measured: percentiles(&measured) })
+}
+
+/// The processes that had CPUs of workers for the longest time while requests waited for that, the first one longest.
+pub(super) fn interfering_processes(requests: &[AttributedRequest]) -> Vec<InterferingProcess> {
+    let mut times: BTreeMap<u32, (u64, OccupyingThread)> = BTreeMap::new();
+    for (thread, time) in requests.iter().flat_map(|request| &request.interferers) {
+        times.entry(thread.process).or_insert((0, *thread)).0 += time;
+    }
+    let mut found: Vec<(u64, OccupyingThread)> = times.into_values().collect();
+    found.sort_by_key(|(time, thread)| (Reverse(*time), *thread));
+    found.into_iter().take(PROCESSES_MAX).map(|(_, thread)| thread.into()).collect()
 }
 
 /// The client that has kept workers busy for the longest time, if there are several.
@@ -154,7 +174,7 @@ fn served_again(
     let all: Vec<&AttributedRequest> = requests.iter().collect();
     let measured = percentiles(measured);
     let as_served = ServedRequests::new(&all, removed);
-    let play = |order, wake_ups| {
+    let play_of = |as_served: &ServedRequests, order, wake_ups| {
         let resumed = as_served.resume(order, wake_ups);
         let latencies = all.iter().zip(&resumed.served).filter_map(|(request, served)| {
             let stays = !matches!(removed, Removed::Client(client) if request.peer.ip() == client);
@@ -163,6 +183,14 @@ fn served_again(
         let mut found = percentiles(&sorted(latencies.collect()));
         found.iter_mut().zip(measured).for_each(|(found, measured)| *found = measured.min(*found));
         (found, resumed)
+    };
+    let play = |order, wake_ups| play_of(&as_served, order, wake_ups);
+    let with_others = match removed {
+        Removed::Process(process) => {
+            let as_served = ServedRequests::new(&all, Removed::ProcessWithOthers(process));
+            play_of(&as_served, ServiceOrder::AsSeen, WakeUps::Drawn).0
+        }
+        _ => measured,
     };
     let (first, resumed) = play(ServiceOrder::AsSeen, WakeUps::Drawn);
     let mut played = vec![first];
@@ -181,8 +209,12 @@ fn served_again(
             let doubt = (most_differs(least, measured[place])).then_some(ReplayDoubt::WakeUps);
             return ReplayedPercentile { least, most: measured[place], doubt };
         }
-        let doubt = most_differs(least, most).then_some(ReplayDoubt::Order);
-        ReplayedPercentile { least, most, doubt }
+        let doubt = if most_differs(least, most) {
+            Some(ReplayDoubt::Order)
+        } else {
+            most_differs(with_others[place], most).then_some(ReplayDoubt::Others)
+        };
+        ReplayedPercentile { least: least.min(with_others[place]), most, doubt }
     })
 }
 
@@ -197,7 +229,7 @@ fn latency_again(
     intended: IntendedWaits,
 ) -> u64 {
     let Some(served) = served else { return latency(request, intended) };
-    let network = request.own[Cause::NetworkIn as usize] + request.own[Cause::NetworkOut as usize];
+    let network = request.own[Cause::NetworkIn as usize];
     let slept = match intended {
         // Already taken out of what was served.
         _ if removed == Removed::Cause(Cause::Asleep) => 0,
@@ -354,6 +386,28 @@ mod tests {
         let found = without(&served(&jobs, 1), TakenOut::Cause(Cause::OtherProcess));
         let expected = ReplayedPercentile { least: 10, most: 510, doubt: Some(ReplayDoubt::WakeUps) };
         assert_eq!(found.percentiles, [expected; 3]);
+    }
+
+    /// Two hogs, of which one is taken out: the wait for the other stays, and a request without either has the wake-up.
+    #[test]
+    fn one_process_of_two() {
+        let mut jobs: Vec<(u64, u64, u64)> = (0..2_000).map(|number| (number * 1_000, 10, 0)).collect();
+        jobs.iter_mut().step_by(20).for_each(|job| job.2 = 300);
+        let mut requests = served(&jobs, 1);
+        let hog = |process| OccupyingThread { process, comm: [b'h'; 16] };
+        requests
+            .iter_mut()
+            .step_by(20)
+            .for_each(|request| request.interferers = vec![(hog(7), 200), (hog(8), 100)]);
+        let named: Vec<u32> = interfering_processes(&requests).iter().map(|found| found.process).collect();
+        assert_eq!(named, [7, 8]);
+        let found = without(&requests, TakenOut::Process(7));
+        // The other hog may have been done before, if the first had not been there.
+        let expected = ReplayedPercentile { least: 10, most: 110, doubt: Some(ReplayDoubt::Others) };
+        assert_eq!((found.measured[1], found.percentiles[1]), (310, expected));
+        requests.iter_mut().step_by(20).for_each(|request| request.interferers = vec![(hog(7), 300)]);
+        assert_eq!(without(&requests, TakenOut::Process(7)).percentiles[1].known(), Some(10));
+        assert_eq!(without(&requests, TakenOut::Process(9)).percentiles[1].known(), Some(310));
     }
 
     #[test]

@@ -2,8 +2,12 @@
 
 use super::attribution::{AttributedRequest, CauseAttribution};
 use super::cause::Cause;
+use super::occupancy::InterferingProcess;
 use super::profile::{CauseProfile, IntendedWaits, PercentileCauses};
-use super::replay::{Counterfactual, OvertakenRequests, TakenOut, busiest_client, counterfactual, overtaken};
+use super::replay::{
+    Counterfactual, OvertakenRequests, TakenOut, busiest_client, counterfactual, interfering_processes,
+    overtaken,
+};
 use crate::event::KernelEvent;
 use crate::request::{HeldUpTime, ObservedRequest};
 use std::collections::VecDeque;
@@ -34,9 +38,12 @@ pub struct CauseReport {
     pub percentiles: Vec<PercentileCauses>,
     /// How many requests, the last ones, were kept for replays.
     pub replayed: usize,
-    /// First nothing taken out, then each cause that any of the kept requests has, the
+    /// First nothing taken out, then each cause that any of the kept requests has, each
+    /// process of `interfering`, the
     /// client that was served longest if there are several, then the queues of workers.
     pub counterfactuals: Vec<Counterfactual>,
+    /// The processes that had CPUs of workers for the longest time while the kept requests waited, the first one longest.
+    pub interfering: Vec<InterferingProcess>,
     /// Those of the kept requests that were overtaken.
     pub overtaken: OvertakenRequests,
     /// What the hypervisor took from all CPUs meanwhile, in nanoseconds with a resolution of 10 ms; `None` where the
@@ -82,9 +89,15 @@ impl CauseObserver {
         let kept: &[AttributedRequest] = self.last.make_contiguous();
         let has = |cause: &Cause| kept.iter().any(|request| request.time(*cause) > 0);
         let causes = Cause::ALL.into_iter().filter(has).map(TakenOut::Cause);
+        let interfering = interfering_processes(kept);
+        let processes = interfering.iter().map(|process| TakenOut::Process(process.process));
         let client = busiest_client(kept).map(TakenOut::Client);
-        let all =
-            [TakenOut::Nothing].into_iter().chain(causes).chain(client).chain([TakenOut::QueuesOfWorkers]);
+        let all = [TakenOut::Nothing]
+            .into_iter()
+            .chain(causes)
+            .chain(processes)
+            .chain(client)
+            .chain([TakenOut::QueuesOfWorkers]);
         let counterfactuals =
             all.filter_map(|taken_out| counterfactual(kept, taken_out, self.intended_waits)).collect();
         CauseReport {
@@ -94,6 +107,7 @@ impl CauseObserver {
             percentiles: self.profile.percentiles(),
             replayed: kept.len(),
             counterfactuals,
+            interfering,
             overtaken: overtaken(kept),
             stolen: None,
         }

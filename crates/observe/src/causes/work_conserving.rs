@@ -11,6 +11,7 @@
 
 use super::attribution::AttributedRequest;
 use super::cause::Cause;
+use super::occupancy::share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -34,8 +35,41 @@ impl ServiceOrder {
 pub(super) enum Removed {
     /// The time of a cause in which workers are held up.
     Cause(Cause),
+    /// The time of [`Cause::OtherProcess`] in which this process had the CPU.
+    Process(u32),
+    /// All time of that cause in requests in which this process had the CPU: others that wait with it come sooner then, too.
+    ProcessWithOthers(u32),
     /// The requests of a client.
     Client(IpAddr),
+}
+
+impl Removed {
+    /// The cause whose time is removed, if it is that.
+    fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Cause(cause) => Some(cause),
+            Self::Process(_) | Self::ProcessWithOthers(_) => Some(Cause::OtherProcess),
+            Self::Client(_) => None,
+        }
+    }
+
+    /// What is removed of a time of the cause. When in a request a process had the CPU is not kept: its share is the same
+    /// in all parts.
+    fn part_of(self, request: &AttributedRequest, time: u64) -> u64 {
+        let (Self::Process(removed) | Self::ProcessWithOthers(removed)) = self else { return time };
+        let of_process = request.interferers.iter().filter(|(thread, _)| thread.process == removed);
+        let own: u64 = of_process.map(|(_, time)| time).sum();
+        match self {
+            Self::ProcessWithOthers(_) => {
+                if own > 0 {
+                    time
+                } else {
+                    0
+                }
+            }
+            _ => share(own, time, request.time(Cause::OtherProcess)),
+        }
+    }
 }
 
 /// Whether requests that newly find a worker asleep get the wake-ups of others.
@@ -49,7 +83,7 @@ pub(super) enum WakeUps {
 /// Latencies with something taken out.
 #[derive(Debug, Default)]
 pub(super) struct Resumed {
-    /// By the place of the request: from T2 to the last write; `None` where it is as measured.
+    /// By the place of the request: from T2 to T6; `None` where it is as measured.
     pub(super) served: Vec<Option<u64>>,
     /// How many requests have the wake-up or the processing of others.
     pub(super) drawn: usize,
@@ -77,6 +111,10 @@ struct Visit {
     finds_free: bool,
     /// Whether `reading` is that of a wake-up without the cause.
     is_clean: bool,
+    /// From the last write to the device.
+    sending: u64,
+    /// Waiting for other processes than the one that is removed, which stays.
+    for_others: u64,
     /// Whether it was answered alone.
     is_single: bool,
     /// Whether it has time of the cause, or is to be removed.
@@ -145,17 +183,17 @@ fn visits(requests: &[&AttributedRequest], mut places: Vec<usize>, removed: Remo
 fn visit(request: &AttributedRequest, done_before: u64, shares: u64, removed: Removed) -> Visit {
     let start = request.start.max(done_before).min(request.done);
     let read = request.read.clamp(start, request.done);
-    let (before_read, after_read, is_touched, is_removed) = match removed {
-        Removed::Cause(cause) => {
+    let (before_read, after_read, is_touched) = match removed.cause() {
+        Some(cause) => {
             let after = request.own_after_read[cause as usize];
-            (request.own[cause as usize] - after, after, request.time(cause) > 0, false)
+            let before = request.own[cause as usize] - after;
+            let part = |time| removed.part_of(request, time);
+            (part(before), part(after), part(request.time(cause)) > 0)
         }
-        Removed::Client(client) => {
-            let is_removed = request.peer.ip() == client;
-            (0, 0, is_removed, is_removed)
-        }
+        None => (0, 0, false),
     };
-    let displaces = matches!(removed, Removed::Cause(cause) if leaves_cpu_idle(cause));
+    let is_removed = matches!(removed, Removed::Client(client) if request.peer.ip() == client);
+    let displaces = removed.cause().is_some_and(leaves_cpu_idle);
     Visit {
         place: 0,
         ready: request.ready,
@@ -167,8 +205,16 @@ fn visit(request: &AttributedRequest, done_before: u64, shares: u64, removed: Re
         free: 0,
         finds_free: request.start <= request.ready,
         is_clean: !displaces || before_read == 0,
+        for_others: match removed {
+            Removed::Process(_) => {
+                let other = Cause::OtherProcess as usize;
+                request.own[other] - request.own_after_read[other] - before_read
+            }
+            _ => 0,
+        },
+        sending: request.own[Cause::NetworkOut as usize],
         is_single: shares == 1,
-        is_touched,
+        is_touched: is_touched || is_removed,
         is_removed,
     }
 }
@@ -194,10 +240,8 @@ fn hold(
         // The worker was free by then, since when is not seen.
         return (usual.min(gap), request.done + usual.min(gap));
     }
-    let taken = match removed {
-        Removed::Cause(cause) => next.queued[cause as usize].min(gap.saturating_sub(usual)),
-        Removed::Client(_) => 0,
-    };
+    let queued = removed.cause().map_or(0, |cause| removed.part_of(next, next.queued[cause as usize]));
+    let taken = queued.min(gap.saturating_sub(usual));
     (gap - taken, request.done + gap)
 }
 
@@ -215,12 +259,26 @@ fn median(mut values: Vec<u64>) -> u64 {
     if values.is_empty() { 0 } else { *values.select_nth_unstable(middle).1 }
 }
 
+/// What a request takes: until its read returns, until its last write, and from there to the device.
+#[derive(Debug, Clone, Copy)]
+struct Service {
+    reading: u64,
+    processing: u64,
+    sending: u64,
+}
+
+impl Visit {
+    fn own_service(&self) -> Service {
+        Service { reading: self.reading, processing: self.processing, sending: self.sending }
+    }
+}
+
 /// The workers of a process, serving again.
 struct ServerAgain {
     order: ServiceOrder,
     wake_ups: WakeUps,
-    /// Reading and processing of requests that found a worker asleep.
-    samples: Vec<(u64, u64)>,
+    /// Requests that found a worker asleep.
+    samples: Vec<Service>,
     /// The usual time from one request to the read of the next one that waits.
     turn: u64,
     drawn: usize,
@@ -232,7 +290,7 @@ impl ServerAgain {
         let mut turns = Vec::new();
         for visit in workers.iter().flatten().filter(|visit| visit.is_single && !visit.is_removed) {
             if visit.finds_free && visit.is_clean {
-                samples.push((visit.reading, visit.processing));
+                samples.push(visit.own_service());
             } else if !visit.finds_free && visit.reading > 0 {
                 turns.push(visit.reading);
             }
@@ -273,31 +331,29 @@ impl ServerAgain {
                 line.push(visit);
             }
             let Some(visit) = line.pop() else { return };
-            let (reading, processing) = self.service_of(visit, is_free);
-            now += reading + processing;
-            served[visit.place] = Some(now - visit.ready);
+            let service = self.service_of(visit, is_free);
+            now += service.reading + service.processing;
+            served[visit.place] = Some(now - visit.ready + service.sending);
             now += visit.hold;
         }
     }
 
-    /// The time until its read returns and until its last write.
-    fn service_of(&mut self, visit: &Visit, finds_free: bool) -> (u64, u64) {
+    fn service_of(&mut self, visit: &Visit, finds_free: bool) -> Service {
+        let own = visit.own_service();
         if !finds_free {
-            let reading = if visit.finds_free { visit.reading.min(self.turn) } else { visit.reading };
-            return (reading, visit.processing);
+            let reading = if visit.finds_free { own.reading.min(self.turn) } else { own.reading };
+            return Service { reading, ..own };
         }
         let has_own_wake_up = visit.finds_free && visit.is_clean;
         if has_own_wake_up && visit.is_single {
-            return (visit.reading, visit.processing);
+            return own;
         }
-        let Some((reading, processing)) = self.draw() else { return (visit.reading, visit.processing) };
-        (
-            if has_own_wake_up { visit.reading } else { reading },
-            if visit.is_single { visit.processing } else { processing },
-        )
+        let Some(drawn) = self.draw() else { return own };
+        let reading = if has_own_wake_up { own.reading } else { drawn.reading + visit.for_others };
+        if visit.is_single { Service { reading, ..own } } else { Service { reading, ..drawn } }
     }
 
-    fn draw(&mut self) -> Option<(u64, u64)> {
+    fn draw(&mut self) -> Option<Service> {
         if self.wake_ups == WakeUps::None {
             return None;
         }

@@ -30,7 +30,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A program that ends with the value.
-pub(crate) struct Background(Child);
+pub(crate) struct Background(pub(crate) Child);
 
 impl Background {
     pub(crate) fn start(program: &str, args: &[&str]) -> Self {

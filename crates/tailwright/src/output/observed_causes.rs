@@ -82,6 +82,9 @@ struct ProcessFields {
     name: String,
     process: u32,
     mean_s: f64,
+    /// The percentile without this process alone; null for all but those that had the CPU longest.
+    without_least_s: Option<f64>,
+    without_most_s: Option<f64>,
 }
 
 /// The fields of a report.
@@ -139,10 +142,16 @@ fn near_fields(report: &CauseReport, place: usize) -> NearPercentileFields {
             without_unknown: without.and_then(|without| without.doubt).map(doubt_text),
         }
     };
-    let process = |(who, time): &(observe::InterferingProcess, u128)| ProcessFields {
-        name: who.name.clone(),
-        process: who.process,
-        mean_s: *time as f64 / requests / 1e9,
+    let process = |(who, time): &(observe::InterferingProcess, u128)| {
+        let without =
+            report.without(TakenOut::Process(who.process)).map(|without| without.percentiles[place]);
+        ProcessFields {
+            name: who.name.clone(),
+            process: who.process,
+            mean_s: *time as f64 / requests / 1e9,
+            without_least_s: without.map(|without| without.least as f64 / 1e9),
+            without_most_s: without.map(|without| without.most as f64 / 1e9),
+        }
     };
     NearPercentileFields {
         percentile: near.name,
@@ -169,7 +178,7 @@ pub(crate) fn text(report: &CauseReport) -> String {
 
 /// What explains the table: who is behind the largest causes, which requests were looked at, what cannot be seen here.
 pub(crate) fn notes(report: &CauseReport) -> String {
-    let mut text = report.percentiles.last().map(explained).unwrap_or_default();
+    let mut text = report.percentiles.last().map(|near| explained(report, near)).unwrap_or_default();
     text += &windows(report);
     text += &replays(report);
     text += &left_out(report);
@@ -233,6 +242,7 @@ fn replayed(percentile: ReplayedPercentile) -> String {
 fn doubt_text(doubt: ReplayDoubt) -> &'static str {
     match doubt {
         ReplayDoubt::Order => "the order in which waiting requests would be served decides",
+        ReplayDoubt::Others => "other processes had the CPU in the same waits",
         ReplayDoubt::WakeUps => "too few requests without the cause woke a worker",
     }
 }
@@ -242,7 +252,7 @@ fn nanoseconds(count: u64) -> String {
 }
 
 /// Who and what is behind the largest causes, and what acts on them.
-fn explained(near: &PercentileCauses) -> String {
+fn explained(report: &CauseReport, near: &PercentileCauses) -> String {
     let mut causes = Cause::ALL.to_vec();
     causes.retain(|cause| near.share(*cause) >= EXPLAINED_SHARE);
     causes.sort_by(|a, b| near.mean(*b).total_cmp(&near.mean(*a)));
@@ -252,7 +262,11 @@ fn explained(near: &PercentileCauses) -> String {
         if cause == Cause::OtherProcess {
             let names = near.interferers.iter().take(NAMED_MAX).map(|(who, time)| {
                 let mean = workflow::text::time(*time as f64 / of.max(1) as f64 / 1e9);
-                format!("{} ({}) {mean}", who.name, who.process)
+                let without = report.without(TakenOut::Process(who.process));
+                let without = without.map_or(String::new(), |without| {
+                    format!(" (p99 w/o it {})", replayed(without.percentiles[1]))
+                });
+                format!("{} ({}) {mean}{without}", who.name, who.process)
             });
             line += &format!("\n    {}", names.collect::<Vec<_>>().join(", "));
         }
