@@ -10,7 +10,7 @@
 //!
 //! With `--parts 1,2,4,8` another table follows: the same sets planned from the whole first half, then from its latest half,
 //! quarter and eighth, all judged by the second half. For each coverage it has the share of workloads, and of servers, within
-//! their bounds, with a 95 % confidence interval over the sets (or, where all or none are, over the servers), and the servers
+//! their bounds, with a 95 % confidence interval over the sets (or, where all are, over the servers), and the servers
 //! beside those of `worst-case` and `replayed` for the same sets.
 //!
 //! `cargo bench -p tailwright-workflow --bench next_window`; `-- --sets N` draws as many sets, `-- --draw N` workloads in each,
@@ -166,9 +166,11 @@ fn print_plans(data: &str, name: &str, plans: &[JudgedPlan]) {
             let low = (mean.value - mean.half_width).max(0.0);
             let high = (mean.value + mean.half_width).min(100.0);
             format!("{:.1}% ({low:.1}-{high:.1})", mean.value)
-        } else {
+        } else if mean.value >= 100.0 {
             // Among n independent servers without one exceedance, 3/n is its largest probability at 95 %.
-            format!("{:.1}% ({:.1}-100)", mean.value, (100.0 - 300.0 / servers.max(1) as f64).max(0.0))
+            format!("100.0% ({:.1}-100)", (100.0 - 300.0 / servers.max(1) as f64).max(0.0))
+        } else {
+            format!("{:.1}%", mean.value)
         }
     };
     let mean = servers as f64 / plans.len().max(1) as f64;
