@@ -1,5 +1,5 @@
 //! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users,
-//! network namespaces and virtual networks of them, pressure, programs in the kernel, files that appear whole, folders of one process.
+//! network namespaces, their counters and virtual networks of them, CPU quotas, pressure, programs in the kernel, files that appear whole, folders of one process.
 //!
 //! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`], a look
 //! before `main` in [`standard_output`], and what [`bpf`] says. What is missing (no root,
@@ -8,10 +8,12 @@
 pub mod affinity;
 pub mod bpf;
 pub mod clock;
+pub mod cpu_quota;
 pub mod cpu_time;
 pub mod folder_lock;
 pub mod listening;
 pub mod netns;
+pub mod network_counts;
 pub mod offspring;
 pub mod parallel;
 pub mod pressure;

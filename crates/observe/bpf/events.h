@@ -21,6 +21,7 @@ enum event_kind {
 	EVENT_OPEN = 10,
 	EVENT_ACCEPT = 11,
 	EVENT_MOVE = 12,
+	EVENT_THROTTLED = 13,
 };
 
 enum event_flags {
@@ -60,7 +61,7 @@ struct {
 	int (*max_entries)[1 << 23];
 } events SEC(".maps");
 
-enum count { COUNT_LOST, COUNTS };
+enum count { COUNT_LOST, COUNT_RETRANSMITS, COUNTS };
 
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];

@@ -134,11 +134,15 @@ struct files_struct {
 
 struct rq {
 	struct task_struct *curr;
+	u64 clock;
 	u64 prev_steal_time_rq;
 };
 
 struct cfs_rq {
 	struct rq *rq;
+	u64 throttled_clock_self;
+	u64 throttled_clock_self_time;
+	int throttle_count;
 };
 
 struct sched_entity {
@@ -150,7 +154,9 @@ struct task_struct {
 	int pid;
 	int tgid;
 	int wake_cpu;
+	int prio;
 	struct sched_entity se;
+	_Bool throttled;
 	char comm[16];
 	unsigned in_iowait : 1;
 	struct files_struct *files;

@@ -387,6 +387,17 @@ int tw_transmit(u64 *context)
 	return 0;
 }
 
+/* TCP sends a part of an answer once more. */
+SEC("tp_btf/tcp_retransmit_skb")
+int tw_retransmit(u64 *context)
+{
+	const struct sock *sk = (const struct sock *)context[0];
+	u8 is_udp;
+	if (is_observed_socket(sk, &is_udp) && is_chosen(flow_of_socket(sk, sk->__sk_common.skc_num)))
+		add_one(COUNT_RETRANSMITS);
+	return 0;
+}
+
 /*
  * The beginning and the end of a connection. At the end its port is given back before, and is still in the field of the
  * header.

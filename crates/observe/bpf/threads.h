@@ -33,6 +33,8 @@ struct thread_record {
 	u32 was_idle;   /* whether that CPU was idle when the thread was put into its queue */
 	u64 stolen;     /* the clock of steal of its CPU when it was woken, or CLOCK_UNKNOWN */
 	u64 freed;      /* when its last write to an observed socket returned, or 0 */
+	u64 throttled;  /* since when a CPU quota keeps it from running, or 0 */
+	u64 throttle_clock; /* the throttle clock of its queue at that moment; see throttle_clock */
 };
 
 /* What interrupts of one sort take from a CPU. */
@@ -147,6 +149,67 @@ INLINE void report_occupant(const struct cpu_record *here, u32 cpu, const struct
 	end_event(event);
 }
 
+/* Priorities of the fair class begin here; quotas do not concern those below. */
+#define FAIR_PRIORITY 100
+
+/*
+ * Whether the CPU quota of a group keeps a thread from running. Since Linux 6.18 threads are throttled one by one, when
+ * they return to user space; before that whole queues are, whatever is in them.
+ */
+INLINE int is_throttled(const struct task_struct *who)
+{
+	if (FIELD_EXISTS(((struct task_struct *)0)->throttled))
+		return who->throttled;
+	if (!FIELD_EXISTS(((struct cfs_rq *)0)->throttle_count) || !FIELD_EXISTS(((struct sched_entity *)0)->cfs_rq))
+		return 0;
+	return who->prio >= FAIR_PRIORITY && who->se.cfs_rq->throttle_count > 0;
+}
+
+/*
+ * For how long the queue of a thread has been throttled in all until now, as the kernel counts it: times that are over
+ * plus, while it `is_going_on`, the current one. 0 where the kernel has no such clock.
+ */
+INLINE u64 throttle_clock(const struct task_struct *who, int is_going_on)
+{
+	const struct cfs_rq *queue;
+	u64 since, now;
+	if (!FIELD_EXISTS(((struct sched_entity *)0)->cfs_rq) || !FIELD_EXISTS(((struct rq *)0)->clock))
+		return 0;
+	queue = who->se.cfs_rq;
+	if (FIELD_EXISTS(queue->throttled_clock_self_time)) {
+		since = queue->throttled_clock_self;
+		now = queue->rq->clock;
+		return queue->throttled_clock_self_time + (is_going_on && since && now > since ? now - since : 0);
+	}
+	return 0;
+}
+
+INLINE void begin_throttle(struct thread_record *record, const struct task_struct *who, u64 now)
+{
+	record->throttled = now;
+	record->throttle_clock = throttle_clock(who, 1);
+}
+
+/*
+ * A thread that was throttled runs again, or is moved: for how long the quota kept it. What follows until now it has
+ * waited in the queue as others do. Without a clock all of the time counts.
+ */
+INLINE void report_throttle(struct thread_record *record, const struct task_struct *who, u64 now)
+{
+	u64 since = record->throttled, clock = throttle_clock(who, 0), whole = now - since, taken = whole;
+	struct event *event;
+	record->throttled = 0;
+	if (clock > record->throttle_clock && clock - record->throttle_clock < whole)
+		taken = clock - record->throttle_clock;
+	event = begin_event(EVENT_THROTTLED, now, taken);
+	if (!event)
+		return;
+	event->earlier = since;
+	event->thread = who->pid;
+	event->process = who->tgid;
+	end_event(event);
+}
+
 INLINE int is_off_cpu(const struct thread_record *record) { return record->out > record->in; }
 
 /* A thread is on a CPU, and was not seen to come there. */
@@ -159,6 +222,7 @@ INLINE void forget(struct thread_record *record, u64 now)
 	record->softirq_ns = 0;
 	record->was_idle = 0;
 	record->freed = 0;
+	record->throttled = 0;
 }
 
 /* A known thread leaves its CPU: reports how it had come there, and in which state it goes. */
@@ -186,8 +250,12 @@ INLINE void leave(const struct task_struct *who, u32 cpu, u32 state, u64 now, u6
 	}
 	record->out = now;
 	record->woken = 0;
-	if (state == 0)
+	record->throttled = 0;
+	if (state == 0) {
 		begin_wait(record, cpu, now, stolen);
+		if (is_throttled(who))
+			begin_throttle(record, who, now);
+	}
 }
 
 SEC("tp_btf/sched_switch")
@@ -215,6 +283,8 @@ int tw_switch(u64 *context)
 		struct thread_record *record = record_of(coming->pid);
 		end_wait(record);
 		record->in = now;
+		if (record->throttled)
+			report_throttle(record, coming, now);
 	}
 	return 0;
 }
@@ -262,6 +332,8 @@ int tw_wakeup(u64 *context)
 		record->stolen = clock;
 	}
 	begin_wait(record, who->wake_cpu, now, clock);
+	if (is_throttled(who))
+		begin_throttle(record, who, now);
 	stolen = stolen_between(record->stolen, clock);
 	if (record->was_idle && stolen)
 		report_stolen_wakeup(record, now, stolen);
@@ -291,6 +363,8 @@ int tw_migrate(u64 *context)
 		report_occupant(there, before - 1, who->se.cfs_rq->rq->curr, now, clock);
 		begin_time(there, now, clock, 0);
 	}
+	if (record->throttled)
+		report_throttle(record, who, now);
 	event = begin_event(EVENT_MOVE, now, 0);
 	if (event) {
 		event->flags = record->was_idle ? FLAG_IDLE : 0;

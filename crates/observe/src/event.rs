@@ -39,10 +39,12 @@ pub enum EventKind {
     Accept,
     /// A thread that waits for a CPU is moved from the queue of one to that of another.
     Move,
+    /// A thread that a CPU quota kept from running since [`KernelEvent::earlier`] runs again, or is moved.
+    Throttled,
 }
 
 /// What is known of a thread and its CPU at an event of the kinds [`EventKind::Receive`], [`EventKind::Send`],
-/// [`EventKind::Leave`], [`EventKind::Occupant`] and [`EventKind::Move`]; otherwise zero.
+/// [`EventKind::Leave`], [`EventKind::Occupant`], [`EventKind::Move`] and [`EventKind::Throttled`]; otherwise zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadSchedule {
     /// When the thread was woken before it was last switched in; 0 when it had not slept.
@@ -53,6 +55,8 @@ pub struct ThreadSchedule {
     pub softirq_ns: u32,
     /// What the hypervisor took from the CPU in the time of an occupant, in nanoseconds, at most 4.2 s.
     pub stolen_ns: u32,
+    /// For how long the quota kept a throttled thread from running, in nanoseconds; after that it waited for its CPU.
+    pub throttled_ns: u64,
     /// The CPU in whose queue the thread was before it was last switched in. Of an occupant: the one that it had. Of a move:
     /// the one whose queue the thread leaves.
     pub cpu: u16,
@@ -133,7 +137,7 @@ impl KernelEvent {
         };
         let without_head =
             |at: usize| if head == Some(at) { 0 } else { u64::from_ne_bytes(field(bytes, at)) };
-        let is_of_thread = kind == EventKind::Leave;
+        let is_of_thread = matches!(kind, EventKind::Leave | EventKind::Throttled);
         let has_client = matches!(kind, EventKind::Arrival | EventKind::Transmit);
         Some(Self {
             time: u64::from_ne_bytes(field(bytes, 0)),
@@ -192,6 +196,9 @@ fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
             ..none
         },
         EventKind::Move => ThreadSchedule { cpu: short(48), ..none },
+        EventKind::Throttled => {
+            ThreadSchedule { throttled_ns: u64::from_ne_bytes(field(bytes, 8)), ..ThreadSchedule::default() }
+        }
         EventKind::Arrival
         | EventKind::Ready
         | EventKind::Transmit
@@ -220,6 +227,7 @@ fn kind(number: u8) -> Option<EventKind> {
         10 => EventKind::Open,
         11 => EventKind::Accept,
         12 => EventKind::Move,
+        13 => EventKind::Throttled,
         _ => return None,
     })
 }
@@ -301,6 +309,9 @@ mod tests {
         bytes[52] = 12;
         let moved = KernelEvent::decode(&bytes).expect("an event").0.schedule;
         assert_eq!((moved.cpu, moved.was_idle), (3, true));
+        bytes[52] = 13;
+        let throttled = KernelEvent::decode(&bytes).expect("an event").0;
+        assert_eq!((throttled.schedule.throttled_ns, throttled.flow), (5, 0));
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 mod block;
 mod causes;
+mod counters;
 mod event;
 mod join;
 mod nesting;
@@ -45,6 +46,11 @@ pub use causes::{
     Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, InterferingProcess, OccupyingThread,
     OvertakenRequests, PercentileCauses, REPLAYED_MAX, ReplayDoubt, ReplayedPercentile, TakenOut,
     UnseenCause, counterfactual, overtaken, unseen_causes,
+};
+pub use counters::{
+    ANSWER_RETRANSMITS, CounterReport, CounterUnit, KERNEL_COUNTERS, KernelCount, KernelCounter,
+    LISTEN_DROPS, LISTEN_OVERFLOWS, NAMESPACE_RETRANSMITS, QUOTA_THROTTLED_TIME, QUOTA_THROTTLES,
+    SOFTNET_DROPS, SOFTNET_SQUEEZES, STEAL, ThrottledGroup, UDP_DROPS,
 };
 pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
 pub use join::{JoinCounts, RequestJoiner, TableSizes};

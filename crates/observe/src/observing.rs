@@ -1,6 +1,7 @@
 //! What an observation is to do, what it comes to, and who follows it.
 
 use crate::causes::{CauseReport, IntendedWaits};
+use crate::counters::CounterReport;
 use crate::join::JoinCounts;
 use crate::probe::ProbeSettings;
 use crate::request::ObservedRequest;
@@ -84,6 +85,8 @@ pub struct ObservationReport {
     pub readers: BTreeSet<u32>,
     /// What the tail is made of.
     pub causes: CauseReport,
+    /// What counters of the kernel say: quotas, drops, retransmits, steal.
+    pub counters: CounterReport,
     /// How long connections waited to be accepted, where that is observed.
     pub accept_queue: Option<AcceptQueue>,
     /// In which part of the time requests counted, if not in all of it.

@@ -67,5 +67,6 @@ pub fn watch(
     observation.step(settings, &mut probes, watcher);
     observation.end_measuring(&mut probes);
     observation.end_joining(watcher);
+    observation.counters.retransmits = probes.retransmits()?;
     Ok(observation.finish(end, probes.lost()?, probes.skipped_runs()))
 }

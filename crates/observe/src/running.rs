@@ -1,6 +1,7 @@
 //! An observation while it runs: events are drained, put in order, joined, and summed up.
 
 use crate::causes::{CauseObserver, CauseReport};
+use crate::counters::CounterWatch;
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::observing::{
@@ -50,6 +51,7 @@ pub(crate) struct RunningObservation {
     finished: Vec<ObservedRequest>,
     statistics: RequestStatistics,
     causes: CauseObserver,
+    pub(crate) counters: CounterWatch,
     /// What the hypervisor had taken before.
     stolen_before: Option<u64>,
     accept_waits: Option<LatencyHistogram>,
@@ -75,12 +77,17 @@ pub(crate) struct RunningObservation {
 impl RunningObservation {
     pub(crate) fn new(settings: &ObservationSettings, is_measuring: bool) -> Self {
         let start = Instant::now();
+        let mut counters = CounterWatch::new(&settings.probes.ports);
+        if settings.cost_limit.is_none() {
+            counters.begin();
+        }
         Self {
             order: EventOrder::default(),
             joiner: RequestJoiner::of_protocol(settings.probes.protocol),
             finished: Vec::new(),
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
+            counters,
             stolen_before: cpu_time::stolen(),
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
@@ -217,7 +224,12 @@ impl RunningObservation {
     fn join(&mut self, (event, copied): &(KernelEvent, Box<[u8]>), watcher: &mut dyn ObservationWatcher) {
         if event.kind == EventKind::Receive {
             self.readers.insert(event.thread);
-            self.processes.insert(event.process);
+            if self.processes.insert(event.process) {
+                self.counters.add_process(event.process);
+            }
+        }
+        if event.kind == EventKind::Throttled {
+            self.counters.threads_throttled_ns += event.schedule.throttled_ns;
         }
         self.causes.handle(event);
         let mut finished = std::mem::take(&mut self.finished);
@@ -274,6 +286,7 @@ impl RunningObservation {
             may_measure_cost: may_measure_cost(),
             readers: self.readers,
             causes: CauseReport { stolen: taken, ..self.causes.report() },
+            counters: self.counters.report(),
             accept_queue: self
                 .accept_waits
                 .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),

@@ -92,6 +92,8 @@ impl ObservationWindow<'_> {
             events: observation.events - events_before,
             duration: began.elapsed(),
         };
+        observation.counters.begin();
+        let retransmits_before = probes.retransmits()?;
         let (counts_before, from) = (observation.joiner.counts(), now());
         observation.counted = from..u64::MAX;
         self.step_until(began + WARM_UP + COUNTED, observation, probes, watcher)?;
@@ -107,6 +109,8 @@ impl ObservationWindow<'_> {
             }
         }
         observation.step(self.settings, probes, watcher);
+        observation.counters.end();
+        observation.counters.retransmits += probes.retransmits()? - retransmits_before;
         self.lost_events += probes.lost()?;
         self.skipped_runs += probes.skipped_runs();
         self.cut_off += observation.end_window(counts_before, watcher);

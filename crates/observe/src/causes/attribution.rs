@@ -131,6 +131,11 @@ impl CauseAttribution {
                     timeline.take_move(event);
                 }
             }
+            EventKind::Throttled => {
+                if let Some(timeline) = self.threads.get_mut(&event.thread) {
+                    timeline.take_throttle(event);
+                }
+            }
             _ => {}
         }
         self.bound_memory();
@@ -288,6 +293,7 @@ impl CauseAttribution {
                         times[Cause::NotWoken as usize] += until - from;
                     }
                     ThreadDoing::Asleep { .. } => times[Cause::Asleep as usize] += until - from,
+                    ThreadDoing::Throttled => times[Cause::Throttled as usize] += until - from,
                     ThreadDoing::WaitingForIo => times[Cause::WaitingForIo as usize] += until - from,
                     ThreadDoing::Blocked => times[Cause::Blocked as usize] += until - from,
                     ThreadDoing::Stopped => times[Cause::Stopped as usize] += until - from,

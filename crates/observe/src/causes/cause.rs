@@ -20,7 +20,9 @@ pub enum Cause {
     BeingWoken,
     /// Its worker was woken, and its CPU was idle: until the CPU ran it.
     IdleCpu,
-    /// Its worker was ready to run, had been made to leave its CPU, and nobody else used the CPU: CPU quotas.
+    /// Its worker was ready to run, and a CPU quota of one of its groups kept it from running.
+    Throttled,
+    /// Its worker was ready to run, had been made to leave its CPU, and nothing else used the CPU.
     HeldBack,
     /// Its worker was ready to run, and another thread of the server had the CPU.
     SameServer,
@@ -52,7 +54,7 @@ pub enum Cause {
 }
 
 /// The number of causes.
-pub const CAUSES: usize = 21;
+pub const CAUSES: usize = 22;
 
 impl Cause {
     /// Every cause, in the order of their numbers.
@@ -64,6 +66,7 @@ impl Cause {
         Self::NotWoken,
         Self::BeingWoken,
         Self::IdleCpu,
+        Self::Throttled,
         Self::HeldBack,
         Self::SameServer,
         Self::OtherProcess,
@@ -85,7 +88,8 @@ impl Cause {
     pub fn holds_up(self) -> bool {
         matches!(
             self,
-            Self::HeldBack
+            Self::Throttled
+                | Self::HeldBack
                 | Self::SameServer
                 | Self::OtherProcess
                 | Self::Softirq
@@ -106,6 +110,7 @@ impl Cause {
             Self::NotWoken => "not woken yet",
             Self::BeingWoken => "being woken",
             Self::IdleCpu => "waking an idle CPU",
+            Self::Throttled => "CPU quota",
             Self::HeldBack => "held back, CPU idle",
             Self::SameServer => "other threads of server",
             Self::OtherProcess => "other processes",
@@ -133,7 +138,8 @@ impl Cause {
             Self::NotWoken => "wake-ups in the server",
             Self::BeingWoken => "busy polling, pinning",
             Self::IdleCpu => "idle states, busy polling",
-            Self::HeldBack => "CPU quota",
+            Self::Throttled => "a larger CPU quota",
+            Self::HeldBack => "CPU quotas, affinity",
             Self::SameServer => "FIFO scheduling, pinning",
             Self::OtherProcess => "real-time priority, pinning",
             Self::Stolen => "other guests of the host",

@@ -27,6 +27,8 @@ pub(super) enum ThreadDoing {
         is_woken: bool,
         was_idle: bool,
     },
+    /// A CPU quota kept it from running.
+    Throttled,
     /// `has_request`: it had read a request and not answered it.
     Asleep {
         has_request: bool,
@@ -52,6 +54,22 @@ struct QueueMove {
     was_idle: bool,
 }
 
+/// See [`ThreadDoing::Runnable`].
+#[derive(Debug, Clone, Copy)]
+struct QueueWait {
+    cpu: u16,
+    was_sent_away: bool,
+    is_woken: bool,
+    was_idle: bool,
+}
+
+impl QueueWait {
+    fn doing(self) -> ThreadDoing {
+        let Self { cpu, was_sent_away, is_woken, was_idle } = self;
+        ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle }
+    }
+}
+
 /// The segments of a thread, oldest first, without overlap; where nothing is known there is none.
 #[derive(Debug, Default)]
 pub(super) struct ThreadTimeline {
@@ -67,6 +85,8 @@ pub(super) struct ThreadTimeline {
     is_away: bool,
     /// Since it was last seen on a CPU.
     moves: Vec<QueueMove>,
+    /// Since then, too: times in which a CPU quota kept it from running.
+    throttled: Vec<(u64, u64)>,
     /// Interrupts and softirqs until then, as the kernel counts them.
     counted: (u32, u32),
     has_request: bool,
@@ -81,6 +101,7 @@ impl ThreadTimeline {
         if self.activities.back().is_some_and(|last| *last < event.freed) && event.freed < event.time {
             self.note_activity(event.freed, self.has_request);
         }
+        self.throttled.clear();
         match event.kind {
             EventKind::Leave => self.away = self.doing_after(event),
             EventKind::Receive => self.note_activity(event.time, true),
@@ -94,6 +115,14 @@ impl ThreadTimeline {
         self.moves.push(QueueMove { time: event.time, cpu, was_idle });
         if self.moves.len() > KEPT_MAX {
             (self.away, self.moves) = (None, Vec::new());
+        }
+    }
+
+    /// A CPU quota has kept the thread from running. Where there are too many such times, the last ones count as waiting.
+    pub(super) fn take_throttle(&mut self, event: &KernelEvent) {
+        if self.throttled.len() < KEPT_MAX {
+            let until = event.earlier.saturating_add(event.schedule.throttled_ns).min(event.time);
+            self.throttled.push((event.earlier, until));
         }
     }
 
@@ -170,9 +199,26 @@ impl ThreadTimeline {
         let mut is_woken = !was_sent_away;
         for QueueMove { time, cpu, was_idle } in std::mem::take(&mut self.moves).into_iter().chain([last]) {
             let until = time.clamp(from, came);
-            self.push(from, until, ThreadDoing::Runnable { cpu, was_sent_away, is_woken, was_idle });
+            let queue = QueueWait { cpu, was_sent_away, is_woken, was_idle };
+            self.wait_in_queue(from, until, queue);
             (from, is_woken) = (until, false);
         }
+    }
+
+    /// The thread waits in a queue, but for the times in which a CPU quota keeps it from running.
+    fn wait_in_queue(&mut self, mut from: u64, until: u64, mut queue: QueueWait) {
+        for (begin, end) in self.throttled.clone() {
+            let begin = begin.clamp(from, until);
+            let end = end.clamp(begin, until);
+            if begin < end {
+                self.push(from, begin, queue.doing());
+                self.push(begin, end, ThreadDoing::Throttled);
+                // It is put into the queue again. The CPU may be idle then, and has to be woken.
+                queue = QueueWait { was_sent_away: false, is_woken: false, ..queue };
+                from = end;
+            }
+        }
+        self.push(from, until, queue.doing());
     }
 
     /// Events that come in the wrong order do not overlap with what is known.

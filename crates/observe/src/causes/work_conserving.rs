@@ -223,7 +223,12 @@ fn visit(request: &AttributedRequest, done_before: u64, shares: u64, removed: Re
 fn leaves_cpu_idle(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::OtherProcess | Cause::SameServer | Cause::HeldBack | Cause::Stopped | Cause::UnseenOccupant
+        Cause::OtherProcess
+            | Cause::SameServer
+            | Cause::Throttled
+            | Cause::HeldBack
+            | Cause::Stopped
+            | Cause::UnseenOccupant
     )
 }
 

@@ -86,7 +86,8 @@ impl TcpConnection {
             | EventKind::Occupant
             | EventKind::Bytes
             | EventKind::Accept
-            | EventKind::Move => {}
+            | EventKind::Move
+            | EventKind::Throttled => {}
         }
     }
 

@@ -107,7 +107,8 @@ impl UdpPort {
             | EventKind::Bytes
             | EventKind::Open
             | EventKind::Accept
-            | EventKind::Move => {}
+            | EventKind::Move
+            | EventKind::Throttled => {}
         }
     }
 

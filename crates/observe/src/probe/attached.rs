@@ -37,6 +37,7 @@ const PROGRAMS: [(&str, &str, bool); 19] = [
     ("tw_route6", "fib6_table_lookup", false),
     ("tw_transmit", "net_dev_start_xmit", true),
     ("tw_state", "inet_sock_set_state", true),
+    ("tw_retransmit", "tcp_retransmit_skb", false),
 ];
 
 /// Tracepoints that older kernels lack, with the programs that take the place of theirs and the functions that these are
@@ -165,6 +166,14 @@ impl AttachedProbes {
     /// When the kernel does not tell.
     pub fn lost(&self) -> Result<u64, OperationError> {
         self.counts.get(&0, 0).map_err(|error| refused("the count of lost events cannot be read", &error))
+    }
+
+    /// The number of TCP segments of observed connections that the server's side has sent again until now.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn retransmits(&self) -> Result<u64, OperationError> {
+        self.counts.get(&1, 0).map_err(|error| refused("the count of retransmits cannot be read", &error))
     }
 
     /// How often the kernel passed over a program until now, because it ran on the same CPU for a thread that was

@@ -187,9 +187,31 @@ impl WorkerScript {
             if stay > 0 {
                 self.move_to_another_queue();
             }
-            self.wait_in_queue(did.is_none(), stay == 0);
+            let is_throttled = stay == 0 && did.is_none() && self.below(3) == 0;
+            if is_throttled {
+                self.be_throttled();
+            } else {
+                self.wait_in_queue(did.is_none(), stay == 0);
+            }
         }
         self.switched_in = self.now();
+    }
+
+    /// A quota keeps the worker from running, whatever has the CPU meanwhile. Then another thread may have the CPU.
+    fn be_throttled(&mut self) {
+        let from = self.now();
+        self.queue.1 = false;
+        let time = 1 + self.below(90);
+        self.spend(Did::Cause(Cause::Throttled), time);
+        let (until, after) = (self.now(), self.below(30));
+        self.spend(Did::Cause(Cause::OtherProcess), after);
+        let mut hog = self.event(EventKind::Occupant, HOG);
+        (hog.earlier, hog.process, hog.schedule.cpu) = (from, HOG, self.queue.0);
+        hog.schedule.name[..3].copy_from_slice(b"hog");
+        self.events.push(hog);
+        let mut event = self.event(EventKind::Throttled, WORKER);
+        (event.earlier, event.schedule.throttled_ns) = (from, until - from);
+        self.events.push(event);
     }
 
     fn move_to_another_queue(&mut self) {

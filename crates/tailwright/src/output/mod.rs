@@ -22,6 +22,7 @@ pub(crate) mod observed;
 pub(crate) mod observed_block;
 pub(crate) mod observed_causes;
 pub(crate) mod observed_cost;
+pub(crate) mod observed_counters;
 pub(crate) mod observed_doubts;
 mod observed_fields;
 pub(crate) mod observed_ideal;

@@ -3,9 +3,10 @@
 use crate::output::json::document;
 use crate::output::observed_causes::CauseFields;
 use crate::output::observed_cost::{SampledFields, cost_lines, full_percent, sampled_fields};
+use crate::output::observed_counters::{CounterFields, QuotaFields};
 use crate::output::observed_doubts::{doubts, is_protocol_understood, skipped_words};
 use crate::output::observed_fields::LatencyFields;
-use crate::output::{observed_causes, observed_fields, observed_ideal};
+use crate::output::{observed_causes, observed_counters, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
     AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, ProbeSettings,
@@ -50,6 +51,11 @@ pub(crate) struct ObservedDocument<'a> {
     /// Of all requests; empty if there were none.
     stages: Vec<StageFields>,
     causes: CauseFields,
+    /// What counters of the kernel have counted meanwhile; those that have not grown are left out.
+    kernel_counters: Vec<CounterFields>,
+    cpu_quotas: Vec<QuotaFields>,
+    /// For how long CPU quotas kept threads that read requests from running.
+    threads_throttled_s: f64,
     #[serde(flatten)]
     derived: observed_fields::DerivedFields,
     guessed_or_unseen: Vec<CountFields>,
@@ -145,6 +151,9 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
         variance_s2: has_any.then(|| statistics.variance() / 1e18),
         stages: statistics.stages().iter().filter(|_| has_any).map(stage).collect(),
         causes: observed_causes::fields(&report.causes),
+        kernel_counters: observed_counters::fields(&report.counters),
+        cpu_quotas: observed_counters::quotas(&report.counters),
+        threads_throttled_s: report.counters.threads_throttled_ns as f64 / 1e9,
         derived: observed_fields::fields(observation),
         guessed_or_unseen: counts(statistics.flagged().collect()),
         not_joined: counts(not_joined(report).to_vec()),
@@ -268,10 +277,12 @@ pub(crate) fn text(server: ObservedServer<'_>) -> String {
     if report.end != ObservationEnd::Over {
         text += &format!("ended because {}\n", ended(report.end));
     }
+    text += &observed_counters::losses(&report.counters);
     if statistics.count() > 0 {
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
-        text += &observed_causes::text(&report.causes);
+        text += &observed_causes::text(&report.causes, &report.counters);
     }
+    text += &observed_counters::text(&report.counters);
     text += &around_requests(report);
     text += &observed_ideal::text(observation);
     text += &doubts(asked, report);

@@ -1,10 +1,11 @@
 //! What the tail of a live server is made of: causes near percentiles, what these would be without each, and whose
 //! doing it is.
 
+use crate::output::observed_counters::quota_words;
 use crate::terminal::TextTable;
 use observe::{
-    Cause, CauseReport, Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses, ReplayDoubt,
-    ReplayedPercentile, TakenOut, unseen_causes,
+    Cause, CauseReport, CounterReport, Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits,
+    PercentileCauses, ReplayDoubt, ReplayedPercentile, TakenOut, unseen_causes,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -164,7 +165,7 @@ fn near_fields(report: &CauseReport, place: usize) -> NearPercentileFields {
 }
 
 /// The tables for people, at most 100 columns wide; nothing without requests.
-pub(crate) fn text(report: &CauseReport) -> String {
+pub(crate) fn text(report: &CauseReport, counters: &CounterReport) -> String {
     if report.percentiles.is_empty() {
         return String::new();
     }
@@ -172,13 +173,13 @@ pub(crate) fn text(report: &CauseReport) -> String {
         "\nwhat the tail is made of: mean times in requests near a percentile; w/o: what it would be without\n\
          {}{}",
         TextTable::of_rows(&HEADINGS, 1, rows(report)).render(),
-        notes(report)
+        notes(report, counters)
     )
 }
 
 /// What explains the table: who is behind the largest causes, which requests were looked at, what cannot be seen here.
-pub(crate) fn notes(report: &CauseReport) -> String {
-    let mut text = report.percentiles.last().map(|near| explained(report, near)).unwrap_or_default();
+pub(crate) fn notes(report: &CauseReport, counters: &CounterReport) -> String {
+    let mut text = report.percentiles.last().map(|near| explained(report, near, counters)).unwrap_or_default();
     text += &windows(report);
     text += &replays(report);
     text += &left_out(report);
@@ -252,7 +253,7 @@ fn nanoseconds(count: u64) -> String {
 }
 
 /// Who and what is behind the largest causes, and what acts on them.
-fn explained(report: &CauseReport, near: &PercentileCauses) -> String {
+fn explained(report: &CauseReport, near: &PercentileCauses, counters: &CounterReport) -> String {
     let mut causes = Cause::ALL.to_vec();
     causes.retain(|cause| near.share(*cause) >= EXPLAINED_SHARE);
     causes.sort_by(|a, b| near.mean(*b).total_cmp(&near.mean(*a)));
@@ -269,6 +270,9 @@ fn explained(report: &CauseReport, near: &PercentileCauses) -> String {
                 format!("{} ({}) {mean}{without}", who.name, who.process)
             });
             line += &format!("\n    {}", names.collect::<Vec<_>>().join(", "));
+        }
+        if cause == Cause::Throttled {
+            line.extend(counters.throttled.iter().map(|group| format!("\n    {}", quota_words(group))));
         }
         if !cause.what_acts_on_it().is_empty() {
             line += &format!("\n    what affects it: {}", cause.what_acts_on_it());

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use units::Nanos;
-use workflow::observation::{IdealComparison, ServerObservation, StagesNear, TrafficMoments, VarianceView};
+use workflow::observation::{
+    ClientLoop, IdealComparison, ServerObservation, StagesNear, TrafficMoments, VarianceView,
+};
 
 /// What an observation says beyond what was seen, as fields of its document.
 #[derive(Serialize, JsonSchema)]
@@ -71,6 +73,12 @@ struct ServiceFields {
 #[derive(Serialize, JsonSchema)]
 struct ClientFields {
     closed_loop: bool,
+    /// `closed`, `open`, or `cannot tell`.
+    verdict: &'static str,
+    /// Shares of the requests, by the verdict on their client.
+    closed_share: f64,
+    open_loop_share: f64,
+    clients: usize,
     connections: usize,
     overlapping: u64,
     overlapping_expected: f64,
@@ -141,6 +149,14 @@ fn ideal_fields(ideal: &IdealComparison) -> IdealFields {
         },
         clients: ClientFields {
             closed_loop: ideal.clients.is_closed_loop(),
+            verdict: match ideal.clients.verdict() {
+                ClientLoop::Closed => "closed",
+                ClientLoop::Open => "open",
+                ClientLoop::Unknown => "cannot tell",
+            },
+            closed_share: ideal.clients.closed_share,
+            open_loop_share: ideal.clients.open_loop_share,
+            clients: ideal.clients.clients,
             connections: ideal.clients.connections,
             overlapping: ideal.clients.overlapping,
             overlapping_expected: ideal.clients.overlapping_expected,

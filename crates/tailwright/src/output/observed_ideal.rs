@@ -3,7 +3,9 @@
 use crate::terminal::TextTable;
 use sim::ideal::LatencyDistribution;
 use units::{Nanos, Percentile, plural};
-use workflow::observation::{IdealComparison, IdealServer, ServerObservation, TrafficMoments, VarianceView};
+use workflow::observation::{
+    ClientLoop, IdealComparison, IdealServer, ServerObservation, TrafficMoments, VarianceView,
+};
 use workflow::text::{percent, time};
 
 /// The percentiles of the tables; the last one is the maximum.
@@ -85,9 +87,7 @@ pub(crate) fn notes(ideal: &IdealComparison) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if ideal.clients.is_closed_loop() {
-        notes.push(closed_loop_note(ideal));
-    }
+    notes.push(clients_note(ideal));
     if (ideal.measured.count() as u64) < ideal.requests_seen {
         notes.push(format!(
             "Of {}, {} are in this table: those of whole seconds, evenly spread, without the first tenth of each.",
@@ -139,16 +139,30 @@ fn service_note(ideal: &IdealComparison) -> String {
     )
 }
 
-fn closed_loop_note(ideal: &IdealComparison) -> String {
+/// What the clients are, and what the ideal assumes of them.
+fn clients_note(ideal: &IdealComparison) -> String {
     let clients = &ideal.clients;
-    format!(
-        "The clients are a closed loop: on {}, {} came before the answer to the one before, where {:.0} would \
-         have if they did not wait. Arrivals follow the server's own latency: a faster server would be asked sooner, and \
-         waits that a slow one causes are not in its arrivals. The ideal is that of these arrivals, not of these clients.",
-        plural(clients.connections, "connection"),
-        plural(clients.overlapping, "request"),
-        clients.overlapping_expected,
-    )
+    let connections = plural(clients.connections, "connection");
+    let overlapping = plural(clients.overlapping, "request");
+    match clients.verdict() {
+        ClientLoop::Closed => format!(
+            "The clients are a closed loop: on {connections} the next request follows the answer to the one before, and \
+             {overlapping} came before it, where {:.0} would have if they did not wait. Arrivals follow the server's own \
+             latency: a faster server would be asked sooner, and waits that a slow one causes are not in its arrivals. The \
+             ideal is that of these arrivals, not of these clients.",
+            clients.overlapping_expected,
+        ),
+        ClientLoop::Open => format!(
+            "The clients are an open loop: on {connections} requests come whenever they come, not after the answer to the \
+             one before. The ideal is that of these arrivals."
+        ),
+        ClientLoop::Unknown => format!(
+            "Whether the {connections} wait for answers before they send more cannot be told: requests of clients that do \
+             are {}, of clients that do not {}. The ideal assumes that these arrivals would come from a faster server, too.",
+            percent(clients.closed_share),
+            percent(clients.open_loop_share),
+        ),
+    }
 }
 
 /// What varies, and what waits.

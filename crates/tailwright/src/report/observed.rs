@@ -3,8 +3,10 @@
 use super::table::table;
 use super::{made, shares};
 use crate::output::observed::ObservedServer;
-use crate::output::{observed, observed_causes, observed_cost, observed_doubts, observed_ideal};
-use observe::{Cause, CauseReport, ProbeSettings, STAGE_NAMES, StageProfile};
+use crate::output::{
+    observed, observed_causes, observed_cost, observed_counters, observed_doubts, observed_ideal,
+};
+use observe::{Cause, CauseReport, CounterReport, ProbeSettings, STAGE_NAMES, StageProfile};
 use plot::{Axis, Bars, Block, Chart, Distribution, KeyFigure, Page, Series, Unit};
 use sim::ideal::LatencyDistribution;
 use units::{Percentile, plural};
@@ -24,12 +26,19 @@ pub(crate) fn html(server: ObservedServer<'_>) -> String {
     if statistics.count() > 0 {
         page = page
             .section("Where the time goes", near_blocks(&observation.near))
-            .section("What the tail is made of", cause_blocks(&observation.report.causes))
+            .section(
+                "What the tail is made of",
+                cause_blocks(&observation.report.causes, &observation.report.counters),
+            )
             .section("What varies", stage_blocks(&stages));
     }
     if let Some(ideal) = &observation.ideal {
         let note = observed_ideal::variance_note(&ideal.moments, observation.variance.as_ref());
         page = page.section("What variance is worth", variance_blocks(note, observation.variance.as_ref()));
+    }
+    let counters = observed_counters::text(&observation.report.counters);
+    if !counters.is_empty() {
+        page = page.section("What counters of the kernel say", [Block::Preformatted(counters)]);
     }
     let doubts = observed_doubts::doubts(asked, &observation.report);
     let certainty =
@@ -144,7 +153,7 @@ fn near_blocks(near: &[StagesNear]) -> Vec<Block> {
 /// The causes that have a colour of their own in the chart; the rest are one.
 const COLOURED_CAUSES: usize = 6;
 
-fn cause_blocks(report: &CauseReport) -> Vec<Block> {
+fn cause_blocks(report: &CauseReport, counters: &CounterReport) -> Vec<Block> {
     if report.percentiles.is_empty() {
         return vec![Block::paragraph("There are too few requests for percentiles.")];
     }
@@ -167,7 +176,7 @@ fn cause_blocks(report: &CauseReport) -> Vec<Block> {
         bars.note("A row is all of the latency near its percentile, divided by what the time went to.")
             .into(),
         table(&observed_causes::HEADINGS, 1, observed_causes::rows(report)).into(),
-        Block::Preformatted(observed_causes::notes(report)),
+        Block::Preformatted(observed_causes::notes(report, counters)),
     ]
 }
 

@@ -24,7 +24,7 @@ mod slowest;
 #[cfg(test)]
 mod testing;
 
-pub use clients::ClientBehaviour;
+pub use clients::{ClientBehaviour, ClientLoop};
 pub use files::ObservationFiles;
 pub use ideal::{IdealAssumptions, IdealComparison, IdealServer};
 pub use live::{LiveView, RECENT_SECONDS, ServerWatcher};
