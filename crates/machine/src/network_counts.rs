@@ -114,7 +114,6 @@ fn listen_drops(process: u32, ports: &BTreeSet<u16>) -> BTreeMap<SocketAtPort, u
 /// `SOCK_DIAG_BY_FAMILY`, with `NLM_F_REQUEST | NLM_F_DUMP`.
 const MESSAGE_KIND: u16 = 20;
 const REQUEST_AND_DUMP: u16 = 0x301;
-const MESSAGE_DONE: u16 = 3;
 const HEADER_BYTES: usize = 16;
 /// A header and `struct inet_diag_req_v2`.
 const REQUEST_BYTES: u32 = 72;

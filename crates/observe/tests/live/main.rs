@@ -4,6 +4,7 @@
 mod block;
 mod causes;
 mod clients;
+mod counters;
 mod guests;
 mod kernel_nfs;
 mod nfs;
