@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 19] = [
+const PROGRAMS: [(&str, &str, bool); 20] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
