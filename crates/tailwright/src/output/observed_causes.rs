@@ -179,7 +179,8 @@ pub(crate) fn text(report: &CauseReport, counters: &CounterReport) -> String {
 
 /// What explains the table: who is behind the largest causes, which requests were looked at, what cannot be seen here.
 pub(crate) fn notes(report: &CauseReport, counters: &CounterReport) -> String {
-    let mut text = report.percentiles.last().map(|near| explained(report, near, counters)).unwrap_or_default();
+    let mut text =
+        report.percentiles.last().map(|near| explained(report, near, counters)).unwrap_or_default();
     text += &windows(report);
     text += &replays(report);
     text += &left_out(report);

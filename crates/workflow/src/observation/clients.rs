@@ -129,6 +129,7 @@ pub(super) fn client_behaviour(runs: &[RequestRun]) -> ClientBehaviour {
         for (client, requests) in of_clients {
             let evidence = clients.entry(client).or_default();
             evidence.requests += requests.len() as f64;
+            evidence.shared_window_likelihood += closed_likelihood(&requests, most_open(&requests));
             evidence.closed_likelihood +=
                 closed_likelihood(&requests, std::mem::take(&mut evidence.connections));
         }
@@ -160,6 +161,8 @@ struct ClientEvidence {
     overlap_places: f64,
     /// Logarithm of the likelihood as windows of as many requests as were ever open on each connection ÷ as Poisson arrivals.
     window_likelihood: f64,
+    /// The same with all connections of the client together: an answer on one may be followed by a request on another.
+    shared_window_likelihood: f64,
     /// Logarithm of the likelihood as a closed loop ÷ as Poisson arrivals.
     closed_likelihood: f64,
 }
@@ -195,7 +198,11 @@ impl ClientEvidence {
             let place = self.overlap_places / self.overlapping;
             let is_spread = (OVERLAP_PLACES[0]..=OVERLAP_PLACES[1]).contains(&place);
             let is_as_often = (OVERLAP_RATIOS[0]..=OVERLAP_RATIOS[1]).contains(&ratio);
-            if is_as_often && is_spread && self.window_likelihood <= WINDOW_LIKELIHOOD_MAX {
+            if is_as_often
+                && is_spread
+                && self.window_likelihood <= WINDOW_LIKELIHOOD_MAX
+                && self.shared_window_likelihood <= WINDOW_LIKELIHOOD_MAX
+            {
                 return ClientLoop::Open;
             }
             if self.overlapping > OVERLAP_SHARE_MAX * self.requests {
@@ -203,7 +210,9 @@ impl ClientEvidence {
             }
         }
         let [after_request, after_answer] = [&self.after_request, &self.after_answer];
-        let follows_requests = after_request.is_absent_beside(after_answer) && after_answer.is_there(-1.0);
+        let follows_requests = self.shared_window_likelihood <= WINDOW_LIKELIHOOD_MAX
+            && after_request.is_absent_beside(after_answer)
+            && after_answer.is_there(-1.0);
         let is_closed = self.overlapping < OVERLAPPING_MIN;
         let follows_answers =
             is_closed && after_answer.is_absent_beside(after_request) && after_request.is_there(1.0);
