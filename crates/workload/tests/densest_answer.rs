@@ -9,11 +9,12 @@ use units::{ByteRate, Bytes, Nanos, Seconds};
 /// The densest answer of all sizes from a sector to 64 KiB, one by one.
 fn densest_by_size(profile: &StorageProfile) -> f64 {
     let mut densest = 0.0_f64;
+    let mut device = profile.work_model();
     for size in 512..=65536 {
         for op in [Op::Read, Op::Write] {
             let request = Request { arrival: Nanos(0), size: Bytes(size), op, offset: None, response: None };
             let answer = NetworkModel::default().work(Stage::NetworkOut, &request).0 as f64;
-            densest = densest.max(answer / profile.work_model().work(&request).0 as f64);
+            densest = densest.max(answer / device.work(&request).0 as f64);
         }
     }
     densest
