@@ -8,7 +8,9 @@
 use crate::binomial::{largest_within, smallest_reaching};
 use crate::{BLOCKS, TooFew, t_quantile};
 
-/// The ends of a confidence interval of a quantile, as positions in the ascending sample, counted from 0.
+/// The ends of a confidence interval of a quantile, as positions in the ascending sample, counted from 0. They enclose the
+/// position of the sample's own quantile by [`nearest_rank`]: where few independent values leave an end beyond it, the
+/// interval is widened to it, which only raises the confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The quantile is at least the value there, except with half of the probability that is left.
@@ -46,12 +48,13 @@ pub fn quantile(count: usize, fraction: f64, confidence: f64, effect: f64) -> Bo
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let (fewer, more) =
         (|s: usize| (s as f64 * scale) as usize, |s: usize| (s as f64 * scale).ceil() as usize);
+    let measured = nearest_rank(100.0 * fraction, count) - 1;
     let high = match largest_within(worth, 1.0 - fraction, side) {
-        Some(above) => Ok((count - 1).saturating_sub(fewer(above))),
+        Some(above) => Ok((count - 1).saturating_sub(fewer(above)).max(measured)),
         None => Err(TooFew { given: count, needed: needed_for_quantile(fraction, confidence, effect) }),
     };
     let most = smallest_reaching(worth, 1.0 - fraction, 1.0 - side);
-    let low = (count - 1).saturating_sub(more(most));
+    let low = (count - 1).saturating_sub(more(most)).min(measured);
     Bounds { low, high }
 }
 
@@ -101,6 +104,25 @@ mod tests {
     fn the_median_of_ten() {
         // P(Bin(10, ½) ≤ 1) = 0.011, ≤ 2 = 0.055: the second and the ninth value.
         assert_eq!(quantile(10, 0.5, 0.95, 1.0), Bounds { low: 1, high: Ok(8) });
+    }
+
+    /// However little the values tell, the interval has the value that it stands beside.
+    #[test]
+    fn intervals_enclose_the_quantile_of_the_sample() {
+        for count in [1, 2, 10, 100, 999, 5000] {
+            for fraction in [0.001, 0.5, 0.9, 0.99, 0.999] {
+                for (confidence, effect) in [(0.5, 1.0), (0.95, 1.0), (0.95, 30.0), (0.999, 1e6)] {
+                    let Bounds { low, high } = quantile(count, fraction, confidence, effect);
+                    let high = high.ok();
+                    let measured = nearest_rank(100.0 * fraction, count) - 1;
+                    let said = format!("{count} {fraction} {confidence} {effect}: {low} {measured} {high:?}");
+                    assert!(
+                        low <= measured && high.is_none_or(|high| measured <= high && high < count),
+                        "{said}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

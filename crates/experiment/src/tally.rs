@@ -30,13 +30,9 @@ pub struct StatisticShift {
     pub shift: f64,
     /// An interval for the difference.
     pub interval: (f64, f64),
-}
-
-impl StatisticShift {
-    /// The estimate of the difference ÷ what there is without the knob; `None` where that is zero.
-    pub fn relative(&self) -> Option<f64> {
-        (self.off > 0.0).then_some(self.shift / self.off)
-    }
+    /// The estimate of the difference ÷ the value with the knob off, of the same round: never below −1 for what is never
+    /// negative. `None` where no round has a value off above zero, or where it has not the sign of `shift`.
+    pub relative: Option<f64>,
 }
 
 /// A value of a knob against the knob off.
@@ -134,10 +130,9 @@ impl RoundTally {
         Some((most - least) / median(&rates)?)
     }
 
-    /// The estimate of the difference of the tested percentile ÷ what it is without the knob, of a value counted from zero.
+    /// [`StatisticShift::relative`] of the tested percentile, of a value counted from zero.
     pub fn relative_shift(&self, value: usize) -> Option<f64> {
-        let tested = |period: &PeriodResult| period.tested_ns as f64;
-        Some(shift_estimate(&self.differences(value, &tested))? / median(&self.column(0, &tested))?)
+        self.shift(value, &|period| period.tested_ns as f64)?.relative
     }
 
     /// What there is to say about a value, counted from zero; `None` before the first round.
@@ -187,25 +182,30 @@ impl RoundTally {
     /// The shift of pairs, with the knob off and on in the same round.
     fn shift_of(&self, pairs: Vec<(f64, f64)>) -> Option<StatisticShift> {
         let differences: Vec<f64> = pairs.iter().map(|(off, on)| on - off).collect();
+        let shift = shift_estimate(&differences)?;
+        let relative = relative_shift(&pairs).filter(|relative| relative * shift >= 0.0);
         let (off, on): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         Some(StatisticShift {
             off: median(&ascending(off))?,
             on: median(&ascending(on))?,
-            shift: shift_estimate(&differences)?,
+            shift,
             interval: shift_interval(&differences, self.confidence),
+            relative,
         })
-    }
-
-    /// A statistic with a value of the knob less that without, by round.
-    fn differences(&self, value: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
-        let difference = |round: &Vec<PeriodResult>| statistic(&round[value + 1]) - statistic(&round[0]);
-        self.rounds.iter().map(difference).collect()
     }
 
     /// A statistic of the periods of an arm, ascending.
     fn column(&self, arm: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
         ascending(self.rounds.iter().map(|round| statistic(&round[arm])).collect())
     }
+}
+
+/// The estimate of the difference ÷ the value off of pairs of values, off and on. A median of differences over a median of
+/// values would mix rounds: where the load changes it may say that a latency fell by more than all of it.
+fn relative_shift(pairs: &[(f64, f64)]) -> Option<f64> {
+    let known = pairs.iter().filter(|(off, _)| *off > 0.0);
+    let changes: Vec<f64> = known.map(|(off, on)| (on - off) / off).collect();
+    shift_estimate(&changes)
 }
 
 fn ascending(mut values: Vec<f64>) -> Vec<f64> {

@@ -210,6 +210,25 @@ fn the_relative_difference_has_the_sign_of_the_difference() {
     }
     let tested = tally.comparison(0).expect("there are rounds").tested;
     assert!(tested.on > tested.off && tested.shift < 0.0, "{tested:?}");
-    assert!(tested.relative().is_some_and(|share| share < 0.0));
-    assert_eq!(tested.relative(), tally.relative_shift(0));
+    assert!(tested.relative.is_some_and(|share| share < 0.0));
+    assert_eq!(tested.relative, tally.relative_shift(0));
+}
+
+/// A latency cannot fall by more than all of it, also where rounds with a long one fall most and the median is short.
+#[test]
+fn no_latency_falls_by_more_than_all_of_it() {
+    let period = |nanoseconds: u64| {
+        PeriodResult::of(vec![nanoseconds], 99.0, 1.0, ResourceUse::default()).expect("a request")
+    };
+    let mut tally = RoundTally::new(1, CONFIDENCE);
+    for (off, on) in [(700, 90), (5000, 100), (800, 95), (7000, 110), (750, 100), (9000, 90), (790, 80)] {
+        tally.add(vec![period(off), period(on)]);
+    }
+    let compared = tally.comparison(0).expect("there are rounds");
+    assert!(compared.tested.shift.abs() > compared.tested.off, "{:?}", compared.tested);
+    for shift in [compared.tested, compared.mean_ns].iter().chain(&compared.percentiles_ns) {
+        let relative = shift.relative.expect("all values are above zero");
+        assert!((-1.0..-0.8).contains(&relative), "{shift:?}");
+        assert!(shift.interval.0 <= shift.shift && shift.shift <= shift.interval.1, "{shift:?}");
+    }
 }

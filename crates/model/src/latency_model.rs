@@ -154,6 +154,16 @@ impl Prediction {
             .map(|estimate| LatencyEstimate { low: estimate.low + base, latency: estimate.latency + base });
         Self { bound: self.bound + base, estimate }
     }
+
+    /// The same prediction where no request takes longer than `most` seconds: nothing in it is above that.
+    #[must_use]
+    pub fn at_most(self, most: f64) -> Self {
+        let estimate = self.estimate.map(|estimate| LatencyEstimate {
+            low: estimate.low.min(most),
+            latency: estimate.latency.min(most),
+        });
+        Self { bound: self.bound.min(most), estimate }
+    }
 }
 
 /// An estimated latency and how far below it the true one may lie.

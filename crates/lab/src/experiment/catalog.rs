@@ -99,7 +99,7 @@ const fn seconds(seconds: u64) -> Nanos {
 pub const EXPERIMENTS: &[LabExperiment] = &[
     LabExperiment {
         name: "policies",
-        title: "An SLO that only the analysis meets; needs no traces (thesis §3.4)",
+        title: "SLOs by policy: two workloads, a copy and a flood; needs no traces (thesis §3.4)",
         claim: "with other policies low priority starves, shares are too small, or a flood delays all",
         bottleneck: Bottleneck::Device,
         cases: &[
@@ -129,7 +129,7 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
     },
     LabExperiment {
         name: "fig-3.3",
-        title: "SLOs kept by policy: three bursty workloads and a copy (figures 3.3 and 3.4)",
+        title: "SLOs by policy: three bursty workloads and a copy (figures 3.3 and 3.4)",
         claim: "PriorityMeister is the only policy that meets all SLOs at all percentiles",
         bottleneck: Bottleneck::Device,
         cases: &[

@@ -20,8 +20,8 @@ mod path;
 
 use calculus::round_up;
 use model::{
-    CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
-    UndefinedLatency, predicted_above,
+    CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency,
+    predicted_above,
 };
 pub use path::{EnforcedLatency, EnforcedPath, EnforcedSketch, bunching_allowance};
 
@@ -235,13 +235,7 @@ fn lesser(
     worst: f64,
 ) -> Result<Prediction, UndefinedLatency> {
     match prediction {
-        Ok(prediction) => {
-            let estimate = prediction.estimate.map(|estimate| LatencyEstimate {
-                low: estimate.low.min(worst),
-                latency: estimate.latency.min(worst),
-            });
-            Ok(Prediction { bound: prediction.bound.min(worst), estimate })
-        }
+        Ok(prediction) => Ok(prediction.at_most(worst)),
         Err(_) if worst.is_finite() => Ok(Prediction { bound: worst, estimate: None }),
         undefined => undefined,
     }

@@ -109,20 +109,23 @@ fn observed_words(shortest: Option<Nanos>, longest: Option<Nanos>) -> String {
     }
 }
 
-/// Who meets which SLOs, as sentences; `whose` says which SLOs count.
+/// The meaning of a set of verdicts, as sentences: which policies meet all SLOs, and what the others meet. A policy with an
+/// SLO that is neither met nor missed is said to do neither. `whose` says which SLOs count.
 fn lead(mut kept: Vec<SlosMet>, whose: &str) -> String {
     kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
-    let (all, rest): (Vec<SlosMet>, Vec<SlosMet>) = kept.iter().partition(|kept| kept.is_all_met());
     let slos = kept.first().map_or(0, |kept| kept.all);
     if kept.iter().any(|other| other.all != slos) {
         let counts: Vec<String> = kept.iter().copied().map(SlosMet::words).collect();
         return format!("Not every policy was run in every case. SLOs met: {}.", counts.join(", "));
     }
+    let (all, rest): (Vec<SlosMet>, Vec<SlosMet>) = kept.iter().partition(|kept| kept.is_all_met());
     let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
-    let who = match names.as_slice() {
-        [] => "No policy meets".to_owned(),
-        [one] => format!("{one} meets"),
-        [some @ .., last] => format!("{} and {last} meet", some.join(", ")),
+    let may_meet = rest.iter().any(|kept| kept.not_met == 0);
+    let who = match (names.as_slice(), may_meet) {
+        ([], true) => "No policy is shown to meet".to_owned(),
+        ([], false) => "No policy meets".to_owned(),
+        ([one], _) => format!("{one} meets"),
+        ([some @ .., last], _) => format!("{} and {last} meet", some.join(", ")),
     };
     let what = match slos {
         1 => format!("the SLO{whose}"),
@@ -313,6 +316,31 @@ mod tests {
 
     fn kept(policy: PolicyName, met: usize, all: usize) -> SlosMet {
         SlosMet { policy, met, not_met: all - met, all }
+    }
+
+    /// An open verdict is no missed SLO, neither of ours nor of others.
+    #[test]
+    fn an_open_verdict_is_not_a_missed_slo() {
+        let open = |policy, met, not_met, all| SlosMet { policy, met, not_met, all };
+        let ours = open(PolicyName::Tailwright, 1, 0, 2);
+        let said = lead(vec![kept(PolicyName::Edf, 0, 2), ours], "");
+        assert_eq!(said, "No policy is shown to meet all 2 SLOs: tailwright 1 of 2 (1 open), edf 0 of 2.");
+        let missed = open(PolicyName::Tailwright, 0, 1, 2);
+        let said = lead(vec![kept(PolicyName::Edf, 1, 2), missed], "");
+        assert_eq!(said, "No policy meets all 2 SLOs: edf 1 of 2, tailwright 0 of 2 (1 open).");
+        let said = lead(vec![kept(PolicyName::Edf, 2, 2), ours], "");
+        assert_eq!(said, "edf meets all 2 SLOs. Others: tailwright 1 of 2 (1 open).");
+    }
+
+    /// Titles stand above any result: none says who meets what.
+    #[test]
+    fn titles_of_experiments_claim_no_result() {
+        for experiment in lab::experiment::EXPERIMENTS {
+            for claim in ["only", "meets", "keeps", "misses", "wins", "kept"] {
+                let has_word = experiment.title.split(' ').any(|word| word == claim);
+                assert!(!has_word, "{}: {}", experiment.name, experiment.title);
+            }
+        }
     }
 
     #[test]

@@ -104,6 +104,8 @@ struct ShiftFields {
     off: f64,
     on: f64,
     difference: f64,
+    /// The difference ÷ the value off of the same round; null where that says nothing.
+    relative: Option<f64>,
     /// None: without an end.
     low: Option<f64>,
     high: Option<f64>,
@@ -134,7 +136,7 @@ pub(crate) fn ports(settings: &ExperimentSettings) -> String {
 
 /// The difference as a share of the value without the knob, with its sign.
 fn relative(shift: &StatisticShift) -> String {
-    shift.relative().map_or("-".to_owned(), signed_percent)
+    shift.relative.map_or("-".to_owned(), signed_percent)
 }
 
 /// A share with its sign.
@@ -256,8 +258,8 @@ impl TriedKnob<'_> {
             text += &format!("\n{}", self.table(label, comparison));
         }
         if !comparisons.is_empty() {
-            text += "\noff, on: medians over periods. difference: what the rounds show, each compared with itself;\n\
-                     where the load changes from round to round it may be another number than on − off.\n";
+            text += "\noff, on: medians over periods. difference, ÷ off: what the rounds show, each compared with itself;\n\
+                     where the load changes from round to round these may be other numbers than from off and on.\n";
             if text.contains('?') {
                 text += "?: the interval has no end on this side; it takes more rounds.\n";
             }
@@ -276,7 +278,7 @@ impl TriedKnob<'_> {
         let (name, size) = (self.percentile(), time(rounded(tested.shift.abs())));
         let interval = interval(tested, &nanoseconds);
         let confident = percent(self.settings.confidence);
-        let share = tested.relative().map_or("-".to_owned(), signed_percent);
+        let share = tested.relative.map_or("-".to_owned(), signed_percent);
         match comparison.verdict {
             KnobVerdict::Helps if tested.shift < 0.0 => {
                 format!("{label} helps: {name} is {size} shorter ({share}; with {confident} {interval})\n")
@@ -514,6 +516,7 @@ fn scaled(shift: &StatisticShift, unit: f64) -> ShiftFields {
         off: shift.off * unit,
         on: shift.on * unit,
         difference: shift.shift * unit,
+        relative: shift.relative,
         low: end(shift.interval.0),
         high: end(shift.interval.1),
     }
