@@ -29,6 +29,7 @@ fn policy(priorities: &[u32]) -> Policy {
         class: "ssd".into(),
         network_bytes_per_s: LINK,
         storage_profile: "ssd".into(),
+        storage_profile_hash: None,
         enforcement: None,
     };
     let workloads = priorities.iter().enumerate().map(workload);

@@ -3,18 +3,24 @@
 //! There is one way to read a policy and one to make its parts, so that whoever has a [`Policy`] from a file
 //! has one that was checked.
 
+mod conditions;
 mod enforcement;
 mod error;
 mod limit;
 mod soundness;
 mod workload;
 
+pub use conditions::{
+    CONDITIONS, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, Safety,
+    ServerConditions, UnsafeDirection,
+};
 pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
 pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
 use error::{POLICY_VERSION_WITHOUT_ALLOWANCES, UNVERSIONED_FORMAT};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
@@ -66,6 +72,51 @@ impl Policy {
     /// How the server of this name is used, where the bounds of its workloads count it.
     pub fn enforcement_of(&self, server: &str) -> Option<&ServerEnforcement> {
         self.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
+    }
+
+    /// What the bounds of the workloads on the server of this name assume of it, as far as the policy states it.
+    pub fn assumed_conditions(&self, server: &str) -> ServerConditions {
+        let Some(known) = self.servers.iter().find(|known| known.name == server) else {
+            return ServerConditions::default();
+        };
+        // A name stands for the content where the policy does not state that, and only of a server that bounds count.
+        let is_named = known.storage_profile_hash.is_none() && known.enforcement.is_some();
+        let named = Some(known.storage_profile.as_str()).filter(|name| is_named && !name.is_empty());
+        let stated = ServerConditions::default()
+            .with(Condition::Network, Some(known.network_bytes_per_s))
+            .with(Condition::ProfileName, named)
+            .with(Condition::ProfileContent, known.storage_profile_hash.as_deref());
+        let Some(used) = known.enforcement else { return stated };
+        stated
+            .with(Condition::Channels, Some(used.channels))
+            .with(Condition::Outstanding, Some(used.outstanding))
+            .with(Condition::BusyPlaces, Some(used.channels))
+            .with(Condition::BestEffortPlaces, Some(used.outstanding - used.reserve))
+            .with(Condition::Beside, Some(used.channels.saturating_sub(1)))
+            .with(Condition::BytesAtDevice, Some(f64::INFINITY))
+            .with(Condition::Batch, Some(1_u32))
+            .with(Condition::BestEffortRequest, Some(used.best_effort_request_s))
+            .with(Condition::Packet, Some(used.packet_bytes))
+            .with(Condition::ProxyTime, Some(used.proxy_s))
+            .with(Condition::Levels, Some(self.levels_on(server)))
+    }
+
+    /// The number of priorities of the workloads on a server, at the stage that has the most.
+    fn levels_on(&self, server: &str) -> u32 {
+        let levels = |stage: usize| {
+            let placed = self.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
+            let level = |workload: &PolicyWorkload| {
+                workload.priority_by_stage.map(|levels| levels[stage]).or(workload.priority)
+            };
+            placed.filter_map(level).collect::<BTreeSet<u32>>().len()
+        };
+        u32::try_from((0..3).map(levels).max().unwrap_or(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the policy promises a latency to a workload on the server of this name.
+    pub fn promises_on(&self, server: &str) -> bool {
+        let mut placed = self.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
+        placed.any(|workload| workload.admitted && workload.bound_s.is_some())
     }
 
     /// Whether the bounds of a server's workloads are about every request: they count how the server is used, and no model
@@ -181,6 +232,7 @@ mod tests {
             class: "ssd".into(),
             network_bytes_per_s: 1e8,
             storage_profile: "x".into(),
+            storage_profile_hash: None,
             enforcement: None,
         };
         let refused = PolicyWorkload::refused("b", "99% < 1s".parse().unwrap(), "no room");

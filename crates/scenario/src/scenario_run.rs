@@ -40,7 +40,20 @@ impl Variant {
         seed: u64,
         watch: &dyn ReplicationWatch,
     ) -> Result<ScenarioRun, OperationError> {
-        ScenarioRun::watched(self.document.case()?, self.choices.clone(), seed, watch)
+        self.run_case(self.document.case()?, seed, watch)
+    }
+
+    /// As [`Self::run_watched`], of the case of the document.
+    ///
+    /// # Errors
+    /// When the network cannot be simulated.
+    pub fn run_case(
+        &self,
+        case: SimulationCase,
+        seed: u64,
+        watch: &dyn ReplicationWatch,
+    ) -> Result<ScenarioRun, OperationError> {
+        ScenarioRun::watched(case, self.choices.clone(), seed, watch)
             .map_err(|error| self.document.error(&error.to_string()))
     }
 }

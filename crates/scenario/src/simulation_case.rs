@@ -9,7 +9,7 @@ use crate::request_kinds::{RandomDelays, RequestKinds};
 use crate::scenario_network::{expand_copies, scenario_network, step_names};
 use crate::server::{SimulatedWorkload, StorageServer};
 use crate::simulation_plan::simulation_plan;
-use ::model::Stage;
+use ::model::{Policy, Stage};
 use gat::RequestSlo;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -35,6 +35,8 @@ pub struct SimulationCase {
     pub workloads: Vec<SimulatedWorkload>,
     /// The storage server, if the scenario is one.
     pub server: Option<StorageServer>,
+    /// The policy that the storage server keeps, if it keeps one.
+    pub(crate) policy: Option<Box<Policy>>,
     /// The load of each entry; empty for a storage server.
     pub(crate) loads: Vec<EntryLoad>,
 }
@@ -58,7 +60,7 @@ impl SimulationCase {
         }
         let (workloads, server) = (Vec::new(), None);
         let plan = simulation_plan(&scenario)?;
-        let mut case = Self { name, network, classes, slos, plan, workloads, server, loads };
+        let mut case = Self { name, network, classes, slos, plan, workloads, server, policy: None, loads };
         if let Some(load) = scenario.run.load {
             case.scale(load)?;
         }

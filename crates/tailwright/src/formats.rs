@@ -54,7 +54,7 @@ documents! {
     experiments::ReproductionsDocument: "reproductions", 1;
     experiments::LabExperimentsDocument: "lab-experiments", 1;
     GuaranteeDerivation: "guarantee-derivation", 1;
-    ideal::IdealDocument<'_>: "ideal", 1;
+    ideal::IdealDocument<'_>: "ideal", 2;
     inspected::TraceDocument: "trace", 1;
     kernel_scheduler::KernelSchedulerDocument: "schedule-kernel", 1;
     experiment::LabPlanDocument<'_>: "lab-plan", 1;
@@ -75,9 +75,9 @@ documents! {
     reproduced::ReproductionDocument<'_>: "reproduction", 1;
     scheduled::ScheduledDocument<'_>: "schedule", 1;
     simulate_policy::PolicySimulationDocument<'_>: "policy-simulation", 1;
-    simulated::VariantDocument<'_>: "simulation", 1;
+    simulated::VariantDocument<'_>: "simulation", 2;
     tried::TriedDocument: "experiment", 1;
-    varied::VariedDocument<'_>: "simulation-variants", 1;
+    varied::VariedDocument<'_>: "simulation-variants", 2;
     verified::FindingsDocument<'_>: "findings", 1;
 }
 

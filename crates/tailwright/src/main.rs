@@ -104,6 +104,7 @@ fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
 }
 
 fn main() -> ExitCode {
+    terminal::start_clock();
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(instead) => return exit::said_instead(Cli::command(), &instead),

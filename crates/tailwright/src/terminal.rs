@@ -13,9 +13,26 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
 use visible::{visible, wrap, wrap_command};
 use workflow::{Notice, ProgressObserver, TaskProgress};
+
+/// The instant at which the program started.
+static STARTED: OnceLock<Instant> = OnceLock::new();
+/// The time from there to the first answer, seconds.
+static ANSWERED_AFTER: OnceLock<f64> = OnceLock::new();
+
+/// Notes that the program starts.
+pub(crate) fn start_clock() {
+    STARTED.get_or_init(Instant::now);
+}
+
+/// Wall time from the start of the program to its first answer, seconds: the same in a file and on the terminal.
+pub(crate) fn answered_after_s() -> f64 {
+    *ANSWERED_AFTER.get_or_init(|| STARTED.get_or_init(Instant::now).elapsed().as_secs_f64())
+}
 
 /// What has become of the standard output.
 static OUTPUT: AtomicU8 = AtomicU8::new(OPEN);

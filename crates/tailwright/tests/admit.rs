@@ -119,6 +119,20 @@ fn people_get_a_table_with_reasons() {
     }
 }
 
+/// The servers that there are and those that are used are two numbers, and each is said as what it is.
+#[test]
+fn servers_that_stay_empty_are_not_used() {
+    let cluster = Cluster::new(2, 30);
+    let said = cluster.folder.run(&["admit", "cluster.toml"]).expect_code(0).stdout;
+    let (_, answer) = admit(&cluster, &[]);
+    let workloads = answer["workloads"].as_array().expect("workloads").iter();
+    let used =
+        workloads.map(|at| at["server"].as_str().expect("a name")).collect::<std::collections::BTreeSet<_>>();
+    assert!(used.len() < 30 && answer["servers"] == 30, "{answer}");
+    assert_eq!(answer["servers_used"], used.len());
+    assert!(said.contains(&format!("on {} of 30 servers of class 'ssd'", used.len())), "{said}");
+}
+
 #[test]
 fn bad_events_say_where() {
     let cluster = Cluster::new(2, 1);

@@ -19,7 +19,7 @@ fn a_queue_is_as_the_closed_form_says() {
     assert!(close(&found["p99_s"], 0.002 * 100f64.ln(), 0.08), "{found}");
     assert!(close(&found["utilisation"], 0.5, 1e-9), "{found}");
     assert_eq!(found["requests"], 400_000);
-    for name in ["slowdown_p99", "reordering_pct", "throughput_per_s", "events_per_s"] {
+    for name in ["slowdown_p99", "reordering_pct", "throughput_per_s", "requests_per_wall_s"] {
         assert!(found[name].is_f64(), "{name} in {found}");
     }
 }

@@ -18,6 +18,24 @@ fn plan(cluster: &Cluster, args: &[&str]) -> (i32, Value) {
     (outcome.code, document.unwrap_or_else(|error| panic!("{error}: {}", outcome.stderr)))
 }
 
+/// What is called elapsed covers the whole run: its parts are not longer, and the program does not take less.
+#[test]
+fn elapsed_time_is_that_of_the_whole_run() {
+    let cluster = Cluster::new(8, 8);
+    for args in [&["--model", "replayed"][..], &["--compare"]] {
+        let start = std::time::Instant::now();
+        let (_, document) = plan(&cluster, args);
+        let outside = start.elapsed().as_secs_f64();
+        let seconds = |field: &str| document[field].as_f64().unwrap_or(0.0);
+        let elapsed = seconds("elapsed_s");
+        assert!(
+            seconds("search_s") + seconds("characterise_s") <= elapsed && elapsed <= outside,
+            "{document}"
+        );
+        assert_eq!(document["search_s"].is_number(), args[0] == "--model");
+    }
+}
+
 #[test]
 fn an_assumption_saves_servers_and_its_price_is_said() {
     let cluster = Cluster::new(18, 18);

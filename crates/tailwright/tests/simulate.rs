@@ -22,7 +22,7 @@ fn example(name: &str) -> String {
 
 /// Everything but the speed.
 fn figures(document: &str) -> Vec<&str> {
-    document.lines().filter(|line| !line.contains("events_per_s")).collect()
+    document.lines().filter(|line| !line.contains("requests_per_wall_s")).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_queue_is_as_the_closed_form_says() {
     }
     assert!((found["tiers"][0]["utilisation"].as_f64().unwrap() - 0.8).abs() < 0.02);
     assert!((found["throughput_per_s"].as_f64().unwrap() - 800.0).abs() < 16.0);
-    assert!(found["events_per_s"].as_f64().unwrap() > 0.0);
+    assert!(found["requests_per_wall_s"].as_f64().unwrap() > 0.0);
     for name in ["slowdown_p99", "reordering_pct", "p99_9_s"] {
         assert!(found[name].is_f64(), "{name} in {found}");
     }

@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod assumptions;
+mod bound_conditions;
 mod call_graph;
 pub mod cluster;
 pub mod demo;
@@ -28,5 +29,6 @@ pub mod text;
 pub mod trace_files;
 pub mod verification;
 
+pub use bound_conditions::{ServerRun, check_conditions};
 pub use call_graph::read_call_graph;
 pub use observer::{Notice, ProgressObserver, Silent, TaskProgress};

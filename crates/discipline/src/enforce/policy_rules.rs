@@ -7,7 +7,7 @@
 
 use super::rules::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use crate::Limit;
-use model::{PolicyWorkload, ServerEnforcement, Stage};
+use model::{Condition, PolicyWorkload, ServerConditions, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 
 /// The bytes of the largest request that has a level where the policy has no bound: what the clients of block devices and
@@ -97,6 +97,21 @@ impl DeviceUsage {
             largest_best_effort: policy.map(|policy| whole_up(policy.best_effort_request_s * 1e9)),
             batch: owner.batch.unwrap_or(if profile.is_disk { DISK_BATCH } else { 1 }),
         }
+    }
+
+    /// The conditions that bounds compare with what they assume.
+    pub fn conditions(&self) -> ServerConditions {
+        let [reads, writes] = self.by_operation;
+        let bytes = self.all.bytes.min(reads.bytes).min(writes.bytes).min(self.beside.bytes);
+        let bytes = if bytes == u64::MAX { f64::INFINITY } else { bytes as f64 };
+        let reserve = self.reserve.min(self.all.requests);
+        ServerConditions::default()
+            .with(Condition::Outstanding, Some(self.all.requests))
+            .with(Condition::BusyPlaces, Some(self.all.requests.min(reads.requests).min(writes.requests)))
+            .with(Condition::BestEffortPlaces, Some(self.all.requests - reserve))
+            .with(Condition::Beside, Some(self.beside.requests))
+            .with(Condition::BytesAtDevice, Some(bytes))
+            .with(Condition::Batch, Some(self.batch))
     }
 
     /// The rules of an enforcer with these flows. A place is only kept free if a workload may take it, which is said by

@@ -19,6 +19,9 @@ pub struct ServerStorage {
     /// What happens to requests beyond the limits of their workload.
     #[serde(default)]
     pub over: OverLimitRule,
+    /// How many requests the device serves at a time; what its profile says when absent.
+    #[serde(default)]
+    pub channels: Option<u32>,
     /// The most requests outstanding; where the profile does not say either, 16.
     #[serde(default)]
     pub outstanding: Option<u32>,
@@ -59,8 +62,8 @@ impl ServerStorage {
         if self.front.is_empty() {
             return Err("front: it needs at least one".into());
         }
-        if [self.outstanding, self.reads, self.writes, self.batch].contains(&Some(0)) {
-            return Err("outstanding, reads, writes and batch: at least 1".into());
+        if [self.channels, self.outstanding, self.reads, self.writes, self.batch].contains(&Some(0)) {
+            return Err("channels, outstanding, reads, writes and batch: at least 1".into());
         }
         if self.outstanding.zip(self.reserve).is_some_and(|(outstanding, reserve)| reserve >= outstanding) {
             return Err("reserve: fewer than outstanding".into());

@@ -88,6 +88,12 @@ impl HostChange {
         Ok(change)
     }
 
+    /// The largest packet that a shaped device of the host sends, in bytes, where the devices are known: while they are
+    /// shaped they build only packets of the size of frames.
+    pub fn packet_bytes(&self) -> Option<u64> {
+        self.observed.devices.values().map(ObservedDevice::frame_bytes_max).max()
+    }
+
     /// What restores the devices of a host to what they were before the first change. Where that is not remembered, what
     /// is ours is recognised by its handle and its name, and is deleted.
     ///

@@ -170,6 +170,7 @@ impl ControlAttack {
             class: "ssd".into(),
             network_bytes_per_s: 1e9,
             storage_profile: String::new(),
+            storage_profile_hash: None,
             enforcement: Some(ServerEnforcement {
                 channels: self.queue.channels,
                 outstanding: self.queue.outstanding,

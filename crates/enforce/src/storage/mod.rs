@@ -29,6 +29,7 @@ mod control;
 mod control_bounds;
 mod control_socket;
 mod cost;
+mod device_conditions;
 mod engine;
 mod event_log;
 mod event_token;
@@ -57,6 +58,7 @@ pub use control_socket::{
     ControlSocket, ProxyCheck, ProxyStatus, check_policy, control_path, is_listening, listen_for_control,
     query_status, restore_policy, send_policy,
 };
+pub use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;
 pub use options::ProxyOptions;
@@ -65,7 +67,6 @@ pub use queue::BaselineDiscipline;
 pub use recording::ProxiedRequest;
 pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
-pub use warnings::broken_assumptions;
 
 use crate::deployment::Deployment;
 use control::{CommandReceiver, ControlCommand};

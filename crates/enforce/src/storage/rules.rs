@@ -16,18 +16,15 @@
 use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
 use super::cost::{control_request_ns, largest_cost_ns};
+use super::device_conditions::{device_use, unsafe_conditions};
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
-use super::warnings::storage_assumptions;
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
-use discipline::enforce::{
-    DeviceUsage, EARLY_BEST_EFFORT, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
-    ProfileBounds,
-};
-use model::{OperationError, Policy, PolicyWorkload, ServerEnforcement, Stage};
+use discipline::enforce::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
+use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 use units::Bytes;
-use workload::device::{DeviceModel, StorageProfile};
+use workload::device::StorageProfile;
 
 /// The rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
@@ -103,7 +100,8 @@ impl ProxyRules {
         let allowed = AllowedClients::new(storage)
             .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
         let fronts = storage.front.clone();
-        let warnings = counted.map(|counted| storage_assumptions(storage, counted)).unwrap_or_default();
+        let warnings =
+            policy.map(|policy| unsafe_conditions(policy, server, storage, profile)).unwrap_or_default();
         let (clients, batch) = (ClientTable::new(clients), used.batch);
         Ok(Self { rules, clients, allowed, fronts, batch, warnings })
     }
@@ -154,90 +152,5 @@ fn best_effort_control_rules(cost: u64) -> FlowRules {
         over_limit: OverLimit::Demote,
         largest: None,
         shares_limits_of: None,
-    }
-}
-
-/// How the device of a server is used by its hosts file, the policy and its profile.
-fn device_use(
-    storage: &ServerStorage,
-    policy: Option<&ServerEnforcement>,
-    profile: &StorageProfile,
-) -> DeviceUsage {
-    DeviceUsage::new(&owner_bounds(storage), policy, &profile_bounds(profile))
-}
-
-/// What the hosts file says of the use of a device.
-fn owner_bounds(storage: &ServerStorage) -> OwnerBounds {
-    let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
-    OwnerBounds {
-        outstanding: storage.outstanding,
-        outstanding_bytes: bytes(storage.outstanding_bytes),
-        by_operation: [storage.reads, storage.writes],
-        bytes_by_operation: [storage.reads_bytes, storage.writes_bytes].map(bytes),
-        beside: storage.beside,
-        beside_bytes: bytes(storage.beside_bytes),
-        reserve: storage.reserve,
-        batch: storage.batch,
-    }
-}
-
-/// What a device profile says of the use of its device.
-fn profile_bounds(profile: &StorageProfile) -> ProfileBounds {
-    let limits = profile.queue_limits();
-    ProfileBounds {
-        requests: limits.map(|limits| {
-            [limits.read_requests_max, limits.write_requests_max]
-                .map(|items| u32::try_from(items).unwrap_or(u32::MAX).max(1))
-        }),
-        bytes: limits.map(|limits| [limits.read_bytes_max, limits.write_bytes_max]),
-        is_disk: matches!(profile.device(), DeviceModel::Disk(_)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use units::ByteRate;
-    use workload::device::{BandwidthRow, QueueLimits, SsdTable};
-
-    #[test]
-    fn every_field_of_the_hosts_file_and_of_the_profile_counts() {
-        let rate = ByteRate::from_bytes_per_sec(1e6).expect("a rate");
-        let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
-        let table = SsdTable::new(vec![row]).expect("one row ascends");
-        let limits = QueueLimits {
-            read_requests_max: 32,
-            write_requests_max: 8,
-            read_bytes_max: 4000,
-            write_bytes_max: 2000,
-        };
-        let profile = StorageProfile::new("ssd", DeviceModel::Ssd(table)).with_queue_limits(limits);
-        let expected = ProfileBounds { requests: Some([32, 8]), bytes: Some([4000, 2000]), is_disk: false };
-        assert_eq!(profile_bounds(&profile), expected);
-        let text = r#"
-            profile = "-"
-            front = [{ protocol = "nbd", listen = "::1", forward = "::1" }]
-            outstanding = 9
-            outstanding_bytes = "8KiB"
-            reads = 7
-            writes = 6
-            reads_bytes = "5KiB"
-            writes_bytes = "4KiB"
-            beside = 3
-            beside_bytes = "2KiB"
-            reserve = 2
-            batch = 5"#;
-        let storage: ServerStorage = toml::from_str(text).expect("fields of a hosts file");
-        let owner = OwnerBounds {
-            outstanding: Some(9),
-            outstanding_bytes: Some(8192),
-            by_operation: [Some(7), Some(6)],
-            bytes_by_operation: [Some(5120), Some(4096)],
-            beside: Some(3),
-            beside_bytes: Some(2048),
-            reserve: Some(2),
-            batch: Some(5),
-        };
-        assert_eq!(owner_bounds(&storage), owner);
     }
 }

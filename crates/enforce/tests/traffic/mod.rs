@@ -141,6 +141,7 @@ pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
         class: "s".into(),
         network_bytes_per_s: LINK,
         storage_profile: "none".into(),
+        storage_profile_hash: None,
         enforcement: None,
     };
     Policy::new("by hand", vec![server], tenants.iter().map(workload).collect())

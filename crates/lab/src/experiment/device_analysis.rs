@@ -104,6 +104,7 @@ impl DeviceAnalysis {
             // The links of the lab are not shaped here, and nothing depends on their rate.
             network_bytes_per_s: ByteRate::from_bytes_per_sec(125e6).expect("a rate").bytes_per_sec(),
             storage_profile: "emulated-ssd".into(),
+            storage_profile_hash: None,
             enforcement: Some(ServerEnforcement {
                 channels: self.queue.channels,
                 outstanding: self.queue.outstanding,

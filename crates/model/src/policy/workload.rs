@@ -18,6 +18,9 @@ pub struct PolicyServer {
     pub network_bytes_per_s: f64,
     /// Which device profile its storage work is counted with.
     pub storage_profile: String,
+    /// A hash of what that profile says of work and of the idle device; absent in policies that do not state it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_profile_hash: Option<String>,
     /// How the server is used, as the bounds of its workloads count it; absent where they count nothing of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<ServerEnforcement>,

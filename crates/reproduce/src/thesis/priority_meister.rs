@@ -99,6 +99,7 @@ impl PriorityMeisterAnalysis {
             class: "server".into(),
             network_bytes_per_s: self.network_bytes_per_s,
             storage_profile: "disk".into(),
+            storage_profile_hash: None,
             enforcement: None,
         };
         let policy = Policy::new("priority-meister", vec![server], workloads)

@@ -6,7 +6,7 @@ use crate::file::Scenario;
 use crate::simulation_case::SimulationCase;
 use crate::simulation_plan::simulation_plan;
 use crate::unique_names::check_unique;
-use ::model::{Policy, Stage};
+use ::model::{Condition, Policy, ServerConditions, Stage};
 use sim::engine::{NetworkStation, QueueingNetwork, SimulationPlan};
 use units::Nanos;
 
@@ -31,7 +31,8 @@ impl SimulationCase {
         network.check().map_err(|error| error.to_string())?;
         let classes = workloads.iter().map(|workload| workload.name.clone()).collect();
         let (slos, loads) = (vec![None; workloads.len()], Vec::new());
-        let mut case = Self { name, network, classes, slos, plan, workloads, server: Some(server), loads };
+        let (server, policy) = (Some(server), rules.policy().cloned().map(Box::new));
+        let mut case = Self { name, network, classes, slos, plan, workloads, server, policy, loads };
         if case.plan.window.span.is_none() {
             case.plan.window.span = case.span_of_longest_trace();
         }
@@ -79,7 +80,30 @@ impl SimulationCase {
     pub fn enforce(&mut self, rules: &ServerRules) -> Result<(), String> {
         let server = self.server.as_ref().ok_or("only a storage server has rules")?;
         self.network = stages(server, &self.workloads, rules)?;
+        self.policy = rules.policy().cloned().map(Box::new);
         Ok(())
+    }
+
+    /// The policy of a storage server, the name that the server has there, and the conditions under which it is simulated;
+    /// none without a policy.
+    pub fn policy_conditions(&self) -> Option<(&Policy, &str, ServerConditions)> {
+        let (policy, server) = (self.policy.as_deref()?, self.server.as_ref()?);
+        let mut placed = self.workloads.iter().filter(|workload| !workload.best_effort);
+        let placed =
+            placed.find_map(|workload| policy.workloads.iter().find(|at| at.name == workload.name))?;
+        let name = placed.server.as_deref()?;
+        let unplanned = self.workloads.iter().map(|workload| {
+            let planned = policy.workloads.iter().find(|at| at.name == workload.name);
+            let planned = planned.filter(|_| !workload.best_effort);
+            workload.longest_best_effort(planned.map(|planned| planned.largest_request))
+        });
+        let longest = unplanned.flatten().max();
+        let best_effort = longest.map(|longest| longest.0.saturating_sub(1) as f64 / 1e9);
+        Some((
+            policy,
+            name,
+            server.conditions(policy.enforcement_of(name)).with(Condition::BestEffortRequest, best_effort),
+        ))
     }
 
     /// Changes the rules of a storage server to those of a policy.

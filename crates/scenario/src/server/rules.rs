@@ -8,7 +8,7 @@
 //! there, because unused device time would be lost (thesis §2.2.1). On the network, packets beyond the limits wait, where
 //! HTB queues hold back what exceeds their rate (§2.2.2).
 
-use super::storage_server::StorageServer;
+use super::storage_server::{PACKET_BYTES, StorageServer};
 use super::workload::SimulatedWorkload;
 use crate::discipline_text::parse_discipline;
 use ::discipline::enforce::{EnforcementRules as Enforced, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
@@ -60,6 +60,14 @@ impl Default for ServerRules {
 }
 
 impl ServerRules {
+    /// The policy that the stages keep, if they keep one.
+    pub(crate) fn policy(&self) -> Option<&Policy> {
+        match self {
+            Self::Stages(_) => None,
+            Self::Policy(policy) => Some(policy),
+        }
+    }
+
     /// Reads one name for all stages, or a table by stage; stages that it leaves out serve first come, first served.
     pub(crate) fn read(value: &Value) -> Result<Self, String> {
         if let Some(text) = value.as_str() {
@@ -218,9 +226,6 @@ fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), 
     }
     Ok(())
 }
-
-/// A network packet where the policy does not say how large one is: what a sender hands over at once.
-const PACKET_BYTES: f64 = 65536.0;
 
 /// How a policy has a stage serve these workloads.
 fn policy_discipline(

@@ -226,6 +226,19 @@ pub struct RecordedRequests {
     pub accesses: Arc<[DeviceAccess]>,
 }
 
+impl WorkloadRequests {
+    /// Clients that send a request of this size as soon as their last one is answered.
+    ///
+    /// # Panics
+    /// Never: a constant time of zero is a distribution.
+    pub fn flood(server: &StorageServer, clients: u32, size: Bytes, op: Op) -> Self {
+        let request = Request { arrival: Nanos::ZERO, size, op, offset: None, response: None };
+        let think = TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)));
+        let (work, access) = (server.path().work(&request), device_access(&request));
+        Self::Clients { clients, think: think.expect("zero is a time"), work, access }
+    }
+}
+
 fn device_access(request: &Request) -> DeviceAccess {
     let operation = match request.op {
         Op::Read => DeviceOperation::Read,

@@ -1,9 +1,12 @@
 //! The device of a storage server and its network links.
 
-use ::model::{CHANNELS_MAX, Op, Request, ServerEnforcement, Stage};
+use ::model::{CHANNELS_MAX, Condition, Op, Request, ServerConditions, ServerEnforcement, Stage};
 use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
+
+/// A network packet where the policy does not say how large one is: what a sender hands over at once.
+pub(super) const PACKET_BYTES: f64 = 65536.0;
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]
@@ -49,6 +52,23 @@ impl StorageServer {
             is_disk: matches!(self.profile.device(), DeviceModel::Disk(_)),
         };
         DeviceUsage::new(&self.bounds, policy, &profile)
+    }
+
+    /// What the server is under a policy that says this of it, for comparison with what its bounds assume.
+    pub(super) fn conditions(&self, policy: Option<&ServerEnforcement>) -> ServerConditions {
+        self.device_use(policy)
+            .conditions()
+            .with(Condition::Channels, Some(self.channels))
+            .with(Condition::Network, Some(self.network.bytes_per_sec()))
+            .with(Condition::Packet, Some(policy.map_or(PACKET_BYTES, |policy| policy.packet_bytes)))
+            // Requests take no time in the proxy of a simulation.
+            .with(Condition::ProxyTime, Some(0.0))
+            .with(Condition::ProfileName, Some(self.profile.name()))
+    }
+
+    /// The profile of the device.
+    pub fn profile(&self) -> &StorageProfile {
+        &self.profile
     }
 
     /// The most device time of a request of so many bytes, nanoseconds, at least 1.

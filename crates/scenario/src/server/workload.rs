@@ -59,6 +59,24 @@ impl SimulatedWorkload {
         }
     }
 
+    /// The longest device time of its requests that are best effort: of all, or where the policy gives it a place (`planned`)
+    /// of those beyond the largest that the policy gives a level. None where there are none.
+    pub(crate) fn longest_best_effort(&self, planned: Option<Option<f64>>) -> Option<Nanos> {
+        let with_level = match planned {
+            None => None,
+            Some(None) => return None,
+            Some(Some(largest)) => Some(largest),
+        };
+        let longest = match &self.requests {
+            WorkloadRequests::Recorded { trace, .. } => {
+                trace.items().iter().map(|job| job.work[Stage::Storage]).max()?
+            }
+            WorkloadRequests::Clients { work, .. } => work[Stage::Storage],
+        };
+        let has_level = |largest: f64| longest.0.saturating_sub(1) as f64 / 1e9 <= largest * (1.0 + 1e-6);
+        (!with_level.is_some_and(has_level) && longest.0 > 0).then_some(longest)
+    }
+
     /// The period of its trace; none where clients wait for answers.
     pub(crate) fn period(&self) -> Option<Nanos> {
         match &self.requests {

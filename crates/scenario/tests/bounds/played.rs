@@ -107,6 +107,7 @@ pub(crate) fn attacked_policy(
         class: "s".into(),
         network_bytes_per_s: BANDWIDTH,
         storage_profile: String::new(),
+        storage_profile_hash: None,
         enforcement: Some(enforcement),
     };
     Policy::new("attack", vec![server], workloads).expect("a sound policy")

@@ -114,6 +114,7 @@ impl MeasureCollector {
             self.close_past_quarters(now);
         }
         self.arrived += 1;
+        self.measures.played += 1;
         if let Some(log) = &mut self.log {
             log.arrive(request);
         }

@@ -87,6 +87,8 @@ pub struct Measures {
     pub inside_by_quarter: [f64; 4],
     /// Measured requests that were not complete when the run ended.
     pub unfinished: u64,
+    /// Requests of the whole run, those of the warm-up included.
+    pub played: u64,
     /// Events of the whole run: arrivals, deliveries, departures, ends of slices, interferences.
     pub events: u64,
     pub(crate) slowdown_sum: f64,

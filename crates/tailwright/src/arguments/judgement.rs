@@ -16,6 +16,13 @@ pub(crate) struct JudgementArgs {
     /// for all.
     #[arg(long, value_name = "PROFILE.json")]
     storage: Vec<PathBuf>,
+    /// Where servers and clients are: they are compared with what the bounds of the policy assume.
+    #[arg(long, value_name = "HOSTS.toml")]
+    hosts: Option<PathBuf>,
+    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
+    /// not apply.
+    #[arg(long)]
+    without_bounds: bool,
     /// How sure each verdict is to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
@@ -46,6 +53,8 @@ impl JudgementArgs {
         JudgementSettings {
             slos: self.slo.clone(),
             storage: self.storage.clone(),
+            hosts: self.hosts.clone(),
+            without_bounds: self.without_bounds,
             confidence: self.confidence,
             window: self.window,
         }

@@ -11,7 +11,7 @@ use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
 #[derive(Debug, Args)]
 pub(crate) struct PolicyInputArgs {
     /// For a policy: the cluster that it was planned for.
-    #[arg(long, value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network"])]
+    #[arg(long, value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network", "channels"])]
     cluster: Option<PathBuf>,
     /// Workloads as CSV, as `plan` takes them: those of a policy, with their traces.
     #[arg(long, value_name = "FILE.csv", requires = "storage")]
@@ -25,12 +25,20 @@ pub(crate) struct PolicyInputArgs {
     /// Link bandwidth of every server (default: that of the policy).
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
+    /// How many requests a device serves at a time (default: what its profile says, or what the policy assumes).
+    #[arg(long, value_name = "N", requires = "slos")]
+    channels: Option<u32>,
 }
 
 impl PolicyInputArgs {
     /// Whether any of them is given.
     pub(crate) fn is_given(&self) -> bool {
         self.cluster.is_some() || self.slos.is_some()
+    }
+
+    /// Whether a cluster file says what the servers of a class are, best effort included.
+    pub(crate) fn has_class(&self) -> bool {
+        self.cluster.is_some()
     }
 
     /// The cluster that the policy was planned for.
@@ -53,7 +61,7 @@ impl PolicyInputArgs {
             storage: self.storage.clone(),
             network,
             servers: NonZeroUsize::MIN,
-            channels: None,
+            channels: self.channels,
             best_effort_request: None,
         })))
     }

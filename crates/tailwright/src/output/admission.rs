@@ -1,7 +1,7 @@
 //! Decisions on arrivals and departures, as tables and as JSON.
 
 use crate::output::json::document;
-use crate::terminal::{Align, TextTable};
+use crate::terminal::{Align, TextTable, answered_after_s};
 use model::Stage;
 use plan::admission::AdmissionGuarantee;
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         "{} by {} on {}; {}.\n\n",
         plural(admission.guarantees.len(), "workload"),
         admission.procedure.name(),
-        servers(problem),
+        servers(problem, admission.servers_used()),
         who_is_refused(refused, admission.refused_again(problem).len())
     );
     text.push_str(&decisions(problem, admission));
@@ -48,10 +48,15 @@ fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Opt
     (admission.procedure == ProcedureName::Calibrated).then(|| report_calibration(problem, None, &Silent))
 }
 
-fn servers(problem: &PredictionProblem) -> String {
+/// The servers that have a workload, of those that there are.
+fn servers(problem: &PredictionProblem, used: usize) -> String {
+    let of_all = |noun| match used == problem.count {
+        true => plural(used, noun),
+        false => format!("{used} of {}", plural(problem.count, noun)),
+    };
     match problem.profile {
-        None => format!("{} of {}", plural(problem.count, "link"), problem.network),
-        Some(_) => format!("{} of class '{}'", plural(problem.count, "server"), problem.class),
+        None => format!("{} of {}", of_all("link"), problem.network),
+        Some(_) => format!("{} of class '{}'", of_all("server"), problem.class),
     }
 }
 
@@ -116,13 +121,19 @@ fn priority(guaranteed: &AdmissionGuarantee) -> String {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdmissionDocument<'a> {
     model: &'a str,
+    /// The servers that there are, with or without a workload.
     servers: usize,
+    /// The servers that have a workload in the end.
+    servers_used: usize,
     link_only: bool,
     admitted: Vec<&'a str>,
     refused: Vec<RefusedDocument<'a>>,
     workloads: Vec<AdmittedDocument<'a>>,
     decisions: Vec<DecisionDocument<'a>>,
+    /// Wall time of making sketches of the traces, seconds.
     sketching_s: f64,
+    /// Wall time from the start of the program to this answer, seconds.
+    elapsed_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     calibration: Option<CalibrationReport>,
 }
@@ -154,6 +165,7 @@ struct DecisionDocument<'a> {
     server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// Wall time of this decision alone, seconds.
     elapsed_s: f64,
 }
 
@@ -165,6 +177,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     document(&AdmissionDocument {
         model,
         servers: problem.count,
+        servers_used: admission.servers_used(),
         link_only: problem.profile.is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
         refused: refused
@@ -174,6 +187,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
+        elapsed_s: answered_after_s(),
         calibration: calibration(problem, admission),
     })
 }

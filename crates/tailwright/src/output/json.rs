@@ -3,6 +3,7 @@
 //! Every document is an object whose `format` is `tailwright.NAME` and whose `version` grows when a field is taken away or
 //! changes its meaning. `crate::formats` lists them; docs/schemas has a JSON Schema of each.
 
+use crate::terminal::answered_after_s;
 use model::Policy;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,9 +58,9 @@ pub(crate) struct PlanDocument<'a> {
     servers_lower_bound_fractional: f64,
     /// How many workloads have a guarantee.
     workloads_admitted: usize,
-    /// Wall time of the search, seconds.
+    /// Wall time from the start of the program to this answer, seconds.
     elapsed_s: f64,
-    /// CPU time of the search, seconds.
+    /// CPU time of placement, limits and lower bound, seconds.
     cpu_s: f64,
     /// Wall time of reading the traces, seconds.
     characterise_s: f64,
@@ -83,7 +84,7 @@ pub(crate) fn plan(run: &PlanRun) -> String {
         servers_lower_bound: planned.lower_bound.servers,
         servers_lower_bound_fractional: planned.lower_bound.fractional,
         workloads_admitted: planned.admitted(),
-        elapsed_s: run.elapsed.as_secs_f64(),
+        elapsed_s: answered_after_s(),
         cpu_s: planned.cpu.as_secs_f64(),
         characterise_s: run.characterise.as_secs_f64(),
         servers_changed: planned.changed.as_ref().map(|changed| changed.servers.as_slice()),

@@ -1,6 +1,7 @@
 //! A plan for people: who fits where, with which limits, and what changes.
 
 use crate::output::{comparison, table};
+use crate::terminal::answered_after_s;
 use workflow::planning::{MovedWorkload, PlanRun, summarise};
 use workflow::text::time;
 
@@ -11,7 +12,7 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
         "{}; {} planned in {}.\n\n",
         summarise(planned),
         planned.recipe.method.name(),
-        time(planned.cpu.as_secs_f64())
+        time(answered_after_s())
     );
     let detailed = all || planned.instance.workloads.len() <= table::DETAILED_MAX;
     text.push_str(&table::plan(planned, detailed));

@@ -24,6 +24,9 @@ pub(crate) struct VariantDocument<'a> {
     #[schemars(extend("enum" = ["done", "transient", "unstable", "imprecise"]))]
     verdict: &'static str,
     message: String,
+    /// Why the bounds of its policy do not apply, where --without-bounds accepts that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds_do_not_apply: Option<&'a str>,
     #[serde(flatten)]
     end_to_end: LatencyFigures,
     #[serde(flatten)]
@@ -61,6 +64,7 @@ pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
         confidence: view.report.confidence,
         verdict: view.verdict(),
         message: view.message(),
+        bounds_do_not_apply: view.broken_bounds,
         end_to_end,
         evenness,
         tiers: (0..view.case.network.stations.len()).map(|station| tier(view, station)).collect(),
@@ -127,7 +131,8 @@ pub(crate) fn text(view: &VariantFigures) -> String {
     let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);
-        return format!("{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());
+        let broken = view.broken_bounds.map_or(String::new(), |broken| format!("{broken}\n"));
+        return format!("{broken}{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());
     }
     let (classes, evenness) = (class_table(view), evenness(view));
     format!("{}\n\n{}{classes}\n{evenness}\n{}\n", lead(view), table.render(), view.message())

@@ -131,7 +131,11 @@ pub(crate) fn text(view: &VariedView) -> String {
     let columns: Vec<(&str, Align)> = columns.iter().map(|(name, align)| (name.as_str(), *align)).collect();
     let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
-    let mut text = format!("{}\n\n{}", lead(view), table.render());
+    let mut broken: Vec<&str> =
+        view.variants.iter().filter_map(|variant| variant.broken_bounds.as_deref()).collect();
+    broken.dedup();
+    let broken: String = broken.iter().map(|broken| format!("{broken}\n")).collect();
+    let mut text = format!("{broken}{}\n\n{}", lead(view), table.render());
     let of_workloads = workload_rows(view);
     if !of_workloads.is_empty() {
         let axes: Vec<&str> = view.axes().collect();

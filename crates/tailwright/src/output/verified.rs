@@ -18,12 +18,15 @@ pub(crate) struct FindingsDocument<'a> {
     /// What the verdicts on all workloads with a guarantee say together.
     #[schemars(extend("enum" = ["met", "bound_broken", "not_met", "spoiled", "too_few"]))]
     verdict: &'static str,
+    /// Why the bounds of the policy do not apply, where --without-bounds accepts that; then none is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds_do_not_apply: Option<&'a str>,
     #[serde(flatten)]
     findings: &'a Findings,
 }
 
 /// The findings as one JSON object.
-pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
+pub(crate) fn json(policy: Option<&str>, findings: &Findings, broken_bounds: Option<&str>) -> String {
     let verdict = match findings.overall() {
         OverallVerdict::AllMet => "met",
         OverallVerdict::BoundBroken => "bound_broken",
@@ -31,7 +34,7 @@ pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
         OverallVerdict::Spoiled => "spoiled",
         OverallVerdict::TooFew => "too_few",
     };
-    document(&FindingsDocument { policy, verdict, findings })
+    document(&FindingsDocument { policy, verdict, bounds_do_not_apply: broken_bounds, findings })
 }
 
 /// Everything that people want to know, the answer first.

@@ -69,6 +69,10 @@ pub(crate) struct ApplyArgs {
     /// Restore devices as they were found.
     #[arg(long, conflicts_with = "policy")]
     remove: bool,
+    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
+    /// not apply.
+    #[arg(long)]
+    without_bounds: bool,
     /// Replace queueing disciplines that others have set up; those cannot be restored.
     #[arg(long)]
     replace: bool,
@@ -103,17 +107,22 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
         remove: args.remove,
         replace: args.replace,
         state: args.state.clone(),
+        without_bounds: args.without_bounds,
     };
     let mut answers = Vec::new();
-    apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |answer| {
-        if !args.json {
-            terminal::print(&answer_text(args, &answer));
-        }
-        answers.push(answer);
+    let broken = apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |answer| {
+        answers.push(answer)
     })?;
     if args.json {
         let hosts = answers.iter().map(|answer| HostDocument::new(answer, args)).collect();
-        terminal::print(&json::document(&ApplyDocument { dry_run: args.dry_run, hosts }));
+        terminal::print(&json::document(&ApplyDocument {
+            dry_run: args.dry_run,
+            bounds_do_not_apply: broken,
+            hosts,
+        }));
+    } else {
+        broken.iter().for_each(|broken| terminal::print(&format!("# {broken}\n")));
+        answers.iter().for_each(|answer| terminal::print(&answer_text(args, answer)));
     }
     Ok(VerbAnswer::Yes)
 }
@@ -153,6 +162,9 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
 pub(crate) struct ApplyDocument<'a> {
     /// Whether nothing was done.
     dry_run: bool,
+    /// Why bounds do not apply, where --without-bounds accepts that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds_do_not_apply: Option<String>,
     hosts: Vec<HostDocument<'a>>,
 }
 

@@ -34,7 +34,7 @@ tenth more as warm-up; of a trace from batches of it, where those are alike enou
 unlike enough in content to say something. Percentiles are exact for up to 65536 requests, beyond \
 within 0.2 %. Memory does not grow with a trace; with --load, a long one is read twice.
 
-events_per_s in JSON is the speed of the simulation; everything else is the same for the same \
+requests_per_wall_s in JSON is the speed of the simulation; everything else is the same for the same \
 input and seed.
 
 Exit codes: 0 done; 2 bad input, or a load that no discipline can serve; 3 interrupted, with what was \

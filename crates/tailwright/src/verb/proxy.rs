@@ -103,6 +103,10 @@ pub(crate) struct ProxyArgs {
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
     #[arg(long, value_name = "ADDRESS", value_parser = scrape_address, conflicts_with = "status")]
     listen: Option<SocketAddr>,
+    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
+    /// not apply.
+    #[arg(long)]
+    without_bounds: bool,
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
@@ -144,8 +148,12 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
 
 /// Forwards requests to the server until it is told to end.
 fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError> {
-    let files =
-        ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
+    let files = ProxyFiles {
+        hosts: args.hosts.clone().expect("clap asks for it"),
+        policy: args.policy.clone(),
+        server: args.server.clone(),
+        without_bounds: args.without_bounds,
+    };
     let folder = args.record.as_deref().filter(|path| is_recording_name(path));
     if folder.is_none() {
         check_observations(args.record.as_deref())?;
@@ -153,7 +161,6 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let space = recording_settings(args.record_space)?;
     let (sender, receiver) = recording_channel();
     let settings = ProxySettings {
-        server: args.server.clone(),
         connections_max: args.connections,
         spin: args.spin,
         drain: args.drain,
@@ -162,7 +169,8 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
         recording: folder.map(|_| sender),
     };
     let memory = PolicyMemory::beside(control);
-    let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
+    let ProxyStart { options, current, broken } = proxy_start(&files, &settings, &memory, &TerminalObserver)?;
+    broken.iter().for_each(|broken| talk(Talk::Warning, format_args!("proxy: {broken}")));
     if current.is_remembered() {
         talk(
             Talk::Plain,
@@ -245,7 +253,7 @@ fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), Ope
                 proxy.handle().drain();
                 continue;
             }
-            match files.reload(&proxy) {
+            match files.reload(&proxy, &TerminalObserver) {
                 Ok(answer) => talk(Talk::Plain, format_args!("proxy: {}", reload_text(answer))),
                 Err(error) => {
                     talk(Talk::Plain, "proxy: nothing has changed");

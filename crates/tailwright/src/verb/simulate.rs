@@ -11,7 +11,9 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use workflow::files::{check_writable, write_wanted};
-use workflow::simulation::{ScenarioSettings, VariantFigures, read_scenario, simulate_variants};
+use workflow::simulation::{
+    PolicySimulationSettings, ScenarioSettings, VariantFigures, read_scenario, simulate_variants,
+};
 
 const HELP: &str = "\
 Examples:
@@ -43,7 +45,7 @@ A scenario may vary what --set sets, and is then run for each combination:
   set = \"run.load\"
   values = [0.5, 0.7, 0.9]
 
-docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s, \
+docs/simulate.md describes every field. Same scenario and seed, same output; only requests_per_wall_s, \
 the speed of the simulation, differs.
 
 Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it \
@@ -71,6 +73,13 @@ pub(crate) struct SimulateArgs {
     /// Replace a value of the scenario: run.load=0.8, station.web.workers=4, 'station.*.discipline=lifo'.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
+    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
+    /// not apply.
+    #[arg(long)]
+    without_bounds: bool,
+    /// For a policy: leave out the best-effort requests, as large as its bounds assume, that flood its servers.
+    #[arg(long)]
+    no_flood: bool,
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -87,13 +96,23 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
             )
             .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
         }
+        let settings = PolicySimulationSettings {
+            seed: args.seed,
+            without_bounds: args.without_bounds,
+            flood: !args.no_flood,
+            has_class: args.inputs.has_class(),
+        };
         return simulate_policy::run(
             &args.scenario,
             &args.inputs,
             args.output.as_deref(),
-            args.seed,
+            settings,
             args.json,
         );
+    }
+    if args.no_flood {
+        return Err(OperationError::input("--no-flood is for a policy: a scenario says what is sent")
+            .hint("leave it out, or remove that [[workload]]"));
     }
     if args.inputs.is_given() {
         return Err(OperationError::input(
@@ -113,7 +132,8 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
     };
     let variants = read_scenario(&settings)?.variants()?;
     let _ = stop_on_termination();
-    let simulated = simulate_variants(&variants, args.seed, &is_stopped, &TerminalObserver)?;
+    let simulated =
+        simulate_variants(&variants, args.seed, args.without_bounds, &is_stopped, &TerminalObserver)?;
     let (page, text) = match simulated.as_slice() {
         // Nothing is varied.
         [only] if only.run.choices.is_empty() => show_one(&only.figures(args.seed), args.json),

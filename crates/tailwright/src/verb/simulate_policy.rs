@@ -14,19 +14,26 @@ use units::plural;
 use workflow::cluster::ClusterProblem;
 use workflow::files::check_observations;
 use workflow::planning::read_policy;
-use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
+use workflow::simulation::{
+    PolicySimulation, PolicySimulationSettings, SimulatedBound, observe_policy, simulate_policy,
+};
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PolicySimulationDocument<'a> {
     policy: &'a str,
     seed: u64,
     replications: usize,
+    /// Why the bounds of the policy do not apply, where --without-bounds accepts that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds_do_not_apply: Option<&'a str>,
     servers: Vec<SimulatedServerDocument<'a>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct SimulatedServerDocument<'a> {
     name: &'a str,
+    /// The device time of the best-effort requests that flood the server, seconds; null without such a flood.
+    flood_request_s: Option<f64>,
     workloads: Vec<BoundedOutcomeDocument>,
 }
 
@@ -49,7 +56,7 @@ pub(super) fn run(
     policy: &Path,
     inputs: &PolicyInputArgs,
     output: Option<&Path>,
-    seed: u64,
+    settings: PolicySimulationSettings,
     as_json: bool,
 ) -> Result<VerbAnswer, OperationError> {
     check_observations(output)?;
@@ -58,7 +65,8 @@ pub(super) fn run(
     source.results = output.into_iter().map(Path::to_owned).collect();
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
     let _ = stop_on_termination();
-    let simulation = simulate_policy(&policy, &problem, seed, &is_stopped, &TerminalObserver)?;
+    let seed = settings.seed;
+    let simulation = simulate_policy(&policy, &problem, settings, &is_stopped, &TerminalObserver)?;
     let written = output.filter(|_| !simulation.interrupted).map_or(Ok(()), |path| {
         let observations = observe_policy(&policy, &problem, seed, &is_stopped)?;
         ::trace::observations::write(path, &observations)
@@ -88,6 +96,7 @@ fn bound_word(bound: &SimulatedBound) -> &'static str {
 fn assumption(bound: &SimulatedBound) -> Option<&'static str> {
     match bound {
         _ if !bound.is_exceeded() || bound.is_broken() => None,
+        SimulatedBound { applies: false, .. } => Some("it does not apply to this server"),
         SimulatedBound { covers_every_request: false, .. } => {
             Some("it is about a percentile, or does not count what the server does not interrupt")
         }
@@ -105,9 +114,40 @@ fn add_bound(verdict: &mut String, bound: &SimulatedBound) {
     }
 }
 
+/// The device time of the best-effort requests that flood a server, seconds.
+fn flood_of(simulation: &PolicySimulation, server: &str) -> Option<f64> {
+    let flooded = simulation.flooded.iter().find(|(name, _)| name == server);
+    flooded.map(|(_, seconds)| *seconds)
+}
+
+/// A line that says which servers are flooded.
+fn flood_line(simulation: &PolicySimulation) -> String {
+    let time = |seconds: f64| workflow::text::time(seconds);
+    let (all, flooded) = (simulation.servers.len(), simulation.flooded.len());
+    let longest = simulation.flooded.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+    match flooded {
+        0 => "Without best-effort requests.".to_owned(),
+        _ if flooded == all => {
+            format!(
+                "Flooded by best-effort reads and writes of up to {}, the largest that bounds assume.",
+                time(longest)
+            )
+        }
+        _ => {
+            let names: Vec<&str> = simulation.flooded.iter().map(|(name, _)| name.as_str()).collect();
+            format!(
+                "{} flooded by best-effort reads and writes of up to {}.",
+                names.join(", "),
+                time(longest)
+            )
+        }
+    }
+}
+
 fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
     let servers = simulation.servers.iter().map(|server| SimulatedServerDocument {
         name: &server.name,
+        flood_request_s: flood_of(simulation, &server.name),
         workloads: workloads::documents(&server.outcomes)
             .into_iter()
             .zip(&server.bounds)
@@ -124,6 +164,7 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
         policy: &policy.policy_name,
         seed,
         replications: simulation.replications,
+        bounds_do_not_apply: simulation.broken_bounds.as_deref(),
         servers: servers.collect(),
     })
 }
@@ -149,11 +190,13 @@ fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
         1 => "\n1 workload that was not admitted is left out.\n".to_owned(),
         count => format!("\n{count} workloads that were not admitted are left out.\n"),
     };
+    let broken = simulation.broken_bounds.as_ref().map_or(String::new(), |broken| format!("{broken}\n"));
     format!(
-        "{} under the policy of {}, {} random alignments each, seed {seed}.\n\n{}{refused}",
+        "{broken}{} under the policy of {}, {} random alignments each, seed {seed}.\n{}\n\n{}{refused}",
         plural(simulation.servers.len(), "server"),
         policy.policy_name,
         simulation.replications,
+        flood_line(simulation),
         workloads::table(&["server", "bound", "longest"], rows)
     )
 }

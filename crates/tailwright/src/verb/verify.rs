@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use verify::Findings;
 use workflow::files::{check_writable, write_wanted};
 use workflow::planning::read_policy;
-use workflow::verification::{judge, read_observations};
+use workflow::verification::{JudgedRun, judge, read_observations};
 
 const HELP: &str = "\
 Examples:
@@ -76,10 +76,11 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
         Some(path) => crate::verb::load::generate(path, args.report.as_deref())?.observations,
         None => read_observations(&paths)?,
     };
-    let findings = judge(policy.as_ref(), &observations, &args.judgement.settings(), &TerminalObserver)?;
+    let JudgedRun { findings, broken_bounds } =
+        judge(policy.as_ref(), &observations, &args.judgement.settings(), &TerminalObserver)?;
     let written =
         write_wanted(args.report.as_deref(), "report", || page(policy.as_ref(), &observations, &findings));
-    print(policy.as_ref(), &findings, args.json);
+    print(policy.as_ref(), &findings, broken_bounds.as_deref(), args.json);
     written?;
     check_complete("what is judged is what was sent until then")?;
     answer(&findings)
@@ -97,12 +98,13 @@ fn sort_files(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), Operatio
 }
 
 /// Writes findings to stdout.
-fn print(policy: Option<&Policy>, findings: &Findings, as_json: bool) {
+fn print(policy: Option<&Policy>, findings: &Findings, broken_bounds: Option<&str>, as_json: bool) {
     let name = policy.map(|policy| policy.policy_name.as_str());
     if as_json {
-        terminal::print(&verified::json(name, findings));
+        terminal::print(&verified::json(name, findings, broken_bounds));
     } else {
-        terminal::print_text(&verified::text(name, findings));
+        let broken = broken_bounds.map_or(String::new(), |broken| format!("{broken}\n"));
+        terminal::print_text(&(broken + &verified::text(name, findings)));
     }
 }
 

@@ -10,6 +10,7 @@ use ::plan::admission::{
     AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, StageCurves,
 };
 use model::{OperationError, Policy};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,11 @@ pub struct AdmissionOutcome {
 }
 
 impl AdmissionOutcome {
+    /// The number of servers that have a workload in the end.
+    pub fn servers_used(&self) -> usize {
+        self.guarantees.iter().map(|guaranteed| guaranteed.server).collect::<BTreeSet<usize>>().len()
+    }
+
     /// Workloads that are not there and were refused when they last asked, with the reason.
     pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
         let mut refused = Vec::new();

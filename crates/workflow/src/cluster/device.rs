@@ -44,6 +44,17 @@ pub(crate) fn warn_of_namesakes(profiles: &[StorageProfile], observer: &dyn Prog
     }
 }
 
+/// A hash of what a profile says of work and of the idle device, which bounds count: 16 hexadecimal digits. Its name is no
+/// part of it.
+pub fn profile_hash(profile: &StorageProfile) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&profile.work_key());
+    for op in [Op::Read, Op::Write] {
+        hasher.update(&profile.base_latency(op).0.to_le_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
 /// Latency of a request on the idle storage stack, seconds: that of the slower operation.
 pub fn base_latency(profile: &StorageProfile) -> f64 {
     [Op::Read, Op::Write].map(|op| profile.base_latency(op).0).into_iter().fold(0.0, f64::max)

@@ -8,7 +8,7 @@ mod problem;
 mod slo_table;
 mod source;
 
-pub use device::{base_latency, enforced_class, read_profile, repeated_profile_name};
+pub use device::{base_latency, enforced_class, profile_hash, read_profile, repeated_profile_name};
 pub(crate) use device::{enforced_path, warn_of_percentile, warn_of_preemption};
 pub use groups::group_cell;
 pub(crate) use groups::read_groups;

@@ -3,8 +3,10 @@
 //! First everything is looked at: devices, what is on them, programs, proxies and whether they would accept the policy.
 //! Then it is done, and if something fails nevertheless, what was done is undone in reverse order.
 
+use super::conditions::server_runs;
 use super::hosts_file::HostsFile;
 use super::proxy_change::{ProxyAnswer, ProxyChange};
+use crate::bound_conditions::check_conditions;
 use crate::observer::{Notice, ProgressObserver};
 use crate::planning::warn_of_outdated_bounds;
 use enforce::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
@@ -12,7 +14,6 @@ use enforce::deployment::Deployment;
 use enforce::network::{
     self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, HostChange, StateStore,
 };
-use enforce::storage::broken_assumptions;
 use model::{OperationError, Policy};
 use std::path::PathBuf;
 
@@ -29,6 +30,8 @@ pub struct ApplySettings {
     pub replace: bool,
     /// The folder that remembers what was found and made.
     pub state: PathBuf,
+    /// Enforce a policy also where its bounds do not apply.
+    pub without_bounds: bool,
 }
 
 /// What was done on a host, or would be done.
@@ -50,7 +53,7 @@ struct PlannedHost {
 }
 
 /// Makes a policy real on the hosts that are on this machine; without a policy nothing is wanted of them. What was
-/// done is handed to `done`, host by host.
+/// done is handed to `done`, host by host. Returns the first line of the answer where bounds do not apply.
 ///
 /// # Errors
 ///
@@ -62,13 +65,11 @@ pub fn apply_policy(
     settings: &ApplySettings,
     observer: &dyn ProgressObserver,
     done: &mut dyn FnMut(HostAnswer),
-) -> Result<(), OperationError> {
+) -> Result<Option<String>, OperationError> {
     policy.into_iter().for_each(|policy| warn_of_outdated_bounds(policy, observer));
     let desired = desired_hosts(policy, &hosts.deployment)?;
     let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
     desired.warnings.iter().for_each(warn);
-    let broken = policy.map(|policy| broken_assumptions(policy, &hosts.deployment)).unwrap_or_default();
-    broken.iter().for_each(warn);
     let store = StateStore::new(&settings.state);
     if !settings.dry_run && !may_configure_networks() {
         return Err(OperationError::machine("this process may not configure networks")
@@ -77,6 +78,12 @@ pub fn apply_policy(
     let mut waiting = || observer.notice(Notice::Note("waiting for another run of apply".to_owned()));
     let _lock = if settings.dry_run { None } else { Some(store.lock(&mut waiting)?) };
     let mut planned = plan_hosts(policy, hosts, settings, &desired, &store)?;
+    let mut broken = None;
+    if let Some(policy) = policy {
+        let packets = planned.iter().filter_map(|host| host.change.as_ref()?.packet_bytes()).max();
+        let runs = server_runs(policy, hosts, packets);
+        broken = check_conditions(policy, &runs, settings.without_bounds, observer)?;
+    }
     if !settings.dry_run {
         execute(&mut planned, policy, &hosts.text)?;
     }
@@ -85,7 +92,7 @@ pub fn apply_policy(
         network.warnings.iter().for_each(warn);
         done(HostAnswer { network, proxies: host.proxies.iter().map(ProxyChange::answer).collect() });
     }
-    Ok(())
+    Ok(broken)
 }
 
 /// Looks at everything that will be changed, and changes nothing.

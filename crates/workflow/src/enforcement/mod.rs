@@ -1,6 +1,7 @@
 //! A policy made real: on the hosts of a deployment, and before a storage server.
 
 mod apply;
+mod conditions;
 mod hosts_file;
 mod proxy;
 mod proxy_change;
@@ -8,6 +9,7 @@ mod proxy_metrics;
 mod template;
 
 pub use apply::{ApplySettings, HostAnswer, apply_policy};
+pub use conditions::server_runs;
 pub use hosts_file::HostsFile;
 pub use proxy::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 pub use proxy_change::ProxyAnswer;

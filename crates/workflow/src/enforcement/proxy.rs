@@ -1,7 +1,10 @@
 //! What the proxy before a storage server is started with.
 
+use super::conditions::server_runs;
 use super::hosts_file::HostsFile;
+use crate::bound_conditions::check_conditions;
 use crate::files::{check_apart, read_text};
+use crate::observer::ProgressObserver;
 use crate::planning::read_policy;
 use enforce::deployment::Deployment;
 use enforce::storage::{
@@ -20,26 +23,43 @@ pub struct ProxyFiles {
     pub hosts: PathBuf,
     /// The policy file; without one everybody is best effort.
     pub policy: Option<PathBuf>,
+    /// The server of the policy that the proxy stands before.
+    pub server: String,
+    /// Enforce the policy also where its bounds do not apply.
+    pub without_bounds: bool,
 }
 
 impl ProxyFiles {
     /// Reads the policy, if there is one, and the hosts.
-    fn read(&self) -> Result<(HostsFile, ConfiguredPolicy), OperationError> {
+    fn read(
+        &self,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(HostsFile, ConfiguredPolicy, Option<String>), OperationError> {
         let policy = self.policy.as_deref().map(read_policy).transpose()?;
         let hosts = HostsFile::read(&self.hosts)?;
+        let mut broken = None;
+        if let Some(policy) = &policy {
+            let mut runs = server_runs(policy, &hosts, None);
+            runs.retain(|run| run.server == self.server);
+            broken = check_conditions(policy, &runs, self.without_bounds, observer)?;
+        }
         let current = ConfiguredPolicy { policy, hosts: hosts.text.clone(), origin: PolicyOrigin::Files };
-        Ok((hosts, current))
+        Ok((hosts, current, broken))
     }
 
     /// Reads the files again for a running proxy. One that `apply` has brought a policy keeps it.
     ///
     /// # Errors
     /// When a file cannot be read or is not what it should be; then nothing has changed.
-    pub fn reload(&self, proxy: &ProxyConfigurator) -> Result<ReloadAnswer, OperationError> {
+    pub fn reload(
+        &self,
+        proxy: &ProxyConfigurator,
+        observer: &dyn ProgressObserver,
+    ) -> Result<ReloadAnswer, OperationError> {
         if proxy.current().is_remembered() {
             return Ok(ReloadAnswer::Kept);
         }
-        let (_, wanted) = self.read()?;
+        let (_, wanted, _) = self.read(observer)?;
         Ok(if proxy.configure(wanted)? { ReloadAnswer::Changed } else { ReloadAnswer::Unchanged })
     }
 }
@@ -62,13 +82,13 @@ pub struct ProxyStart {
     pub options: ProxyOptions,
     /// The same policy as it was brought, and by whom.
     pub current: ConfiguredPolicy,
+    /// The first line of what the proxy says where the bounds of the policy file do not apply.
+    pub broken: Option<String>,
 }
 
 /// How a proxy runs.
 #[derive(Debug, Clone)]
 pub struct ProxySettings {
-    /// The server of the policy that it stands before.
-    pub server: String,
     /// Most connections of clients.
     pub connections_max: u64,
     /// How long it looks for requests before it sleeps.
@@ -93,11 +113,12 @@ pub fn proxy_start(
     files: &ProxyFiles,
     settings: &ProxySettings,
     memory: &PolicyMemory,
+    observer: &dyn ProgressObserver,
 ) -> Result<ProxyStart, OperationError> {
-    let (HostsFile { deployment, .. }, mut current) = files.read()?;
-    let server = deployment.servers.iter().find(|server| server.name == settings.server);
+    let (HostsFile { deployment, .. }, mut current, mut broken) = files.read(observer)?;
+    let server = deployment.servers.iter().find(|server| server.name == files.server);
     let Some(storage) = server.and_then(|server| server.storage.as_ref()) else {
-        return Err(no_storage(&deployment, &files.hosts, &settings.server));
+        return Err(no_storage(&deployment, &files.hosts, &files.server));
     };
     // As in other files that name files: relative to where it stands.
     let path = files.hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
@@ -105,15 +126,17 @@ pub fn proxy_start(
     let text = read_text(&path, "device profile")?;
     let profile = StorageProfile::from_json(&text)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;
-    let mut options = ProxyOptions::new(&settings.server, deployment, current.policy.clone(), profile);
+    let mut options = ProxyOptions::new(&files.server, deployment, current.policy.clone(), profile);
     options.connections_max = settings.connections_max;
     (options.busy_poll_max, options.drain) = (settings.spin, settings.drain);
     options.record = settings.recorded_max;
     options.recording.clone_from(&settings.recording);
     if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {
         current = ConfiguredPolicy { policy: options.policy.clone(), hosts, origin: PolicyOrigin::Apply };
+        // `apply` has compared it; where bounds do not apply any more the proxy warns, and storage stays reachable.
+        broken = None;
     }
-    Ok(ProxyStart { options, current })
+    Ok(ProxyStart { options, current, broken })
 }
 
 fn no_storage(deployment: &Deployment, hosts: &Path, server: &str) -> OperationError {

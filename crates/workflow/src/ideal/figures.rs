@@ -18,10 +18,11 @@ pub struct IdealOutcome {
 }
 
 impl IdealOutcome {
-    /// The figures of a summary that took so many seconds by the clock.
+    /// The figures of a summary for which so many requests were played in so many seconds by the clock.
     pub(super) fn new(
         order: ServiceOrder,
         summary: &Summary,
+        played: u64,
         elapsed_s: f64,
     ) -> Result<Self, OperationError> {
         let Some(mean) = summary.mean() else {
@@ -40,8 +41,7 @@ impl IdealOutcome {
             slowdown_p99: Percentile::new(99.0).and_then(|percentile| summary.slowdown(percentile)),
             reordering_pct: summary.displaced_pct(),
             throughput_per_s: summary.throughput_per_s(),
-            // An arrival and a departure each.
-            events_per_s: (elapsed_s > 0.0).then(|| 2.0 * requests as f64 / elapsed_s),
+            requests_per_wall_s: (elapsed_s > 0.0).then(|| played as f64 / elapsed_s),
             ..LatencyFigures::default()
         };
         Ok(Self { order, latencies: summary.latencies(), figures: figures.with_intervals() })

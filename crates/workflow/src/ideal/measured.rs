@@ -171,7 +171,7 @@ impl DisciplinePlays {
             let start = Instant::now();
             let summary = play.finish();
             let elapsed_s = elapsed_s + start.elapsed().as_secs_f64();
-            outcomes.push(IdealOutcome::new(*order, &summary, elapsed_s)?);
+            outcomes.push(IdealOutcome::new(*order, &summary, summary.count(), elapsed_s)?);
         }
         Ok(outcomes)
     }

@@ -38,7 +38,8 @@ pub(super) fn play(
     let name = arrival.to_string();
     let source = TimedRequestSource { arrivals: arrival, service: settings.service.clone() };
     let streams = ReplicationSizes::of_requests(requests);
-    let all = (streams.requests + streams.count * streams.warm_up) * settings.disciplines.len() as u64;
+    let of_one_order = streams.requests + streams.count * streams.warm_up;
+    let all = of_one_order * settings.disciplines.len() as u64;
     let task = observer.begin("simulating", all, "requests");
     let played = AtomicU64::new(0);
     let goes_on = |requests: usize| {
@@ -52,7 +53,7 @@ pub(super) fn play(
         let summary = replicate_while(&source, settings.station(order), streams, settings.seed, &goes_on)
             .map_err(OperationError::input)?;
         let Some(summary) = summary else { break };
-        outcomes.push(IdealOutcome::new(order, &summary, start.elapsed().as_secs_f64())?);
+        outcomes.push(IdealOutcome::new(order, &summary, of_one_order, start.elapsed().as_secs_f64())?);
     }
     if outcomes.is_empty() {
         return Err(nothing_complete());

@@ -2,7 +2,7 @@
 
 use super::solution::{PlannedCluster, WorkloadPlace};
 use super::wording::describe_refusal;
-use crate::cluster::ClusterProblem;
+use crate::cluster::{ClusterProblem, profile_hash};
 use crate::files::read_text;
 use crate::observer::{Notice, ProgressObserver};
 use model::{
@@ -53,6 +53,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
             class: class.class.clone(),
             network_bytes_per_s: class.network.bytes_per_sec(),
             storage_profile: problem.profiles[server.class].name().to_owned(),
+            storage_profile_hash: Some(profile_hash(&problem.profiles[server.class])),
             enforcement: enforcement(problem, planned, server),
         });
     }

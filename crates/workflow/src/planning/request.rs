@@ -11,7 +11,7 @@ use crate::footprints::characterise;
 use crate::observer::{Notice, ProgressObserver};
 use crate::text::time;
 use model::{OperationError, Policy};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is to be planned.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +33,6 @@ pub struct PlanRun {
     pub problem: ClusterProblem,
     /// The plan for it.
     pub planned: PlannedCluster,
-    /// Wall time from reading the cluster to the plan.
-    pub elapsed: Duration,
     /// Wall time of reading traces, or of finding what was read before.
     pub characterise: Duration,
     /// The plan beside those of other methods; empty unless they were asked for.
@@ -50,14 +48,12 @@ pub fn plan_cluster(
     question: &PlanningQuestion,
     observer: &dyn ProgressObserver,
 ) -> Result<PlanRun, OperationError> {
-    let start = Instant::now();
     let problem = ClusterProblem::read(question.source, observer)?;
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
-    let elapsed = start.elapsed();
     let compared =
         if question.compare { compare(&problem, &footprints, &planned, observer)? } else { Vec::new() };
-    Ok(PlanRun { problem, planned, elapsed, characterise: footprints.elapsed, compared })
+    Ok(PlanRun { problem, planned, characterise: footprints.elapsed, compared })
 }
 
 /// Why a workload is promised what it is promised, or why nothing.

@@ -4,6 +4,7 @@ use super::applicant::sketched_by;
 use super::enforced_models::worst_case;
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
+use crate::cluster::profile_hash;
 use crate::observer::Silent;
 use ::plan::DeviceQueue;
 use ::plan::admission::Priority;
@@ -48,6 +49,7 @@ pub fn assignment_policy(
             class: problem.class.clone(),
             network_bytes_per_s: problem.network.bytes_per_sec(),
             storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
+            storage_profile_hash: problem.profile.as_ref().map(profile_hash),
             enforcement: enforced.map(|path| server_enforcement(problem, &path)),
         });
     }

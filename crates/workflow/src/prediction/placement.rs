@@ -30,8 +30,8 @@ pub struct ModelPlacement {
     pub packing: Packing,
     /// The forecasts of each server, one per member in the order of the packing.
     pub servers: Vec<Vec<WorkloadForecast>>,
-    /// Wall time of the search, without forecasts.
-    pub elapsed: Duration,
+    /// Wall time of the search, without reading traces and without forecasts.
+    pub search: Duration,
     /// Whether it was interrupted: the placement holds, but workloads may be without a place that there is, and bounds
     /// that were not computed any more are said to be the SLOs, within which they are.
     pub interrupted: bool,
@@ -77,13 +77,13 @@ pub fn place(
         }
         _ => model.visit(problem, None, observer, question),
     };
-    let elapsed = start.elapsed();
+    let search = start.elapsed();
     let is_kept = |members: &[usize]| !model.is_replaying() || judged.is_kept(members);
     let servers = &packing.servers;
     let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
     let (servers, cut_short) = question.answer();
     let interrupted = packing.interrupted || cut_short > 0;
-    ModelPlacement { model, packing, servers, elapsed, interrupted }
+    ModelPlacement { model, packing, servers, search, interrupted }
 }
 
 /// 14 alignments cover 80 % of all with 95 % confidence.

@@ -49,8 +49,9 @@ pub struct LatencyFigures {
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: SimulatedFigure,
-    /// Speed of the simulation itself, by the clock: the only figure that differs from run to run.
-    pub events_per_s: Option<f64>,
+    /// Speed of the simulation itself: all requests that it played, those of the warm-up included, per second of wall time.
+    /// The only figure that differs from run to run.
+    pub requests_per_wall_s: Option<f64>,
     /// Lower and upper end of each figure that has an interval, by its name.
     pub ci: BTreeMap<&'static str, [f64; 2]>,
 }

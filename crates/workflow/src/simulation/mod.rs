@@ -9,7 +9,10 @@ mod variant;
 
 pub use figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals, serialize_value};
 pub use observed::observe_policy;
-pub use policy::{PolicySimulation, SimulatedBound, SimulatedServer, are_slos_met, simulate_policy};
+pub use policy::{
+    PolicySimulation, PolicySimulationSettings, SimulatedBound, SimulatedServer, are_slos_met,
+    simulate_policy,
+};
 pub use scenario_file::{ScenarioSettings, read_scenario};
 pub use variant::{
     ClassFigures, RequestEvenness, SimulatedVariant, StationOccupancy, VariantFigures, change,

@@ -26,7 +26,7 @@ pub fn observe_policy(
     };
     let mut times: Vec<[Nanos; 3]> = Vec::new();
     for server in &policy.servers {
-        let case = server_case(policy, server, problem)?;
+        let case = server_case(policy, server, problem, None)?;
         for (request, stages) in observe_server(case, problem, (seed, interrupted), &mut all.workloads)? {
             all.requests.push(request);
             times.push(stages);

@@ -1,10 +1,13 @@
 //! Every server of a policy, simulated under its priorities and limits.
 
 use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
-use crate::cluster::ClusterProblem;
+use crate::bound_conditions::{ServerRun, check_conditions};
+use crate::cluster::{ClusterProblem, enforced_class, profile_hash};
 use crate::observer::{Notice, ProgressObserver};
 use crate::planning::warn_of_outdated_bounds;
-use model::{Job, OperationError, Policy, PolicyServer, PolicyWorkload, Stage};
+use model::{
+    Condition, Job, Op, OperationError, Policy, PolicyServer, PolicyWorkload, Request, ServerClass, Stage,
+};
 use scenario::server::{
     RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
     WorkloadRequests, trace_on_server,
@@ -12,15 +15,36 @@ use scenario::server::{
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::{ReplicationVerdict, SimulationPlan};
 use std::sync::Arc;
-use units::ByteRate;
+use units::{Bytes, Nanos};
 use verify::{BoundFinding, ConformanceMeter};
+use workload::device::StorageProfile;
 
 /// Random alignments of the traces that each server is simulated under.
 const REPLICATIONS: usize = 8;
 
+/// The fewest clients of a flood of best effort.
+const FLOOD_CLIENTS_MIN: u32 = 32;
+
+/// How the servers of a policy are simulated.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicySimulationSettings {
+    /// The seed of everything that is random.
+    pub seed: u64,
+    /// Simulate also servers to which the policy's bounds do not apply.
+    pub without_bounds: bool,
+    /// Whether best-effort requests, as large as the bounds assume, flood every server whose bounds assume some.
+    pub flood: bool,
+    /// Whether the classes of the cluster are the user's, with packets, best effort and proxy, and not those of defaults.
+    pub has_class: bool,
+}
+
 /// What the workloads of a policy see.
 #[derive(Debug)]
 pub struct PolicySimulation {
+    /// Why the bounds of the policy do not apply, where they do not.
+    pub broken_bounds: Option<String>,
+    /// The servers that are flooded with best-effort requests, each with their device time in seconds.
+    pub flooded: Vec<(String, f64)>,
     /// How many random alignments of the traces each server was simulated under.
     pub replications: usize,
     /// The servers of the policy, in its order; when the simulation was interrupted, those that were complete.
@@ -49,6 +73,8 @@ pub struct SimulatedBound {
     pub longest_s: Option<f64>,
     /// Whether the requests kept all limits of the workload, also where the trace ends and begins again.
     pub has_kept_limits: bool,
+    /// Whether the server is used as the bound assumes.
+    pub applies: bool,
     /// Whether the bound is about every request, because it counts how the server is used.
     pub covers_every_request: bool,
 }
@@ -61,7 +87,7 @@ impl SimulatedBound {
 
     /// Whether a request took longer although all that the bound assumes held.
     pub fn is_broken(&self) -> bool {
-        self.is_exceeded() && self.has_kept_limits && self.covers_every_request
+        self.is_exceeded() && self.applies && self.has_kept_limits && self.covers_every_request
     }
 }
 
@@ -89,37 +115,116 @@ pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
 ///
 /// # Errors
 ///
-/// When the cluster is not the one of the policy, a trace cannot be simulated, or nothing was complete when it was
-/// interrupted.
+/// When the cluster is not the one of the policy or bounds do not apply to its servers, a trace cannot be simulated, or
+/// nothing was complete when it was interrupted.
 pub fn simulate_policy(
     policy: &Policy,
     problem: &ClusterProblem,
-    seed: u64,
+    settings: PolicySimulationSettings,
     interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
     check_described(policy, problem, observer)?;
     warn_of_outdated_bounds(policy, observer);
+    let broken_bounds = check_servers(policy, problem, settings, observer)?;
+    let mut flooded = Vec::new();
     let count = policy.servers.len();
     let task = observer.begin("simulating", count as u64, "replications");
     let mut servers = Vec::new();
     for (index, server) in policy.servers.iter().enumerate() {
-        let case = server_case(policy, server, problem)?;
+        let flood = flood_of(server, settings.flood && policy.promises_on(&server.name));
+        let case = server_case(policy, server, problem, flood)?;
+        flooded.extend(flood.map(|seconds| (server.name.clone(), seconds)));
         let watch =
             ReplicationProgress { task: task.as_ref(), interrupted, place: SeriesPlace { index, count } };
-        let run = ScenarioRun::watched(case, Vec::new(), seed, &watch).map_err(OperationError::input)?;
+        let run =
+            ScenarioRun::watched(case, Vec::new(), settings.seed, &watch).map_err(OperationError::input)?;
         if run.report.verdict == ReplicationVerdict::Interrupted {
             break;
         }
-        let outcomes = run.workload_outcomes();
-        let bounds = compare_bounds(policy, server, problem, &outcomes)?;
+        let mut outcomes = run.workload_outcomes();
+        outcomes.retain(|outcome| policy.workloads.iter().any(|member| member.name == outcome.name));
+        let bounds = compare_bounds(policy, server, problem, &outcomes, broken_bounds.is_none())?;
         servers.push(SimulatedServer { name: server.name.clone(), outcomes, bounds });
     }
     if servers.is_empty() {
         return Err(nothing_complete());
     }
     let interrupted = servers.len() < count;
-    Ok(PolicySimulation { replications: REPLICATIONS, servers, interrupted })
+    Ok(PolicySimulation { broken_bounds, flooded, replications: REPLICATIONS, servers, interrupted })
+}
+
+/// Compares the servers of the cluster with what the bounds of the policy assume.
+fn check_servers(
+    policy: &Policy,
+    problem: &ClusterProblem,
+    settings: PolicySimulationSettings,
+    observer: &dyn ProgressObserver,
+) -> Result<Option<String>, OperationError> {
+    let mut runs = Vec::new();
+    for server in &policy.servers {
+        let case = server_case(policy, server, problem, None)?;
+        let Some((_, name, mut conditions)) = case.policy_conditions() else { continue };
+        let (class, profile) = class_of(server, problem)?;
+        conditions = conditions.with(Condition::ProfileContent, Some(profile_hash(profile).as_str()));
+        if settings.has_class {
+            let enforced = enforced_class(class, profile);
+            conditions = conditions
+                .with(Condition::BestEffortRequest, Some(enforced.best_effort_request))
+                .with(Condition::Packet, Some(class.packet.0 as f64))
+                .with(Condition::ProxyTime, Some(enforced.proxy));
+        }
+        runs.push(ServerRun { server: name.to_owned(), conditions });
+    }
+    check_conditions(policy, &runs, settings.without_bounds, observer)
+}
+
+/// The device time of the best-effort requests that flood a server, seconds: the largest that its bounds assume.
+fn flood_of(server: &PolicyServer, is_wanted: bool) -> Option<f64> {
+    let seconds = server.enforcement?.best_effort_request_s;
+    (is_wanted && seconds > 0.0).then_some(seconds)
+}
+
+/// Reads and writes that flood a server, of the largest size with at most this device time.
+fn flood(
+    policy: &Policy,
+    server: &PolicyServer,
+    storage: &StorageServer,
+    seconds: f64,
+) -> Vec<SimulatedWorkload> {
+    let outstanding = server.enforcement.map_or(1, |enforcement| enforcement.outstanding);
+    let clients = outstanding.saturating_mul(2).max(FLOOD_CLIENTS_MIN);
+    let mut workloads = Vec::new();
+    for (op, noun) in [(Op::Read, "reads"), (Op::Write, "writes")] {
+        let Some(size) = largest_size(storage, op, seconds) else { continue };
+        let mut name = format!("best-effort {noun}");
+        while policy.workloads.iter().any(|workload| workload.name == name) {
+            name.push('\'');
+        }
+        workloads.push(SimulatedWorkload {
+            name,
+            slo: None,
+            best_effort: true,
+            weight: 1,
+            requests: WorkloadRequests::flood(storage, clients, size, op),
+        });
+    }
+    workloads
+}
+
+/// The largest size, up to 1 GiB, of a request with at most this device time; `None` where even a byte takes longer.
+fn largest_size(storage: &StorageServer, op: Op, seconds: f64) -> Option<Bytes> {
+    let fits = |size: u64| {
+        let request = Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset: None, response: None };
+        storage.path().work(&request)[Stage::Storage].0 as f64 <= seconds * 1e9 + 1.0
+    };
+    let mut low = 0;
+    let mut high: u64 = 1 << 30;
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    (low > 0).then_some(Bytes(low))
 }
 
 /// Refuses a policy that names no server, and says which workloads of the cluster the policy does not know.
@@ -160,6 +265,7 @@ fn compare_bounds(
     server: &PolicyServer,
     problem: &ClusterProblem,
     outcomes: &[WorkloadOutcome],
+    applies: bool,
 ) -> Result<Vec<Option<SimulatedBound>>, OperationError> {
     let mut bounds = Vec::new();
     for outcome in outcomes {
@@ -173,6 +279,7 @@ fn compare_bounds(
             bound_s,
             longest_s,
             has_kept_limits: true,
+            applies,
             covers_every_request: policy.covers_every_request(&server.name),
         };
         // Only who is late has to answer for its traffic.
@@ -221,10 +328,13 @@ pub(super) fn server_case(
     policy: &Policy,
     server: &PolicyServer,
     problem: &ClusterProblem,
+    flood_s: Option<f64>,
 ) -> Result<SimulationCase, OperationError> {
     let storage = storage_server(server, problem)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
-    let workloads = members.map(|member| workload(member, problem, &storage)).collect::<Result<_, _>>()?;
+    let mut workloads =
+        members.map(|member| workload(member, problem, &storage)).collect::<Result<Vec<_>, _>>()?;
+    workloads.extend(flood_s.into_iter().flat_map(|seconds| flood(policy, server, &storage, seconds)));
     let mut plan = SimulationPlan::of_requests(1, 0);
     plan.replications = REPLICATIONS;
     let rules = ServerRules::Policy(Box::new(policy.clone()));
@@ -232,8 +342,11 @@ pub(super) fn server_case(
         .map_err(OperationError::input)
 }
 
-/// The device and the links of a server of a policy.
-fn storage_server(server: &PolicyServer, problem: &ClusterProblem) -> Result<StorageServer, OperationError> {
+/// The class of a server of a policy in the cluster, and the profile of its device.
+fn class_of<'a>(
+    server: &PolicyServer,
+    problem: &'a ClusterProblem,
+) -> Result<(&'a ServerClass, &'a StorageProfile), OperationError> {
     let classes = &problem.cluster.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
         OperationError::input(format_args!(
@@ -241,10 +354,16 @@ fn storage_server(server: &PolicyServer, problem: &ClusterProblem) -> Result<Sto
             server.name, server.class
         ))
     })?;
-    let network = ByteRate::from_bytes_per_sec(server.network_bytes_per_s).unwrap_or(classes[class].network);
-    let device = problem.profiles[class].clone();
-    let channels = server.enforcement.map_or(1, |enforcement| enforcement.channels);
-    StorageServer::new(device, network, channels).map_err(OperationError::input)
+    Ok((&classes[class], &problem.profiles[class]))
+}
+
+/// The device and the links of a server of a policy, as the cluster says; channels as the policy assumes where neither class
+/// nor profile says how many there are.
+fn storage_server(server: &PolicyServer, problem: &ClusterProblem) -> Result<StorageServer, OperationError> {
+    let (class, profile) = class_of(server, problem)?;
+    let assumed = server.enforcement.map_or(1, |enforcement| enforcement.channels);
+    let channels = class.channels.or(profile.channels()).unwrap_or(assumed);
+    StorageServer::new(profile.clone(), class.network, channels).map_err(OperationError::input)
 }
 
 fn workload(

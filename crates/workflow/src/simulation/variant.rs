@@ -3,9 +3,11 @@
 use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals, percentile, serialize_value};
 use super::policy::are_slos_met;
 use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
+use crate::bound_conditions::{ServerRun, check_conditions};
+use crate::cluster::profile_hash;
 use crate::observer::ProgressObserver;
 use crate::text::overload;
-use model::OperationError;
+use model::{Condition, OperationError};
 use scenario::server::WorkloadOutcome;
 use scenario::{ScenarioRun, SimulationCase, Variant};
 use schemars::JsonSchema;
@@ -22,6 +24,21 @@ pub struct SimulatedVariant {
     pub run: ScenarioRun,
     /// Wall time of the simulation, seconds.
     pub elapsed_s: f64,
+    /// Why the bounds of its policy do not apply, where they do not.
+    pub broken_bounds: Option<String>,
+}
+
+/// Compares a storage server that keeps a policy with what the policy's bounds assume.
+fn check_case(
+    case: &SimulationCase,
+    without_bounds: bool,
+    observer: &dyn ProgressObserver,
+) -> Result<Option<String>, OperationError> {
+    let Some((policy, server, conditions)) = case.policy_conditions() else { return Ok(None) };
+    let hash = case.server.as_ref().map(|server| profile_hash(server.profile()));
+    let conditions = conditions.with(Condition::ProfileContent, hash.as_deref());
+    let runs = [ServerRun { server: server.to_owned(), conditions }];
+    check_conditions(policy, &runs, without_bounds, observer)
 }
 
 /// Simulates variants of a scenario one after the other, until `interrupted` says so: then those that were complete are
@@ -29,10 +46,11 @@ pub struct SimulatedVariant {
 ///
 /// # Errors
 ///
-/// When a variant cannot be simulated, or nothing was complete when it was interrupted.
+/// When a variant cannot be simulated, the bounds of its policy do not apply to it (unless `without_bounds`), or nothing was complete when it was interrupted.
 pub fn simulate_variants(
     variants: &[Variant],
     seed: u64,
+    without_bounds: bool,
     interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> Result<Vec<SimulatedVariant>, OperationError> {
@@ -48,9 +66,11 @@ pub fn simulate_variants(
         let place = SeriesPlace { index, count: variants.len() };
         let watch = ReplicationProgress { task: task.as_ref(), interrupted, place };
         let start = Instant::now();
-        let run = variant.run_watched(seed, &watch)?;
+        let case = variant.document.case()?;
+        let broken_bounds = check_case(&case, without_bounds, observer)?;
+        let run = variant.run_case(case, seed, &watch)?;
         if !run.report.runs.is_empty() || run.report.verdict != ReplicationVerdict::Interrupted {
-            simulated.push(SimulatedVariant { run, elapsed_s: start.elapsed().as_secs_f64() });
+            simulated.push(SimulatedVariant { run, elapsed_s: start.elapsed().as_secs_f64(), broken_bounds });
         }
     }
     if simulated.is_empty() {
@@ -85,6 +105,7 @@ impl SimulatedVariant {
             report: &self.run.report,
             seed,
             elapsed_s: self.elapsed_s,
+            broken_bounds: self.broken_bounds.as_deref(),
             overloaded: self.run.overloaded(),
             workloads: self.run.workload_outcomes(),
         }
@@ -107,6 +128,8 @@ pub struct VariantFigures<'a> {
     pub seed: u64,
     /// Wall time of the simulation, seconds.
     pub elapsed_s: f64,
+    /// Why the bounds of its policy do not apply, where they do not.
+    pub broken_bounds: Option<&'a str>,
     /// The station that cannot keep up, with its utilisation, whatever was measured.
     pub overloaded: Option<(&'a str, f64)>,
     /// What the workloads of a storage server saw.
@@ -221,12 +244,12 @@ impl<'a> VariantFigures<'a> {
         if !self.is_stable() {
             return LatencyFigures { requests, ..LatencyFigures::default() };
         }
-        let events: u64 = runs.iter().map(|run| run.events).sum();
+        let played: u64 = runs.iter().map(|run| run.played).sum();
         LatencyFigures {
             slowdown_p99: self.report.estimate(|run| slowdown_p99(&run.slowdown)),
             reordering_pct: self.report.estimate(Measures::displaced_pct),
             throughput_per_s: self.report.estimate(Measures::throughput_per_s),
-            events_per_s: (self.elapsed_s > 0.0).then(|| events as f64 / self.elapsed_s),
+            requests_per_wall_s: (self.elapsed_s > 0.0).then(|| played as f64 / self.elapsed_s),
             ..self.times(requests, |run| &run.response)
         }
         .with_intervals()

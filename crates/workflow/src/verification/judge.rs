@@ -3,10 +3,15 @@
 //! Work is what planning and enforcing count: bytes by the network model, device time by a device profile. The
 //! safety margin of a plan is not added, because it is there to be used up.
 
-use crate::cluster::{read_profile, repeated_profile_name};
+use crate::bound_conditions::{ServerRun, check_conditions};
+use crate::cluster::{profile_hash, read_profile, repeated_profile_name};
+use crate::enforcement::{HostsFile, server_runs};
 use crate::observer::{Notice, ProgressObserver};
 use crate::planning::warn_of_outdated_bounds;
-use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
+use model::{
+    Condition, Observations, OperationError, PerStage, Policy, PolicyServer, Request, ServerConditions, Slo,
+    Stage,
+};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use units::Nanos;
@@ -21,6 +26,10 @@ pub struct JudgementSettings {
     /// Device profiles by which time on the storage is counted, for limits there: one per profile that the
     /// policy names, or one for all.
     pub storage: Vec<PathBuf>,
+    /// Where servers and clients are, to compare the servers with what the bounds of the policy assume.
+    pub hosts: Option<PathBuf>,
+    /// Judge SLOs, and no bounds, where the bounds of the policy do not apply.
+    pub without_bounds: bool,
     /// How sure each verdict is to be, between 0.5 and 1.
     pub confidence: f64,
     /// The length of the windows in which percentiles are taken beside that of the whole run, above zero.
@@ -38,9 +47,9 @@ pub fn judge(
     observations: &Observations,
     settings: &JudgementSettings,
     observer: &dyn ProgressObserver,
-) -> Result<Findings, OperationError> {
+) -> Result<JudgedRun, OperationError> {
     policy.into_iter().for_each(|policy| warn_of_outdated_bounds(policy, observer));
-    let promises = promises(policy, &settings.slos, observations)?;
+    let mut promises = promises(policy, &settings.slos, observations)?;
     if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
         return Err(OperationError::input(format_args!(
             "the policy has a limit for workload '{}' whose rate_per_s or burst_work is negative",
@@ -51,10 +60,90 @@ pub fn judge(
     let profiles = settings.storage.iter().map(|path| read_profile(path)).collect::<Result<Vec<_>, _>>()?;
     let storage = StorageProfiles { policy, profiles: &profiles };
     storage.check()?;
+    let broken_bounds = match policy {
+        Some(policy) => check_run(policy, observations, &storage, settings, observer)?,
+        None => None,
+    };
+    if broken_bounds.is_some() {
+        for promise in &mut promises {
+            promise.bound_s = None;
+            promise.covers_every_request = false;
+        }
+    }
     note_gaps(&promises, observations, &storage, observer);
     check_windows(observations, settings.window)?;
     let findings = examine(observations, &promises, settings.confidence, &|promise| storage.work(promise));
-    Ok(findings.with_windows(observations, settings.window))
+    Ok(JudgedRun { findings: findings.with_windows(observations, settings.window), broken_bounds })
+}
+
+/// Observations that were judged.
+#[derive(Debug)]
+pub struct JudgedRun {
+    /// The verdicts, with what they rest on.
+    pub findings: Findings,
+    /// Why the bounds of the policy do not apply, where they do not; then none is judged.
+    pub broken_bounds: Option<String>,
+}
+
+/// Compares what is known of a run with what the bounds of its policy assume: the device profiles, the hosts file, and the
+/// largest best-effort request that was observed.
+fn check_run(
+    policy: &Policy,
+    observations: &Observations,
+    storage: &StorageProfiles,
+    settings: &JudgementSettings,
+    observer: &dyn ProgressObserver,
+) -> Result<Option<String>, OperationError> {
+    let hosts = settings.hosts.as_deref().map(HostsFile::read).transpose()?;
+    let by_hosts = hosts.map_or_else(Vec::new, |hosts| server_runs(policy, &hosts, None));
+    let mut runs = Vec::new();
+    for server in &policy.servers {
+        let profile = storage.of_server(server);
+        let mut conditions = ServerConditions::default()
+            .with(Condition::ProfileName, profile.map(StorageProfile::name))
+            .with(Condition::ProfileContent, profile.map(profile_hash).as_deref())
+            .with(Condition::Channels, profile.and_then(StorageProfile::channels));
+        // With several servers nothing says which one a best-effort request went to.
+        if let (Some(profile), [_]) = (profile, &policy.servers[..]) {
+            let longest = longest_best_effort(policy, observations, profile);
+            conditions = conditions.with(Condition::BestEffortRequest, longest);
+        }
+        if let Some(known) = by_hosts.iter().find(|run| run.server == server.name) {
+            conditions = known.conditions.clone().or(&conditions);
+        }
+        runs.push(ServerRun { server: server.name.clone(), conditions });
+    }
+    check_conditions(policy, &runs, settings.without_bounds, observer)
+}
+
+/// The device time of the largest observed request that the policy gives no level, seconds.
+fn longest_best_effort(
+    policy: &Policy,
+    observations: &Observations,
+    profile: &StorageProfile,
+) -> Option<f64> {
+    let mut device = profile.work_model();
+    let mut longest: Option<f64> = None;
+    for request in &observations.requests {
+        let name = observations.workloads.get(request.workload as usize)?;
+        let planned = policy.workloads.iter().find(|workload| workload.name == *name && workload.admitted);
+        if planned.is_some_and(|planned| planned.largest_request.is_none()) {
+            continue;
+        }
+        let largest = planned.and_then(|planned| planned.largest_request);
+        let asked = Request {
+            arrival: request.intended,
+            size: request.size,
+            op: request.op,
+            offset: None,
+            response: None,
+        };
+        let work = device.work(&asked).base_units() / 1e9;
+        if largest.is_none_or(|largest| work > largest * (1.0 + 1e-6)) {
+            longest = Some(longest.unwrap_or(0.0).max(work));
+        }
+    }
+    longest
 }
 
 /// Of more windows than this nobody reads the percentiles, and they do not fit into memory.
@@ -179,6 +268,14 @@ impl<'a> StorageProfiles<'a> {
             ))
             .hint("give one profile for all servers, or those that the policy names")),
             None => Ok(()),
+        }
+    }
+
+    /// The device of a server of the policy, where it is known.
+    fn of_server(&self, server: &PolicyServer) -> Option<&'a StorageProfile> {
+        match self.profiles {
+            [only] => Some(only),
+            several => several.iter().find(|profile| profile.name() == server.storage_profile),
         }
     }
 

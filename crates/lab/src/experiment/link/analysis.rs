@@ -215,6 +215,7 @@ impl LinkAnalysis {
             class: SERVER.into(),
             network_bytes_per_s: LINK_BYTES_PER_S,
             storage_profile: "none".into(),
+            storage_profile_hash: None,
             enforcement: None,
         };
         Policy::new(name, vec![server], workloads)

@@ -122,7 +122,7 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     };
     let drawn = write_wanted(args.report.as_deref(), "report", page);
     if args.json {
-        terminal::print(&verified::json(name, &findings));
+        terminal::print(&verified::json(name, &findings, None));
     } else {
         terminal::print_text(&cluster_run::text(&policy, &findings));
     }
