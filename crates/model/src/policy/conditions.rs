@@ -304,7 +304,9 @@ fn safety(unsafe_when: UnsafeDirection, assumed: &ConditionValue, found: &Condit
     let (ConditionValue::Number(assumed), ConditionValue::Number(found)) = (assumed, found) else {
         return (assumed != found).then_some(Safety::Unsafe);
     };
-    let is_equal = assumed == found || (assumed - found).abs() <= ROUNDING * assumed.abs().max(found.abs());
+    // An infinite value has no neighbours that rounding could take apart from it.
+    let is_near = (assumed - found).abs() <= ROUNDING * assumed.abs().max(found.abs());
+    let is_equal = assumed == found || (is_near && assumed.is_finite() && found.is_finite());
     let is_unsafe = match unsafe_when {
         UnsafeDirection::More => found > assumed,
         UnsafeDirection::Less => found < assumed,
@@ -413,6 +415,19 @@ mod tests {
             assert!(of(same.clone()).differences(&ServerConditions::default()).is_empty());
             assert!(!of(same).differences(&of(more))[0].remedy().contains("{}"));
         }
+    }
+
+    #[test]
+    fn any_bound_is_less_than_none() {
+        let of = |bytes: f64| ServerConditions::default().with(Condition::BytesAtDevice, Some(bytes));
+        assert!(of(f64::INFINITY).differences(&of(f64::INFINITY)).is_empty());
+        let found = of(f64::INFINITY).differences(&of(65536.0));
+        assert_eq!(found[0].safety, Safety::Unsafe);
+        assert!(
+            found[0]
+                .to_string()
+                .starts_with("bytes at the device: 65536 B, the policy's bounds count on no bound: ")
+        );
     }
 
     #[test]
