@@ -303,7 +303,7 @@ fn judge(problem: &PredictionProblem, placed: &ModelPlacement) -> JudgedPlan {
     let mut judged = JudgedPlan {
         servers: placed.servers.len(),
         refused: placed.packing.refused.len(),
-        seconds: placed.elapsed.as_secs_f64(),
+        seconds: placed.search.as_secs_f64(),
         ..JudgedPlan::default()
     };
     let mut plan_over = [[false; 2]; ALIGNMENTS];
