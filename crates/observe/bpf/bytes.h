@@ -11,11 +11,14 @@
 
 #include "events.h"
 
-/* The most bytes of the first buffer of a call, and of each further one. */
-#define FIRST_BYTES_MAX 4096
+/* The most bytes that one event carries. */
+#define PIECE_BYTES_MAX 4096
+/* The most bytes of each buffer of a call after the first, where no more is asked for or there is no room. */
 #define FURTHER_BYTES_MAX 256
-/* The most buffers of a call. */
-#define BUFFERS_MAX 32
+/* The most bytes of the first buffer where half of the ring is used: most heads are shorter. */
+#define SHORT_BYTES_MAX 512
+/* The most pieces of a call: a buffer is at least one. */
+#define PIECES_MAX 32
 
 /* System calls of x86-64. */
 #define CALL_READ 0
@@ -23,88 +26,150 @@
 #define CALL_RECVFROM 45
 #define CALL_RECVMSG 47
 
-/* Flags of recv: the bytes stay in the socket, and the bytes are thrown away. */
-#define MSG_PEEK 0x02
+/* Flag of recv: the bytes are thrown away instead of copied. */
 #define MSG_TRUNC 0x20
 
 /* Set by the loader before the programs are loaded. */
 const volatile u8 with_bytes;
+/*
+ * The most bytes of a buffer that are copied while half of the ring is free. Where
+ * clients send many requests at once, heads are anywhere in a buffer; elsewhere they are at its beginning.
+ */
+const volatile u32 buffer_bytes_max = PIECE_BYTES_MAX;
 
 struct event_with_bytes {
 	struct event event;
-	u8 bytes[FIRST_BYTES_MAX];
+	u8 bytes[PIECE_BYTES_MAX];
+};
+
+/*
+ * What is copied next. In the memory of a map, because the verifier follows numbers on the stack through every turn of a
+ * loop, which takes it seconds.
+ */
+struct copying {
+	struct event_with_bytes into;
+	u64 buffer; /* the address of the current one, and what is left of it */
+	u64 length;
+	u32 index; /* in a list: the number of the next buffer */
+	u32 begin; /* the sequence number of the next byte */
+	u32 left;  /* bytes of the call */
+	u32 done;  /* bytes of the buffer that are copied */
+	u32 max;   /* the most bytes of the buffer */
+	u32 further_max; /* the most of each further one */
 };
 
 struct {
 	int (*type)[BPF_MAP_TYPE_PERCPU_ARRAY];
 	int (*max_entries)[1];
 	u32 *key;
-	struct event_with_bytes *value;
+	struct copying *value;
 } copied SEC(".maps");
 
-/* What is copied next. */
-struct copying {
-	struct event_with_bytes *into;
-	u32 begin; /* the sequence number of the next byte */
-	u32 left;  /* bytes of the call */
-	u32 max;
-};
-
-/* False if there is no place to copy to. */
-INLINE int begin_copying(struct copying *copying, u64 flow, u32 begin, u32 length, u8 flags)
+/* The place to copy to, or nothing. */
+INLINE struct copying *begin_copying(u64 flow, u32 begin, u32 length, u8 flags)
 {
+	struct copying *copying;
 	struct event *event;
 	u32 first = 0;
-	copying->into = bpf_map_lookup_elem(&copied, &first);
-	if (!copying->into)
+	u64 ring = bpf_ringbuf_query(&events, BPF_RB_RING_SIZE), used = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+	/* The last quarter is for events: without them nothing is known, without bytes only heads in them are missed. */
+	if (used >= ring / 4 * 3)
 		return 0;
-	event = &copying->into->event;
+	copying = bpf_map_lookup_elem(&copied, &first);
+	if (!copying)
+		return 0;
+	event = &copying->into.event;
 	event->time = bpf_ktime_get_ns();
 	event->flow = flow;
 	event->kind = EVENT_BYTES;
 	event->flags = flags;
 	event->lost = *(volatile u32 *)&lost;
+	copying->length = 0;
+	copying->index = 0;
 	copying->begin = begin;
 	copying->left = length;
-	copying->max = FIRST_BYTES_MAX;
-	return 1;
+	copying->done = 0;
+	copying->max = PIECE_BYTES_MAX;
+	copying->further_max = FURTHER_BYTES_MAX;
+	if (used >= ring / 2) {
+		copying->max = SHORT_BYTES_MAX;
+	} else if (buffer_bytes_max > PIECE_BYTES_MAX) {
+		copying->max = buffer_bytes_max;
+		copying->further_max = buffer_bytes_max;
+	}
+	return copying;
 }
 
-/* Reports the first bytes of a buffer; those that cannot be read are left out. */
-INLINE void copy_buffer(struct copying *copying, const void *buffer, u64 length)
+/* Reports the next bytes of the current buffer; those that cannot be read are left out. */
+INLINE void copy_piece(struct copying *copying)
 {
-	u32 here = length < copying->left ? length : copying->left;
-	u32 count = here < copying->max ? here : copying->max;
+	const void *from = (const void *)copying->buffer;
+	u32 here = copying->length < copying->left ? copying->length : copying->left;
+	u32 allowed = copying->max - copying->done;
+	u32 count = here < allowed ? here : allowed;
+	u32 passed;
+	if (count > PIECE_BYTES_MAX)
+		count = PIECE_BYTES_MAX;
+	copying->done += count;
+	/* What is not copied of a buffer is passed over. */
+	passed = copying->done < copying->max ? count : here;
+	copying->into.event.begin = copying->begin;
+	copying->into.event.end = copying->begin + count;
+	copying->begin += passed;
+	copying->left -= passed;
+	copying->buffer += passed;
+	copying->length = passed < here ? copying->length - passed : 0;
 	/* Otherwise the compiler concludes what the verifier does not see. */
 	asm volatile("" : "+r"(count));
-	if (count == 0 || count > FIRST_BYTES_MAX)
+	if (count == 0 || count > PIECE_BYTES_MAX)
 		return;
-	copying->into->event.begin = copying->begin;
-	copying->into->event.end = copying->begin + count;
-	copying->begin += here;
-	copying->left -= here;
-	copying->max = FURTHER_BYTES_MAX;
-	if (bpf_probe_read_user(copying->into->bytes, count, buffer))
+	if (bpf_probe_read_user(copying->into.bytes, count, from))
 		return;
-	if (bpf_ringbuf_output(&events, copying->into, sizeof(struct event) + count, BPF_RB_NO_WAKEUP)) {
+	if (bpf_ringbuf_output(&events, &copying->into, sizeof(struct event) + count, BPF_RB_NO_WAKEUP)) {
 		__sync_fetch_and_add(&lost, 1);
 		add_one(COUNT_LOST);
+	}
+}
+
+/* A single buffer. */
+INLINE void copy_buffer(struct copying *copying, u64 buffer, u64 length)
+{
+	copying->buffer = buffer;
+	copying->length = length;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < PIECES_MAX; i++) {
+		if (copying->length == 0 || copying->left == 0)
+			return;
+		copy_piece(copying);
 	}
 }
 
 /* A list of buffers, which is in the memory of the kernel or of the server. */
 INLINE void copy_buffers(struct copying *copying, const struct iovec *list, u64 count, u64 skip, int is_users)
 {
-	for (u32 i = 0; i < BUFFERS_MAX; i++) {
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < PIECES_MAX; i++) {
 		struct iovec buffer;
-		if (i >= count || copying->left == 0)
+		u32 index = copying->index;
+		if (copying->left == 0)
 			return;
-		if (is_users ? bpf_probe_read_user(&buffer, sizeof(buffer), list + i)
-			     : bpf_probe_read_kernel(&buffer, sizeof(buffer), list + i))
-			return;
-		if (skip < buffer.iov_len)
-			copy_buffer(copying, buffer.iov_base + skip, buffer.iov_len - skip);
-		skip = 0;
+		if (copying->length == 0) {
+			if (index >= count)
+				return;
+			if (is_users ? bpf_probe_read_user(&buffer, sizeof(buffer), list + index)
+				     : bpf_probe_read_kernel(&buffer, sizeof(buffer), list + index))
+				return;
+			if (index == 0 && skip >= buffer.iov_len)
+				return;
+			copying->buffer = (u64)buffer.iov_base + (index == 0 ? skip : 0);
+			copying->length = buffer.iov_len - (index == 0 ? skip : 0);
+			if (index)
+				copying->max = copying->further_max;
+			copying->done = 0;
+			copying->index = index + 1;
+		}
+		if (copying->length)
+			copy_piece(copying);
 	}
 }
 
@@ -121,23 +186,24 @@ INLINE void report_read_bytes(u64 flow, u32 begin, u32 length, u32 flags)
 {
 	const struct pt_regs *registers;
 	struct user_message message;
-	struct copying copying;
+	struct copying *copying;
 	if (!FIELD_EXISTS(((struct pt_regs *)0)->orig_ax) || flags & MSG_TRUNC)
 		return;
 	registers = bpf_task_pt_regs(bpf_get_current_task_btf());
-	if (!begin_copying(&copying, flow, begin, length, 0))
+	copying = begin_copying(flow, begin, length, 0);
+	if (!copying)
 		return;
 	switch (registers->orig_ax) {
 	case CALL_READ:
 	case CALL_RECVFROM:
-		copy_buffer(&copying, (const void *)registers->si, length);
+		copy_buffer(copying, registers->si, length);
 		return;
 	case CALL_READV:
-		copy_buffers(&copying, (const struct iovec *)registers->si, registers->dx, 0, 1);
+		copy_buffers(copying, (const struct iovec *)registers->si, registers->dx, 0, 1);
 		return;
 	case CALL_RECVMSG:
 		if (!bpf_probe_read_user(&message, sizeof(message), (const void *)registers->si))
-			copy_buffers(&copying, message.list, message.count, 0, 1);
+			copy_buffers(copying, message.list, message.count, 0, 1);
 		return;
 	}
 }
@@ -153,18 +219,19 @@ INLINE const struct iovec *list_of(const struct iov_iter *from)
 /* Reports the first bytes of what the current thread is about to write. */
 INLINE void report_written_bytes(u64 flow, const struct msghdr *message, u32 begin, u32 length)
 {
-	struct copying copying;
+	struct copying *copying;
 	const struct iov_iter *from = &message->msg_iter;
 	u64 buffer;
 	int is_one = from->iter_type == ENUM_VALUE(iter_type, ITER_UBUF);
-	if ((!is_one && from->iter_type != ENUM_VALUE(iter_type, ITER_IOVEC)) ||
-	    !begin_copying(&copying, flow, begin, length, FLAG_ANSWER))
+	if (!is_one && from->iter_type != ENUM_VALUE(iter_type, ITER_IOVEC))
+		return;
+	copying = begin_copying(flow, begin, length, FLAG_ANSWER);
+	if (!copying)
 		return;
 	if (!is_one)
-		copy_buffers(&copying, list_of(from), from->nr_segs, from->iov_offset, 0);
-	/* Read as a number: verifiers of older kernels allow no arithmetic with the pointer. */
+		copy_buffers(copying, list_of(from), from->nr_segs, from->iov_offset, 0);
 	else if (!bpf_probe_read_kernel(&buffer, sizeof(buffer), &from->ubuf))
-		copy_buffer(&copying, (const void *)(buffer + from->iov_offset), length);
+		copy_buffer(copying, buffer + from->iov_offset, length);
 }
 
 #endif

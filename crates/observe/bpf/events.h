@@ -31,6 +31,7 @@ enum event_flags {
 	FLAG_ANSWER = 8,
 	FLAG_IDLE = 16,
 	FLAG_UNSEEN = 32,
+	FLAG_MPTCP = 32, /* of EVENT_READY */
 	FLAG_KERNEL_NFS = 64,
 	FLAG_WAITS_FOR_IO = 128,
 };

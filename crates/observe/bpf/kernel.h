@@ -40,6 +40,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	int sk_peek_off;
 	u16 sk_protocol;
 };
 
@@ -51,6 +52,7 @@ struct tcp_sock {
 	u32 copied_seq;
 	u32 rcv_nxt;
 	u32 write_seq;
+	_Bool is_mptcp;
 };
 
 struct sk_buff {
@@ -206,6 +208,8 @@ enum {
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
 };
 
 /* Whether the running kernel has a field. */
@@ -240,6 +244,7 @@ static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
 static long (*bpf_probe_read_user)(void *into, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *into, u32 size, const void *from) = (void *)113;
 static long (*bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
+static u64 (*bpf_ringbuf_query)(void *ring, u64 flags) = (void *)134;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct tcp_sock *(*bpf_skc_to_tcp_sock)(const void *sk) = (void *)137;

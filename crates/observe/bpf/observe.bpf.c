@@ -206,8 +206,12 @@ INLINE int report_ready(const struct sock *sk)
 	event = begin_event_of(EVENT_READY, sk, &subject);
 	if (!event)
 		return 0;
-	if (subject.tcp)
+	if (subject.tcp) {
+		event->begin = subject.tcp->copied_seq;
 		event->end = subject.tcp->rcv_nxt;
+		if (FIELD_EXISTS(((struct tcp_sock *)0)->is_mptcp) && subject.tcp->is_mptcp)
+			event->flags |= FLAG_MPTCP;
+	}
 	end_event(event);
 	return 0;
 }
@@ -230,15 +234,25 @@ INLINE int is_kernel_nfs(void)
 	       who->comm[3] == 'd' && !who->comm[4];
 }
 
-/* T4: a thread has read from a socket. */
+/* Flags of recv: an urgent byte beside the stream, a copy of what stays in the socket, messages of the error queue. */
+#define MSG_OOB 0x01
+#define MSG_PEEK 0x02
+#define MSG_ERRQUEUE 0x2000
+
+/* T4: a thread has read from a socket. Calls that take nothing out of it do not count, but a copy shows the bytes. */
 INLINE int report_receive(const struct sock *sk, int length, u32 flags)
 {
 	struct subject subject;
 	struct event *event;
-	if (length <= 0 || !find_subject(sk, &subject))
+	if (length <= 0 || flags & MSG_ERRQUEUE || !find_subject(sk, &subject))
 		return 0;
-	if (with_bytes && subject.tcp)
-		report_read_bytes(subject.flow, subject.tcp->copied_seq - length, length, flags);
+	if (subject.tcp && flags & MSG_OOB)
+		return 0;
+	/* With an offset a copy begins further on. */
+	if (with_bytes && subject.tcp && !(flags & MSG_PEEK && sk->sk_peek_off >= 0))
+		report_read_bytes(subject.flow, subject.tcp->copied_seq - (flags & MSG_PEEK ? 0 : length), length, flags);
+	if (flags & MSG_PEEK)
+		return 0;
 	event = begin_event_of(EVENT_RECEIVE, sk, &subject);
 	if (!event)
 		return 0;
@@ -258,13 +272,10 @@ int tw_receive(u64 *context)
 	return report_receive((const struct sock *)context[0], (int)context[1], (u32)context[2]);
 }
 
-/* Before Linux 6.3; what is only looked at, and stays in the socket, does not count. */
+/* Before Linux 6.3. */
 INLINE int report_return(u64 *context)
 {
-	u32 flags = context[3];
-	if (flags & MSG_PEEK)
-		return 0;
-	return report_receive(((const struct socket *)context[0])->sk, (int)context[4], flags);
+	return report_receive(((const struct socket *)context[0])->sk, (int)context[4], (u32)context[3]);
 }
 
 SEC("fexit/inet_recvmsg")
@@ -272,6 +283,46 @@ int tw_receive_before_6_3(u64 *context) { return report_return(context); }
 
 SEC("fexit/inet6_recvmsg")
 int tw_receive6_before_6_3(u64 *context) { return report_return(context); }
+
+/* System calls of x86-64 that take bytes out of a connection by other means: TCP_ZEROCOPY_RECEIVE, splice. */
+#define CALL_GETSOCKOPT 55
+#define CALL_SPLICE 275
+
+/* Of task_struct.flags: a thread that does what io_uring is asked for. */
+#define IO_WORKER 0x10
+
+/* Whether the current thread is in a call that takes bytes out of a connection and does not pass sock_recv_length. */
+INLINE int is_in_splice(void)
+{
+	struct task_struct *who = bpf_get_current_task_btf();
+	unsigned long call;
+	if (who->flags & IO_WORKER)
+		return 1;
+	if (!FIELD_EXISTS(((struct pt_regs *)0)->orig_ax))
+		return 0;
+	call = bpf_task_pt_regs(who)->orig_ax;
+	return call == CALL_SPLICE || call == CALL_GETSOCKOPT;
+}
+
+/* T4 of such calls, whose length is not known: everything from the last read on. */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int tw_taken(u64 *context)
+{
+	const struct sock *sk = (const struct sock *)context[0];
+	struct subject subject;
+	struct event *event;
+	if (!is_observed(sk->__sk_common.skc_num) || !is_in_splice() || !find_subject(sk, &subject))
+		return 0;
+	event = begin_event_of(EVENT_RECEIVE, sk, &subject);
+	if (!event)
+		return 0;
+	set_thread(event);
+	set_schedule(event);
+	event->begin = subject.tcp ? subject.tcp->copied_seq : 0;
+	event->end = event->begin;
+	end_event(event);
+	return 0;
+}
 
 /* T5: a thread hands bytes to TCP. */
 INLINE int report_send(const struct sock *sk, const struct msghdr *message)
@@ -293,11 +344,14 @@ INLINE int report_send(const struct sock *sk, const struct msghdr *message)
 	return 0;
 }
 
-/* Fires again for every packet that the bytes fill. */
+/* Fires again for every part of the bytes that is copied: the first one says all. */
 SEC("tp_btf/tcp_sendmsg_locked")
 int tw_send(u64 *context)
 {
-	return report_send((const struct sock *)context[0], (const struct msghdr *)context[1]);
+	const struct msghdr *message = (const struct msghdr *)context[1];
+	if (message->msg_iter.iter_type == ENUM_VALUE(iter_type, ITER_UBUF) && message->msg_iter.iov_offset)
+		return 0;
+	return report_send((const struct sock *)context[0], message);
 }
 
 /* Before Linux 6.16. */
@@ -406,6 +460,7 @@ SEC("tp_btf/inet_sock_set_state")
 int tw_state(u64 *context)
 {
 	const struct sock *sk = (const struct sock *)context[0];
+	const struct tcp_sock *tcp;
 	struct event *event;
 	u64 flow;
 	u16 port = 0;
@@ -419,9 +474,13 @@ int tw_state(u64 *context)
 	flow = flow_of_socket(sk, port);
 	if (!is_chosen(flow))
 		return 0;
+	tcp = bpf_skc_to_tcp_sock(sk);
 	event = begin_event(opens ? EVENT_OPEN : EVENT_CLOSE, bpf_ktime_get_ns(), flow);
-	if (event)
-		end_event(event);
+	if (!event)
+		return 0;
+	if (tcp)
+		event->begin = tcp->copied_seq;
+	end_event(event);
 	return 0;
 }
 

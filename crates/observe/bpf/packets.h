@@ -11,6 +11,7 @@
 #define ETHERTYPE_IPV6 0x86dd
 #define PROTOCOL_TCP 6
 #define PROTOCOL_UDP 17
+#define TCP_FLAG_SYN 0x02
 /* A fragment that is not the first has no port. */
 #define FRAGMENT_OFFSET 0x1fff
 
@@ -122,7 +123,8 @@ INLINE int take_transport(const struct tcp_header *tcp, u32 at, u32 bytes, int f
 		return 0;
 	ends->peer_port = SWAP16(for_server ? tcp->ports.source : tcp->ports.destination);
 	header = ends->is_udp ? 8 : (tcp->offset >> 4) * 4;
-	headers->begin = SWAP32(tcp->sequence);
+	/* SYN has a number of its own, before those of the bytes that it carries. */
+	headers->begin = SWAP32(tcp->sequence) + !!(tcp->flags & TCP_FLAG_SYN);
 	headers->bytes = bytes > header ? bytes - header : 0;
 	headers->payload = at + header;
 	headers->flags = tcp->flags;

@@ -15,16 +15,17 @@ const COPIED_BYTES_MAX: usize = 4096;
 pub enum EventKind {
     /// The network stack begins with a packet for the server (T1); [`KernelEvent::earlier`] is T0.
     Arrival,
-    /// Data is in a socket (T2). TCP: everything before [`KernelEvent::end`].
+    /// Data is in a socket (T2). TCP: everything before [`KernelEvent::end`]; the server has taken everything before
+    /// [`KernelEvent::begin`], unless that is 0.
     Ready,
-    /// A thread has read from a socket (T4). TCP: from `begin` to `end`. [`KernelEvent::earlier`] is when the thread
-    /// was last switched in.
+    /// A thread has read from a socket (T4). TCP: from `begin` to `end`, or from wherever the last read has ended if these
+    /// are equal. [`KernelEvent::earlier`] is when the thread was last switched in.
     Receive,
     /// A thread hands bytes to TCP (T5).
     Send,
     /// A packet is handed to the network device (T6).
     Transmit,
-    /// A TCP connection has ended.
+    /// A TCP connection has ended; the server has taken everything before [`KernelEvent::begin`], unless that is 0.
     Close,
     /// A thread that reads observed sockets leaves its CPU, on which it was since [`KernelEvent::earlier`].
     Leave,
@@ -105,6 +106,8 @@ pub struct KernelEvent {
     pub answer: bool,
     /// Whether the thread of a read is one of the NFS server in the kernel.
     pub is_kernel_nfs: bool,
+    /// Whether the connection of [`EventKind::Ready`] is a subflow of MPTCP, whose bytes are read through another socket.
+    pub is_mptcp: bool,
     /// The first bytes of a datagram that arrives or is transmitted, where they are asked for; otherwise zero.
     pub datagram_head: [u8; 8],
     /// How many events the kernel could not report until now, modulo 2^16.
@@ -155,6 +158,7 @@ impl KernelEvent {
             udp,
             answer: flags & 8 != 0,
             is_kernel_nfs: flags & 64 != 0,
+            is_mptcp: kind == EventKind::Ready && flags & 32 != 0,
             datagram_head: head.map_or([0; 8], |at| field(bytes, at)),
             lost: u16::from_ne_bytes(field(bytes, 54)),
             peer: address(flags & 4 != 0, if has_client { field(bytes, 56) } else { [0; 16] }),
@@ -301,6 +305,7 @@ mod tests {
         assert_eq!((occupant.schedule.name[0], occupant.schedule.cpu), (6u64.to_ne_bytes()[0], 3));
         assert_eq!((occupant.schedule.stolen_ns, occupant.socket), (7, 0));
         assert_eq!(decoded(1).schedule, ThreadSchedule::default());
+        assert!(!decoded(2).is_mptcp);
         assert!(!decoded(7).schedule.was_idle);
         (bytes[52], bytes[53]) = (7, 128);
         let waits = KernelEvent::decode(&bytes).expect("an event").0;
@@ -312,6 +317,8 @@ mod tests {
         bytes[52] = 13;
         let throttled = KernelEvent::decode(&bytes).expect("an event").0;
         assert_eq!((throttled.schedule.throttled_ns, throttled.flow), (5, 0));
+        (bytes[52], bytes[53]) = (2, 32);
+        assert!(KernelEvent::decode(&bytes).is_some_and(|(event, _)| event.is_mptcp));
     }
 
     #[test]

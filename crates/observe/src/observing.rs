@@ -93,7 +93,21 @@ pub struct ObservationReport {
     pub sampled: Option<SampledTime>,
 }
 
+/// The largest share of requests that may be taken by calls that are not seen while percentiles of the others still stand
+/// for all.
+const UNSEEN_SHARE_MAX: f64 = 0.01;
+
+/// So few requests of that kind are taken to be those that were under way when the observation began.
+const UNSEEN_FEW: u64 = 2;
+
 impl ObservationReport {
+    /// Whether so many requests were taken by calls that are not seen that the others say nothing about the server.
+    pub fn is_blind(&self) -> bool {
+        let unseen = self.counts.unseen_reads;
+        let all = unseen + self.statistics.count();
+        unseen > UNSEEN_FEW && unseen as f64 > UNSEEN_SHARE_MAX * all as f64
+    }
+
     /// For how long requests counted that arrived.
     pub fn counted(&self) -> Duration {
         self.sampled.map_or(self.duration, |sampled| sampled.counted)

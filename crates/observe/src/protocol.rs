@@ -46,6 +46,15 @@ impl ApplicationProtocol {
         }
     }
 
+    /// The most bytes of a buffer that are copied while there is room. Clients of RESP and memcached send many commands at
+    /// once, and servers answer them at once, so that heads are behind values; elsewhere heads begin buffers.
+    pub(crate) fn buffer_bytes_max(self) -> u32 {
+        match self {
+            Self::Resp | Self::Memcached => 64 << 10,
+            Self::Http1 | Self::Nbd | Self::Nfs => 4 << 10,
+        }
+    }
+
     /// Whether an answer names its request, so that it can be no other's.
     pub(crate) fn has_ids(self) -> bool {
         match self {

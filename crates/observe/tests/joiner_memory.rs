@@ -80,6 +80,7 @@ fn event(time: u64, flow: u32, kind: EventKind, round: u32) -> KernelEvent {
         udp: false,
         answer: false,
         is_kernel_nfs: false,
+        is_mptcp: false,
         datagram_head: [0; 8],
         lost: 0,
         peer: IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -85,8 +85,15 @@ impl ObservedConnection {
                 self.by_messages = self.protocol.map(new).map(Box::new);
             }
             EventKind::Bytes => self.see(event, copied),
-            EventKind::Receive => self.receive(event, threads, counts, finished),
+            EventKind::Receive => {
+                let event = self.by_packets.with_begin(event);
+                self.receive(&event, threads, counts, finished);
+            }
             EventKind::Send => self.send(event, threads, counts, finished),
+            EventKind::Ready if event.is_mptcp => {
+                self.by_packets.handle(event, threads, counts, finished);
+                self.miss_multipath(event.end, counts);
+            }
             EventKind::Transmit => {
                 self.by_packets.handle(event, threads, counts, finished);
                 let transmitted = self.by_packets.transmitted();
@@ -116,14 +123,19 @@ impl ObservedConnection {
         self.established.take().map(|established| event.time.saturating_sub(established))
     }
 
-    /// The connection has ended.
-    pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+    /// The connection has ended; the server has taken everything before `taken_until`, unless that is 0.
+    pub(super) fn close(
+        &mut self,
+        taken_until: u32,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
         self.close_calls(counts, finished);
         if let Some(mut messages) = self.by_messages.take() {
             finished.extend(messages.close(self.by_packets.transmitted(), counts));
             counts.unanswered += messages.open() + messages.read_in_part();
         }
-        self.by_packets.close(counts, finished);
+        self.by_packets.close(taken_until, counts, finished);
     }
 
     /// The observation has ended.
@@ -188,6 +200,9 @@ impl ObservedConnection {
             }
             return;
         }
+        if self.by_packets.miss_reads(event.begin, counts) {
+            self.give_up(counts);
+        }
         let is_settled = self.by_messages.is_none() && self.by_packets.is_settled(event.begin);
         if is_settled && self.may_begin(event, &kept) {
             self.begin_messages(&kept, counts, finished);
@@ -241,6 +256,9 @@ impl ObservedConnection {
             finished.extend(calls.send(event, free_since, transmitted, counts));
             return;
         }
+        if self.by_packets.miss_taken(counts) {
+            self.give_up(counts);
+        }
         let Some(messages) = &mut self.by_messages else {
             return self.by_packets.handle(event, threads, counts, finished);
         };
@@ -255,8 +273,20 @@ impl ObservedConnection {
         }
     }
 
-    /// Messages cannot be told apart any more.
+    /// The socket of a subflow passes its bytes on to that of the connection, which is not seen.
+    fn miss_multipath(&mut self, until: u32, counts: &mut JoinCounts) {
+        let before = counts.unseen_reads;
+        if self.by_packets.miss_reads(until, counts) {
+            counts.multipath += counts.unseen_reads - before;
+            self.by_messages = None;
+        }
+    }
+
+    /// Messages cannot be told apart any more, if they were.
     fn give_up(&mut self, counts: &mut JoinCounts) {
+        if self.by_messages.is_none() {
+            return;
+        }
         counts.untold += 1;
         self.failures += 1;
         self.protocol = self.protocol.filter(|_| self.failures < FAILURES_MAX);

@@ -21,6 +21,10 @@ pub struct JoinCounts {
     /// How often the messages of a connection could not be told apart any more: bytes that were not seen, or that are
     /// not of the protocol.
     pub untold: u64,
+    /// Requests whose bytes the server has taken by calls that are not seen, as far as clients end them with PSH.
+    pub unseen_reads: u64,
+    /// Of these, those that came by MPTCP.
+    pub multipath: u64,
 }
 
 impl JoinCounts {
@@ -46,6 +50,8 @@ impl JoinCounts {
             one_way: combine(self.one_way, other.one_way),
             silent: combine(self.silent, other.silent),
             untold: combine(self.untold, other.untold),
+            unseen_reads: combine(self.unseen_reads, other.unseen_reads),
+            multipath: combine(self.multipath, other.multipath),
         }
     }
 }

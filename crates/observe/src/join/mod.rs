@@ -120,7 +120,7 @@ impl RequestJoiner {
         } else if event.kind == EventKind::Close {
             if let Some(mut connection) = self.connections.remove(&event.flow) {
                 self.bytes -= connection.bytes();
-                connection.close(&mut self.counts, finished);
+                connection.close(event.begin, &mut self.counts, finished);
             }
         } else {
             let is_full = self.connections.len() >= self.limits.connections;

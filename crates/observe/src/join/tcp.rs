@@ -21,6 +21,8 @@ pub(super) struct TcpConnection {
     ends: Option<(SocketAddr, u16)>,
     /// Everything before was read.
     read_until: Option<u32>,
+    /// The server has taken everything before, by whatever calls.
+    taken_until: Option<u32>,
     last_read: u64,
     round: u32,
     /// Read bytes after the last PSH.
@@ -48,6 +50,7 @@ impl TcpConnection {
             segments: SegmentQueue::default(),
             ends: None,
             read_until: None,
+            taken_until: None,
             last_read: 0,
             round: 0,
             unfinished: None,
@@ -75,7 +78,10 @@ impl TcpConnection {
                 self.segments.arrive(event, self.limits.segments);
             }
             EventKind::Open => self.partly.know(),
-            EventKind::Ready => self.segments.ready(event.end, event.time),
+            EventKind::Ready => {
+                self.segments.ready(event.end, event.time);
+                self.taken_until = Some(event.begin).filter(|begin| *begin != 0).or(self.taken_until);
+            }
             EventKind::Receive => {
                 self.receive(event, threads.touch(event.thread, event.time), counts, finished);
             }
@@ -89,6 +95,33 @@ impl TcpConnection {
             | EventKind::Move
             | EventKind::Throttled => {}
         }
+    }
+
+    /// A read of which only the end is known begins where the one before has ended.
+    pub(super) fn with_begin(&self, event: &KernelEvent) -> KernelEvent {
+        let first = self.read_until.or_else(|| self.segments.next().map(|segment| segment.begin));
+        let begin = if event.begin == event.end { first.unwrap_or(event.end) } else { event.begin };
+        KernelEvent { begin, ..*event }
+    }
+
+    /// Gives up what is open if bytes before `until` are still there that no read has taken: the server has taken them by
+    /// calls that are not seen, and any write may answer them. Returns whether there were any.
+    pub(super) fn miss_reads(&mut self, until: u32, counts: &mut JoinCounts) -> bool {
+        let Some(requests) = self.segments.forget_before(until) else { return false };
+        counts.unseen_reads += requests;
+        counts.discarded += self.requests.len() as u64;
+        self.requests.clear();
+        self.writes.clear();
+        self.unfinished = None;
+        self.partly.doubt();
+        self.is_cut = self.segments.next().is_some_and(|next| before(next.begin, until));
+        self.read_until = Some(until);
+        true
+    }
+
+    /// As [`TcpConnection::miss_reads`], of everything that the server has taken when last heard of.
+    pub(super) fn miss_taken(&mut self, counts: &mut JoinCounts) -> bool {
+        self.taken_until.is_some_and(|until| self.miss_reads(until, counts))
     }
 
     /// Takes note of what a read of a connection whose messages are told apart has read; `None` if it is not new, or
@@ -143,8 +176,16 @@ impl TcpConnection {
         self.limit_open(counts);
     }
 
-    /// The connection has ended.
-    pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+    /// The connection has ended, and the server has taken everything before this byte, unless it is 0.
+    pub(super) fn close(
+        &mut self,
+        taken_until: u32,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        if taken_until != 0 {
+            self.miss_reads(taken_until, counts);
+        }
         self.end_round(finished);
         counts.unanswered += self.open();
     }
@@ -152,6 +193,10 @@ impl TcpConnection {
     /// The observation has ended, perhaps in the middle of a round: with fewer writes than requests it is not known
     /// whether they answer all of them.
     pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        // A read that is under way has taken bytes and is not reported yet.
+        if self.read_until.is_none() {
+            self.miss_taken(counts);
+        }
         if self.writes.len() >= self.requests.len() {
             self.end_round(finished);
         }
@@ -346,6 +391,12 @@ impl TcpConnection {
             if write.transmitted == 0 && !before(event.end, write.end) {
                 write.transmitted = event.time;
             }
+        }
+        // Bytes that no write has brought: up to Linux 6.4 sendfile is not seen.
+        if let Some(last) = self.writes.last_mut()
+            && before(last.end, event.end)
+        {
+            (last.end, last.transmitted) = (event.end, event.time);
         }
         // Other transmissions happen while acknowledgements are received, in whatever thread that interrupts.
         if self.writer == Some(event.thread) {

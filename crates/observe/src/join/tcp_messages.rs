@@ -361,10 +361,8 @@ impl MessageJoin {
 fn observed(answer: &WrittenAnswer, transmitted: u64) -> ObservedRequest {
     let WrittenAnswer { request, first, begin, end, awaited } = answer;
     let is_shared = *begin != first.begin || before(*end, first.end);
-    let quality = match (is_shared, before(first.end, *end)) {
-        (true, _) => RequestQuality::SHARED_ANSWER,
-        (false, true) => RequestQuality::SEVERAL_WRITES,
-        (false, false) => RequestQuality::default(),
-    };
+    // An answer in several writes is as certain as one in one: its head says where it ends.
+    let quality =
+        RequestQuality::default().with_those_that_hold(&[(is_shared, RequestQuality::SHARED_ANSWER)]);
     request.observed(first, u64::from(end.wrapping_sub(*begin)), *awaited, transmitted, quality)
 }

@@ -168,8 +168,8 @@ fn join_rounds(requests: &mut Vec<ReadRequest>) {
 fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite], all: &mut VecDeque<AnsweredRequest>) {
     let (n, m) = (requests.len(), writes.len());
     let quality = match (n, m) {
-        (1, 1) => RequestQuality::default(),
-        (1, _) => RequestQuality::SEVERAL_WRITES,
+        // Servers often write the head of an answer first: the next read says where the answer has ended.
+        (1, _) => RequestQuality::default(),
         (_, 1) => RequestQuality::SHARED_ANSWER,
         _ if n == m => RequestQuality::default(),
         _ => RequestQuality::GUESSED,

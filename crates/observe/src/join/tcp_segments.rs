@@ -123,6 +123,16 @@ impl SegmentQueue {
         }
     }
 
+    /// Forgets the segments whose bytes are all before `until`, and returns how many of them end with PSH; `None` if there
+    /// are none.
+    pub(super) fn forget_before(&mut self, until: u32) -> Option<u64> {
+        let mut pushed = None;
+        while let Some(segment) = self.take_read(until) {
+            *pushed.get_or_insert(0) += u64::from(segment.push);
+        }
+        pushed
+    }
+
     /// Takes the next segment whose bytes were all read, when everything before `end` was.
     pub(super) fn take_read(&mut self, end: u32) -> Option<Segment> {
         let is_read = self.waiting.front().is_some_and(|segment| !before(end, segment.end));

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 20] = [
+const PROGRAMS: [(&str, &str, bool); 21] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&str, &str, bool); 20] = [
     ("tw_interrupt_entry", "irq_handler_entry", false),
     ("tw_interrupt_exit", "irq_handler_exit", false),
     ("tw_receive", "sock_recv_length", true),
+    ("tw_taken", "tcp_rcv_space_adjust", false),
     ("tw_send", "tcp_sendmsg_locked", true),
     ("tw_sent", "sock_send_length", false),
     ("tw_route", "fib_table_lookup", false),
@@ -210,11 +211,13 @@ fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
     let ports = port_bits(&settings.ports);
     let flows_limit = flows_limit(settings.share);
     let with_bytes = u8::from(settings.protocol.is_some());
+    let buffer_bytes_max = settings.protocol.map_or(0, ApplicationProtocol::buffer_bytes_max);
     EbpfLoader::new()
         .btf(Some(btf))
         .override_global("ports", ports.as_slice(), true)
         .override_global("flows_limit", &flows_limit, true)
         .override_global("with_bytes", &with_bytes, true)
+        .override_global("buffer_bytes_max", &buffer_bytes_max, true)
         .map_max_entries("events", settings.ring_bytes)
         .load(OBJECT)
         .map_err(|error| refused("the observing programs cannot be loaded", &error))

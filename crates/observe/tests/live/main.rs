@@ -8,6 +8,7 @@ mod counters;
 mod guests;
 mod kernel_nfs;
 mod nfs;
+mod other_reads;
 mod protocols;
 mod sampled;
 mod server_end;

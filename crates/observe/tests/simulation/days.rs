@@ -154,7 +154,7 @@ impl Days {
         client.sent = begin.wrapping_add(bytes);
         let packet = KernelEvent { begin, end: client.sent, ..Self::of(client, EventKind::Arrival) };
         let stack = self.report(KernelEvent { earlier: wire, push, ..packet }, &[]);
-        let ready = self.report(KernelEvent { kind: EventKind::Ready, ..packet }, &[]);
+        let ready = self.report(KernelEvent { kind: EventKind::Ready, begin: 0, ..packet }, &[]);
         [wire, stack, ready]
     }
 

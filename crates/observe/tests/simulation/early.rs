@@ -98,6 +98,8 @@ const ALL_JOINED: JoinCounts = JoinCounts {
     one_way: 0,
     silent: 0,
     untold: 0,
+    unseen_reads: 0,
+    multipath: 0,
 };
 
 /// What is read after the answer is the rest of that request, and no other one.

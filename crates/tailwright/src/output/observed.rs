@@ -4,7 +4,7 @@ use crate::output::json::document;
 use crate::output::observed_causes::CauseFields;
 use crate::output::observed_cost::{SampledFields, cost_lines, full_percent, sampled_fields};
 use crate::output::observed_counters::{CounterFields, QuotaFields};
-use crate::output::observed_doubts::{doubts, is_protocol_understood, skipped_words};
+use crate::output::observed_doubts::{doubts, is_protocol_understood, left_out, skipped_words};
 use crate::output::observed_fields::LatencyFields;
 use crate::output::{observed_causes, observed_counters, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
@@ -130,8 +130,8 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
     let report = &observation.report;
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
-    // Nothing was measured of nobody.
-    let has_any = statistics.count() > 0;
+    // Without requests, or with a few that do not stand for the others, nothing was measured.
+    let has_any = statistics.count() > 0 && !report.is_blind();
     let (several, sending) = statistics.sending();
     let counts = |counts: Vec<(&'static str, u64)>| {
         counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
@@ -233,7 +233,7 @@ fn ended(end: ObservationEnd) -> &'static str {
 }
 
 /// What could not be joined, with how often, for machines.
-fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
+fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 8] {
     let counts = report.counts;
     [
         ("without an answer", counts.unanswered),
@@ -243,6 +243,7 @@ fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 7] {
         ("that their protocol leaves without an answer", counts.one_way),
         ("with good news, of which the protocol says nothing", counts.silent),
         ("times that the message boundaries of a connection were lost", counts.untold),
+        ("taken by calls that are not seen", counts.unseen_reads),
     ]
 }
 
@@ -278,7 +279,8 @@ pub(crate) fn text(server: ObservedServer<'_>) -> String {
         text += &format!("ended because {}\n", ended(report.end));
     }
     text += &observed_counters::losses(&report.counters);
-    if statistics.count() > 0 {
+    text += &left_out(report);
+    if statistics.count() > 0 && !report.is_blind() {
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
         text += &observed_causes::text(&report.causes, &report.counters);
     }

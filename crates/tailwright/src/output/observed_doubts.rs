@@ -1,9 +1,50 @@
 //! What of an observation is less certain: what was guessed, not seen, not joined or lost.
 
+use model::OperationError;
 use observe::{
     ApplicationProtocol, JoinCounts, ObservationReport, ProbeSettings, RequestQuality, RequestStatistics,
 };
 use units::plural;
+
+/// What a reader has to know before any table: what the tables leave out.
+pub(crate) fn left_out(report: &ObservationReport) -> String {
+    let mut text = String::new();
+    if report.lost_events > 0 {
+        let lost = plural(report.lost_events, "event");
+        text += &format!("{lost} lost: requests are missing, slow ones rather than quick ones (--buffer)\n");
+    }
+    let unseen = report.counts.unseen_reads;
+    if unseen > 0 {
+        let all = plural(unseen + report.statistics.count(), "request");
+        text += &format!("{unseen} of {all} left out: {}\n", taken_unseen(report.counts));
+    }
+    text
+}
+
+/// That observing cannot say anything about this server, and what to do about it; `None` if it can.
+pub(crate) fn blindness(report: &ObservationReport) -> Option<OperationError> {
+    if !report.is_blind() {
+        return None;
+    }
+    let counts = report.counts;
+    let all = plural(counts.unseen_reads + report.statistics.count(), "request");
+    let said = format!("{} of {all} cannot be observed: {}", counts.unseen_reads, taken_unseen(counts));
+    let hint = if counts.multipath * 2 > counts.unseen_reads {
+        "let the server listen without MPTCP (for Go: GODEBUG=multipathtcp=0), or observe it with clients of plain TCP"
+    } else {
+        "docs/observe.md says which reads are seen; if the server can be told to use plain ones (without splice or \
+         sockmap), observe it so"
+    };
+    Some(OperationError::machine(said).hint(hint))
+}
+
+fn taken_unseen(counts: JoinCounts) -> &'static str {
+    if counts.multipath == counts.unseen_reads {
+        "they came by MPTCP, whose reads and answers are not seen"
+    } else {
+        "the server has taken them from its connections by calls that are not seen"
+    }
+}
 
 /// What was guessed, not seen, not joined or lost; nothing when there is nothing.
 pub(crate) fn doubts(asked: &ProbeSettings, report: &ObservationReport) -> String {
@@ -111,6 +152,8 @@ mod tests {
             one_way: n,
             silent: n,
             untold: n,
+            unseen_reads: n,
+            multipath: n,
         };
         let [none, one, two] = [0, 1, 2].map(|n| not_joined(of(n)));
         assert_eq!((none.len(), one.len(), two.len()), (0, 7, 7));

@@ -105,7 +105,12 @@ fn workers_note(ideal: &IdealComparison) -> String {
     } else {
         format!("{} by --workers, {} answered", plural(workers, "worker"), plural(threads, "thread"))
     };
-    let busy = format!("busy for {} of the time", percent(ideal.utilisation));
+    // What arrives may be more than they can do, but nothing is busy for more than all of the time.
+    let busy = if ideal.utilisation <= 1.0 {
+        format!("busy for {} of the time", percent(ideal.utilisation))
+    } else {
+        format!("asked for {:.1} times what they can do meanwhile", ideal.utilisation)
+    };
     let mut note = format!("{given}, {busy}, on a machine of {}.", plural(cpus, "CPU"));
     if workers > cpus {
         note += &format!(

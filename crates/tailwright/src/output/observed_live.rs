@@ -154,7 +154,8 @@ fn cost(view: &LiveView<'_>, joining: f64) -> String {
 }
 
 fn doubts(view: &LiveView<'_>) -> Vec<String> {
-    let JoinCounts { unanswered, unrequested, unseen_arrivals, discarded, .. } = view.progress.counts;
+    let JoinCounts { unanswered, unrequested, unseen_arrivals, discarded, unseen_reads, .. } =
+        view.progress.counts;
     let mut lines = vec![format!("lost events: {} of {}", view.progress.lost_events, view.progress.events)];
     if view.progress.skipped_runs > 0 {
         lines.push(format!("skipped runs of BPF programs: {}", view.progress.skipped_runs));
@@ -164,11 +165,14 @@ fn doubts(view: &LiveView<'_>) -> Vec<String> {
          {unseen_arrivals} arrivals unseen, {discarded} given up)",
         unjoined(view.progress.counts)
     ));
+    if unseen_reads > 0 {
+        lines.push(format!("taken by calls that are not seen: {unseen_reads}"));
+    }
     lines
 }
 
 fn unjoined(counts: JoinCounts) -> u64 {
-    counts.unanswered + counts.unrequested + counts.unseen_arrivals + counts.discarded
+    counts.unanswered + counts.unrequested + counts.unseen_arrivals + counts.discarded + counts.unseen_reads
 }
 
 /// The lines of the first text whose lines are at most so wide, or of the last.

@@ -56,6 +56,9 @@ fn lead(asked: &ProbeSettings, observation: &ServerObservation) -> String {
         seen += &format!("; {words}");
     }
     seen.push('.');
+    for line in observed_doubts::left_out(report).lines() {
+        seen += &format!(" {line}.");
+    }
     let Some(p99) = observation.ideal.as_ref().zip(Percentile::new(99.0)) else { return seen };
     let (ideal, p99) = p99;
     format!(
@@ -76,7 +79,7 @@ fn key_figures(ideal: &IdealComparison) -> Block {
             figures.push(KeyFigure::new(format!("{factor:.1}×"), format!("{name} ÷ ideal of one queue")));
         }
     }
-    figures.push(KeyFigure::new(percent(ideal.utilisation), "workers busy"));
+    figures.push(KeyFigure::new(percent(ideal.utilisation.min(1.0)), "workers busy"));
     figures.into()
 }
 

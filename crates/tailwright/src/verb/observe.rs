@@ -6,7 +6,7 @@ use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_termination;
 use crate::output::observed::ObservedServer;
 use crate::output::observed_cost::full_percent;
-use crate::output::{observed, observed_block};
+use crate::output::{observed, observed_block, observed_doubts};
 use crate::report::observed as page;
 use crate::scrape::{open_endpoint, scrape_address};
 use crate::terminal::{self, Talk, TerminalObserver, talk};
@@ -229,7 +229,9 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let observation = watch_server(&question, &stop, &mut live, metrics, TerminalObserver)?;
     let server = ObservedServer { asked, observation: &observation, joining_ns: live.joining_ns() };
     drop(live);
-    let written = write_wanted(args.report.as_deref(), "report", || page::html(server));
+    let blindness = observed_doubts::blindness(&observation.report);
+    let wanted = args.report.as_deref().filter(|_| blindness.is_none());
+    let written = write_wanted(wanted, "report", || page::html(server));
     let recorded = args.say_what_was_recorded(&observation);
     if args.json {
         terminal::print(&observed::json(server));
@@ -237,6 +239,9 @@ pub(crate) fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print_text(&observed::text(server));
     }
     let has_any = observation.report.statistics.count() > 0;
+    if let Some(error) = blindness {
+        return Err(error);
+    }
     if !has_any {
         args.say_why_there_is_none(&asked.ports);
     }

@@ -205,6 +205,7 @@ impl CounterCollector {
             ("answer_to_nothing_seen", counts.unrequested),
             ("arrival_not_seen", counts.unseen_arrivals),
             ("discarded_after_lost_events", counts.discarded),
+            ("taken_by_unseen_calls", counts.unseen_reads),
         ];
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
         let help = "Requests, answers and reads that could not be joined and are in no other count";
