@@ -1,6 +1,6 @@
 //! What an observation is to do, what it comes to, and who follows it.
 
-use crate::causes::{CauseReport, IntendedWaits};
+use crate::causes::{Cause, CauseReport, IntendedWaits};
 use crate::counters::CounterReport;
 use crate::join::JoinCounts;
 use crate::probe::ProbeSettings;
@@ -83,6 +83,8 @@ pub struct ObservationReport {
     pub may_measure_cost: bool,
     /// The threads that read requests.
     pub readers: BTreeSet<u32>,
+    /// The processes that read requests, without those that were found to have ended.
+    pub processes: BTreeSet<u32>,
     /// What the tail is made of.
     pub causes: CauseReport,
     /// What counters of the kernel say: quotas, drops, retransmits, steal.
@@ -143,8 +145,8 @@ pub trait ObservationWatcher {
     /// The server is observed again after a pause; requests between are missing. Not called without a cost limit.
     fn window_begins(&mut self) {}
 
-    /// A request is complete.
-    fn take(&mut self, request: &ObservedRequest);
+    /// A request is complete; `cause` has most of its time.
+    fn take(&mut self, request: &ObservedRequest, cause: Cause);
 
     /// Called whenever events have been looked at, about 50 times a second.
     fn progress(&mut self, _progress: &ObservationProgress<'_>) {}

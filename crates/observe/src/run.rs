@@ -1,5 +1,6 @@
 //! An observation from its beginning to its end: attach, drain, join, sum up.
 
+use crate::causes::Cause;
 use crate::observing::{ObservationReport, ObservationSettings, ObservationWatcher};
 use crate::probe::AttachedProbes;
 use crate::request::ObservedRequest;
@@ -21,7 +22,7 @@ impl<F: FnOnce()> ObservationWatcher for FunctionWatcher<'_, F> {
         }
     }
 
-    fn take(&mut self, request: &ObservedRequest) {
+    fn take(&mut self, request: &ObservedRequest, _cause: Cause) {
         (self.take)(request);
     }
 }

@@ -250,10 +250,10 @@ impl RunningObservation {
     fn add(&mut self, finished: &[ObservedRequest], watcher: &mut dyn ObservationWatcher) {
         let counts = |request: &&ObservedRequest| self.counted.contains(&request.at(RequestPoint::Wire));
         for request in finished.iter().filter(counts) {
-            let held_up = self.causes.add(request);
+            let (held_up, cause) = self.causes.add(request);
             let request = ObservedRequest { held_up, ..*request };
             self.statistics.add(&request);
-            watcher.take(&request);
+            watcher.take(&request, cause);
         }
     }
 
@@ -285,6 +285,7 @@ impl RunningObservation {
             cost: self.cost,
             may_measure_cost: may_measure_cost(),
             readers: self.readers,
+            processes: self.processes,
             causes: CauseReport { stolen: taken, ..self.causes.report() },
             counters: self.counters.report(),
             accept_queue: self

@@ -2,9 +2,14 @@
 
 mod support;
 
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::{Field, Row};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,6 +155,60 @@ fn logs_and_pages_have_every_request() {
     support::browser::judge(&folder, "l.html", "observe");
     let log = folder.read("l.hlog");
     assert!(log.lines().any(|line| line.contains(",HIST")), "{log}");
+}
+
+/// Instant, client and cause of each request of a file of observations, by a reader that is not ours.
+fn further_columns(path: &Path) -> Vec<(u64, String, String)> {
+    let file = std::fs::File::open(path).expect("the file is there");
+    let reader = SerializedFileReader::new(file).expect("it is Parquet");
+    let row = |row: Result<Row, ParquetError>| {
+        let mut found = (0, String::new(), String::new());
+        for (name, value) in row.expect("it is whole").get_column_iter() {
+            match (name.as_str(), value) {
+                ("arrival_unix_ns", Field::ULong(arrival)) => found.0 = *arrival,
+                ("client", Field::Str(client)) => found.1.clone_from(client),
+                ("cause", Field::Str(cause)) => found.2.clone_from(cause),
+                _ => {}
+            }
+        }
+        found
+    };
+    reader.get_row_iter(None).expect("it has rows").map(row).collect()
+}
+
+/// Every request of a file has the instant, client and cause of its own, and other verbs read it as before.
+#[test]
+fn requests_in_a_file_have_instant_client_and_cause() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let server = server();
+    let begin = machine::clock::real_time();
+    let child = observing(&folder, server.port(), &["-o", "live.parquet"]);
+    let clients: Vec<_> = (0..2).map(|_| std::thread::spawn(move || ask(server, 200))).collect();
+    let sent: usize = clients.into_iter().map(|client| client.join().expect("a client does not panic")).sum();
+    let view = stop(child, "INT", 0);
+    let end = machine::clock::real_time();
+    assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
+    let path = folder.join("live.parquet");
+    let rows = trace::observations::read(&path).expect("it is read");
+    let further = further_columns(&path);
+    let arrivals: Vec<u64> = further.iter().map(|(arrival, ..)| *arrival).collect();
+    assert_eq!((arrivals.len(), rows.requests.len()), (sent, sent));
+    assert!(arrivals.iter().all(|arrival| (begin..end).contains(arrival)), "{begin} {arrivals:?} {end}");
+    for (arrival, row) in arrivals.iter().zip(&rows.requests) {
+        assert_eq!(arrival - arrivals[0], row.intended.0, "both count the same time");
+    }
+    let clients: BTreeSet<&str> = further.iter().map(|(_, client, _)| client.as_str()).collect();
+    assert!(
+        clients.len() == 2 && clients.iter().all(|client| client.starts_with("127.0.0.1:")),
+        "{clients:?}"
+    );
+    let known: Vec<&str> = observe::Cause::ALL.map(observe::Cause::name).to_vec();
+    assert!(further.iter().all(|(.., cause)| known.contains(&cause.as_str())), "{further:?}");
+    let slo = format!("port-{}=50% < 1h", server.port());
+    folder.run(&["verify", "live.parquet", "--slo", &slo]).expect_code(0);
 }
 
 #[test]

@@ -70,6 +70,12 @@ impl AttributedRequest {
         self.own.iter().chain(&self.queued).sum()
     }
 
+    /// The cause with most of the time; of equal ones the first.
+    pub fn dominant(&self) -> Cause {
+        let longest = Cause::ALL.into_iter().rev().max_by_key(|cause| self.time(*cause));
+        longest.expect("there are causes")
+    }
+
     /// All the time that has a cause.
     pub fn time(&self, cause: Cause) -> u64 {
         self.own[cause as usize] + self.queued[cause as usize]

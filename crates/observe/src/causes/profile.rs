@@ -8,6 +8,7 @@ use super::attribution::{AttributedRequest, CauseTimes};
 use super::cause::{CAUSES, Cause};
 use super::occupancy::{InterferingProcess, OccupyingThread};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Each doubling of the latency has 2^6 buckets.
 const BUCKET_BITS: u32 = 6;
@@ -55,6 +56,7 @@ pub struct CauseProfile {
 #[derive(Debug, Clone, Default)]
 struct LatencyBucket {
     requests: u64,
+    answer_bytes: u128,
     latency_min: u64,
     latency_max: u64,
     times: [u128; CAUSES],
@@ -69,6 +71,8 @@ pub struct PercentileCauses {
     pub name: &'static str,
     /// How many requests these are.
     pub requests: u64,
+    /// The sum of the bytes of their answers.
+    pub answer_bytes: u128,
     /// The latency of the fastest of them, in nanoseconds.
     pub latency_min: u64,
     /// The latency of the slowest of them.
@@ -87,6 +91,11 @@ impl PercentileCauses {
         self.times[cause as usize] as f64 / self.requests.max(1) as f64
     }
 
+    /// The mean size of an answer, in bytes.
+    pub fn mean_answer(&self) -> f64 {
+        self.answer_bytes as f64 / self.requests.max(1) as f64
+    }
+
     /// The share of a cause in the latency.
     pub fn share(&self, cause: Cause) -> f64 {
         let total: u128 = self.times.iter().sum();
@@ -101,7 +110,7 @@ impl CauseProfile {
     }
 
     /// Takes a request into the sums of its bucket.
-    pub fn add(&mut self, request: &AttributedRequest) {
+    pub fn add(&mut self, request: &AttributedRequest, answer_bytes: u64) {
         let (own, queued) = self.intended_waits.apply(request);
         let latency: u64 = own.iter().chain(&queued).sum();
         self.requests += 1;
@@ -110,6 +119,7 @@ impl CauseProfile {
         bucket.latency_min = if bucket.requests == 0 { latency } else { bucket.latency_min.min(latency) };
         bucket.latency_max = bucket.latency_max.max(latency);
         bucket.requests += 1;
+        bucket.answer_bytes += u128::from(answer_bytes);
         for (number, time) in own.iter().zip(queued).map(|(own, queued)| own + queued).enumerate() {
             // Most causes have no time, and their sums need not be touched.
             if time > 0 {
@@ -132,6 +142,28 @@ impl CauseProfile {
     /// The sum of all times that were left out, in nanoseconds.
     pub fn left_out(&self) -> u128 {
         self.left_out
+    }
+
+    /// What the requests from one rank to another, both from 0 to 1, spent their time on. `None` without requests.
+    pub fn between(&self, name: &'static str, ranks: RangeInclusive<f64>) -> Option<PercentileCauses> {
+        (self.requests > 0).then(|| self.near(name, *ranks.start(), *ranks.end()))
+    }
+
+    /// The quantile, in nanoseconds, of what `usual` leaves of the latency of requests about as slow as each other, given
+    /// their mean time by cause. 0 without requests.
+    pub fn quantile_of_usual(&self, rank: f64, usual: impl Fn(&[f64; CAUSES]) -> f64) -> f64 {
+        let of_bucket = |bucket: &LatencyBucket| {
+            let means = bucket.times.map(|time| time as f64 / bucket.requests as f64);
+            (usual(&means), bucket.requests)
+        };
+        let mut latencies: Vec<(f64, u64)> = self.buckets.values().map(of_bucket).collect();
+        latencies.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut below = 0;
+        let reached = latencies.iter().find(|(_, requests)| {
+            below += requests;
+            below as f64 >= rank * self.requests as f64
+        });
+        reached.map_or(0.0, |(latency, _)| *latency)
     }
 
     /// What the requests near each of [`EXPLAINED_PERCENTILES`] spent their time on. Nothing without requests.
@@ -166,6 +198,7 @@ impl CauseProfile {
         PercentileCauses {
             name,
             requests: whole.requests,
+            answer_bytes: whole.answer_bytes,
             latency_min: whole.latency_min,
             latency_max: whole.latency_max,
             times: whole.times,
@@ -180,6 +213,7 @@ impl LatencyBucket {
         self.latency_min = if self.requests == 0 { other.latency_min } else { self.latency_min };
         self.latency_max = other.latency_max;
         self.requests += other.requests;
+        self.answer_bytes += other.answer_bytes;
         for number in 0..CAUSES {
             self.times[number] += other.times[number];
             self.with[number] += other.with[number];
@@ -232,7 +266,7 @@ mod tests {
     fn the_slow_ones_have_their_own_causes() {
         let mut profile = CauseProfile::new(IntendedWaits::Included);
         for number in 0..10_000 {
-            profile.add(&request(1000, if number % 100 == 0 { 50_000 } else { 0 }, 0));
+            profile.add(&request(1000, if number % 100 == 0 { 50_000 } else { 0 }, 0), 100);
         }
         let [p50, _, p999] = &profile.percentiles()[..] else { panic!("three percentiles") };
         assert_eq!((p50.requests, p50.mean(Cause::Work), p50.mean(Cause::OtherProcess)), (9900, 1000.0, 0.0));
@@ -242,9 +276,26 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_is_what_is_left_of_the_slow_ones() {
+        let mut profile = CauseProfile::new(IntendedWaits::Included);
+        for number in 0..10_000 {
+            profile.add(&request(1000, if number % 10 == 0 { 50_000 } else { 0 }, 0), number % 10);
+        }
+        let all = |times: &[f64; CAUSES]| times.iter().sum::<f64>();
+        let undisturbed = |times: &[f64; CAUSES]| all(times) - times[Cause::OtherProcess as usize];
+        assert_eq!(profile.quantile_of_usual(0.9, all), 1000.0);
+        assert_eq!(profile.quantile_of_usual(0.99, all), 51_000.0);
+        assert_eq!(profile.quantile_of_usual(0.99, undisturbed), 1000.0);
+        let slowest = profile.between("slowest", 0.99..=1.0).expect("there are requests");
+        assert_eq!((slowest.requests, slowest.mean_answer()), (1000, 0.0));
+        assert!(profile.between("all", 0.0..=1.0).is_some_and(|all| all.mean_answer() == 4.5));
+        assert_eq!(CauseProfile::default().between("none", 0.0..=1.0), None);
+    }
+
+    #[test]
     fn intended_waits_can_be_left_out() {
         let mut profile = CauseProfile::new(IntendedWaits::Excluded);
-        (0..100).for_each(|_| profile.add(&request(10, 0, 1_000_000)));
+        (0..100).for_each(|_| profile.add(&request(10, 0, 1_000_000), 100));
         let p99 = &profile.percentiles()[1];
         assert_eq!((p99.latency_max, p99.mean(Cause::Asleep)), (10, 0.0));
         assert_eq!(profile.left_out(), 100_000_000);
@@ -257,7 +308,7 @@ mod tests {
         #[test]
         fn near_a_percentile(latencies in prop::collection::vec(0u64..10_000_000_000, 1..300)) {
             let mut profile = CauseProfile::new(IntendedWaits::Included);
-            latencies.iter().for_each(|latency| profile.add(&request(*latency / 3, *latency - *latency / 3, 0)));
+            latencies.iter().for_each(|latency| profile.add(&request(*latency / 3, *latency - *latency / 3, 0), 100));
             let mut sorted = latencies.clone();
             sorted.sort_unstable();
             for bucket in profile.buckets.values() {

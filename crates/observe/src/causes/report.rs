@@ -36,6 +36,8 @@ pub struct CauseReport {
     pub requests: u64,
     /// Causes near each percentile; empty without requests.
     pub percentiles: Vec<PercentileCauses>,
+    /// Causes by latency.
+    pub profile: CauseProfile,
     /// How many requests, the last ones, were kept for replays.
     pub replayed: usize,
     /// First nothing taken out, then each cause that any of the kept requests has, each
@@ -72,16 +74,18 @@ impl CauseObserver {
         self.attribution = CauseAttribution::new();
     }
 
-    /// Takes a request that is complete, and returns how long its worker was held up.
-    pub fn add(&mut self, request: &ObservedRequest) -> HeldUpTime {
+    /// Takes a request that is complete. Returns how long its worker was held up, and the cause that has most of the
+    /// request's time.
+    pub fn add(&mut self, request: &ObservedRequest) -> (HeldUpTime, Cause) {
         let divided = self.attribution.divide(request);
         let held_up = divided.held_up;
-        self.profile.add(&divided);
+        let dominant = divided.dominant();
+        self.profile.add(&divided, request.answer_bytes);
         if self.last.len() >= REPLAYED_MAX {
             self.last.pop_front();
         }
         self.last.push_back(divided);
-        held_up
+        (held_up, dominant)
     }
 
     /// What came of it.
@@ -105,6 +109,7 @@ impl CauseObserver {
             left_out: self.profile.left_out(),
             requests: self.profile.requests(),
             percentiles: self.profile.percentiles(),
+            profile: self.profile,
             replayed: kept.len(),
             counterfactuals,
             interfering,

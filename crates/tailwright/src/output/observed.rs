@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use units::plural;
-use workflow::observation::ServerObservation;
+use workflow::observation::{Caveat, Finding, ServerObservation};
 use workflow::text::{percent, time};
 
 /// An observation, with what was asked for.
@@ -31,6 +31,8 @@ pub(crate) struct ObservedServer<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ObservedDocument<'a> {
+    /// The answer, from which the rest follows.
+    finding: &'a Finding,
     ports: &'a BTreeSet<u16>,
     /// About this share of TCP connections was observed, and rates are of these; all of UDP was.
     connection_share: f64,
@@ -137,6 +139,7 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
         counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
     };
     document(&ObservedDocument {
+        finding: &observation.finding,
         ports: &asked.ports,
         connection_share: asked.share,
         protocol_understood: is_protocol_understood(asked, statistics),
@@ -258,14 +261,33 @@ pub(crate) fn ports_words(asked: &ProbeSettings) -> Option<&'static str> {
     (asked.ports.len() > 1).then_some("all ports are taken together, in one distribution")
 }
 
-/// The tables for people, 80 columns wide.
+/// The answer for people: first what was not seen, then the sentence, then the command to paste.
+fn answer(finding: &Finding) -> String {
+    let is_told = |caveat: &&Caveat| caveat.kind == "lost-events";
+    let caveats = finding.caveats.iter().filter(|caveat| !is_told(caveat)).map(|caveat| format!("not seen: {}\n", caveat.words));
+    let (sentence, command) = finding.sentence_and_command();
+    let mut text = caveats.map(|line| observed_ideal::wrapped(&line)).collect::<String>();
+    text += &observed_ideal::wrapped(sentence);
+    if let Some(command) = command {
+        text += &format!("  {command}\n");
+    }
+    text + "\n"
+}
+
+/// The answer and the tables for people, 80 columns wide.
 pub(crate) fn text(server: ObservedServer<'_>) -> String {
     let ObservedServer { asked, observation, .. } = server;
     let report = &observation.report;
     let statistics = &report.statistics;
     let ports: Vec<String> = asked.ports.iter().map(u16::to_string).collect();
     let share = share_words(asked).map(|words| words + "\n").unwrap_or_default();
-    let mut text = format!(
+    // What was lost is said before any figure.
+    // What was lost is said before any figure.
+    let mut text = observed_counters::losses(&report.counters) + &left_out(report);
+    if !report.is_blind() {
+        text += &answer(&observation.finding);
+    }
+    text += &format!(
         "port {}: {share}{}, {}/s, read by {}\n",
         ports.join(","),
         extent(report),
@@ -278,11 +300,10 @@ pub(crate) fn text(server: ObservedServer<'_>) -> String {
     if report.end != ObservationEnd::Over {
         text += &format!("ended because {}\n", ended(report.end));
     }
-    text += &observed_counters::losses(&report.counters);
-    text += &left_out(report);
     if statistics.count() > 0 && !report.is_blind() {
-        text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
+        text += &format!("\n{}", latencies(report));
         text += &observed_causes::text(&report.causes, &report.counters);
+        text += &format!("\n{}", stages(&statistics.stages()));
     }
     text += &observed_counters::text(&report.counters);
     text += &around_requests(report);

@@ -1,4 +1,5 @@
-//! What of an observation is less certain: what was guessed, not seen, not joined or lost.
+//! What of an observation is less certain: what was guessed or not joined. What was lost is said before all figures, by
+//! the caveats of the finding.
 
 use model::OperationError;
 use observe::{
@@ -46,7 +47,7 @@ fn taken_unseen(counts: JoinCounts) -> &'static str {
     }
 }
 
-/// What was guessed, not seen, not joined or lost; nothing when there is nothing.
+/// What was guessed or not joined; nothing when there is nothing.
 pub(crate) fn doubts(asked: &ProbeSettings, report: &ObservationReport) -> String {
     let total = report.statistics.count();
     let mut text = String::new();
@@ -60,12 +61,6 @@ pub(crate) fn doubts(asked: &ProbeSettings, report: &ObservationReport) -> Strin
     }
     for line in not_joined(report.counts) {
         text += &format!("  {line}\n");
-    }
-    if report.lost_events > 0 {
-        text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events, "event"));
-    }
-    if report.skipped_runs > 0 {
-        text += &format!("  {}\n", skipped_words(report.skipped_runs));
     }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }
@@ -95,21 +90,9 @@ fn guessed_because(protocol: Option<ApplicationProtocol>, is_all: bool) -> Strin
     format!(":\n    no message of {name} was found; is it what the server speaks?")
 }
 
-/// What could not be joined, a line each.
+/// What is not counted and lost nothing, a line each; what was lost is a caveat of the finding.
 fn not_joined(counts: JoinCounts) -> Vec<String> {
     let lines = [
-        (counts.unanswered, "request without an answer", "requests without an answer"),
-        (
-            counts.unrequested,
-            "answer to a request that was not seen",
-            "answers to requests that were not seen",
-        ),
-        (counts.unseen_arrivals, "read of bytes not seen to arrive", "reads of bytes not seen to arrive"),
-        (
-            counts.discarded,
-            "request given up: events lost, or message boundaries unknown",
-            "requests given up: events lost, or message boundaries unknown",
-        ),
         (counts.one_way, "request that asks for no answer", "requests that ask for no answer"),
         (
             counts.silent,
@@ -156,12 +139,12 @@ mod tests {
             multipath: n,
         };
         let [none, one, two] = [0, 1, 2].map(|n| not_joined(of(n)));
-        assert_eq!((none.len(), one.len(), two.len()), (0, 7, 7));
-        assert_eq!(one[1], "not counted: 1 answer to a request that was not seen");
-        assert_eq!(two[1], "not counted: 2 answers to requests that were not seen");
-        assert_eq!(one[6], "message boundaries of a connection were lost once");
-        assert_eq!(two[6], "message boundaries of a connection were lost 2 times");
-        for line in &one[..6] {
+        assert_eq!((none.len(), one.len(), two.len()), (0, 3, 3));
+        assert_eq!(one[0], "not counted: 1 request that asks for no answer");
+        assert_eq!(two[0], "not counted: 2 requests that ask for no answer");
+        assert_eq!(one[2], "message boundaries of a connection were lost once");
+        assert_eq!(two[2], "message boundaries of a connection were lost 2 times");
+        for line in &one[..2] {
             assert!(line.starts_with("not counted: 1 ") && !line.contains("requests "), "{line}");
         }
     }

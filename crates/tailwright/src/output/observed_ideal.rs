@@ -213,7 +213,7 @@ fn cut_table(view: &VarianceView) -> TextTable {
 }
 
 /// Text in lines of 80 columns.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     wrapped_at(text, 80).join("\n") + "\n"
 }
 

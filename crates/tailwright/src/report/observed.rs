@@ -10,7 +10,9 @@ use observe::{Cause, CauseReport, CounterReport, ProbeSettings, STAGE_NAMES, Sta
 use plot::{Axis, Bars, Block, Chart, Distribution, KeyFigure, Page, Series, Unit};
 use sim::ideal::LatencyDistribution;
 use units::{Percentile, plural};
-use workflow::observation::{IdealComparison, IdealServer, ServerObservation, StagesNear, VarianceView};
+use workflow::observation::{
+    Finding, IdealComparison, IdealServer, ServerObservation, StagesNear, VarianceView,
+};
 use workflow::text::{percent, time};
 
 /// The page about an observation.
@@ -18,19 +20,24 @@ pub(crate) fn html(server: ObservedServer<'_>) -> String {
     let ObservedServer { asked, observation, joining_ns } = server;
     let statistics = &observation.report.statistics;
     let names: Vec<String> = asked.ports.iter().map(u16::to_string).collect();
-    let mut page = Page::new(format!("Port {} observed", names.join(", "))).lead(lead(asked, observation));
+    let mut page =
+        Page::new(format!("Port {} observed", names.join(", "))).lead(answer(&observation.finding));
+    page = page.section("", answer_blocks(asked, observation));
     if let Some(ideal) = &observation.ideal {
-        page = page.section("", [key_figures(ideal)]).section("Measured and ideal", ideal_blocks(ideal));
+        page = page.section("", [key_figures(ideal)]);
     }
     let stages = statistics.stages();
     if statistics.count() > 0 {
         page = page
-            .section("Where the time goes", near_blocks(&observation.near))
             .section(
                 "What the tail is made of",
                 cause_blocks(&observation.report.causes, &observation.report.counters),
             )
+            .section("Where the time goes", near_blocks(&observation.near))
             .section("What varies", stage_blocks(&stages));
+    }
+    if let Some(ideal) = &observation.ideal {
+        page = page.section("Measured and ideal", ideal_blocks(ideal));
     }
     if let Some(ideal) = &observation.ideal {
         let note = observed_ideal::variance_note(&ideal.moments, observation.variance.as_ref());
@@ -46,6 +53,28 @@ pub(crate) fn html(server: ObservedServer<'_>) -> String {
     let certainty = format!("{certainty}{}", observed_cost::cost_lines(&observation.report, joining_ns));
     let page = page.section("How sure this is", [Block::Preformatted(certainty)]);
     made::document(page.footer(plural(statistics.count(), "request")))
+}
+
+/// The sentence, up to the command that it ends with.
+fn answer(finding: &Finding) -> String {
+    let sentence = finding.sentence_and_command().0;
+    if sentence.starts_with("p99") {
+        return sentence.to_owned();
+    }
+    let mut letters = sentence.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The command to paste, what was not seen, and what was observed.
+fn answer_blocks(asked: &ProbeSettings, observation: &ServerObservation) -> Vec<Block> {
+    let command = observation.finding.sentence_and_command().1;
+    // A paragraph, whose words wrap on a narrow screen.
+    let command = command.map(|command| Block::paragraph(format!("`{command}`")));
+    let mut blocks: Vec<Block> = command.into_iter().collect();
+    let caveats = &observation.finding.caveats;
+    blocks.extend(caveats.iter().map(|caveat| Block::paragraph(format!("Not seen: {}.", caveat.words))));
+    blocks.push(Block::paragraph(lead(asked, observation)));
+    blocks
 }
 
 fn lead(asked: &ProbeSettings, observation: &ServerObservation) -> String {

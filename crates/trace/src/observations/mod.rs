@@ -11,7 +11,7 @@
 //! | `end_ns` | integer or null | null if lost |
 //! | `stage_NAME_ns` | integer | time in each stage that was taken, in path order |
 //!
-//! All instants count from one origin.
+//! All instants count from one origin. A file may have further columns ([`FurtherColumn`]), which reading passes over.
 
 mod read;
 mod write;
@@ -19,7 +19,7 @@ mod write;
 use crate::error::TraceError;
 use model::Observations;
 use std::path::Path;
-pub use write::write;
+pub use write::{ColumnValues, FurtherColumn, write, write_with};
 
 /// Reads a file of observations, or the folder of a recording, whose stages are `proxy` and `server`. Workloads are
 /// numbered in the order in which they appear.
@@ -70,6 +70,19 @@ mod tests {
             write(&path, &observations).unwrap();
             assert_eq!(read(&path).unwrap(), observations);
         }
+    }
+
+    #[test]
+    fn further_columns_change_nothing_that_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
+        let texts = ["10.0.0.1:5", "[::1]:7", "10.0.0.1:5"].map(str::to_owned).to_vec();
+        let further = [
+            FurtherColumn { name: "client", values: ColumnValues::Texts(texts) },
+            FurtherColumn { name: "unix_ns", values: ColumnValues::Integers(vec![1, u64::MAX, 3]) },
+        ];
+        write_with(&path, &three_observations(), &further).unwrap();
+        assert_eq!(read(&path).unwrap(), three_observations());
     }
 
     #[test]

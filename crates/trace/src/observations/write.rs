@@ -15,6 +15,24 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+/// A further column of a file, which [`read`](super::read) passes over. Its name is none of those of observations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FurtherColumn {
+    /// The name.
+    pub name: &'static str,
+    /// A value for each request, in the order of the requests.
+    pub values: ColumnValues,
+}
+
+/// The values of a [`FurtherColumn`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnValues {
+    /// Unsigned integers.
+    Integers(Vec<u64>),
+    /// Text with few different values.
+    Texts(Vec<String>),
+}
+
 /// Writes a file, whole or not at all.
 ///
 /// # Errors
@@ -23,24 +41,51 @@ use std::sync::Arc;
 /// # Panics
 /// When a workload has no name or stage times are missing.
 pub fn write(path: &Path, observations: &Observations) -> Result<(), TraceError> {
-    write_whole(path, observations).map_err(|kind| TraceError::new(path, TracePosition::File, kind))
+    write_with(path, observations, &[])
 }
 
-fn write_whole(path: &Path, observations: &Observations) -> Result<(), TraceErrorKind> {
+/// Writes a file with further columns, whole or not at all.
+///
+/// # Errors
+/// When the file cannot be written.
+///
+/// # Panics
+/// As [`write`], and when a further column does not have a value for each request.
+pub fn write_with(
+    path: &Path,
+    observations: &Observations,
+    further: &[FurtherColumn],
+) -> Result<(), TraceError> {
+    write_whole(path, observations, further).map_err(|kind| TraceError::new(path, TracePosition::File, kind))
+}
+
+fn write_whole(
+    path: &Path,
+    observations: &Observations,
+    further: &[FurtherColumn],
+) -> Result<(), TraceErrorKind> {
     let whole = WholeFile::create(path).map_err(TraceErrorKind::Io)?;
     let file = whole.file.try_clone().map_err(TraceErrorKind::Io)?;
-    encode(file, observations).map_err(write_error)?;
+    encode(file, observations, further).map_err(write_error)?;
     whole.keep().map_err(TraceErrorKind::Io)
 }
 
-fn encode(file: File, observations: &Observations) -> Result<(), ParquetError> {
+fn encode(file: File, observations: &Observations, further: &[FurtherColumn]) -> Result<(), ParquetError> {
+    for FurtherColumn { name, values } in further {
+        let count = match values {
+            ColumnValues::Integers(values) => values.len(),
+            ColumnValues::Texts(values) => values.len(),
+        };
+        assert_eq!(count, observations.requests.len(), "a value of {name} per request");
+    }
     let stages = observations.stages.len();
     assert_eq!(
         observations.stage_times.len(),
         stages * observations.requests.len(),
         "a time per request and stage"
     );
-    let mut writer = begin_file(file, "observations", columns(&observations.stages)?, "intended_ns")?;
+    let mut writer =
+        begin_file(file, "observations", columns(&observations.stages, further)?, "intended_ns")?;
     for (index, rows) in observations.requests.chunks(GROUP_ROWS).enumerate() {
         let mut group = writer.next_row_group()?;
         write_texts(&mut group, rows.iter().map(|row| workload_name(observations, row)))?;
@@ -55,12 +100,24 @@ fn encode(file: File, observations: &Observations) -> Result<(), ParquetError> {
             let times_in_stage = times.clone().skip(stage).step_by(stages).take(rows.len());
             write_integers(&mut group, times_in_stage.map(|time| time.0))?;
         }
+        let first = index * GROUP_ROWS;
+        let placed = first..first + rows.len();
+        for column in further {
+            match &column.values {
+                ColumnValues::Integers(values) => {
+                    write_integers(&mut group, values[placed.clone()].iter().copied())?;
+                }
+                ColumnValues::Texts(values) => {
+                    write_texts(&mut group, values[placed.clone()].iter().map(String::as_str))?;
+                }
+            }
+        }
         group.close()?;
     }
     finish_file(writer)
 }
 
-fn columns(stages: &[String]) -> Result<Vec<Arc<Type>>, ParquetError> {
+fn columns(stages: &[String], further: &[FurtherColumn]) -> Result<Vec<Arc<Type>>, ParquetError> {
     let mut columns = vec![
         text_column("workload")?,
         text_column("op")?,
@@ -72,6 +129,12 @@ fn columns(stages: &[String]) -> Result<Vec<Arc<Type>>, ParquetError> {
     ];
     for stage in stages {
         columns.push(integer_column(&format!("stage_{stage}_ns"), Repetition::REQUIRED)?);
+    }
+    for FurtherColumn { name, values } in further {
+        columns.push(match values {
+            ColumnValues::Integers(_) => integer_column(name, Repetition::REQUIRED)?,
+            ColumnValues::Texts(_) => text_column(name)?,
+        });
     }
     Ok(columns)
 }

@@ -1,5 +1,6 @@
 //! The files that an observation writes: each gets every request as it comes, and is whole or not there.
 
+use super::finding::Finding;
 use super::latency_log::LatencyLog;
 use super::metrics::MetricsFile;
 use super::record::{RecordedTrace, TraceRecorder};
@@ -8,9 +9,11 @@ use super::slowest::SlowestRequests;
 use crate::files::{check_apart, check_observations, check_writable};
 use crate::observer::ProgressObserver;
 use model::OperationError;
-use observe::{ObservedRequest, observations};
+use observe::{Cause, ObservedRequest, RequestPoint, observations};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use trace::TraceError;
+use trace::observations::{ColumnValues, FurtherColumn, write_with};
 use trace::recording::{RecordingSettings, is_recording_name};
 
 /// Files that an observation writes.
@@ -58,7 +61,9 @@ impl ObservationFiles {
 
 /// The files while they are written.
 pub(super) struct OpenFiles {
-    observations: Option<(PathBuf, Vec<ObservedRequest>)>,
+    observations: Option<(PathBuf, Vec<(ObservedRequest, Cause)>)>,
+    /// CLOCK_REALTIME − CLOCK_MONOTONIC at the beginning, in nanoseconds.
+    real_time_offset: u64,
     record: Option<TraceRecorder>,
     recording: Option<ServerRecording>,
     latency_log: Option<LatencyLog>,
@@ -82,6 +87,7 @@ impl OpenFiles {
         let metrics = |path: &PathBuf| MetricsFile::create(path, ports.iter().copied());
         Ok(Self {
             observations: files.observations.clone().map(|path| (path, Vec::new())),
+            real_time_offset: machine::clock::real_time().saturating_sub(machine::clock::now()),
             record: trace.map(TraceRecorder::create).transpose()?,
             recording: folder
                 .map(|folder| ServerRecording::begin(folder, files.recording, ports, observer))
@@ -93,9 +99,9 @@ impl OpenFiles {
     }
 
     /// Gives a request to all. One that fails is given up and the others go on.
-    pub(super) fn take(&mut self, request: &ObservedRequest) -> Result<(), OperationError> {
+    pub(super) fn take(&mut self, request: &ObservedRequest, cause: Cause) -> Result<(), OperationError> {
         if let Some((_, requests)) = &mut self.observations {
-            requests.push(*request);
+            requests.push((*request, cause));
         }
         if let Some(recording) = &mut self.recording {
             recording.take(request);
@@ -118,6 +124,13 @@ impl OpenFiles {
         }
     }
 
+    /// Notes the answer of the observation.
+    pub(super) fn note_finding(&mut self, finding: &Finding) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.note_finding(finding);
+        }
+    }
+
     /// Puts all in their places, those after one that fails as well. The trace, and the first failure.
     pub(super) fn finish(self) -> (Option<RecordedTrace>, Result<(), OperationError>) {
         let recorded = match self.recording {
@@ -129,7 +142,7 @@ impl OpenFiles {
             self.metrics.map_or(Ok(()), |metrics| metrics.write()),
             self.slowest.map_or(Ok(()), |(path, slowest)| slowest.write(&path)),
             self.observations.map_or(Ok(()), |(path, requests)| {
-                trace::observations::write(&path, &observations(requests))
+                write_observations(&path, requests, self.real_time_offset)
                     .map_err(|error| OperationError::machine(&error).hint(error.hint()))
             }),
         ];
@@ -139,6 +152,28 @@ impl OpenFiles {
             Err(error) => (None, Err(error)),
         }
     }
+}
+
+/// Writes requests with three further columns: when each arrived by the clock of the wall, its client, and the cause with
+/// most of its time.
+fn write_observations(
+    path: &Path,
+    mut requests: Vec<(ObservedRequest, Cause)>,
+    real_time_offset: u64,
+) -> Result<(), TraceError> {
+    // The order of observations, so that each value stands in its row.
+    requests.sort_by_key(|(request, _)| (request.at(RequestPoint::Wire), request.peer, request.points));
+    let unix_ns = |request: &ObservedRequest| real_time_offset + request.at(RequestPoint::Wire);
+    let arrivals = requests.iter().map(|(request, _)| unix_ns(request)).collect();
+    let clients = requests.iter().map(|(request, _)| request.peer.to_string()).collect();
+    let causes = requests.iter().map(|(_, cause)| cause.name().to_owned()).collect();
+    let further = [
+        FurtherColumn { name: "arrival_unix_ns", values: ColumnValues::Integers(arrivals) },
+        FurtherColumn { name: "client", values: ColumnValues::Texts(clients) },
+        FurtherColumn { name: "cause", values: ColumnValues::Texts(causes) },
+    ];
+    let rows = observations(requests.into_iter().map(|(request, _)| request).collect());
+    write_with(path, &rows, &further)
 }
 
 /// Gives a request to a file, which is given up, and removed, when that fails.
@@ -230,7 +265,7 @@ mod tests {
         .expect("all places are there");
         let full = give(&mut open.latency_log, |_| Err(OperationError::machine("the disk is full")));
         assert!(full.is_err());
-        open.take(&request(1, 1, 10)).expect("the other one has room");
+        open.take(&request(1, 1, 10), Cause::Work).expect("the other one has room");
         let (recorded, written) = open.finish();
         assert_eq!((recorded.map(|recorded| recorded.requests), written), (Some(1), Ok(())));
         let left: Vec<_> = std::fs::read_dir(folder.path())
@@ -253,7 +288,7 @@ mod tests {
             ..ObservationFiles::default()
         };
         let mut open = OpenFiles::create(&files, &[80].into(), Silent).expect("all places are there");
-        open.take(&request(1, 1, 10)).expect("there is room");
+        open.take(&request(1, 1, 10), Cause::Work).expect("there is room");
         std::fs::remove_dir_all(place("gone")).expect("it is ours");
         let (recorded, written) = open.finish();
         let error = written.expect_err("a folder is gone");
@@ -272,7 +307,7 @@ mod tests {
             ..ObservationFiles::default()
         };
         let mut open = OpenFiles::create(&files, &[80].into(), Silent).expect("all places are there");
-        open.take(&request(1, 1, 10)).expect("there is room");
+        open.take(&request(1, 1, 10), Cause::Work).expect("there is room");
         drop(open);
         assert_eq!(std::fs::read_dir(folder.path()).expect("it is ours").count(), 0);
     }

@@ -1,6 +1,7 @@
 //! Latencies and stages in the text format of Prometheus, in a file that is replaced about every second while requests
 //! come: for the textfile collector of its node exporter, or whoever else reads files.
 
+use super::finding::{Finding, FindingVerdict};
 use super::live_metrics::SKIPPED_RUNS_HELP;
 use crate::files::{write_repeated, write_repeated_now};
 use model::OperationError;
@@ -48,6 +49,8 @@ pub(super) struct MetricsFile {
     ports: BTreeMap<u16, PortCounters>,
     /// Runs of the programs in the kernel that it skipped.
     skipped_runs: u64,
+    /// The families of the finding, at the end of the observation.
+    finding: String,
     /// When writing was last tried, and when it succeeded.
     tried: Instant,
     written: Instant,
@@ -70,7 +73,14 @@ impl MetricsFile {
     pub(super) fn create(path: &Path, ports: impl IntoIterator<Item = u16>) -> Result<Self, OperationError> {
         let ports = ports.into_iter().map(|port| (port, PortCounters::default())).collect();
         let now = Instant::now();
-        let file = Self { path: path.to_owned(), ports, skipped_runs: 0, tried: now, written: now };
+        let file = Self {
+            path: path.to_owned(),
+            ports,
+            skipped_runs: 0,
+            finding: String::new(),
+            tried: now,
+            written: now,
+        };
         file.write()?;
         let now = Instant::now();
         Ok(Self { tried: now, written: now, ..file })
@@ -96,9 +106,14 @@ impl MetricsFile {
         self.skipped_runs = runs;
     }
 
-    /// Writes what was counted.
+    /// Notes the answer of the observation.
+    pub(super) fn note_finding(&mut self, finding: &Finding) {
+        self.finding = finding_text(finding);
+    }
+
+    /// Writes what was counted, and the answer if there is one.
     pub(super) fn write(&self) -> Result<(), OperationError> {
-        write_repeated(&self.path, &text(&self.ports, self.skipped_runs), WHAT)
+        write_repeated(&self.path, &(text(&self.ports, self.skipped_runs) + &self.finding), WHAT)
     }
 }
 
@@ -161,6 +176,37 @@ fn text(ports: &BTreeMap<u16, PortCounters>, skipped_runs: u64) -> String {
     }
     family(&mut text, "tailwright_skipped_runs_total", "counter", &format!("{SKIPPED_RUNS_HELP}."));
     writeln!(text, "tailwright_skipped_runs_total {skipped_runs}").expect("a text takes everything");
+    text
+}
+
+fn finding_text(finding: &Finding) -> String {
+    let mut text = String::new();
+    let cause = finding.dominating.as_ref().map_or("", |dominating| dominating.cause);
+    let rows = [
+        (
+            "tailwright_tail_unusual",
+            "Whether p99 is several times the usual one.",
+            Some(f64::from(u8::from(finding.verdict == FindingVerdict::Unusual))),
+        ),
+        ("tailwright_tail_p99_seconds", "p99 of T6 - T1.", finding.p99_s),
+        (
+            "tailwright_tail_ideal_ratio",
+            "p99 divided by that of one queue with constant service.",
+            finding.times_ideal,
+        ),
+        (
+            "tailwright_tail_cause_ratio",
+            "The share of the dominating cause in the time of requests at or above p99.",
+            finding.dominating.as_ref().map(|dominating| dominating.share),
+        ),
+    ];
+    for (name, help, value) in rows {
+        let Some(value) = value else { continue };
+        family(&mut text, name, "gauge", help);
+        let labels =
+            if name.ends_with("_cause_ratio") { format!("{{cause=\"{cause}\"}}") } else { String::new() };
+        writeln!(text, "{name}{labels} {value}").expect("a text takes everything");
+    }
     text
 }
 

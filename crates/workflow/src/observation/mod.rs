@@ -6,6 +6,7 @@
 
 mod clients;
 mod files;
+mod finding;
 mod ideal;
 mod latency_log;
 mod live;
@@ -26,6 +27,7 @@ mod testing;
 
 pub use clients::{ClientBehaviour, ClientLoop};
 pub use files::ObservationFiles;
+pub use finding::{Caveat, Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 pub use ideal::{IdealAssumptions, IdealComparison, IdealServer};
 pub use live::{LiveView, RECENT_SECONDS, ServerWatcher};
 pub use live_metrics::PublishedMetrics;

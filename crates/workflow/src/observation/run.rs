@@ -1,6 +1,7 @@
 //! An observation with everything that is made of it.
 
 use super::files::{ObservationFiles, OpenFiles};
+use super::finding::{Finding, FindingInput, finding};
 use super::ideal::{IdealAssumptions, IdealComparison, compare};
 use super::live::{LiveState, ServerWatcher};
 use super::live_metrics::PublishedMetrics;
@@ -11,7 +12,7 @@ use super::sample::{REQUESTS_MAX, RequestSample};
 use crate::observer::ProgressObserver;
 use model::OperationError;
 use observe::{
-    ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
+    Cause, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
     ObservedRequest, watch,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,8 @@ pub struct ServerQuestion {
 /// What was seen of a live server, and what follows.
 #[derive(Debug, Clone)]
 pub struct ServerObservation {
+    /// The answer: how long the tail is, what it consists of, and what to do next.
+    pub finding: Finding,
     /// What the observation came to.
     pub report: ObservationReport,
     /// What the arrivals alone would have caused; `None` without requests.
@@ -99,13 +102,22 @@ pub fn watch_server(
         report.end = ObservationEnd::WriteFailed;
     }
     files.note_skipped_runs(report.skipped_runs);
-    let (recorded, finished) = files.finish();
     let requests_seen = sample.seen();
     // A few requests that do not stand for the others say nothing about the server.
     let runs = if report.is_blind() { Vec::new() } else { sample.into_runs() };
     let ideal = compare(&runs, requests_seen, question.assumed);
     let variance = ideal.as_ref().and_then(|ideal| variance_view(&ideal.moments, ideal.workers));
+    let found = finding(&FindingInput {
+        asked: &question.settings.probes,
+        report: &report,
+        runs: &runs,
+        ideal: ideal.as_ref(),
+        variance: variance.as_ref(),
+    });
+    files.note_finding(&found);
+    let (recorded, finished) = files.finish();
     Ok(ServerObservation {
+        finding: found,
         report,
         ideal,
         variance,
@@ -135,10 +147,10 @@ impl ObservationWatcher for WatchedRun<'_> {
         self.sample.pause();
     }
 
-    fn take(&mut self, request: &ObservedRequest) {
+    fn take(&mut self, request: &ObservedRequest, cause: Cause) {
         self.sample.add(request);
         self.live.take(request);
-        let taken = self.files.take(request);
+        let taken = self.files.take(request, cause);
         if taken.is_err() {
             self.is_stopped_by_file |= !self.stop.swap(true, Ordering::Relaxed);
             self.written = self.written.clone().and(taken);

@@ -1,0 +1,409 @@
+//! The sentence that `tailwright observe` begins with, judged by those who know what was done to the server. Takes root.
+//!
+//! The machine may be busy with other things. So the server runs on the last CPU, and where nothing is injected it has a
+//! real-time policy, and the kernel's own count of how long its thread waited for the CPU says whether that held.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use support::Folder;
+use support::observer::printed_document;
+use support::servers::{Running, server_at, signal};
+
+/// The time of an observation in which something is injected.
+const OBSERVED: Duration = Duration::from_secs(4);
+
+/// Requests in a second of the clients that nothing is done to.
+const RATE: u64 = 1500;
+
+/// The policy of a server that others of this machine leave alone.
+const REAL_TIME: &[&str] = &["chrt", "-f", "50"];
+
+/// One test at a time has the last CPU.
+static LAST_CPU: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    LAST_CPU.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn last_cpu() -> String {
+    (std::thread::available_parallelism().expect("there are CPUs").get() - 1).to_string()
+}
+
+fn wait(time: Duration) {
+    let end = Instant::now() + time;
+    while let Some(rest) = end.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
+}
+
+/// A program that runs on the last CPU until the value is dropped.
+fn on_last_cpu(program: &[&str]) -> Running {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &last_cpu()]).args(program).stdout(Stdio::null()).stderr(Stdio::null());
+    Running(command.spawn().expect("util-linux is installed"))
+}
+
+/// A memcached with one thread on the last CPU, with values of 100 bytes (`small`) and 1,000,000 (`large`).
+fn memcached(policy: &[&str]) -> Option<(Running, SocketAddr)> {
+    testkit::program("memcached")?;
+    testkit::program("taskset")?;
+    let address = testkit::free_address();
+    let cpu = last_cpu();
+    let words = [
+        &["-c", &cpu],
+        policy,
+        &["memcached", "-t", "1", "-m", "64", "-I", "4m", support::servers::MEMCACHED],
+    ];
+    let (running, address) = server_at(address, "taskset", &words.concat().join(" "))?;
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    for (key, bytes) in [("small", 100), ("large", 1_000_000)] {
+        write!(stream, "set {key} 0 0 {bytes}\r\n").expect("it reads");
+        stream.write_all(&vec![b'x'; bytes]).and_then(|()| stream.write_all(b"\r\n")).expect("it reads");
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).expect("it answers");
+        assert_eq!(&answer, b"STORED\r\n");
+    }
+    Some((running, address))
+}
+
+/// Asks a memcached for values at a steady rate, one request at a time, until it is over.
+fn ask(server: SocketAddr, is_over: &AtomicBool, key: impl Fn(u64) -> &'static str) {
+    let mut stream = TcpStream::connect(server).expect("the server listens");
+    stream.set_nodelay(true).expect("a TCP socket has this option");
+    let begin = Instant::now();
+    let mut answer = vec![0; 1 << 20];
+    let mut number = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        number += 1;
+        wait(Duration::from_micros(number * 1_000_000 / RATE).saturating_sub(begin.elapsed()));
+        write!(stream, "get {}\r\n", key(number)).expect("the server reads");
+        let mut filled = 0;
+        while !answer[..filled].ends_with(b"END\r\n") {
+            let count = stream.read(&mut answer[filled..]).expect("the server answers");
+            assert!(count > 0, "the server goes on");
+            filled += count;
+        }
+    }
+}
+
+/// The finding of an observation of a server while clients ask and something is injected.
+fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: impl FnOnce()) -> Value {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| clients(&is_over));
+        // The first requests of a connection are not usual.
+        wait(Duration::from_millis(200));
+        let program = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        let child: Child = support::observer::observing(program, server.port(), &["--json"]);
+        injected();
+        signal(&child, "INT");
+        let view = printed_document(child, 0);
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().expect("clients go on");
+        view["finding"].clone()
+    })
+}
+
+fn usual_clients(server: SocketAddr) -> impl Fn(&AtomicBool) + Sync {
+    move |is_over| ask(server, is_over, |_| "small")
+}
+
+fn sentence(finding: &Value) -> &str {
+    finding["sentence"].as_str().expect("there is a sentence")
+}
+
+#[track_caller]
+fn check_named(finding: &Value, causes: &[&str], words: &str) {
+    println!("{}", sentence(finding));
+    assert_eq!(finding["verdict"], "unusual", "{finding:#}");
+    let cause = finding["dominating"]["cause"].as_str().expect("a cause dominates");
+    assert!(causes.contains(&cause), "{finding:#}");
+    assert!(sentence(finding).contains(words), "{words}: {}", sentence(finding));
+    assert!(sentence(finding).contains("; next: "), "{}", sentence(finding));
+}
+
+/// What the kernel counted for the threads of a process: the time in which they waited for a CPU, in nanoseconds.
+fn waited_ns(process: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
+    let waited = |path: PathBuf| {
+        let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        text.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok()).unwrap_or_default()
+    };
+    threads.map(|thread| waited(thread.path())).sum()
+}
+
+/// CPU time that the hypervisor took.
+fn stolen() -> u64 {
+    machine::cpu_time::stolen().unwrap_or_default()
+}
+
+/// Ten servers beside busy neighbours, to which nothing was done.
+#[test]
+fn nothing_unusual_is_said_of_servers_that_nobody_disturbs() {
+    let _alone = alone();
+    if !Folder::new().may_observe() || testkit::program("chrt").is_none() {
+        return;
+    }
+    let neighbours: Vec<Running> = (0..2)
+        .map(|_| {
+            Command::new("taskset").args(["-c", "0", "yes"]).stdout(Stdio::null()).spawn().expect("yes runs")
+        })
+        .map(Running)
+        .collect();
+    let mut quiet = 0;
+    for round in 0..10 {
+        let Some((server, address)) = memcached(REAL_TIME) else { return };
+        let before = (waited_ns(server.0.id()), stolen());
+        let found = finding(address, usual_clients(address), || wait(Duration::from_secs(2)));
+        let (waited, stolen) = (waited_ns(server.0.id()) - before.0, stolen() - before.1);
+        println!("{}", sentence(&found));
+        // A hundredth of the requests would have waited for more than the p99 of others.
+        if waited > 20_000_000 || stolen > 20_000_000 {
+            testkit::skip(&format!(
+                "round {round} was not quiet: its server waited {waited} ns for its CPU, and the hypervisor took {stolen} ns"
+            ));
+            continue;
+        }
+        quiet += 1;
+        assert_eq!(found["verdict"], "nothing-unusual", "{found:#}");
+        assert!(sentence(&found).contains("tested in"), "{found:#}");
+    }
+    println!("{quiet} of 10 rounds were quiet");
+    drop(neighbours);
+}
+
+#[test]
+fn processes_on_the_servers_cpu_are_named() {
+    let _alone = alone();
+    if !Folder::new().may_observe() || testkit::program("chrt").is_none() {
+        return;
+    }
+    for policy in [&["yes"][..], &["chrt", "-f", "80", "yes"]] {
+        let Some((server, address)) = memcached(&[]) else { return };
+        let found = finding(address, usual_clients(address), || {
+            let hogs: Vec<Running> = (0..3).map(|_| on_last_cpu(policy)).collect();
+            let end = Instant::now() + OBSERVED;
+            // In pulses: one with a real-time policy would leave nothing to the server.
+            while Instant::now() < end {
+                for (name, time) in [("STOP", 30), ("CONT", 15)] {
+                    hogs.iter().for_each(|hog| hog.signal(name));
+                    wait(Duration::from_millis(time));
+                }
+            }
+        });
+        check_named(&found, &["other processes"], "waits behind ");
+        let next = found["next"]["command"].as_str().expect("there is a knob");
+        assert!(next.contains(&format!(" --pid {} --port {}", server.0.id(), address.port())), "{next}");
+        let name = found["dominating"]["culprit"]["name"].as_str();
+        assert!(name.is_none_or(|name| name == "yes"), "{found:#}");
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_is_called_stopped() {
+    let _alone = alone();
+    if !Folder::new().may_observe() {
+        return;
+    }
+    let Some((server, address)) = memcached(REAL_TIME) else { return };
+    let found = finding(address, usual_clients(address), || {
+        let end = Instant::now() + OBSERVED;
+        while Instant::now() < end {
+            for (name, time) in [("STOP", 20), ("CONT", 150)] {
+                server.signal(name);
+                wait(Duration::from_millis(time));
+            }
+        }
+    });
+    check_named(&found, &["stopped"], "stopped by a signal");
+}
+
+/// The control group of a quota, which is removed with the value.
+struct Quota(PathBuf);
+
+impl Quota {
+    /// A process may have a hundredth of a CPU; `None` where groups are of another kind.
+    fn of(process: u32) -> Option<Self> {
+        let folder = PathBuf::from(format!("/sys/fs/cgroup/cpu/tailwright-finding-{process}"));
+        std::fs::create_dir(&folder).ok()?;
+        let quota = Self(folder);
+        let set = |file: &str, value: &str| std::fs::write(quota.0.join(file), value);
+        set("cpu.cfs_period_us", "100000").and_then(|()| set("cpu.cfs_quota_us", "1000")).ok()?;
+        set("cgroup.procs", &process.to_string()).ok()?;
+        Some(quota)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let root = PathBuf::from("/sys/fs/cgroup/cpu/cgroup.procs");
+        for process in std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = std::fs::write(&root, process);
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_quota_is_called_a_quota() {
+    let _alone = alone();
+    if !Folder::new().may_observe() {
+        return;
+    }
+    let Some((server, address)) = memcached(&[]) else { return };
+    let Some(quota) = Quota::of(server.0.id()) else {
+        testkit::skip("no control groups of version 1 with the controller cpu");
+        return;
+    };
+    let found = finding(address, usual_clients(address), || wait(OBSERVED));
+    drop(quota);
+    println!("{}", sentence(&found));
+    assert_eq!(found["verdict"], "unusual", "{found:#}");
+    assert!(sentence(&found).contains("quota"), "{found:#}");
+}
+
+/// Another client sends thousands of requests at a time.
+#[test]
+fn a_client_that_floods_the_server_is_named() {
+    let _alone = alone();
+    if !Folder::new().may_observe() {
+        return;
+    }
+    let Some((_server, address)) = memcached(REAL_TIME) else { return };
+    let found = finding(address, usual_clients(address), || {
+        let mut stream = flooding_connection(address);
+        let requests = b"get small\r\n".repeat(2000);
+        let mut buffer = vec![0; 1 << 16];
+        let end = Instant::now() + OBSERVED;
+        while Instant::now() < end {
+            stream.write_all(&requests).expect("the server reads");
+            let mut ends = 0;
+            while ends < 2000 {
+                let count = stream.read(&mut buffer).expect("the server answers");
+                ends += buffer[..count].iter().filter(|byte| **byte == b'D').count();
+            }
+            wait(Duration::from_millis(20));
+        }
+    });
+    println!("{}", sentence(&found));
+    assert_eq!(found["verdict"], "unusual", "{found:#}");
+    assert!(sentence(&found).contains("127.0.0.2"), "{found:#}");
+}
+
+/// A connection from another address of this machine.
+fn flooding_connection(server: SocketAddr) -> TcpStream {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None)
+        .expect("sockets can be made");
+    let address = SocketAddr::from(([127, 0, 0, 2], 0));
+    rustix::net::bind(&socket, &address).expect("loopback has this address");
+    rustix::net::connect(&socket, &server).expect("the server listens");
+    socket.into()
+}
+
+/// A server of this process that answers each byte after `work`, by two writes if `is_split`.
+fn byte_server(answer: impl Fn(u64, &mut TcpStream) + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = listener.local_addr().expect("a listener has an address");
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client connects");
+        let mut byte = [0];
+        let mut number = 0;
+        while stream.read_exact(&mut byte).is_ok() {
+            number += 1;
+            answer(number, &mut stream);
+        }
+    });
+    address
+}
+
+/// Sends a byte and waits for an answer of so many bytes, with a pause between.
+fn ask_bytes(server: SocketAddr, is_over: &AtomicBool, bytes: usize) {
+    let mut stream = TcpStream::connect(server).expect("the server listens");
+    stream.set_nodelay(true).expect("a TCP socket has this option");
+    let mut answer = vec![0; bytes];
+    while !is_over.load(Ordering::Relaxed) {
+        stream.write_all(&[7]).and_then(|()| stream.read_exact(&mut answer)).expect("the server answers");
+        wait(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_slow_disk_leads_to_block_devices() {
+    const O_DIRECT: i32 = 0x4000;
+    let _alone = alone();
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let path = folder.join("data");
+    std::fs::write(&path, vec![7; 1 << 22]).expect("a file can be written");
+    let Ok(file) = std::fs::OpenOptions::new().read(true).custom_flags(O_DIRECT).open(&path) else {
+        testkit::skip("files are where there is no direct I/O");
+        return;
+    };
+    let server = byte_server(move |number, stream| {
+        if number % 20 == 0 {
+            let mut room = vec![0; (1 << 22) + 4096];
+            let begin = room.as_ptr().align_offset(4096);
+            let _ = (&file).read(&mut room[begin..begin + (1 << 22)]);
+            let _ = std::io::Seek::rewind(&mut &file);
+        }
+        stream.write_all(&[7]).expect("the client reads");
+    });
+    let found = finding(server, |is_over| ask_bytes(server, is_over, 1), || wait(OBSERVED));
+    check_named(&found, &["waiting for I/O"], "waits for disks");
+    assert_eq!(found["next"]["command"], "tailwright observe --block --duration 10s", "{found:#}");
+}
+
+/// The second write of an answer waits until the client acknowledges the first one, for which it takes its time.
+#[test]
+fn delayed_acknowledgements_lead_to_nodelay() {
+    let _alone = alone();
+    if !Folder::new().may_observe() {
+        return;
+    }
+    let server = byte_server(|_, stream| {
+        stream.write_all(&[7]).and_then(|()| stream.write_all(&[7])).expect("the client reads");
+    });
+    // 40 ms each.
+    let found = finding(server, |is_over| ask_bytes(server, is_over, 2), || wait(2 * OBSERVED));
+    check_named(&found, &["network, going out"], "waits for the network");
+    let next = found["next"]["command"].as_str().expect("there is a knob");
+    assert!(next.starts_with("tailwright experiment nodelay --pid "), "{next}");
+    assert!(found["times_ideal"].as_f64().is_some_and(|ratio| ratio > 10.0), "{found:#}");
+}
+
+#[test]
+fn large_answers_are_called_large() {
+    let _alone = alone();
+    if !Folder::new().may_observe() {
+        return;
+    }
+    let Some((_server, address)) = memcached(REAL_TIME) else { return };
+    let key = |number: u64| if number.is_multiple_of(25) { "large" } else { "small" };
+    let found = finding(address, |is_over| ask(address, is_over, key), || wait(OBSERVED));
+    check_named(&found, &["work", "network, going out"], "large answers");
+}
+
+/// The command that a sentence ends with is one that the program takes: the knob exists, and its value is one of its own.
+#[test]
+fn the_knobs_of_findings_exist() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../workflow/src/observation/finding/rows.rs");
+    let rows = std::fs::read_to_string(page).expect("the sources are here");
+    let named: Vec<&str> =
+        rows.split("Step::Knob(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(named.len() >= 4, "{named:?}");
+    for name in named.into_iter().chain(["demote", "fifo"]) {
+        let knob = experiment::knob(name).unwrap_or_else(|| panic!("no knob {name}"));
+        assert!(knob.default.is_some() || name == "demote", "{name} has no default value");
+    }
+}
