@@ -5,8 +5,8 @@ use super::super::mean_wait::variance_view;
 use super::super::testing::request;
 use super::*;
 use observe::{
-    AttributedRequest, CauseObserver, CauseProfile, CauseReport, IntendedWaits, JoinCounts, ObservationEnd,
-    ObservedRequest, OccupyingThread, RequestPoint, RequestStatistics,
+    AttributedRequest, CauseObserver, CauseProfile, CauseReport, HeldUpTime, IntendedWaits, JoinCounts,
+    ObservationEnd, ObservedRequest, OccupyingThread, RequestPoint, RequestStatistics,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -64,6 +64,10 @@ impl TestServer {
             done: end,
             worker: 1,
             process: 1,
+            peer: ([10, 0, 0, 1], 5).into(),
+            read: start,
+            own_after_read: [0; CAUSES],
+            held_up: HeldUpTime::default(),
             own,
             queued,
             interferers,
