@@ -97,13 +97,23 @@ fn ask(server: SocketAddr, is_over: &AtomicBool, key: impl Fn(u64) -> &'static s
 
 /// The finding of an observation of a server while clients ask and something is injected.
 fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: impl FnOnce()) -> Value {
+    finding_with(&["--json"], server, clients, injected)
+}
+
+/// The same with further arguments.
+fn finding_with(
+    arguments: &[&str],
+    server: SocketAddr,
+    clients: impl Fn(&AtomicBool) + Sync,
+    injected: impl FnOnce(),
+) -> Value {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| clients(&is_over));
         // The first requests of a connection are not usual.
         wait(Duration::from_millis(200));
         let program = Command::new(env!("CARGO_BIN_EXE_tailwright"));
-        let child: Child = support::observer::observing(program, server.port(), &["--json"]);
+        let child: Child = support::observer::observing(program, server.port(), arguments);
         injected();
         signal(&child, "INT");
         let view = printed_document(child, 0);
@@ -227,50 +237,6 @@ fn a_server_that_is_stopped_is_called_stopped() {
     check_named(&found, &["stopped"], "stopped by a signal");
 }
 
-/// The control group of a quota, which is removed with the value.
-struct Quota(PathBuf);
-
-impl Quota {
-    /// A process may have a hundredth of a CPU; `None` where groups are of another kind.
-    fn of(process: u32) -> Option<Self> {
-        let folder = PathBuf::from(format!("/sys/fs/cgroup/cpu/tailwright-finding-{process}"));
-        std::fs::create_dir(&folder).ok()?;
-        let quota = Self(folder);
-        let set = |file: &str, value: &str| std::fs::write(quota.0.join(file), value);
-        set("cpu.cfs_period_us", "100000").and_then(|()| set("cpu.cfs_quota_us", "1000")).ok()?;
-        set("cgroup.procs", &process.to_string()).ok()?;
-        Some(quota)
-    }
-}
-
-impl Drop for Quota {
-    fn drop(&mut self) {
-        let root = PathBuf::from("/sys/fs/cgroup/cpu/cgroup.procs");
-        for process in std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default().lines() {
-            let _ = std::fs::write(&root, process);
-        }
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
-#[test]
-fn a_quota_is_called_a_quota() {
-    let _alone = alone();
-    if !Folder::new().may_observe() {
-        return;
-    }
-    let Some((server, address)) = memcached(&[]) else { return };
-    let Some(quota) = Quota::of(server.0.id()) else {
-        testkit::skip("no control groups of version 1 with the controller cpu");
-        return;
-    };
-    let found = finding(address, usual_clients(address), || wait(OBSERVED));
-    drop(quota);
-    println!("{}", sentence(&found));
-    assert_eq!(found["verdict"], "unusual", "{found:#}");
-    assert!(sentence(&found).contains("quota"), "{found:#}");
-}
-
 /// Another client sends thousands of requests at a time.
 #[test]
 fn a_client_that_floods_the_server_is_named() {
@@ -279,7 +245,8 @@ fn a_client_that_floods_the_server_is_named() {
         return;
     }
     let Some((_server, address)) = memcached(REAL_TIME) else { return };
-    let found = finding(address, usual_clients(address), || {
+    let arguments = ["--json", "--protocol", "memcached"];
+    let found = finding_with(&arguments, address, usual_clients(address), || {
         let mut stream = flooding_connection(address);
         let requests = b"get small\r\n".repeat(2000);
         let mut buffer = vec![0; 1 << 16];

@@ -13,13 +13,35 @@ pub(super) const RANK: f64 = 0.99;
 /// Slow requests in a block below which dependence cannot be seen.
 const SLOW_MIN: usize = 64;
 
+/// Parts of a run, as many requests in each.
+const PARTS: usize = 32;
+
+/// A long tail recurs if it is that of so many parts.
+const RECURRING_PARTS: usize = 4;
+
+/// Whether requests take longer than `limit_ns` (T6 − T0) again and again: in several parts of the run, those are as many
+/// as make its p99. What happens once says little about the server.
+pub(super) fn recurs(runs: &[RequestRun], limit_ns: f64) -> bool {
+    let is_long: Vec<bool> = runs
+        .iter()
+        .flat_map(|run| run.requests.iter().filter(|request| run.counts(request)))
+        .map(|request| request.latency_from_wire() as f64 >= limit_ns)
+        .collect();
+    let part = is_long.len().div_ceil(PARTS).max(1);
+    let has_long_tail = |part: &&[bool]| {
+        let long = part.iter().filter(|is_long| **is_long).count();
+        long as f64 >= (1.0 - RANK) * part.len() as f64 && long > 0
+    };
+    is_long.chunks(part).filter(has_long_tail).count() >= RECURRING_PARTS
+}
+
 /// Ends of the interval of p99, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TailInterval {
     pub(super) low: u64,
     /// `None`: the sample is too small for an upper end.
     pub(super) high: Option<u64>,
-    /// The number of requests from which on there is an upper end.
+    /// The number of independent requests from which on there is an upper end.
     pub(super) needed: usize,
 }
 
@@ -45,7 +67,7 @@ pub(super) fn tail_interval(runs: &[RequestRun]) -> Option<TailInterval> {
     Some(TailInterval {
         low: sorted[bounds.low],
         high: bounds.high.ok().map(|place| sorted[place]),
-        needed: needed_for_quantile(RANK, CONFIDENCE, effect),
+        needed: needed_for_quantile(RANK, CONFIDENCE, 1.0),
     })
 }
 

@@ -2,8 +2,7 @@
 //! what to do next.
 //!
 //! The tail is the requests at or above p99; the cause with most of their time dominates. The tail is unusual if p99 is
-//! several times what it would be with the usual time of each cause, with confidence: the lower end of the interval of p99
-//! counts, and neighbouring requests are worth less than independent ones. What is usual depends on the cause (the table
+//! several times what it would be with the usual time of each cause, again and again: in several parts of the run. What is usual depends on the cause (the table
 //! in `rows`): other processes, stops, quotas and disks have no place in a request; queues are those of random arrivals at a
 //! moderate load; wake-ups and work are what the faster half of the requests has of them.
 
@@ -23,7 +22,7 @@ use super::ideal::IdealComparison;
 use super::mean_wait::VarianceView;
 use super::sample::RequestRun;
 use behind::{BusyClient, client_ahead};
-use interval::{RANK, TailInterval, tail_interval};
+use interval::{RANK, TailInterval, recurs, tail_interval};
 use observe::{CAUSES, Cause, InterferingProcess, ObservationReport, PercentileCauses, ProbeSettings};
 use rows::{UsualTime, row_of};
 use schemars::JsonSchema;
@@ -51,6 +50,8 @@ const LARGE_ANSWER_FACTOR: f64 = 4.0;
 pub enum FindingVerdict {
     /// A cause makes p99 several times longer than usual.
     Unusual,
+    /// A cause does, but in few parts of the run: it may have happened once.
+    NotRepeated,
     /// No cause does.
     NothingUnusual,
     /// There are too few requests to tell.
@@ -114,7 +115,7 @@ pub struct Finding {
     pub p99_low_s: Option<f64>,
     /// The upper end; null with too few requests.
     pub p99_high_s: Option<f64>,
-    /// p99 ÷ that of the ideal: the same arrivals in one queue with constant service.
+    /// p99 ÷ that of the ideal: the same arrivals in one queue with constant service, or the usual p99 if that is shorter.
     pub times_ideal: Option<f64>,
     /// p99 if each cause took no more than its usual time, in seconds.
     pub usual_p99_s: Option<f64>,
@@ -193,25 +194,30 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
     found.p99_s = Some(seconds(p99));
     found.p99_low_s = Some(seconds(view.interval.low.min(p99)));
     found.p99_high_s = view.interval.high.map(|high| seconds(high.max(p99)));
-    found.times_ideal =
-        input.ideal.zip(Percentile::new(RANK * 100.0)).map(|(ideal, p99)| ideal.factor(0, p99));
     let allowed = UsualTimes::new(input, view);
     let usual = input.report.causes.profile.quantile_of_usual(RANK, |times| allowed.usual_of(times));
     found.usual_p99_s = Some(usual / 1e9);
+    // Where the network or another service is waited for in what looks like service, the usual is the better ideal.
+    let ideal =
+        input.ideal.zip(Percentile::new(RANK * 100.0)).map(|(ideal, p99)| ideal.ideal[0].percentile(p99));
+    found.times_ideal = ideal.map(|ideal| p99 as f64 / (ideal.0 as f64).min(usual).max(1.0));
     let excess = |cause: &Cause| allowed.excess(*cause, view.tail.mean(*cause));
-    let is_unusual = view.interval.low as f64 >= UNUSUAL_FACTOR * usual;
+    let limit = UNUSUAL_FACTOR * usual;
+    let is_long = input.report.statistics.from_wire().p99 as f64 >= limit;
     // What makes the tail unusual, or merely long.
     let by_time = |a: &Cause, b: &Cause| view.tail.mean(*a).total_cmp(&view.tail.mean(*b));
     let by_excess = |a: &Cause, b: &Cause| excess(a).total_cmp(&excess(b));
-    let dominating = match is_unusual {
+    let dominating = match is_long {
         true => Cause::ALL.into_iter().max_by(by_excess),
         false => Cause::ALL.into_iter().max_by(by_time),
     };
     let dominating = dominating.expect("there are causes");
-    found.verdict = match (is_unusual, found.p99_high_s) {
-        (true, _) => FindingVerdict::Unusual,
-        (false, Some(_)) => FindingVerdict::NothingUnusual,
-        (false, None) => FindingVerdict::TooFewRequests,
+    let has_enough = found.requests >= view.interval.needed as u64;
+    found.verdict = match (is_long, is_long && recurs(input.runs, limit), has_enough) {
+        (true, true, _) => FindingVerdict::Unusual,
+        (true, false, _) => FindingVerdict::NotRepeated,
+        (false, _, true) => FindingVerdict::NothingUnusual,
+        (false, _, false) => FindingVerdict::TooFewRequests,
     };
     if found.verdict == FindingVerdict::TooFewRequests {
         found.requests_needed = Some(view.interval.needed);
@@ -222,7 +228,7 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
         share: view.tail.share(dominating),
         culprit: culprit.clone(),
     });
-    if is_unusual {
+    if is_long {
         found.next = Some(steps::next_step(dominating, culprit.as_ref(), input));
     }
 }
@@ -235,7 +241,7 @@ struct UsualTimes {
 
 impl UsualTimes {
     fn new(input: &FindingInput<'_>, view: &TailView) -> Self {
-        let ahead = client_ahead(input.runs, view.interval.low);
+        let ahead = client_ahead(input.runs, input.report.statistics.from_stack().p99);
         let queue = usual_queue(input.variance, ahead.as_ref());
         let median = input.report.statistics.from_wire().p50 as f64;
         let usual = |cause: Cause| match row_of(cause).usual {

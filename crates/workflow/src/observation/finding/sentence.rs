@@ -17,6 +17,9 @@ pub(super) fn sentence(found: &Finding) -> String {
     match found.verdict {
         FindingVerdict::NoRequests => "no request was seen".to_owned(),
         FindingVerdict::Unusual => format!("{figures}; {spent}; next: {}", next_words(found)),
+        FindingVerdict::NotRepeated => {
+            format!("unusual, but not shown to recur: {figures}; {spent}; next: {}", next_words(found))
+        }
         FindingVerdict::NothingUnusual => format!(
             "nothing unusual: {figures}; {spent}; tested in {}: {}",
             plural(found.requests, "request"),
