@@ -97,23 +97,13 @@ fn ask(server: SocketAddr, is_over: &AtomicBool, key: impl Fn(u64) -> &'static s
 
 /// The finding of an observation of a server while clients ask and something is injected.
 fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: impl FnOnce()) -> Value {
-    finding_with(&["--json"], server, clients, injected)
-}
-
-/// The same with further arguments.
-fn finding_with(
-    arguments: &[&str],
-    server: SocketAddr,
-    clients: impl Fn(&AtomicBool) + Sync,
-    injected: impl FnOnce(),
-) -> Value {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| clients(&is_over));
         // The first requests of a connection are not usual.
         wait(Duration::from_millis(200));
         let program = Command::new(env!("CARGO_BIN_EXE_tailwright"));
-        let child: Child = support::observer::observing(program, server.port(), arguments);
+        let child: Child = support::observer::observing(program, server.port(), &["--json"]);
         injected();
         signal(&child, "INT");
         let view = printed_document(child, 0);
@@ -237,33 +227,37 @@ fn a_server_that_is_stopped_is_called_stopped() {
     check_named(&found, &["stopped"], "stopped by a signal");
 }
 
-/// Another client sends thousands of requests at a time.
+/// Another client asks for many values on each of many connections at once.
 #[test]
 fn a_client_that_floods_the_server_is_named() {
+    const CONNECTIONS: usize = 100;
+    const VALUES: usize = 50;
     let _alone = alone();
     if !Folder::new().may_observe() {
         return;
     }
     let Some((_server, address)) = memcached(REAL_TIME) else { return };
-    let arguments = ["--json", "--protocol", "memcached"];
-    let found = finding_with(&arguments, address, usual_clients(address), || {
-        let mut stream = flooding_connection(address);
-        let requests = b"get small\r\n".repeat(2000);
-        let mut buffer = vec![0; 1 << 16];
+    let mut streams: Vec<TcpStream> = (0..CONNECTIONS).map(|_| flooding_connection(address)).collect();
+    let request = format!("get{}\r\n", " small".repeat(VALUES));
+    let mut answer = vec![0; 1 << 16];
+    let found = finding(address, usual_clients(address), || {
         let end = Instant::now() + OBSERVED;
         while Instant::now() < end {
-            stream.write_all(&requests).expect("the server reads");
-            let mut ends = 0;
-            while ends < 2000 {
-                let count = stream.read(&mut buffer).expect("the server answers");
-                ends += buffer[..count].iter().filter(|byte| **byte == b'D').count();
+            for stream in &mut streams {
+                stream.write_all(request.as_bytes()).expect("the server reads");
+            }
+            for stream in &mut streams {
+                let mut filled = 0;
+                while !answer[..filled].ends_with(b"END\r\n") {
+                    filled += stream.read(&mut answer[filled..]).expect("the server answers");
+                }
             }
             wait(Duration::from_millis(20));
         }
     });
     println!("{}", sentence(&found));
     assert_eq!(found["verdict"], "unusual", "{found:#}");
-    assert!(sentence(&found).contains("127.0.0.2"), "{found:#}");
+    assert!(sentence(&found).contains("behind requests of 127.0.0.2"), "{found:#}");
 }
 
 /// A connection from another address of this machine.
