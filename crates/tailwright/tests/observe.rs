@@ -366,7 +366,11 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
     }
     if folder.may_observe() {
         let outcome = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
-        assert!(outcome.stdout.starts_with("port 1: 0 requests"), "{}", outcome.stdout);
+        assert!(
+            outcome.stdout.starts_with("no request was seen\n\nport 1: 0 requests"),
+            "{}",
+            outcome.stdout
+        );
         assert!(outcome.stderr.contains("no socket of this machine listens at port 1"), "{}", outcome.stderr);
     }
 }
@@ -386,7 +390,8 @@ fn a_share_of_connections_is_said_wherever_rates_are() {
     signal(&child, "INT");
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("tables are text");
-    assert!(text.starts_with(&format!("port {}: {words}\n", server.port())), "{text}");
+    assert!(text.starts_with("not seen: ") && text.contains("connections that --share left out\n"), "{text}");
+    assert!(text.contains(&format!("\nport {}: {words}\n", server.port())), "{text}");
     assert!(folder.read("page.html").contains(words), "the page says so");
     let port = server.port().to_string();
     let none = folder

@@ -227,50 +227,7 @@ fn a_server_that_is_stopped_is_called_stopped() {
     check_named(&found, &["stopped"], "stopped by a signal");
 }
 
-/// Another client asks for many values on each of many connections at once.
-#[test]
-fn a_client_that_floods_the_server_is_named() {
-    const CONNECTIONS: usize = 100;
-    const VALUES: usize = 50;
-    let _alone = alone();
-    if !Folder::new().may_observe() {
-        return;
-    }
-    let Some((_server, address)) = memcached(REAL_TIME) else { return };
-    let mut streams: Vec<TcpStream> = (0..CONNECTIONS).map(|_| flooding_connection(address)).collect();
-    let request = format!("get{}\r\n", " small".repeat(VALUES));
-    let mut answer = vec![0; 1 << 16];
-    let found = finding(address, usual_clients(address), || {
-        let end = Instant::now() + OBSERVED;
-        while Instant::now() < end {
-            for stream in &mut streams {
-                stream.write_all(request.as_bytes()).expect("the server reads");
-            }
-            for stream in &mut streams {
-                let mut filled = 0;
-                while !answer[..filled].ends_with(b"END\r\n") {
-                    filled += stream.read(&mut answer[filled..]).expect("the server answers");
-                }
-            }
-            wait(Duration::from_millis(20));
-        }
-    });
-    println!("{}", sentence(&found));
-    assert_eq!(found["verdict"], "unusual", "{found:#}");
-    assert!(sentence(&found).contains("behind requests of 127.0.0.2"), "{found:#}");
-}
-
-/// A connection from another address of this machine.
-fn flooding_connection(server: SocketAddr) -> TcpStream {
-    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None)
-        .expect("sockets can be made");
-    let address = SocketAddr::from(([127, 0, 0, 2], 0));
-    rustix::net::bind(&socket, &address).expect("loopback has this address");
-    rustix::net::connect(&socket, &server).expect("the server listens");
-    socket.into()
-}
-
-/// A server of this process that answers each byte after `work`, by two writes if `is_split`.
+/// A server of this process that answers each byte as `answer` does, which is told the number of the request.
 fn byte_server(answer: impl Fn(u64, &mut TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("a listener has an address");

@@ -55,7 +55,7 @@ pub(super) fn caveats(asked: &ProbeSettings, report: &ObservationReport) -> Vec<
         (asked.share < 1.0).then(|| Caveat {
             kind: "share-of-connections",
             count: None,
-            words: format!("only about {} of TCP connections observed", crate::text::percent(asked.share)),
+            words: "TCP connections that --share left out".to_owned(),
         }),
         report.sampled.as_ref().map(|sampled| Caveat {
             kind: "sampled-time",
