@@ -124,6 +124,13 @@ pub(super) const ROWS: &[CauseRow] = &[
         Step::Knob("cpu-quota"),
     ),
     row(
+        Cause::Throttled,
+        ("is held back by the CPU quota of {}", "is held back by its CPU quota"),
+        "CPU quotas",
+        UsualTime::None,
+        Step::Knob("cpu-quota"),
+    ),
+    row(
         Cause::SameServer,
         ("waits behind {}", "waits behind other threads of the server"),
         "its own threads",

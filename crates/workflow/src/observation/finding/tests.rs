@@ -5,8 +5,8 @@ use super::super::mean_wait::variance_view;
 use super::super::testing::request;
 use super::*;
 use observe::{
-    AttributedRequest, CauseObserver, CauseProfile, CauseReport, HeldUpTime, IntendedWaits, JoinCounts,
-    ObservationEnd, ObservedRequest, OccupyingThread, RequestPoint, RequestStatistics,
+    AttributedRequest, CauseObserver, CauseProfile, CauseReport, CounterReport, HeldUpTime, IntendedWaits,
+    JoinCounts, ObservationEnd, ObservedRequest, OccupyingThread, RequestPoint, RequestStatistics,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -99,6 +99,7 @@ impl TestServer {
             readers: BTreeSet::from([1]),
             processes: BTreeSet::from([42]),
             causes: CauseReport { profile, ..CauseObserver::new(IntendedWaits::Included).report() },
+            counters: CounterReport::default(),
             accept_queue: None,
             sampled: None,
         }
