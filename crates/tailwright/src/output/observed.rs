@@ -264,7 +264,11 @@ pub(crate) fn ports_words(asked: &ProbeSettings) -> Option<&'static str> {
 /// The answer for people: first what was not seen, then the sentence, then the command to paste.
 fn answer(finding: &Finding) -> String {
     let is_told = |caveat: &&Caveat| caveat.kind == "lost-events";
-    let caveats = finding.caveats.iter().filter(|caveat| !is_told(caveat)).map(|caveat| format!("not seen: {}\n", caveat.words));
+    let caveats = finding
+        .caveats
+        .iter()
+        .filter(|caveat| !is_told(caveat))
+        .map(|caveat| format!("not seen: {}\n", caveat.words));
     let (sentence, command) = finding.sentence_and_command();
     let mut text = caveats.map(|line| observed_ideal::wrapped(&line)).collect::<String>();
     text += &observed_ideal::wrapped(sentence);
