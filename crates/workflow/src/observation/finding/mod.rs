@@ -6,6 +6,7 @@
 //! in `rows`): other processes, stops, quotas and disks have no place in a request; queues are those of random arrivals at a
 //! moderate load; wake-ups and work are what the faster half of the requests has of them.
 
+mod answer;
 mod behind;
 mod caveats;
 mod interval;
@@ -15,18 +16,15 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub(super) use answer::FindingInput;
+pub use answer::{Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 pub use caveats::Caveat;
-pub use steps::NextStep;
 
-use super::ideal::IdealComparison;
 use super::mean_wait::VarianceView;
-use super::sample::RequestRun;
 use behind::{BusyClient, client_ahead};
 use interval::{RANK, TailInterval, recurs, tail_interval};
-use observe::{CAUSES, Cause, InterferingProcess, ObservationReport, PercentileCauses, ProbeSettings};
+use observe::{CAUSES, Cause, InterferingProcess, PercentileCauses};
 use rows::{UsualTime, row_of};
-use schemars::JsonSchema;
-use serde::Serialize;
 use units::Percentile;
 
 /// p99 is unusual from this many times the usual one on.
@@ -43,115 +41,6 @@ const NAMED_SHARE: f64 = 0.5;
 
 /// Answers are large if they are this many times those of the faster half.
 const LARGE_ANSWER_FACTOR: f64 = 4.0;
-
-/// Whether the tail is unusual.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FindingVerdict {
-    /// A cause makes p99 several times longer than usual.
-    Unusual,
-    /// A cause does, but in few parts of the run: it may have happened once.
-    NotRepeated,
-    /// No cause does.
-    NothingUnusual,
-    /// There are too few requests to tell.
-    TooFewRequests,
-    /// There is no request.
-    NoRequests,
-}
-
-/// What the time of a cause is spent on, by name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Culprit {
-    /// Another process, or several of one name.
-    Process {
-        /// The name of its thread.
-        name: String,
-        /// The number of the process with most of the time.
-        pid: u32,
-        /// The number of further processes with this name.
-        further: usize,
-    },
-    /// A client for whose requests the others wait.
-    Client {
-        /// Its address, with the port of one of its connections where all clients have one address.
-        address: String,
-        /// The number of its further connections.
-        further_connections: usize,
-    },
-    /// Answers that are larger than those of faster requests.
-    LargeAnswers {
-        /// The mean size in the tail.
-        mean_bytes: u64,
-        /// The mean size in the faster half.
-        usual_bytes: u64,
-    },
-}
-
-/// The cause with most of the tail's time.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DominatingCause {
-    /// The name of the cause, as in `causes`.
-    pub cause: &'static str,
-    /// Its share of the time of the requests at or above p99.
-    pub share: f64,
-    /// What that is, if it has a name.
-    pub culprit: Option<Culprit>,
-}
-
-/// The answer of an observation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Finding {
-    /// The whole answer in one sentence.
-    pub sentence: String,
-    /// Whether the tail is unusual.
-    pub verdict: FindingVerdict,
-    /// What was not seen: the rest is not about it.
-    pub caveats: Vec<Caveat>,
-    /// p99 of T6 − T1, in seconds.
-    pub p99_s: Option<f64>,
-    /// The lower end of its 95 % interval.
-    pub p99_low_s: Option<f64>,
-    /// The upper end; null with too few requests.
-    pub p99_high_s: Option<f64>,
-    /// p99 ÷ that of the ideal: the same arrivals in one queue with constant service, or the usual p99 if that is shorter.
-    pub times_ideal: Option<f64>,
-    /// p99 if each cause took no more than its usual time, in seconds.
-    pub usual_p99_s: Option<f64>,
-    /// What dominates the tail.
-    pub dominating: Option<DominatingCause>,
-    /// What was compared with its usual time.
-    pub tested: Vec<&'static str>,
-    /// The number of requests.
-    pub requests: u64,
-    /// How many it would take to tell, if there are too few.
-    pub requests_needed: Option<usize>,
-    /// What to do next.
-    pub next: Option<NextStep>,
-}
-
-impl Finding {
-    /// The sentence up to the command that it ends with, and the command if there is one.
-    pub fn sentence_and_command(&self) -> (&str, Option<&str>) {
-        match &self.next {
-            Some(NextStep::Command(command)) => match self.sentence.strip_suffix(command.as_str()) {
-                Some(sentence) => (sentence.trim_end(), Some(command)),
-                None => (&self.sentence, None),
-            },
-            _ => (&self.sentence, None),
-        }
-    }
-}
-
-/// What a finding is made from.
-pub(super) struct FindingInput<'a> {
-    pub(super) asked: &'a ProbeSettings,
-    pub(super) report: &'a ObservationReport,
-    pub(super) runs: &'a [RequestRun],
-    pub(super) ideal: Option<&'a IdealComparison>,
-    pub(super) variance: Option<&'a VarianceView>,
-}
 
 /// The finding of an observation.
 pub(super) fn finding(input: &FindingInput<'_>) -> Finding {

@@ -1,7 +1,7 @@
 //! A finding in words.
 
+use super::answer::{Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 use super::rows::row_of;
-use super::{Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 use crate::text::time;
 use observe::Cause;
 use units::{Bytes, plural};

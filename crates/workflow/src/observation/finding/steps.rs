@@ -1,24 +1,12 @@
 //! What to do about a cause: a command to paste, or a step in words.
 
+use super::answer::{Culprit, FindingInput, NextStep};
 use super::rows::{Step, row_of};
-use super::{Culprit, FindingInput};
 use observe::Cause;
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// The most processes of a server that a command names.
 const PROCESSES_MAX: usize = 64;
-
-/// The next step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NextStep {
-    /// A command that can be pasted into a shell.
-    Command(String),
-    /// A step in words.
-    Words(String),
-}
 
 /// The next step about a cause.
 pub(super) fn next_step(cause: Cause, culprit: Option<&Culprit>, input: &FindingInput<'_>) -> NextStep {
