@@ -134,7 +134,7 @@ impl CallServer {
         let Some((begin, end, push)) = self.connections[connection].coming.pop_front() else { return };
         let time = self.report(connection, EventKind::Arrival, begin, end, 0);
         self.events.last_mut().expect("one was just reported").push = push;
-        self.report(connection, EventKind::Ready, begin, end, 0);
+        self.report(connection, EventKind::Ready, 0, end, 0);
         self.connections[connection].arrived.push_back((end, time));
     }
 

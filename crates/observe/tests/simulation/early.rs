@@ -41,7 +41,7 @@ impl Scene {
         self.arrived = range.1;
         let wire = KernelEvent { earlier: self.time + 5, ..blank_event(0, EventKind::Arrival) };
         self.report(EventKind::Arrival, range, wire, &[]);
-        self.report(EventKind::Ready, range, blank_event(0, EventKind::Ready), &[]);
+        self.report(EventKind::Ready, (0, range.1), blank_event(0, EventKind::Ready), &[]);
         self
     }
 

@@ -245,7 +245,7 @@ fn where_a_first_message_begins_is_a_guess() {
             joiner.handle_with_bytes(&event, bytes, &mut found);
         };
         report(EventKind::Arrival, (asked, end), false, &[]);
-        report(EventKind::Ready, (asked, end), false, &[]);
+        report(EventKind::Ready, (0, end), false, &[]);
         report(EventKind::Bytes, (asked, end), false, sent);
         report(EventKind::Receive, (asked, end), false, &[]);
         report(EventKind::Bytes, (answered, written), true, reply);

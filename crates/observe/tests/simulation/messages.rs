@@ -175,7 +175,7 @@ impl Conversation {
         }
         let [first, last] = [begin, begin + length].map(|place| self.first_client.wrapping_add(place as u32));
         let stack = self.report(EventKind::Arrival, first, last, false, &[]);
-        let ready = self.report(EventKind::Ready, first, last, false, &[]);
+        let ready = self.report(EventKind::Ready, 0, last, false, &[]);
         if self.below(8) == 0 {
             self.report(EventKind::Arrival, first, last, false, &[]);
         }
