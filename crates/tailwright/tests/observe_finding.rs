@@ -21,8 +21,10 @@ use support::servers::{Running, server_at, signal};
 /// The time of an observation in which something is injected.
 const OBSERVED: Duration = Duration::from_secs(4);
 
-/// Requests in a second of the clients that nothing is done to.
-const RATE: u64 = 1500;
+/// Clients that nothing is done to, and requests of each in a second. Each waits for its answers, so that of each one
+/// request meets a pause of the server, however long that is: with one client that would be less than one in a hundred.
+const CLIENTS: usize = 4;
+const RATE: u64 = 400;
 
 /// The policy of a server that others of this machine leave alone.
 const REAL_TIME: &[&str] = &["chrt", "-f", "50"];
@@ -114,7 +116,13 @@ fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: i
 }
 
 fn usual_clients(server: SocketAddr) -> impl Fn(&AtomicBool) + Sync {
-    move |is_over| ask(server, is_over, |_| "small")
+    move |is_over| {
+        std::thread::scope(|scope| {
+            (0..CLIENTS).for_each(|_| {
+                scope.spawn(|| ask(server, is_over, |_| "small"));
+            });
+        });
+    }
 }
 
 fn sentence(finding: &Value) -> &str {
@@ -232,6 +240,8 @@ fn byte_server(answer: impl Fn(u64, &mut TcpStream) + Send + 'static) -> SocketA
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("a listener has an address");
     std::thread::spawn(move || {
+        // Others of this machine leave it alone then.
+        let _ = machine::realtime::fifo(50);
         let (mut stream, _) = listener.accept().expect("a client connects");
         let mut byte = [0];
         let mut number = 0;
