@@ -30,7 +30,7 @@ pub use enforced::{
     BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, bunching_allowance,
 };
 pub use probabilistic::{
-    LatenessSum, OneBurstSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
+    LatenessSum, OneBurstSum, OneBurstTerms, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
     ProbabilisticSketch, ProbabilisticTerm,
 };
 pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};

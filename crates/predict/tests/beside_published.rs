@@ -57,7 +57,8 @@ fn reversed(real: &[Real]) -> Vec<u32> {
 }
 
 /// Eight workloads, the most bursty ones first: what their bursts do to the others decides. Where a burst in the future
-/// counted in full, the bounds of those served last were 51 ms, twice the published ones, which replay does not exceed there.
+/// counted in full, the bounds of those served last were 51 ms, twice the published ones, which replay does not exceed there;
+/// where it counted for every time scale at which it shows, not all of them were below.
 #[test]
 fn bursts_of_higher_priorities_cost_about_what_the_published_procedure_says_where_that_holds() {
     let Some(real) = published(Through::Link) else { return };
@@ -79,6 +80,6 @@ fn bursts_of_higher_priorities_cost_about_what_the_published_procedure_says_wher
     assert!(served_last.len() > 2, "{priorities:?}");
     for k in served_last {
         let ratio = found[k] / published[k];
-        assert!(ratio < 1.1, "{}: {} against {}", real[k].name, found[k], published[k]);
+        assert!(ratio < 1.0, "{}: {} against {}", real[k].name, found[k], published[k]);
     }
 }

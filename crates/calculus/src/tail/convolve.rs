@@ -23,23 +23,11 @@ impl Lattice {
 
     /// Adds an independent summand; each value counts as the next lattice point.
     pub(super) fn add(&mut self, atoms: &[StoredAtom]) {
-        self.add_up_to(atoms, f64::INFINITY);
-    }
-
-    /// Adds an independent summand that counts as 0 where it is above `most`.
-    pub(super) fn add_up_to(&mut self, atoms: &[StoredAtom], most: f64) {
         self.next.fill(0.0);
-        // An atom stands for all values above the one before it: those of the first atom above `most` may be as large as
-        // that. Stored values are rounded, by less than the margin.
-        let margin = most * (1.0 + 1e-6);
-        let within = atoms.partition_point(|atom| f64::from(atom.work) <= margin);
-        let counted = (within + 1).min(atoms.len());
-        let (mut at, mut probability) =
-            (0, atoms[counted..].iter().map(|atom| f64::from(atom.probability)).sum::<f64>());
-        for atom in &atoms[..counted] {
-            let work = f64::from(atom.work).min(margin);
+        let (mut at, mut probability) = (0, 0.0);
+        for atom in atoms {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
-            let point = (work / self.step).ceil() as usize;
+            let point = (f64::from(atom.work) / self.step).ceil() as usize;
             if point != at {
                 self.add_shifted(at, probability);
                 (at, probability) = (point, 0.0);

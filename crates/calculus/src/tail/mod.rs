@@ -18,29 +18,29 @@
 //!    stream is adding its table. Convolution: the few streams that matter most are convolved exactly on a
 //!    lattice (rounded up) and the others enter by Chernoff at the room that is left; this is what makes
 //!    bounds tight when single bursts fill the room, where Chernoff alone is off by an order of magnitude.
-//! 3. *Small streams.* With a burst b and a rate κ, what a stream has in a window is at most b + κu, or the stream is not
-//!    small. The same union with all laws cut off there bounds what the small streams bring
-//!    ([`WorkTails::of_small_streams`]); an atom of a reduced law stands for all values above the one before it, so that the
-//!    first atom beyond the cut counts as the cut.
-//! 4. *Dependent streams* count as if they were comonotone (all at their q-quantiles together) in Chernoff's
+//! 3. *Dependent streams* count as if they were comonotone (all at their q-quantiles together) in Chernoff's
 //!    bound. Among all joint laws with these marginals that is the largest sum in convex order, hence the
 //!    largest moment generating function (Dhaene et al.), so it is what Hölder's inequality with optimal
 //!    weights can at best approach: sharp, and without a search.
+//!
+//! [`Crossings`] bounds the same probability by passages through a level, for few windows and without Chernoff's bound.
 //!
 //! Not covered: where laws come from, and what a latency has to do with the event.
 
 mod atom;
 mod chernoff;
 mod convolve;
+mod crossings;
 mod grid;
 mod sums;
 mod tails;
 mod window_laws;
 
 pub use atom::LawAtom;
+pub use crossings::{Crossings, LimitedLaw};
 pub use grid::TailGrid;
 pub use sums::LawSums;
-pub use tails::{CrossTraffic, SmallStreams, TailMethod, WorkTails};
+pub use tails::{CrossTraffic, TailMethod, WorkTails};
 pub use window_laws::WindowLaws;
 
 #[cfg(test)]

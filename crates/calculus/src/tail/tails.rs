@@ -6,10 +6,6 @@ use super::{LawSums, TailGrid, WindowLaws};
 
 /// The number of lattice cells per window.
 const CELLS: usize = 128;
-/// The same for streams that are small: all of them are rounded up to it.
-const CELLS_SMALL: usize = 384;
-/// The shortest window of small streams, as a part of the latency.
-const SHORTEST: f64 = 1.0 / 16.0;
 /// The number of streams that are convolved exactly.
 const EXACT: usize = 16;
 /// The mean rate, of the streams that count until a request arrives, from which on cells take their tails beyond the rates,
@@ -36,12 +32,10 @@ pub struct CrossTraffic<'a> {
 #[derive(Debug)]
 pub struct WorkTails {
     windows: Vec<f64>,
-    /// The number of lattice cells per window.
-    cells: usize,
     /// The lattice points per second of each window.
     points_per_s: Vec<f64>,
     latency: f64,
-    /// The tails, `cells` + 1 probabilities for each window.
+    /// The tails, `CELLS` + 1 probabilities for each window.
     tails: Vec<f64>,
     /// The tails of what is beyond the rates in the cell that begins with each window, at the same steps; empty where the
     /// rates are too low to gain by them.
@@ -61,68 +55,12 @@ pub enum TailMethod {
     Convolution,
 }
 
-/// The part of each stream's work that counts in [`WorkTails::of_small_streams`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SmallStreams {
-    /// A stream is small while its work within every u before the request, and until the request is done where it counts so
-    /// long, is at most `burst + rate·u`; seconds.
-    pub burst: f64,
-    /// See `burst`.
-    pub rate: f64,
-    /// The largest spare rate that exceedances are asked for: tails reach up to `latency + spare·window`.
-    pub spare: f64,
-    /// The longest window that exceedances are asked for, seconds.
-    pub until: f64,
-}
-
 impl WorkTails {
-    /// The tails of the streams that are small, for requests that have to be done after `latency` seconds: in each window,
-    /// the work of a stream counts as none where it shows that the stream is not small. All streams are convolved. For
-    /// [`Self::exceedance_until`] only. `None` where a stream has no law.
-    pub fn of_small_streams(traffic: &CrossTraffic<'_>, latency: f64, small: SmallStreams) -> Option<Self> {
-        let (same, higher) = (traffic.same, traffic.higher);
-        if !same.0.iter().chain(higher.0).all(|stream| stream.has_law()) {
-            return None;
-        }
-        // In windows that are much shorter than the latency there is as much as in the shortest one that counts.
-        let windows = traffic.grid.windows();
-        let first = windows.partition_point(|window| *window < latency * SHORTEST);
-        let end = (windows.partition_point(|window| *window < small.until) + 1).min(windows.len());
-        let mut tails = Self {
-            windows: windows[first.min(end)..end].to_vec(),
-            cells: CELLS_SMALL,
-            points_per_s: Vec::new(),
-            latency,
-            tails: Vec::new(),
-            cell_tails: Vec::new(),
-            rate: same.1.rate + higher.1.rate,
-            burst: same.1.burst + higher.1.burst + higher.1.rate * latency,
-        };
-        let mut tail = vec![0.0; CELLS_SMALL + 1];
-        for (index, &window) in tails.windows.iter().enumerate() {
-            let step = (latency + small.spare * window) / CELLS_SMALL as f64;
-            tails.points_per_s.push(1.0 / step);
-            let Some(longer) = traffic.grid.window_from(window + latency) else { break };
-            let mut lattice = Lattice::new(CELLS_SMALL, step);
-            for stream in same.0 {
-                lattice.add_up_to(stream.atoms(first + index), small.burst + small.rate * window);
-            }
-            let before = windows[longer] - latency;
-            for stream in higher.0 {
-                lattice.add_up_to(stream.atoms(longer), small.burst + small.rate * before);
-            }
-            lattice.tail_with(None, &mut tail);
-            tails.tails.extend_from_slice(&tail);
-        }
-        Some(tails)
-    }
-
     /// The tails for requests that have to be done after `latency` seconds (positive).
     pub fn new(traffic: &CrossTraffic<'_>, latency: f64, method: TailMethod) -> Self {
         let (same, higher) = (traffic.same.1, traffic.higher.1);
         let mut tails = Self {
             windows: traffic.grid.windows().to_vec(),
-            cells: CELLS,
             points_per_s: traffic
                 .grid
                 .windows()
@@ -181,24 +119,6 @@ impl WorkTails {
         (1..=end).map(|to| self.tail(to - 1, room) + cost[to]).fold(1.0, f64::min)
     }
 
-    /// The same bound for windows of `0 ≤ u ≤ until` only.
-    pub fn exceedance_until(&self, spare: f64, room: f64, until: f64) -> f64 {
-        if self.burst <= 0.0 {
-            return if room >= 0.0 { 0.0 } else { 1.0 };
-        }
-        if room <= 0.0 {
-            return 1.0;
-        }
-        let known = self.tails.len() / (self.cells + 1);
-        let last = self.windows.partition_point(|window| *window < until) + 1;
-        let end = self.horizon(spare, room).map_or(last, |end| end.min(last));
-        if end > known {
-            return 1.0;
-        }
-        let cost = self.union_costs((1, end), spare, room);
-        (1..=end).map(|to| self.tail(to - 1, room) + cost[to]).fold(1.0, f64::min)
-    }
-
     /// The same bound for windows of `u ≥ from` only; `room` may be negative.
     pub fn exceedance_from(&self, spare: f64, room: f64, from: f64) -> f64 {
         if self.burst <= 0.0 && spare * from + room >= 0.0 {
@@ -206,9 +126,7 @@ impl WorkTails {
         }
         let first = self.windows.partition_point(|window| *window <= from);
         let Some(end) = self.horizon(spare, room).map(|end| end.max(first)) else { return 1.0 };
-        if first == 0
-            || spare * self.windows[first - 1] + room <= 0.0
-            || end > self.tails.len() / (self.cells + 1)
+        if first == 0 || spare * self.windows[first - 1] + room <= 0.0 || end > self.tails.len() / (CELLS + 1)
         {
             return 1.0;
         }
@@ -238,7 +156,7 @@ impl WorkTails {
         }
         let from = (self.burst - room) / (spare - self.rate);
         let end = self.windows.partition_point(|window| *window < from) + 1;
-        (end <= self.tails.len() / (self.cells + 1)).then_some(end)
+        (end <= self.tails.len() / (CELLS + 1)).then_some(end)
     }
 
     /// The bound on P(work ≥ y) in the window with this index.
@@ -255,8 +173,8 @@ impl WorkTails {
     fn point(&self, window: usize, y: f64) -> usize {
         let position = y * self.points_per_s[window];
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the cells")]
-        let point = (position as usize).min(self.cells);
-        window * (self.cells + 1) + point
+        let point = (position as usize).min(CELLS);
+        window * (CELLS + 1) + point
     }
 }
 

@@ -136,3 +136,78 @@ fn squares_agree_with_exponentials() {
         assert!(found >= direct && found <= direct + 2e-7, "{theta}: {found} {direct}");
     }
 }
+
+/// A circular stream: the work that arrives at each instant of its period.
+fn any_circular(period: usize) -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec((0..period, 1..9u32), 1..4).prop_map(move |jobs| {
+        let mut works = vec![0; period];
+        jobs.into_iter().for_each(|(at, work)| works[at] += work);
+        works
+    })
+}
+
+/// The work of a closed window that ends at an instant.
+fn in_window(stream: &[u32], end: usize, length: usize) -> u32 {
+    (0..=length).map(|back| stream[(end + 4 * stream.len() - back) % stream.len()]).sum()
+}
+
+/// The law of the work in a window over all instants at which it may end.
+fn window_law(stream: &[u32], length: usize) -> Vec<LawAtom> {
+    let mut values: Vec<u32> = (0..stream.len()).map(|end| in_window(stream, end, length)).collect();
+    values.sort_unstable();
+    let chunks = values.chunk_by(|a, b| a == b);
+    let atom = |c: &[u32]| LawAtom { work: c[0].into(), probability: c.len() as f64 / stream.len() as f64 };
+    chunks.map(atom).collect()
+}
+
+const PERIOD: usize = 24;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn passages_bound_what_all_shifts_of_circular_streams_exceed(
+        streams in prop::collection::vec(any_circular(PERIOD), 1..4),
+        room in 1..20u32,
+        spare in prop::sample::select(vec![0.3, 0.7, 1.0]),
+        limit in prop::sample::select(vec![None, Some((4.0, 0.2)), Some((8.0, 0.3))]),
+        lengths in prop::sample::subsequence((1..=40usize).collect::<Vec<_>>(), 1..=40),
+    ) {
+        let most = |length: usize| limit.map_or(f64::INFINITY, |(burst, rate)| burst + rate * length as f64);
+        let laws: Vec<Vec<Vec<LawAtom>>> =
+            lengths.iter().map(|length| streams.iter().map(|stream| window_law(stream, *length)).collect()).collect();
+        let windows = lengths.iter().zip(&laws).map(|(length, laws)| {
+            let laws = laws.iter().map(|atoms| LimitedLaw { atoms, limit: most(*length) }).collect();
+            (*length as f64, laws)
+        });
+        let bound = Crossings::new((20.0, 1.0), windows).exceedance(spare, room.into());
+        let longest = *lengths.last().unwrap();
+        let mut exceeded = 0;
+        let shifts = PERIOD.pow(u32::try_from(streams.len()).unwrap());
+        for shift in 0..shifts {
+            let ends = |stream: usize| shift / PERIOD.pow(u32::try_from(stream).unwrap()) % PERIOD;
+            let work = |stream: usize, length| in_window(&streams[stream], ends(stream), length);
+            let all_small = (0..streams.len()).all(|k| (0..=longest).all(|u| f64::from(work(k, u)) <= most(u)));
+            let sum = |length| f64::from((0..streams.len()).map(|k| work(k, length)).sum::<u32>());
+            let above = (0..=longest).any(|u| sum(u) > spare * u as f64 + f64::from(room));
+            exceeded += usize::from(all_small && above);
+        }
+        let exact = exceeded as f64 / shifts as f64;
+        prop_assert!(bound >= exact - 1e-9, "{bound} below {exact}");
+    }
+}
+
+/// In a union over the same windows the burst counts nine times, or, in one cell, for as long as it is in the longest window.
+#[test]
+fn a_burst_passes_a_level_once() {
+    let mut stream = vec![0; 1000];
+    stream[0] = 10;
+    let laws: Vec<Vec<LawAtom>> = (1..=40).map(|length| window_law(&stream, length)).collect();
+    let windows = laws
+        .iter()
+        .zip(1..)
+        .map(|(atoms, u)| (f64::from(u), vec![LimitedLaw { atoms, limit: f64::INFINITY }]));
+    let bound = Crossings::new((20.0, 1.0), windows).exceedance(1.0, 1.5);
+    // Work of 10 in a window of u exceeds u + 1.5 up to u = 8, and so at 9 of 1000 instants; the lattice rounds up.
+    assert!((0.009..=0.0101).contains(&(bound + 1e-9)), "{bound}");
+}

@@ -1,17 +1,24 @@
 //! The laws of what one stream does to requests that it overtakes or precedes, when no other stream matters.
 
+use super::sketch::{SHARES, nanos_up};
 use calculus::tail::LawAtom;
 use std::sync::OnceLock;
-use workload::windows::{CircularWork, WorkDistribution};
+use workload::windows::{CircularWork, JointBacklogs, WorkDistribution};
 
 /// The number of atoms that are kept of a law.
 pub(super) const ATOMS: usize = 32;
 /// The shares of the queue that a stream may be given while it is the only one that matters.
 pub(super) const BURST_SHARES: [f64; 6] = [0.9, 0.8, 0.65, 0.5, 0.3, 0.15];
+/// The number of shares, the first of [`SHARES`], at which a request's own stream counts here.
+pub(super) const OWN_SHARES: usize = 8;
 /// The octaves of other work for which delays are tabulated, as exponents of seconds.
 const OCTAVES: (i32, i32) = (-20, 10);
 /// The number of amounts of other work per octave.
 const PER_OCTAVE: i32 = 8;
+/// The octaves of windows, as exponents of seconds.
+const WINDOW_OCTAVES: (i32, i32) = (-24, 14);
+/// The number of windows per octave.
+const WINDOWS_PER_OCTAVE: i32 = 16;
 
 type Law = OnceLock<Option<Vec<LawAtom>>>;
 
@@ -23,13 +30,19 @@ pub(super) struct BurstLaws {
     backlogs: [Law; BURST_SHARES.len()],
     /// The delay over time at each share, for each amount of other work.
     delays: [Vec<Law>; BURST_SHARES.len()],
+    /// The work in each of the windows, all rounded to the same values.
+    windows: Vec<OnceLock<Vec<LawAtom>>>,
+    /// What its requests find of their own stream at each share of [`OWN_SHARES`].
+    own: OnceLock<Vec<JointBacklogs<OWN_SHARES>>>,
 }
 
 impl BurstLaws {
     pub(super) fn new(stream: CircularWork) -> Self {
         let amounts = (OCTAVES.1 - OCTAVES.0) * PER_OCTAVE + 1;
         let delays = std::array::from_fn(|_| (0..amounts).map(|_| Law::new()).collect());
-        Self { stream, backlogs: std::array::from_fn(|_| Law::new()), delays }
+        let windows = (WINDOW_OCTAVES.1 - WINDOW_OCTAVES.0) * WINDOWS_PER_OCTAVE + 1;
+        let windows = (0..windows).map(|_| OnceLock::new()).collect();
+        Self { stream, backlogs: std::array::from_fn(|_| Law::new()), delays, windows, own: OnceLock::new() }
     }
 
     /// The largest allowance of any window, seconds.
@@ -58,11 +71,27 @@ impl BurstLaws {
         tail(law.as_deref(), latency)
     }
 
+    /// The law of the work in the window with this index, rounded up to values that are the same for all windows.
+    pub(super) fn in_window(&self, index: usize) -> &[LawAtom] {
+        self.windows[index]
+            .get_or_init(|| atoms(&self.stream.work_in_window_by_bins(nanos_up(window(index) * 1e9))))
+    }
+
+    /// What the requests of the stream find of it at each of the first [`OWN_SHARES`] shares.
+    pub(super) fn own(&self) -> &[JointBacklogs<OWN_SHARES>] {
+        self.own.get_or_init(|| {
+            self.stream.joint_backlogs_at_arrivals(std::array::from_fn(|share| SHARES[share]))
+        })
+    }
+
     /// The memory that the trace and the laws so far occupy, bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let laws = self.backlogs.iter().chain(self.delays.iter().flatten());
         let atoms: usize = laws.filter_map(|law| law.get()?.as_ref()).map(|law| size_of_val(&law[..])).sum();
-        atoms + self.stream.heap_bytes()
+        let windows = self.windows.iter().filter_map(|law| law.get());
+        let in_windows: usize = windows.map(|law| size_of_val(&law[..])).sum();
+        let own = self.own.get().map_or(0, |own| size_of_val(&own[..]));
+        atoms + in_windows + own + self.stream.heap_bytes()
     }
 }
 
@@ -83,6 +112,30 @@ pub(super) fn amount_above(work: f64) -> Option<usize> {
 /// The tabulated amount of other work with this index, seconds.
 pub(super) fn amount(index: usize) -> f64 {
     (f64::from(OCTAVES.0) + index as f64 / f64::from(PER_OCTAVE)).exp2()
+}
+
+/// The index of the first tabulated window of at least so many seconds; `None` beyond the last.
+pub(super) fn window_from(length: f64) -> Option<usize> {
+    let last = (WINDOW_OCTAVES.1 - WINDOW_OCTAVES.0) * WINDOWS_PER_OCTAVE;
+    let position = (length.max(1e-9).log2() - f64::from(WINDOW_OCTAVES.0)) * f64::from(WINDOWS_PER_OCTAVE);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; `as` saturates"
+    )]
+    let mut index = position.ceil().max(0.0) as usize;
+    // What rounding in the logarithm has lost.
+    while window(index) < length {
+        index += 1;
+    }
+    #[allow(clippy::cast_sign_loss, reason = "the octaves ascend")]
+    let last = last as usize;
+    (index <= last).then_some(index)
+}
+
+/// The tabulated window with this index, seconds.
+pub(super) fn window(index: usize) -> f64 {
+    (f64::from(WINDOW_OCTAVES.0) + index as f64 / f64::from(WINDOWS_PER_OCTAVE)).exp2()
 }
 
 /// The atoms of a distribution as tables take them.

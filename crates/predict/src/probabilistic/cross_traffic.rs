@@ -1,7 +1,7 @@
 //! The cross traffic of a member: the streams of other members that may delay its requests.
 
 use super::sketch::{ProbabilisticSketch, RequestsWithWork, StreamLaws};
-use calculus::tail::{CrossTraffic, LawSums, SmallStreams, TailGrid, TailMethod, WindowLaws, WorkTails};
+use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -117,15 +117,6 @@ impl<'a> MemberCrossTraffic<'a> {
 
     /// The tails of the work of all these streams for a latency.
     pub(super) fn tails(&self, latency: f64, method: TailMethod) -> WorkTails {
-        self.with_traffic(|traffic| WorkTails::new(traffic, latency, method))
-    }
-
-    /// The tails of the work of those streams that are small, for a latency.
-    pub(super) fn small_tails(&self, latency: f64, small: SmallStreams) -> Option<WorkTails> {
-        self.with_traffic(|traffic| WorkTails::of_small_streams(traffic, latency, small))
-    }
-
-    fn with_traffic<T>(&self, tails: impl FnOnce(&CrossTraffic<'_>) -> T) -> T {
         let same: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.windows).collect();
         let cells: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.cells).collect();
         let higher: Vec<&WindowLaws> = self.higher.iter().map(|laws| &laws.windows).collect();
@@ -135,7 +126,7 @@ impl<'a> MemberCrossTraffic<'a> {
             same_in_cells: (&cells, &self.cell_sums),
             higher: (&higher, &self.sums[1]),
         };
-        tails(&traffic)
+        WorkTails::new(&traffic, latency, method)
     }
 }
 

@@ -32,7 +32,8 @@
 //! 4. *What stages have begun* and do not interrupt, at most B seconds in all, is more work of s₁ ≤ t: it comes to what
 //!    the request finds, X + B. Without worst case, which does not count it: [`LatencyModel::predict_behind`].
 //! 5. *One burst* of another stream often decides. For each latency the bound of [`one_burst`] counts where it is less than
-//!    that of 1 to 4: it counts a burst of higher priority only if it comes before the request would be done.
+//!    that of 1 to 4: it counts every burst once, the largest one of higher priority only if it comes before the request would
+//!    be done, and takes the best share c for each request.
 //! 6. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
 //!    of the two counts, for few members or high percentiles often that one.
 //!
@@ -43,9 +44,9 @@
 //! workload's requests all pass a stage or none does.
 //!
 //! # Looseness
-//! A union over time scales counts a burst at every scale at which it shows, and a burst of higher priority that comes within
-//! the latency in full, whether the request is still there or not. That costs more the lower the percentile and the more
-//! members there are; of the largest burst, and of that one alone, 5 removes it. Classes above a request's own enter cells with the work of their longest window, so
+//! A union over time scales counts a burst at every scale at which it shows; where groups are independent, [`one_burst`] counts
+//! it once. A burst of higher priority that comes within the latency counts in full, whether the request is still there or
+//! not; of the largest burst, and of that one alone, 5 removes that. Classes above a request's own enter cells with the work of their longest window, so
 //! that what they lose near saturation remains. Directions of a link that do not compete count as one queue.
 
 mod acceptance;
@@ -60,7 +61,7 @@ mod sketch;
 pub use acceptance::ProbabilisticRefusal;
 pub use bound::Probabilistic;
 pub use derivation::{LatenessSum, ProbabilisticDerivation, ProbabilisticTerm};
-pub use one_burst::OneBurstSum;
+pub use one_burst::{OneBurstSum, OneBurstTerms};
 pub use sketch::ProbabilisticSketch;
 
 use acceptance::AllowedLatency;

@@ -156,7 +156,7 @@ fn nanos_down(ns: f64) -> Nanos {
 }
 
 /// The next whole nanosecond; saturates.
-fn nanos_up(ns: f64) -> Nanos {
+pub(super) fn nanos_up(ns: f64) -> Nanos {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
     Nanos(ns.ceil() as u64)
 }

@@ -277,24 +277,26 @@ fn probabilistic(
     steps
 }
 
-/// The steps of a probabilistic bound that one burst decides.
+/// The steps of a probabilistic bound that counts each burst once.
 fn by_one_burst(sum: &OneBurstSum, begun: f64) -> Vec<PredictionStep> {
-    let [own, large] = sum.shares.map(percent);
-    let how =
-        format!("is given {own} of the queue, one burst of another stream {large}, all others the rest");
+    let how = "is given the share of the queue that makes its request late least often";
     let mut steps = vec![PredictionStep::new("own stream", how, None)];
     if begun > 0.0 {
         let how = format!("{} may already be in service, and are counted in all that follows", time(begun));
         steps.push(PredictionStep::new("stages", how, None));
     }
-    let late = |part: f64| format!("late: {}", percent(part));
-    let burst = format!("of more than {}, in two other streams at once; {}", time(sum.burst), late(sum.two));
-    steps.push(PredictionStep::new("own bursts", late(sum.own), None));
-    steps.push(PredictionStep::new("two bursts", burst, None));
-    let how = format!("with what small bursts of the rest add to it; {}", late(sum.others));
-    steps.push(PredictionStep::new("one burst of another stream", how, None));
-    let all = sum.own + sum.two + sum.others;
-    let allowed = format!("late: {} of {} that may be", percent(all), percent(sum.allowed));
+    let how = "each burst counts once, however long it delays others";
+    steps.push(PredictionStep::new("all others", how, None));
+    if let Some(one_burst) = sum.one_burst {
+        let [own, large] = one_burst.shares.map(percent);
+        let how =
+            format!("or {large} of the queue for one burst of another stream, {own} for the own stream");
+        steps.push(PredictionStep::new("one burst", how, None));
+        let (burst, two) = (time(one_burst.burst), percent(one_burst.two));
+        let how = format!("of more than {burst}, in two other streams at once; late: {two}");
+        steps.push(PredictionStep::new("two bursts", how, None));
+    }
+    let allowed = format!("late: {} of {} that may be", percent(sum.late), percent(sum.allowed));
     steps.push(PredictionStep::new("queueing", allowed, Some(sum.latency)));
     steps
 }

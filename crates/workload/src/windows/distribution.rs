@@ -85,16 +85,33 @@ impl DistributionBins {
 
     /// The distribution of the values, which are nanoseconds.
     pub(super) fn distribution(&self) -> WorkDistribution {
+        self.distribution_with(|bin| self.largest[bin])
+    }
+
+    /// The distribution of the values, which are nanoseconds, when each counts as the largest value that its bin may have.
+    pub(super) fn distribution_at_ceilings(&self) -> WorkDistribution {
+        self.distribution_with(bin_ceiling)
+    }
+
+    fn distribution_with(&self, value: impl Fn(usize) -> u64) -> WorkDistribution {
         let total: u64 = self.weight.iter().sum();
         let mut atoms = Vec::new();
-        for (&weight, &largest) in self.weight.iter().zip(&self.largest).filter(|(weight, _)| **weight > 0) {
+        for (bin, &weight) in self.weight.iter().enumerate().filter(|(_, weight)| **weight > 0) {
             atoms.push(WorkAtom {
-                work: largest as f64 * 1e-9 * (1.0 + 1e-12),
+                work: value(bin) as f64 * 1e-9 * (1.0 + 1e-12),
                 probability: weight as f64 / total as f64,
             });
         }
         WorkDistribution { atoms }
     }
+}
+
+/// The largest value in the bin with this index.
+fn bin_ceiling(bin: usize) -> u64 {
+    let octave = (bin >> BINS_PER_OCTAVE_LOG2).saturating_sub(1);
+    let step = (bin - (octave << BINS_PER_OCTAVE_LOG2)) as u64;
+    // The last bin ends where 64 bits do.
+    u64::try_from(((u128::from(step) + 1) << octave) - 1).unwrap_or(u64::MAX)
 }
 
 /// The least value in the bin of a value.
@@ -104,7 +121,7 @@ pub(super) fn bin_floor(value: u64) -> u64 {
 }
 
 /// The bin of a value: values below 16 have bins of their own, larger ones share 16 bins per octave.
-fn bin_of(value: u64) -> usize {
+pub(super) fn bin_of(value: u64) -> usize {
     let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BINS_PER_OCTAVE_LOG2 + 1);
     #[allow(clippy::cast_possible_truncation, reason = "below 32 after the shift")]
     let step = (value >> octave) as usize;

@@ -24,6 +24,7 @@ mod delay;
 mod distribution;
 mod sweep;
 
+pub use backlog::JointBacklogs;
 pub use circular_work::CircularWork;
 pub use distribution::{WorkAtom, WorkDistribution};
 

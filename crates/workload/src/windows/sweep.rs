@@ -128,12 +128,22 @@ impl SlidingMaximum {
 impl CircularWork {
     /// The distribution, in seconds, of the work in a closed window whose start is uniform over the period.
     pub fn work_in_window(&self, window: Nanos) -> WorkDistribution {
+        self.bins_in_window(window).distribution()
+    }
+
+    /// The same distribution with each value rounded up to the largest one of its bin, whether a window has that much or not.
+    /// Of two windows of which one contains the other, the longer one never has less after rounding, either.
+    pub fn work_in_window_by_bins(&self, window: Nanos) -> WorkDistribution {
+        self.bins_in_window(window).distribution_at_ceilings()
+    }
+
+    fn bins_in_window(&self, window: Nanos) -> DistributionBins {
         // Times are whole nanoseconds, so a closed window contains one more instant than its length; for a continuous
         // alignment that is a nanosecond too long.
         let length = window.0.saturating_add(1);
         let (rounds, rest) = (length / self.period, length % self.period);
         let mut bins = DistributionBins::new();
         WindowSweep::new(self, rest).run(&mut bins, rounds);
-        bins.distribution()
+        bins
     }
 }

@@ -60,6 +60,52 @@ proptest! {
     }
 
     #[test]
+    fn rounding_to_bins_is_the_same_for_all_windows((jobs, period) in any_stream(), window in 0..200u64) {
+        // Works of up to eight million, so that bins are wide.
+        let scaled = |job: &Job| Job { work: job.work.map(|work| Nanos(work.0 * 999_983)), ..*job };
+        let stream = CircularWork::new(&jobs.iter().map(scaled).collect::<Vec<_>>(), Nanos(period));
+        let law = stream.work_in_window_by_bins(Nanos(window));
+        let longer = stream.work_in_window_by_bins(Nanos(window + 1));
+        let exact = stream.work_in_window(Nanos(window));
+        prop_assert_eq!(law.atoms().len(), exact.atoms().len());
+        for (rounded, exact) in law.atoms().iter().zip(exact.atoms()) {
+            prop_assert!(rounded.probability == exact.probability);
+            prop_assert!((exact.work..=exact.work * (1.0 + 1.0 / 16.0)).contains(&rounded.work));
+            // The next longer window of the same stream has at least as much, and rounds what is in the same bin alike.
+            prop_assert!(longer.tail(rounded.work) >= law.tail(rounded.work) - 1e-9);
+            let alike = longer.atoms().iter().filter(|atom| (atom.work / rounded.work - 1.0).abs() < 1.0 / 40.0);
+            for atom in alike {
+                prop_assert_eq!(atom.work, rounded.work);
+            }
+        }
+    }
+
+    #[test]
+    fn joint_backlogs_have_the_laws_of_each_service((jobs, period) in any_stream()) {
+        let stream = CircularWork::new(&jobs, Nanos(period));
+        let services = [1.0, 0.6, 0.3];
+        let joint = stream.joint_backlogs_at_arrivals(services);
+        prop_assert!((joint.iter().map(|part| part.probability).sum::<f64>() - 1.0).abs() < 1e-9);
+        for (index, service) in services.into_iter().enumerate() {
+            let Some(law) = stream.backlog_at_arrivals(service) else {
+                prop_assert!(joint.iter().all(|part| part.works[index] == f64::INFINITY));
+                continue;
+            };
+            for atom in law.atoms() {
+                let above = joint.iter().filter(|part| part.works[index] >= atom.work);
+                let tail: f64 = above.map(|part| part.probability).sum();
+                // The largest of a bin may be that of another part of the requests in the same bin.
+                prop_assert!(tail <= law.tail(atom.work) + 1e-9);
+                let lower = atom.work * (1.0 - 1.0 / 16.0);
+                let above = joint.iter().filter(|part| part.works[index] >= lower);
+                prop_assert!(above.map(|part| part.probability).sum::<f64>() >= law.tail(atom.work) - 1e-9);
+            }
+        }
+        // More service leaves less behind.
+        prop_assert!(joint.iter().all(|part| part.works.is_sorted()));
+    }
+
+    #[test]
     fn a_cell_sees_the_most_of_its_windows_beyond_the_rate(
         (jobs, period) in any_stream(),
         shortest in 1..40u64,
