@@ -167,7 +167,7 @@ fn what_is_no_such_document_is_refused() {
     schema::check_document(&document);
     let spoilt: [(&str, Value); 5] = [
         ("format", json!("tailwright.ideal")),
-        ("version", json!(2)),
+        ("version", json!(1)),
         ("seed", Value::Null),
         ("verdict", json!("fine")),
         ("surprise", json!(1)),

@@ -10,7 +10,7 @@ use support::Folder;
 use support::servers::{Running, memcached};
 
 const POLICY: &str = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand",
-  "servers": [{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1e9, "storage_profile": "p" }],
+  "servers": [{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1.25e8, "storage_profile": "p" }],
   "workloads": [{ "name": "web", "admitted": true, "server": "cache", "priority": 0, "slo": "50% < 10s",
     "slo_percentile": 50.0, "slo_s": 10.0, "bound_s": 10.0,
     "limits": [{ "stage": "storage", "rate": 1.0, "burst": 5.0, "rate_per_s": 1.0, "burst_work": 5.0 }] }] }"#;

@@ -30,7 +30,7 @@ fn write_files(folder: &Folder, forward: SocketAddr) {
         "policy.json",
         &format!(
             r#"{{ "format": "tailwright-policy-1", "policy_name": "by hand",
-            "servers": [{{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1e9, "storage_profile": "p" }}],
+            "servers": [{{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1.25e8, "storage_profile": "p" }}],
             "workloads": [{{ "name": {name}, "admitted": true, "server": "cache", "priority": 0,
             "slo": "99.9% < 10s", "slo_percentile": 99.9, "slo_s": 10.0, "bound_s": 2.5,
             "limits": [{{ "stage": "storage", "rate": 1.0, "burst": 5.0, "rate_per_s": 1.0, "burst_work": 5.0 }}] }}] }}"#
