@@ -38,6 +38,11 @@ fn whole_up(value: f64) -> u64 {
     value.ceil() as u64
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of a test are small")]
+fn whole_down(value: f64) -> u64 {
+    value.floor() as u64
+}
+
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
@@ -72,6 +77,15 @@ fn level(workload: &Value, stage: usize) -> u64 {
 /// A request: when it arrives, and its work at the three stages, nanoseconds of their capacity.
 pub(crate) type Asked = (u64, [u64; 3]);
 
+/// The most work of one request that all limits of a workload hold at each stage.
+pub(crate) fn most_within_limits(policy: &Value, name: &str) -> [u64; 3] {
+    let workload = workload(policy, name);
+    [0, 1, 2].map(|stage| {
+        let bursts = buckets(workload, stage, false).into_iter().map(|bucket| whole_down(bucket.burst));
+        bursts.min().unwrap_or(u64::MAX)
+    })
+}
+
 /// Delays requests until they are within all limits of a workload, as a reader of the policy counts them: in order of arrival.
 pub(crate) fn within_limits(policy: &Value, name: &str, asked: &[Asked]) -> Vec<Asked> {
     let workload = workload(policy, name);
@@ -79,11 +93,6 @@ pub(crate) fn within_limits(policy: &Value, name: &str, asked: &[Asked]) -> Vec<
     let (mut now, mut kept) = (0, Vec::new());
     for &(arrival, work) in asked {
         now = arrival.max(now);
-        // A request that no bucket ever holds is not within the limits.
-        if stages.iter().zip(work).any(|(stage, work)| stage.iter().any(|bucket| work as f64 > bucket.burst))
-        {
-            continue;
-        }
         for (stage, work) in stages.iter_mut().zip(work) {
             stage.iter_mut().for_each(|bucket| bucket.fill(now));
             now = stage.iter().map(|bucket| bucket.due(work as f64 + 2.0)).max().unwrap_or(now).max(now);
@@ -275,12 +284,13 @@ impl Device {
 }
 
 /// Serves the requests of workloads of one server, each by its name, beside best-effort clients that send one request after the
-/// other. Returns the longest latency of each workload, nanoseconds, without the base latency of the device and the proxy.
-pub(crate) fn longest_latencies(
+/// other. Returns the latencies of the requests of each workload in order of arrival, nanoseconds, without the base latency of
+/// the device and the proxy.
+pub(crate) fn request_latencies(
     policy: &Value,
     loads: &[(String, Vec<Asked>)],
     (clients, copy): (u32, [u64; 3]),
-) -> Vec<u64> {
+) -> Vec<Vec<u64>> {
     let placed: Vec<&Value> = loads.iter().map(|(name, _)| workload(policy, name)).collect();
     let mut servers = policy["servers"].as_array().expect("a policy has servers").iter();
     let server = servers.find(|server| server["name"] == placed[0]["server"]).expect("a server");
@@ -335,7 +345,10 @@ pub(crate) fn longest_latencies(
         coming.extend(asked.iter().map(|(arrival, work)| (*arrival, class, *work)));
     }
     let mut open: usize = loads.iter().map(|(_, asked)| asked.len()).sum();
-    let mut longest = vec![0; loads.len()];
+    let mut latencies: Vec<Vec<u64>> = loads.iter().map(|(_, asked)| vec![0; asked.len()]).collect();
+    // Of all requests: the position among those of its workload.
+    let mut positions = Vec::new();
+    let mut begun = vec![0; loads.len() + 1];
     coming.sort_by_key(|(arrival, ..)| *arrival);
     let mut coming = VecDeque::from(coming);
     let mut now = 0;
@@ -343,10 +356,13 @@ pub(crate) fn longest_latencies(
         let soonest =
             [coming.front().map(|next| next.0), links[0].next(), device.next(&work), links[1].next()];
         now = soonest.into_iter().flatten().min().expect("something is open").max(now);
-        if let Some(request) = links[1].finish(now) {
+        // One event goes after the other, as in a log: what is free takes the first that comes.
+        let answered = links[1].finish(now);
+        links[1].send(now);
+        if let Some(request) = answered {
             let class: usize = of[request];
             if class < loads.len() {
-                longest[class] = longest[class].max(now - arrived[request]);
+                latencies[class][positions[request]] = now - arrived[request];
                 open -= 1;
             } else {
                 coming.push_front((now, class, copy));
@@ -356,9 +372,12 @@ pub(crate) fn longest_latencies(
             let (request, ..) = device.served.remove(done);
             let (class, work): (usize, [u64; 3]) = (of[request], work[request]);
             links[1].classes[class].queue.push_back((request, work[2]));
+            links[1].send(now);
         }
         device.begin(now, &work);
-        if let Some(request) = links[0].finish(now) {
+        let passed = links[0].finish(now);
+        links[0].send(now);
+        if let Some(request) = passed {
             let number = device.arrivals;
             device.arrivals += 1;
             let waiting = Waiting { request, came: now, number, within: None };
@@ -368,11 +387,14 @@ pub(crate) fn longest_latencies(
             let (_, class, asked) = coming.pop_front().expect("there is a first");
             links[0].classes[class].queue.push_back((work.len(), asked[0]));
             of.push(class);
+            positions.push(begun[class]);
+            begun[class] += 1;
             arrived.push(now);
             work.push(asked);
+            links[0].send(now);
         }
         device.dispatch(now, &work);
         links.iter_mut().for_each(|link| link.send(now));
     }
-    longest
+    latencies
 }

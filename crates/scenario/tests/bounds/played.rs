@@ -1,12 +1,12 @@
 //! Policies with their traffic, played by the simulator, and how close a request comes to its bound.
 
-use crate::brute::{Asked, longest_latencies, within_limits};
+use crate::brute::{Asked, most_within_limits, request_latencies, within_limits};
 use arrivals::{DistributionFamily, TimeDistribution};
 use calculus::{DeviceQueue, EnforcedClass};
 use discipline::enforce::DeviceAccess;
 use model::{
     CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
-    ServerEnforcement, Stage, StageLimit,
+    ServerEnforcement, StageLimit,
 };
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -187,27 +187,25 @@ pub(crate) fn jobs_within(policy: &Value, name: &str, requests: &[SentRequest]) 
     let mut workloads = policy["workloads"].as_array().expect("workloads").iter();
     let own = workloads.find(|workload| workload["name"] == name).expect("the workload");
     let largest = own["largest_request"].as_f64().expect("a largest request");
+    let [most_in, most_device, most_out] = most_within_limits(policy, name).map(|most| most as f64);
     let (mut now, mut asked) = (0, Vec::new());
     for SentRequest { gap, size, density } in requests {
         now += gap;
-        let device = largest * size;
-        let work = [device * SHAPE[0] * (1.0 - density), device, device * DENSEST * density];
-        asked.push((now, work.map(|work| nanoseconds((work * 1e9).floor().max(1.0)).0)));
-    }
-    let mut within = within_limits(policy, name, &asked);
-    if within.is_empty() {
-        // A limit without a burst holds no request; a trace has one.
-        within.push((now, [1; 3]));
+        // A request that a bucket never holds would not be within the limits: it is as large as it may be.
+        let device = (largest * size * 1e9).min(most_device);
+        let request = (device * SHAPE[0] * (1.0 - density)).min(most_in);
+        let answer = (device * DENSEST * density).min(most_out);
+        asked.push((now, [request, device, answer].map(|work| nanoseconds(work.floor().max(1.0)).0)));
     }
     let job = |(at, work): Asked| Job {
         arrival: Nanos(at),
         work: PerStage::from_fn(|stage| Nanos(work[stage as usize])),
     };
-    within.into_iter().map(job).collect()
+    within_limits(policy, name, &asked).into_iter().map(job).collect()
 }
 
 /// A policy with requests of its workloads w0, w1, … beside best-effort clients.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct PlayedTraffic {
     pub(crate) policy: Policy,
     /// What each workload sends, once.
@@ -249,18 +247,37 @@ impl PlayedTraffic {
         SimulationCase::storage("attack".into(), server, workloads, &rules, plan).expect("a case")
     }
 
-    /// The time of a best-effort request on one channel, seconds.
-    pub(crate) fn copy_on_channel(&self) -> f64 {
-        f64::from(self.channels) * self.copy[Stage::Storage].as_secs()
+    /// The time of the largest packet on a link, seconds.
+    pub(crate) fn packet(&self) -> f64 {
+        let used = self.policy.enforcement_of("s").expect("the server's use");
+        used.packet_bytes / BANDWIDTH
     }
 
-    /// The longest latency of each workload by the simulator of the project and by the one that is written apart, seconds.
-    pub(crate) fn longest_by_both(self) -> [Vec<f64>; 2] {
-        let apart = self.longest_by_brute_force();
-        [self.longest(), apart]
+    /// The same traffic with the requests of each workload a little later, so that none comes at the instant of another event.
+    pub(crate) fn apart(mut self) -> Self {
+        let mut later = 0;
+        for trace in &mut self.traces {
+            later += 1_237;
+            let jobs = trace.items().iter().map(|job| Job { arrival: Nanos(job.arrival.0 + later), ..*job });
+            *trace = CircularTrace::new(jobs.collect(), Nanos(ONCE)).expect("jobs in order");
+        }
+        self
     }
 
-    fn longest_by_brute_force(&self) -> Vec<f64> {
+    /// The latencies of the requests of each workload, in order of arrival, by the simulator of the project and by the one that
+    /// is written apart, seconds.
+    pub(crate) fn latencies_by_both(self) -> [Vec<Vec<f64>>; 2] {
+        let apart = self.latencies_by_brute_force();
+        let mut simulated = vec![Vec::new(); self.traces.len()];
+        for (class, latency) in self.latencies() {
+            if let Some(simulated) = simulated.get_mut(class) {
+                simulated.push(latency);
+            }
+        }
+        [simulated, apart]
+    }
+
+    fn latencies_by_brute_force(&self) -> Vec<Vec<f64>> {
         let mut loads = Vec::new();
         for (index, trace) in self.traces.iter().enumerate() {
             let asked =
@@ -269,18 +286,9 @@ impl PlayedTraffic {
         }
         let policy = serde_json::to_value(&self.policy).expect("a policy is JSON");
         let copy = self.copy.map(|work| work.0).into_array();
-        let longest = longest_latencies(&policy, &loads, (self.clients, copy)).into_iter();
-        longest.map(|longest| Nanos(longest).as_secs()).collect()
-    }
-
-    fn longest(self) -> Vec<f64> {
-        let mut longest = vec![0.0_f64; self.traces.len()];
-        for (class, latency) in self.latencies() {
-            if let Some(longest) = longest.get_mut(class) {
-                *longest = longest.max(latency);
-            }
-        }
-        longest
+        let seconds =
+            |latencies: Vec<u64>| latencies.into_iter().map(|latency| Nanos(latency).as_secs()).collect();
+        request_latencies(&policy, &loads, (self.clients, copy)).into_iter().map(seconds).collect()
     }
 
     /// Plays it; the request of a workload that comes closest to the bound of its workload, seconds.
