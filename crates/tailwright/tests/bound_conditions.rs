@@ -323,3 +323,102 @@ fn observations_are_judged_by_bounds_that_apply() {
     folder.write("ssd.json", &profile.replace("\"readBandwidth\": 100e6", "\"readBandwidth\": 90e6"));
     assert_refused(&verify(&[]), "content of the device profile");
 }
+
+/// Writes the policy as a document of version 1 has it: what enforcers allow beyond a limit is in the limit.
+fn write_version_1(folder: &Folder) {
+    let mut old = policy(folder);
+    assert_eq!(old["version"], 2);
+    old["version"] = 1.into();
+    for workload in old["workloads"].as_array_mut().expect("workloads") {
+        workload.as_object_mut().expect("a workload").remove("densest_answer");
+        for limit in workload["limits"].as_array_mut().expect("limits") {
+            for (burst, allowance) in [("burst", "allowance"), ("burst_work", "allowance_work")] {
+                let allowed = limit[allowance].as_f64().unwrap_or(0.0);
+                limit[burst] = (limit[burst].as_f64().expect("a burst") + allowed).into();
+                limit.as_object_mut().expect("a limit").remove(allowance);
+            }
+        }
+    }
+    folder.write("old.json", &old.to_string());
+}
+
+#[test]
+fn every_door_says_that_bounds_of_version_1_do_not_hold_with_several_channels() {
+    let cluster = Cluster::new(3, 3);
+    set_class(&cluster, "channels = 4\nbest_effort_request = \"256KiB\"");
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    write_version_1(folder);
+    let server = policy(folder)["servers"][0]["name"].as_str().expect("a name").to_owned();
+    let assert_said = |outcome: &Outcome, text: &str| {
+        assert!(
+            text.contains("bounds do not apply: ") && text.contains("the policy is of version 1"),
+            "{}\n{}",
+            outcome.stdout,
+            outcome.stderr
+        );
+    };
+    // A simulation of the policy.
+    let simulate = ["simulate", "old.json", "--cluster", "cluster.toml", "-o", "o.parquet"];
+    let simulated = folder.run(&simulate);
+    assert!(simulated.code < 2, "{}", simulated.stderr);
+    assert_said(&simulated, simulated.stdout.lines().next().expect("a line"));
+    let json = folder.run(&[&simulate[..4], &["--json"]].concat()).json();
+    assert_said(&simulated, json["bounds_do_not_apply"].as_str().expect("it says so"));
+    for workload in json["servers"][0]["workloads"].as_array().expect("workloads") {
+        assert!(workload["bound"] != "held", "{workload}");
+    }
+    // A scenario whose server names the policy.
+    let mut scenario = "[run]\nreplications = 2\n[server]\nprofile = \"ssd.json\"\npolicy = \"old.json\"\n\
+                        network = \"125MB/s\"\nchannels = 4\n"
+        .to_owned();
+    for workload in policy(folder)["workloads"].as_array().expect("workloads") {
+        if workload["server"] == server.as_str() {
+            let name = workload["name"].as_str().expect("a name");
+            scenario +=
+                &format!("[[workload]]\nname = \"{name}\"\ntrace = \"{name}.csv\"\nslo = \"99% < 1s\"\n");
+        }
+    }
+    folder.write("s.toml", &scenario);
+    let outcome = folder.run(&["simulate", "s.toml"]);
+    assert!(outcome.code < 2, "{}", outcome.stderr);
+    assert_said(&outcome, outcome.stdout.lines().next().expect("a line"));
+    let json = folder.run(&["simulate", "s.toml", "--json"]).json();
+    assert_said(&outcome, json["bounds_do_not_apply"].as_str().expect("it says so"));
+    // Observations of a run.
+    let verify = ["verify", "old.json", "o.parquet", "--storage", "ssd.json"];
+    let outcome = folder.run(&verify);
+    assert!(outcome.code < 2, "{}", outcome.stderr);
+    assert_said(&outcome, outcome.stdout.lines().next().expect("a line"));
+    let json = folder.run(&[&verify[..], &["--json"]].concat()).json();
+    assert!(json["workloads"][0]["bound"].is_null(), "{json}");
+    // Hosts.
+    folder.write("hosts.toml", &hosts(&server, "1Gbps", ""));
+    let apply = ["apply", "old.json", "--hosts", "hosts.toml", "--state", "state", "--dry-run"];
+    let outcome = folder.run(&apply).expect_code(0);
+    assert_said(&outcome, outcome.stdout.lines().next().expect("a line"));
+    // A proxy says it before it listens: its address is taken.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free address");
+    let address = taken.local_addr().expect("an address").to_string();
+    folder.write("hosts.toml", &hosts(&server, "1Gbps", "").replace("127.0.0.1:0", &address));
+    let outcome =
+        folder.run(&["proxy", "old.json", "--hosts", "hosts.toml", "--server", &server, "--state", "state"]);
+    assert!(outcome.code > 0, "{}", outcome.stderr);
+    assert_said(&outcome, &outcome.stderr);
+    // What `plan` writes has bounds that hold.
+    let outcome = folder.run(&["simulate", "policy.json", "--cluster", "cluster.toml"]);
+    assert!(!outcome.stdout.contains("bounds do not apply"), "{}", outcome.stdout);
+}
+
+/// A real policy of before, whose bound of 91.9 ms traffic within its limits exceeds.
+#[test]
+fn a_bound_that_does_not_hold_is_not_presented_as_one() {
+    let Some(case) = testkit::shared("cases/promise-channels") else { return };
+    let scenario = case.join("sc.toml").display().to_string();
+    let folder = Folder::new();
+    let outcome = folder.run(&["simulate", &scenario]);
+    assert!(outcome.stdout.starts_with("bounds do not apply: "), "{}\n{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("the policy is of version 1"), "{}", outcome.stdout);
+    let json = folder.run(&["simulate", &scenario, "--json"]).json();
+    assert!(json["bounds_do_not_apply"].as_str().is_some_and(|why| why.contains("version 1")), "{json}");
+}

@@ -63,6 +63,34 @@ fn json_has_the_same_numbers() {
 }
 
 #[test]
+fn limit_and_allowance_are_shown_apart() {
+    let cluster = Cluster::new(4, 4);
+    let text = cluster.folder.read("cluster.toml");
+    cluster.folder.write("cluster.toml", &text.replacen("[[workload]]", "channels = 4\n[[workload]]", 1));
+    let plan = cluster.folder.run(&["plan", "cluster.toml", "--json", "-o", "policy.json"]).json();
+    let args = ["explain", "w1", "cluster.toml", "--plan", "policy.json"];
+    let e = cluster.folder.run(&[&args[..], &["--json"]].concat()).expect_code(0).json();
+    let text = cluster.folder.run(&args).expect_code(0).stdout;
+    let planned = plan["workloads"].as_array().unwrap().iter().find(|at| at["name"] == "w1").unwrap();
+    for (limit, stage) in planned["limits"].as_array().unwrap().iter().zip(e["stages"].as_array().unwrap()) {
+        assert_eq!(limit["stage"], stage["stage"]);
+        let same = |field: &str| {
+            let planned = limit[field].as_f64().unwrap_or(0.0);
+            assert!((planned - stage[field].as_f64().unwrap()).abs() < 1e-9, "{field}: {limit} {stage}");
+            planned
+        };
+        same("burst");
+        let allowance = same("allowance");
+        assert_eq!(allowance > 0.0, stage["stage"] == "network-out", "{stage}");
+        let term = format!("waiting at {} ", stage["stage"].as_str().unwrap());
+        let line = text.lines().find(|line| line.starts_with(&term)).unwrap();
+        let counted = format!("+ {:.4} overtaking)", allowance * 1e3);
+        assert_eq!(line.contains(&counted), allowance > 0.0, "{line}");
+    }
+    assert!(text.contains("allowance ms"), "{text}");
+}
+
+#[test]
 fn a_stored_plan_is_explained_as_it_is() {
     let cluster = Cluster::new(6, 6);
     let args = ["plan", "cluster.toml", "--method", "knee", "--json", "-o", "policy.json"];

@@ -17,7 +17,8 @@ pub struct ServerRun {
 }
 
 /// Compares the runs of servers with what the bounds of a policy assume. Returns the first line of the answer where bounds do
-/// not apply and `without_bounds` accepts that.
+/// not apply: `without_bounds` accepts that, or the document is of a version whose bounds do not hold. Such documents are
+/// accepted so that what enforces them keeps doing so.
 ///
 /// # Errors
 ///
@@ -51,15 +52,38 @@ pub fn check_conditions(
             observer.notice(Notice::Note(format!("server '{server}': {difference}")));
         }
     }
-    if broken.is_empty() {
+    let outdated = outdated_bounds(policy, runs.iter().map(|run| run.server.as_str()));
+    if broken.is_empty() && outdated.is_none() {
         return Ok(None);
     }
+    let is_refused = !broken.is_empty() && !without_bounds;
+    broken.extend(outdated);
     let sentence = format!("bounds do not apply: {}", broken.join("; "));
-    if without_bounds {
+    if !is_refused {
         return Ok(Some(sentence));
     }
     remedies.push("or --without-bounds, whose answer says that bounds do not apply".to_owned());
     Err(OperationError::input(sentence).hint(remedies.join("; ")))
+}
+
+/// Says of these servers that their bounds do not hold for all traffic within the limits, where the document is of a version
+/// whose limits contain what enforcers allow beyond them.
+pub(crate) fn outdated_bounds<'a>(
+    policy: &Policy,
+    servers: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let promising = servers.into_iter().filter(|server| policy.promises_on(server));
+    let outdated = promising.filter(|server| policy.has_outdated_bounds(server));
+    let names: Vec<String> = outdated.map(|server| format!("'{server}'")).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "server {}: the policy is of version 1, whose limits for devices with several channels contain what enforcers allow \
+         beyond them, so that traffic within the limits may exceed its bound; `tailwright plan -o policy.json` writes one of \
+         version 2",
+        names.join(", ")
+    ))
 }
 
 /// Says what a policy does not state of its bounds' assumptions, in one line.
@@ -127,6 +151,21 @@ mod tests {
         assert!(said.is_some_and(|said| said.starts_with("bounds do not apply: ")));
         // Without a promise there is nothing to break.
         assert_eq!(check_conditions(&policy(None), &sixteen, false, &Silent), Ok(None));
+    }
+
+    #[test]
+    fn bounds_of_version_1_do_not_apply_to_several_channels() {
+        let mut document = serde_json::to_value(policy(Some(0.1))).expect("JSON");
+        document["version"] = 1.into();
+        let read = |document: &serde_json::Value| Policy::from_json(&document.to_string()).expect("a policy");
+        let two = run(ServerConditions::default().with(Condition::Channels, Some(2_u32)));
+        let said = check_conditions(&read(&document), &two, false, &Silent).expect("it is accepted");
+        assert!(
+            said.is_some_and(|said| said.starts_with("bounds do not apply: ") && said.contains("version 1"))
+        );
+        document["servers"][0]["enforcement"]["channels"] = 1.into();
+        let one = run(ServerConditions::default().with(Condition::Channels, Some(1_u32)));
+        assert_eq!(check_conditions(&read(&document), &one, false, &Silent), Ok(None));
     }
 
     #[test]

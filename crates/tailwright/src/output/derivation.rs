@@ -110,12 +110,17 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
 fn terms(derivation: &GuaranteeDerivation) -> String {
     let mut table = TextTable::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
     for step in &derivation.stages {
-        let quotient = match step.blocking {
-            0.0 => format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above),
-            begun => {
-                format!("({} + {}) / (1 - {:.6})", ms(begun), ms(step.burst_at_or_above), step.rate_above)
-            }
-        };
+        let mut summands = Vec::new();
+        if step.blocking > 0.0 {
+            summands.push(ms(step.blocking));
+        }
+        summands.push(ms(step.burst_at_or_above - step.allowance));
+        if step.allowance > 0.0 {
+            summands.push(format!("{} overtaking", ms(step.allowance)));
+        }
+        let work = summands.join(" + ");
+        let work = if summands.len() > 1 { format!("({work})") } else { work };
+        let quotient = format!("{work} / (1 - {:.6})", step.rate_above);
         table.row(vec![format!("waiting at {}", step.stage), quotient, ms(step.delay_s)]);
     }
     for step in derivation.stages.iter().filter(|step| step.shaping_s > 0.0) {
@@ -146,19 +151,30 @@ fn limits(derivation: &GuaranteeDerivation) -> String {
          looks like its trace. A lower rate would need a larger burst:\n",
     );
     let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];
-    columns.extend([
-        ("rate", Align::Right),
-        ("burst ms", Align::Right),
-        ("r-b curve: rate -> ms", Align::Left),
-    ]);
+    columns.extend([("rate", Align::Right), ("burst ms", Align::Right)]);
+    let has_allowance = derivation.stages.iter().any(|step| step.allowance > 0.0);
+    if has_allowance {
+        columns.push(("allowance ms", Align::Right));
+    }
+    columns.push(("r-b curve: rate -> ms", Align::Left));
     let mut table = TextTable::new(&columns);
     for step in &derivation.stages {
         let mut row =
             vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
+        if has_allowance {
+            row.push(ms(step.allowance));
+        }
         row.push(curve(step));
         table.row(row);
     }
     text.push_str(&table.render());
+    if has_allowance {
+        text.push_str(
+            "The enforcer's bucket holds the allowance beyond the burst: while its longest request is served on one channel, so \
+             much of its later answers may overtake it on the others. The burst that the workload adds to the term of that \
+             stage contains the allowance; its own traffic may spend the burst alone.\n",
+        );
+    }
     text
 }
 

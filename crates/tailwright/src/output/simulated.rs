@@ -24,7 +24,7 @@ pub(crate) struct VariantDocument<'a> {
     #[schemars(extend("enum" = ["done", "transient", "unstable", "imprecise"]))]
     verdict: &'static str,
     message: String,
-    /// Why the bounds of its policy do not apply, where --without-bounds accepts that.
+    /// Why the bounds of its policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
     #[serde(flatten)]

@@ -18,7 +18,7 @@ pub(crate) struct FindingsDocument<'a> {
     /// What the verdicts on all workloads with a guarantee say together.
     #[schemars(extend("enum" = ["met", "bound_broken", "not_met", "spoiled", "too_few"]))]
     verdict: &'static str,
-    /// Why the bounds of the policy do not apply, where --without-bounds accepts that; then none is judged.
+    /// Why the bounds of the policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels; then none is judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
     #[serde(flatten)]

@@ -162,7 +162,7 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
 pub(crate) struct ApplyDocument<'a> {
     /// Whether nothing was done.
     dry_run: bool,
-    /// Why bounds do not apply, where --without-bounds accepts that.
+    /// Why bounds do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<String>,
     hosts: Vec<HostDocument<'a>>,

@@ -23,7 +23,7 @@ pub(crate) struct PolicySimulationDocument<'a> {
     policy: &'a str,
     seed: u64,
     replications: usize,
-    /// Why the bounds of the policy do not apply, where --without-bounds accepts that.
+    /// Why the bounds of the policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
     servers: Vec<SimulatedServerDocument<'a>>,
@@ -44,7 +44,8 @@ struct BoundedOutcomeDocument {
     outcome: workloads::WorkloadOutcomeDocument,
     bound_s: Option<f64>,
     longest_s: Option<f64>,
-    /// `held`, `broken`, or `exceeded` where an assumption of the bound did not hold; null without a bound.
+    /// `held`, `broken`, or `exceeded` where an assumption of the bound did not hold; null without a bound, and where one that
+    /// does not apply was not exceeded.
     #[schemars(extend("enum" = ["held", "broken", "exceeded", null]))]
     bound: Option<&'static str>,
     /// Why an exceeded bound is not broken; null where it is or was held.
@@ -84,11 +85,12 @@ pub(super) fn run(
     Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
-fn bound_word(bound: &SimulatedBound) -> &'static str {
+fn bound_word(bound: &SimulatedBound) -> Option<&'static str> {
     match (bound.is_exceeded(), bound.is_broken()) {
-        (false, _) => "held",
-        (true, true) => "broken",
-        (true, false) => "exceeded",
+        (false, _) if !bound.applies => None,
+        (false, _) => Some("held"),
+        (true, true) => Some("broken"),
+        (true, false) => Some("exceeded"),
     }
 }
 
@@ -155,7 +157,7 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
                 outcome,
                 bound_s: bound.map(|bound| bound.bound_s),
                 longest_s: bound.and_then(|bound| bound.longest_s),
-                bound: bound.map(|bound| bound_word(&bound)),
+                bound: bound.and_then(|bound| bound_word(&bound)),
                 assumption: bound.and_then(|bound| assumption(&bound)),
             })
             .collect(),

@@ -8,7 +8,6 @@ use super::hosts_file::HostsFile;
 use super::proxy_change::{ProxyAnswer, ProxyChange};
 use crate::bound_conditions::check_conditions;
 use crate::observer::{Notice, ProgressObserver};
-use crate::planning::warn_of_outdated_bounds;
 use enforce::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
 use enforce::deployment::Deployment;
 use enforce::network::{
@@ -66,7 +65,6 @@ pub fn apply_policy(
     observer: &dyn ProgressObserver,
     done: &mut dyn FnMut(HostAnswer),
 ) -> Result<Option<String>, OperationError> {
-    policy.into_iter().for_each(|policy| warn_of_outdated_bounds(policy, observer));
     let desired = desired_hosts(policy, &hosts.deployment)?;
     let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
     desired.warnings.iter().for_each(warn);

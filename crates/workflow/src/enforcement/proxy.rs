@@ -2,9 +2,9 @@
 
 use super::conditions::server_runs;
 use super::hosts_file::HostsFile;
-use crate::bound_conditions::check_conditions;
+use crate::bound_conditions::{check_conditions, outdated_bounds};
 use crate::files::{check_apart, read_text};
-use crate::observer::ProgressObserver;
+use crate::observer::{Notice, ProgressObserver};
 use crate::planning::read_policy;
 use enforce::deployment::Deployment;
 use enforce::storage::{
@@ -59,7 +59,8 @@ impl ProxyFiles {
         if proxy.current().is_remembered() {
             return Ok(ReloadAnswer::Kept);
         }
-        let (_, wanted, _) = self.read(observer)?;
+        let (_, wanted, broken) = self.read(observer)?;
+        broken.into_iter().for_each(|broken| observer.notice(Notice::Warning(broken)));
         Ok(if proxy.configure(wanted)? { ReloadAnswer::Changed } else { ReloadAnswer::Unchanged })
     }
 }
@@ -134,7 +135,9 @@ pub fn proxy_start(
     if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {
         current = ConfiguredPolicy { policy: options.policy.clone(), hosts, origin: PolicyOrigin::Apply };
         // `apply` has compared it; where bounds do not apply any more the proxy warns, and storage stays reachable.
-        broken = None;
+        let recalled = current.policy.as_ref();
+        let outdated = recalled.and_then(|policy| outdated_bounds(policy, [files.server.as_str()]));
+        broken = outdated.map(|outdated| format!("bounds do not apply: {outdated}"));
     }
     Ok(ProxyStart { options, current, broken })
 }

@@ -89,6 +89,9 @@ pub struct StageDelay {
     pub rate: f64,
     /// Burst of the workload's limit, seconds of capacity.
     pub burst: f64,
+    /// What the enforcer's bucket holds beyond the burst, seconds of capacity: answers of the workload that overtake one of
+    /// its requests on other channels of the device. `burst_at_or_above` contains it.
+    pub allowance: f64,
     /// Mean rate of the workload's trace, fraction of capacity.
     pub mean_rate: f64,
     /// The trace's r-b curve around the limit: pairs of a rate and the least burst that delays nothing.
@@ -165,8 +168,9 @@ fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, s
     let limit = server.limits_of(guarantee.workload)[stage];
     let on = &planned.instance.workloads[guarantee.workload].on_class[server.class];
     let term = guarantee.queueing.terms[stage as usize];
+    let allowance = server.allowance(&planned.instance, guarantee.workload, stage);
     let rates = AROUND.map(|factor| factor * limit.rate).into_iter();
-    let curve = rates.map(|rate| (rate, on.curves[stage].burst(rate)));
+    let curve = rates.map(|rate| (rate, (on.curves[stage].burst(rate) - allowance).max(0.0)));
     StageDelay {
         stage,
         burst_at_or_above: term.load.burst_at_or_above,
@@ -175,7 +179,8 @@ fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, s
         delay_s: term.delay,
         shaping_s: guarantee.shaping[stage],
         rate: limit.rate,
-        burst: limit.burst,
+        burst: (limit.burst - allowance).max(0.0),
+        allowance,
         mean_rate: on.mean_rate[stage],
         curve: curve.filter(|(_, burst)| burst.is_finite()).collect(),
     }

@@ -15,7 +15,7 @@ mod wording;
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
 pub use kept::{KeptChanges, MovedWorkload};
-pub use policy::{policy_of, read_policy, warn_of_outdated_bounds};
+pub use policy::{policy_of, read_policy};
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
 pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};
 pub use search::plan;

@@ -4,7 +4,6 @@ use super::solution::{PlannedCluster, WorkloadPlace};
 use super::wording::describe_refusal;
 use crate::cluster::{ClusterProblem, profile_hash};
 use crate::files::read_text;
-use crate::observer::{Notice, ProgressObserver};
 use model::{
     OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
     ServerEnforcement, StageLimit,
@@ -23,20 +22,6 @@ pub fn read_policy(path: &Path) -> Result<Policy, OperationError> {
         OperationError::input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright plan -o policy.json` writes such a file")
     })
-}
-
-/// Says of a policy that its bounds do not hold for all traffic within its limits, where its document is of a version whose
-/// limits contain what enforcers allow beyond them.
-pub fn warn_of_outdated_bounds(policy: &Policy, observer: &dyn ProgressObserver) {
-    let servers = policy.outdated_servers();
-    if !servers.is_empty() {
-        observer.notice(Notice::Warning(format!(
-            "{}: the policy is of version 1, whose limits for devices with several channels contain what enforcers allow \
-             beyond them: traffic within the limits may exceed its bound; `tailwright plan -o policy.json` writes one of \
-             version 2",
-            servers.join(", ")
-        )));
-    }
 }
 
 /// The plan as the document that enforcing and simulating take.

@@ -4,7 +4,6 @@ use super::replication_progress::{ReplicationProgress, SeriesPlace, nothing_comp
 use crate::bound_conditions::{ServerRun, check_conditions};
 use crate::cluster::{ClusterProblem, enforced_class, profile_hash};
 use crate::observer::{Notice, ProgressObserver};
-use crate::planning::warn_of_outdated_bounds;
 use model::{
     Condition, Job, Op, OperationError, Policy, PolicyServer, PolicyWorkload, Request, ServerClass, Stage,
 };
@@ -125,7 +124,6 @@ pub fn simulate_policy(
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
     check_described(policy, problem, observer)?;
-    warn_of_outdated_bounds(policy, observer);
     let broken_bounds = check_servers(policy, problem, settings, observer)?;
     let mut flooded = Vec::new();
     let count = policy.servers.len();

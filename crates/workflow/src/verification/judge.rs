@@ -7,7 +7,6 @@ use crate::bound_conditions::{ServerRun, check_conditions};
 use crate::cluster::{profile_hash, read_profile, repeated_profile_name};
 use crate::enforcement::{HostsFile, server_runs};
 use crate::observer::{Notice, ProgressObserver};
-use crate::planning::warn_of_outdated_bounds;
 use model::{
     Condition, Observations, OperationError, PerStage, Policy, PolicyServer, Request, ServerConditions, Slo,
     Stage,
@@ -48,7 +47,6 @@ pub fn judge(
     settings: &JudgementSettings,
     observer: &dyn ProgressObserver,
 ) -> Result<JudgedRun, OperationError> {
-    policy.into_iter().for_each(|policy| warn_of_outdated_bounds(policy, observer));
     let mut promises = promises(policy, &settings.slos, observations)?;
     if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
         return Err(OperationError::input(format_args!(
