@@ -5,7 +5,7 @@
 mod brute;
 mod support;
 
-use brute::{Asked, longest_latencies, within_limits};
+use brute::{Asked, most_within_limits, request_latencies, within_limits};
 use serde_json::Value;
 use std::path::Path;
 use support::Folder;
@@ -66,8 +66,13 @@ fn nanoseconds(seconds: f64) -> u64 {
 }
 
 /// Small requests with much answer, and the longest one among them: it is overtaken.
-fn greedy(device: &Device, largest: f64, position: usize, small: usize) -> Vec<Asked> {
+fn greedy(device: &Device, largest: f64, most: [u64; 3], (position, small): (usize, usize)) -> Vec<Asked> {
     let mut accesses = device.up_to(largest * (1.0 + 1e-9));
+    let is_within = |access: &Access| device.work(*access).iter().zip(most).all(|(work, most)| *work <= most);
+    accesses.retain(is_within);
+    if accesses.is_empty() {
+        return Vec::new();
+    }
     accesses.sort_by(|a, b| device.seconds(*a).total_cmp(&device.seconds(*b)));
     let longest = *accesses.last().expect("some request is small enough");
     let density = |access: &Access| device.work(*access)[2] as f64 / device.seconds(*access);
@@ -106,7 +111,9 @@ fn closest(policy: &Value, device: &Device, case: &Path) -> (f64, String) {
                 let name = workload["name"].as_str().expect("a name").to_owned();
                 let largest = workload["largest_request"].as_f64().expect("a largest request");
                 let own = recorded(device, &case.join(format!("{name}.csv")));
-                let mut asked = within_limits(policy, &name, &greedy(device, largest, position, small));
+                let most = most_within_limits(policy, &name);
+                let mut asked =
+                    within_limits(policy, &name, &greedy(device, largest, most, (position, small)));
                 // A workload of few answers has no room for dense ones, and sends what it always does.
                 if position == usize::MAX || asked.len() <= 10 {
                     asked = within_limits(policy, &name, &own);
@@ -114,8 +121,9 @@ fn closest(policy: &Value, device: &Device, case: &Path) -> (f64, String) {
                 assert!(asked.len() > 10, "{name}: nothing is within its limits");
                 loads.push((name, asked));
             }
-            let seen = longest_latencies(policy, &loads, (32, copy));
-            for (workload, longest) in placed.iter().zip(seen) {
+            let seen = request_latencies(policy, &loads, (32, copy));
+            for (workload, latencies) in placed.iter().zip(seen) {
+                let longest = latencies.into_iter().max().unwrap_or(0);
                 let ratio = longest as f64 / 1e9 / workload["bound_s"].as_f64().expect("a bound");
                 if ratio > closest.0 {
                     closest = (ratio, format!("{} {position} {small}", workload["name"]));

@@ -10,7 +10,7 @@ mod predicted;
 use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::{PlannedAttack, search_plans};
 use played::{BoundAttack as _, Spending};
-use predicted::search_predictions;
+use predicted::{PredictedAttack, search_predictions};
 
 fn space(route: AttackedPath, channels: u32) -> SearchSpace {
     SearchSpace {
@@ -95,6 +95,23 @@ fn workloads_that_spend_allowances_break_their_bounds() {
     assert!(found.is_broken(), "{found:?}\n{attack:#?}");
 }
 
+/// The same for limits of `--model`, where a workload of higher priority keeps the device from one that is then overtaken.
+#[test]
+fn workloads_that_spend_allowances_break_their_predictions() {
+    for channels in [2, 4] {
+        let (found, attack) = search_predictions(channels, Spending::Allowances, 8, 10);
+        assert!(found.ratio > 1.1, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+    let found = PredictedAttack::blocked(4, Spending::Allowances).play();
+    assert!(found.ratio > 1.1, "{found:?}");
+    for channels in [1, 2, 4, 16, 64] {
+        let found = PredictedAttack::blocked(channels, Spending::Limits).play();
+        assert!(!found.is_broken(), "{channels} channels: {found:?}");
+        let found = PlannedAttack::overtaken(channels, Spending::Limits).play();
+        assert!(!found.is_broken(), "{channels} channels: {found:?}");
+    }
+}
+
 /// Two simulators that share no code see the same latency of every request. Where two events come at one instant, as on a
 /// device whose channels go in step, either may be first, so that a packet more or less may be before an answer.
 #[test]
@@ -104,6 +121,7 @@ fn the_simulator_agrees_with_one_in_plain_code() {
         let (_, prediction) = search_predictions(channels, Spending::Limits, 3, 10);
         let mut cases = vec![(plan.traffic(), true), (prediction.traffic(), true)];
         if channels > 1 {
+            cases.push((PredictedAttack::blocked(channels, Spending::Allowances).traffic(), false));
             cases.push((PlannedAttack::overtaken(channels, Spending::Limits).traffic(), true));
             cases.push((PlannedAttack::overtaken(channels, Spending::Allowances).traffic(), false));
         }

@@ -106,7 +106,7 @@ fn blocking_workload(class: &EnforcedClass, largest: f64) -> PlanningWorkload {
 /// A burst of small requests with a large one at its end, which small ones that come on at the rate of the limits overtake.
 fn overtaken_requests(channels: u32) -> Requests {
     let dense = |size| SentRequest { gap: 0, size, density: 1.0 };
-    let mut requests = vec![dense((f64::from(channels) - 0.8) / 16.0); 16];
+    let mut requests = vec![dense(((f64::from(channels) - 0.8) / 16.0).min(1.0)); 16];
     requests.push(dense(1.0));
     requests.resize(REQUESTS, dense(0.08));
     requests[0].gap = 10_000_000;

@@ -2,15 +2,15 @@
 //! enforced server under the limits that the model writes, and each sends what a reader of the policy takes for within them.
 
 use crate::played::{
-    AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, Requests, SHAPE,
-    Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within, nanoseconds,
-    shaped_copy,
+    AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests,
+    SHAPE, SentRequest, Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within,
+    nanoseconds, shaped_copy,
 };
 use calculus::{DeviceQueue, EnforcedClass};
-use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, Policy, ServerMember, Stage};
 use predict::{BegunWork, EnforcedModel, EnforcedPath, WorstCase, bunching_allowance};
-use rand::RngExt as _;
 use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use testkit::Climb;
 use units::{Nanos, Percentile};
 
@@ -52,10 +52,48 @@ fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
     CircularTrace::from_first_arrival(jobs, Nanos(now + 200_000_000)).expect("jobs in order")
 }
 
+/// One burst of so many requests as large as each other, with this much answer, in each period, which is in seconds.
+fn single_burst(count: u32, work: f64, density: f64, period: f64) -> CircularTrace<Job> {
+    let shape = [SHAPE[0] * (1.0 - density), 1.0, DENSEST * density];
+    let work = PerStage::from_fn(|stage| nanoseconds((work * shape[stage as usize] * 1e9).max(1.0)));
+    let job = |number: u32| Job { arrival: Nanos(u64::from(number) * 1_000), work };
+    let period = nanoseconds(period * 1e9);
+    CircularTrace::from_first_arrival((0..count).map(job).collect(), period).expect("jobs in order")
+}
+
 /// The device time of the largest request of a trace, seconds.
 fn largest(trace: &CircularTrace<Job>) -> f64 {
     let longest = trace.items().iter().map(|job| job.work[Stage::Storage]).max();
     longest.expect("a trace has requests").as_secs()
+}
+
+impl TracedMember {
+    /// A workload of bursts that sends what it may at once.
+    fn bursty(random: &mut StdRng) -> Self {
+        let (level, trace) = (random.random_range(0..4), bursty_trace(random));
+        Self { level, trace, requests: greedy_requests(random) }
+    }
+
+    /// A workload that keeps the device from all others for long, and asks little of links.
+    fn blocking(random: &mut StdRng) -> Self {
+        let count = random.random_range(5..40);
+        let (work, period) = (random.random_range(0.001..0.008), random.random_range(0.5..2.0));
+        let mut requests = vec![SentRequest { gap: 0, size: 1.0, density: 0.0 }; REQUESTS];
+        requests[0].gap = 30_000_000;
+        Self { level: 0, trace: single_burst(count, work, 0.0, period), requests }
+    }
+
+    /// A workload that is to be overtaken: its trace has one burst, and leaves room for denser answers. What it sends is chosen
+    /// by [`PredictedAttack::overtake`].
+    fn overtaken(random: &mut StdRng) -> Self {
+        let count = random.random_range(2..8);
+        let (work, density) = (random.random_range(0.0005..0.004), random.random_range(0.3..0.9));
+        let trace = single_burst(count, work, density, random.random_range(0.5..2.0));
+        let size = random.random_range(0.03..0.2);
+        let mut requests = vec![SentRequest { gap: 0, size, density: 1.0 }; REQUESTS];
+        requests[0].gap = 30_000_000;
+        Self { level: random.random_range(0..4), trace, requests }
+    }
 }
 
 /// What the model says of the server: the bound of each member, and the policy's view of it.
@@ -77,15 +115,70 @@ impl PredictedAttack {
         };
         let queue: DeviceQueue = class.queues()[random.random_range(0..3_usize)];
         let path = EnforcedPath { class, queue, base_latency: 0.0, has_storage: true };
-        let member = |_| TracedMember {
-            level: random.random_range(0..4),
-            trace: bursty_trace(random),
-            requests: greedy_requests(random),
+        let count = random.random_range(1..=8);
+        let is_blocked = random.random_bool(0.5);
+        let mut members = Vec::new();
+        for number in 0..count {
+            members.push(match number {
+                0 if is_blocked => TracedMember::blocking(random),
+                1 if is_blocked => TracedMember::overtaken(random),
+                _ => TracedMember::bursty(random),
+            });
+        }
+        let mut attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
+        if !attack.predict().bounds.iter().all(|bound| bound.is_finite()) {
+            return None;
+        }
+        if is_blocked && count > 1 {
+            attack.overtake(1);
+        }
+        Some(attack)
+    }
+
+    /// A workload that one of higher priority keeps from the device, and that is then overtaken by itself.
+    pub(crate) fn blocked(channels: u32, spending: Spending) -> Self {
+        let class = EnforcedClass {
+            channels,
+            best_effort_request: 0.0005,
+            packet: 0.000_01,
+            proxy: 0.0,
+            densest_answer: DENSEST,
+            levels_max: 7,
         };
-        let mut members: Vec<TracedMember> = (0..6).map(member).collect();
-        members.truncate(random.random_range(1..=6));
-        let attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
-        attack.predict().bounds.iter().all(|bound| bound.is_finite()).then_some(attack)
+        let queue = class.shortest_queue();
+        let path = EnforcedPath { class, queue, base_latency: 0.0, has_storage: true };
+        let mut random = StdRng::seed_from_u64(0);
+        let blocking =
+            TracedMember { trace: single_burst(38, 0.006, 0.0, 1.0), ..TracedMember::blocking(&mut random) };
+        let overtaken = TracedMember {
+            level: 1,
+            trace: single_burst(4, 0.002, 0.6, 1.5),
+            ..TracedMember::overtaken(&mut random)
+        };
+        let members = vec![blocking, overtaken];
+        let mut attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
+        attack.overtake(1);
+        attack
+    }
+
+    /// Has a member send as many requests of full size as its limits let pass at once, and then small ones, all with as much
+    /// answer as there is. While others keep the device from it its buckets at network-out are full and lose tokens; then the
+    /// small ones overtake the last large one, whose answer finds none left.
+    fn overtake(&mut self, member: usize) {
+        let document = serde_json::to_value(self.policy().0).expect("a policy is JSON");
+        let large = SentRequest { gap: 0, size: 1.0, density: 1.0 };
+        let jobs = jobs_within(&document, &format!("w{member}"), &[large; REQUESTS]);
+        let at_once = jobs.iter().take_while(|job| job.arrival == jobs[0].arrival).count();
+        for request in self.members[member].requests.iter_mut().take(at_once) {
+            *request = SentRequest { gap: request.gap, ..large };
+        }
+    }
+
+    /// The policy by what the model says, and the bound of each member.
+    fn policy(&self) -> (Policy, Vec<f64>) {
+        let Predicted { bounds, members } = self.predict();
+        let EnforcedPath { class, queue, .. } = self.path;
+        (attacked_policy(enforcement(class, queue), &members, self.spending), bounds)
     }
 
     /// What the model says, and the limits that the policy has by it.
@@ -140,9 +233,8 @@ impl PredictedAttack {
 impl PredictedAttack {
     /// The traffic, and the bound of each workload.
     pub(crate) fn traffic(&self) -> (PlayedTraffic, Vec<f64>) {
-        let Predicted { bounds, members } = self.predict();
+        let (policy, bounds) = self.policy();
         let EnforcedPath { class, queue, .. } = self.path;
-        let policy = attacked_policy(enforcement(class, queue), &members, self.spending);
         let document = serde_json::to_value(&policy).expect("a policy is JSON");
         let mut traces = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
