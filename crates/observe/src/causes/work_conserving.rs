@@ -8,6 +8,10 @@
 //! A request that waited before and finds the worker asleep now needs a wake-up of which its own times say nothing. It
 //! gets that of a request which did find the worker asleep, each of them in turn. The same holds for those that were
 //! answered together, whose own shares are not known.
+//!
+//! A client whose server does not answer runs out of congestion window: what it sends from then on is kept at its end
+//! and comes in one segment when the server is back. Without the cause these requests would have come one after the
+//! other, so they do here: evenly between the segment before and the one that brought them.
 
 use super::attribution::AttributedRequest;
 use super::cause::Cause;
@@ -131,12 +135,13 @@ pub(super) struct ServedRequests {
 
 impl ServedRequests {
     pub(super) fn new(requests: &[&AttributedRequest], removed: Removed) -> Self {
+        let arrivals = arrivals(requests, removed);
         let mut by_process: BTreeMap<u32, BTreeMap<u32, Vec<usize>>> = BTreeMap::new();
         for (place, request) in requests.iter().enumerate() {
             by_process.entry(request.process).or_default().entry(request.worker).or_default().push(place);
         }
         let of_process = |workers: BTreeMap<u32, Vec<usize>>| {
-            workers.into_values().map(|places| visits(requests, places, removed)).collect()
+            workers.into_values().map(|places| visits(requests, places, &arrivals, removed)).collect()
         };
         Self { count: requests.len(), visits: by_process.into_values().map(of_process).collect() }
     }
@@ -156,8 +161,54 @@ impl ServedRequests {
     }
 }
 
+/// For each request that a cause has put into one segment with others, its arrival without that.
+///
+/// Clients may also write many requests at once. The largest segment of the connection that found no earlier request
+/// unanswered says how many; up to this number nothing is moved.
+fn arrivals(requests: &[&AttributedRequest], removed: Removed) -> Vec<Option<u64>> {
+    let mut arrivals = vec![None; requests.len()];
+    let Some(cause) = removed.cause() else { return arrivals };
+    let mut connections: BTreeMap<(u32, SocketAddr), Vec<usize>> = BTreeMap::new();
+    for (place, request) in requests.iter().enumerate() {
+        connections.entry((request.process, request.peer)).or_default().push(place);
+    }
+    for places in connections.values_mut() {
+        places.sort_by_key(|place| (requests[*place].ready, requests[*place].done, *place));
+        let mut segments = places.chunk_by(|a, b| requests[*a].ready == requests[*b].ready);
+        let Some(mut before) = segments.next() else { continue };
+        let mut usual = None;
+        let mut held_back = Vec::new();
+        for segment in segments {
+            let since = requests[before[0]].ready;
+            let time = requests[segment[0]].ready - since;
+            let answered = before.iter().map(|place| requests[*place].done).max().unwrap_or(since);
+            let is_held_up =
+                |place: &usize| removed.part_of(requests[*place], requests[*place].time(cause)) > 0;
+            if answered.saturating_sub(since) * 2 < time {
+                usual = usual.max(Some(segment.len()));
+            } else if before.iter().any(is_held_up) {
+                held_back.push((segment, since, time));
+            }
+            before = segment;
+        }
+        let Some(usual) = usual else { continue };
+        for (segment, since, time) in held_back.into_iter().filter(|(segment, ..)| segment.len() > usual) {
+            let count = segment.len() as u64;
+            for (number, place) in (1..).zip(segment) {
+                arrivals[*place] = Some(since + time / count * number);
+            }
+        }
+    }
+    arrivals
+}
+
 /// The visits to a worker in the order in which requests became ready.
-fn visits(requests: &[&AttributedRequest], mut places: Vec<usize>, removed: Removed) -> Vec<Visit> {
+fn visits(
+    requests: &[&AttributedRequest],
+    mut places: Vec<usize>,
+    arrivals: &[Option<u64>],
+    removed: Removed,
+) -> Vec<Visit> {
     places.sort_by_key(|place| {
         let request = requests[*place];
         (request.done, request.start, request.ready, *place)
@@ -168,11 +219,20 @@ fn visits(requests: &[&AttributedRequest], mut places: Vec<usize>, removed: Remo
     for answered in places.chunk_by(|a, b| requests[*a].done == requests[*b].done) {
         let next = places.get(visits.len() + answered.len()).map(|place| requests[*place]);
         let shares = answered.len() as u64;
+        let mut read_before = None;
         for place in answered {
             let request = requests[*place];
-            let visit = visit(request, done_before, shares, removed);
+            let mut visit = visit(request, done_before, shares, removed);
+            // One read for several requests is one wait and one call, which the first of them has.
+            if read_before.replace(request.read) == Some(request.read) {
+                visit.reading = 0;
+            }
+            if let Some(ready) = arrivals[*place] {
+                visit.ready = ready;
+                visit.is_touched = true;
+            }
             let (hold, free) = hold(request, next, usual, removed);
-            visits.push(Visit { place: *place, rank: visits.len(), hold, free, ..visit });
+            visits.push(Visit { place: *place, rank: visits.len(), hold: hold / shares, free, ..visit });
         }
         done_before = requests[answered[0]].done;
     }

@@ -86,6 +86,65 @@ fn serve(jobs: &[Job], worker: u32, held_up: &HeldUp) -> Vec<AttributedRequest> 
     served
 }
 
+/// The most segments that a client sends before the first of them is acknowledged, which answers do.
+const WINDOW: usize = 10;
+
+/// A client end of a connection.
+#[derive(Clone, Default)]
+struct ClientEnd {
+    unacknowledged: usize,
+    /// Written by the client, and kept by its kernel.
+    unsent: Vec<Job>,
+}
+
+/// A server that reads all that a connection has in one call and answers it with one write, for clients that have a
+/// congestion window.
+fn serve_in_batches(jobs: &[Job], connections: usize, held_up: &HeldUp) -> Vec<AttributedRequest> {
+    let mut clients = vec![ClientEnd::default(); connections];
+    let mut coming = jobs.iter().copied().peekable();
+    let mut waiting: Vec<Job> = Vec::new();
+    let mut served = Vec::new();
+    let (mut now, mut active) = (0, 0);
+    let mut take = |until: u64, clients: &mut [ClientEnd], waiting: &mut Vec<Job>| {
+        while let Some(job) = coming.next_if(|job| job.ready <= until) {
+            let client = &mut clients[usize::from(job.connection)];
+            if client.unacknowledged < WINDOW {
+                client.unacknowledged += 1;
+                waiting.push(job);
+            } else {
+                client.unsent.push(job);
+            }
+        }
+        coming.peek().map(|job| job.ready)
+    };
+    while served.len() < jobs.len() {
+        let mut next = take(now, &mut clients, &mut waiting);
+        let finds_free = waiting.is_empty();
+        if let (true, Some(ready)) = (finds_free, next) {
+            now = ready;
+            next = take(now, &mut clients, &mut waiting);
+        }
+        let Some(first) = waiting.first().copied() else { panic!("{next:?} is not served") };
+        let read = run(now.max(first.ready), if finds_free { first.wake_up } else { first.turn }, held_up);
+        take(read, &mut clients, &mut waiting);
+        let (own, others): (Vec<Job>, Vec<Job>) =
+            waiting.iter().copied().partition(|job| job.connection == first.connection && job.ready <= read);
+        waiting = others;
+        let done = run(read, own.iter().map(|job| job.work).sum(), held_up);
+        served.extend(own.iter().map(|job| attributed(job, 1, (active.max(job.ready), read, done), held_up)));
+        take(done, &mut clients, &mut waiting);
+        let client = &mut clients[usize::from(first.connection)];
+        client.unacknowledged = 0;
+        let segment = std::mem::take(&mut client.unsent);
+        client.unacknowledged += usize::from(!segment.is_empty());
+        // The acknowledgement and the segment cross the network.
+        waiting.extend(segment.into_iter().map(|job| Job { ready: done + 1_000, ..job }));
+        now = run(done, first.rest, held_up);
+        active = now;
+    }
+    served
+}
+
 /// When so much is done that is begun now.
 fn run(begin: u64, mut work: u64, held_up: &HeldUp) -> u64 {
     let mut now = begin;
@@ -220,6 +279,52 @@ fn percentiles_without_a_cause_are_those_of_a_run_without_it() {
     }
     // Little is queued without the cause, so the order decides nothing in most of them.
     assert!(known * 10 >= all * 9, "{known} of {all} have a value");
+}
+
+/// While the server is stopped, clients run out of window, and then many requests come at once.
+#[test]
+fn requests_that_the_window_of_a_client_put_together_come_one_by_one() {
+    println!("| connections | p99 with | without, replayed | without, run |");
+    for connections in [1u16, 2, 8, 32] {
+        for seed in 0..3 {
+            let mut numbers = Numbers(seed * 31 + u64::from(connections));
+            let jobs = jobs(&mut numbers, connections, 1, 333_000).remove(0);
+            let end = jobs.last().expect("there are requests").ready;
+            let held_up = held_up(&mut numbers, 20_000_000, 480_000_000, end);
+            let with = serve_in_batches(&jobs, connections.into(), &held_up);
+            let truth = percentiles(&serve_in_batches(&jobs, connections.into(), &[]));
+            let found = counterfactual(&with, TakenOut::Cause(Cause::Stopped), IntendedWaits::Included)
+                .expect("there are requests");
+            println!("| {connections} | {} | {:?} | {} |", found.measured[1], found.percentiles[1], truth[1]);
+            let value = found.percentiles[1].known().expect("there are enough wake-ups");
+            let ratio = value as f64 / truth[1] as f64;
+            assert!(
+                (1.0 / ACCURACY..ACCURACY).contains(&ratio),
+                "{connections}: {value}, in truth {truth:?}"
+            );
+        }
+    }
+}
+
+/// A client that writes many requests at once does so without the cause, too.
+#[test]
+fn requests_that_a_client_writes_together_stay_together() {
+    let mut numbers = Numbers(5);
+    let mut jobs = jobs(&mut numbers, 1, 1, 333_000).remove(0);
+    for batch in jobs.chunks_mut(8) {
+        let ready = batch[0].ready;
+        batch.iter_mut().for_each(|job| job.ready = ready);
+    }
+    let end = jobs.last().expect("there are requests").ready;
+    let held_up = held_up(&mut numbers, 2_000_000, 480_000_000, end);
+    let with = serve_in_batches(&jobs, 1, &held_up);
+    let truth = percentiles(&serve_in_batches(&jobs, 1, &[]));
+    let found = counterfactual(&with, TakenOut::Cause(Cause::Stopped), IntendedWaits::Included)
+        .expect("there are requests");
+    let value = found.percentiles[0].known().expect("there are enough wake-ups");
+    // A few of the batches meet the stops, and no more.
+    let ratio = value as f64 / truth[0] as f64;
+    assert!((1.0 / ACCURACY..ACCURACY).contains(&ratio), "{value}, in truth {truth:?}");
 }
 
 /// Held up before every single request: what it takes to wake the worker otherwise was not seen.
