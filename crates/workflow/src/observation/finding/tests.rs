@@ -2,11 +2,13 @@
 
 use super::super::ideal::{IdealAssumptions, compare};
 use super::super::mean_wait::variance_view;
+use super::super::sample::RequestRun;
 use super::super::testing::request;
 use super::*;
 use observe::{
     AttributedRequest, CauseObserver, CauseProfile, CauseReport, CounterReport, HeldUpTime, IntendedWaits,
-    JoinCounts, ObservationEnd, ObservedRequest, OccupyingThread, RequestPoint, RequestStatistics,
+    JoinCounts, ObservationEnd, ObservationReport, ObservedRequest, OccupyingThread, ProbeSettings,
+    RequestPoint, RequestStatistics,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
