@@ -50,7 +50,10 @@ struct copying {
 	struct event_with_bytes into;
 	u64 buffer; /* the address of the current one, and what is left of it */
 	u64 length;
-	u32 index; /* in a list: the number of the next buffer */
+	u64 list; /* the address of the next one's entry in a list, and how many are left */
+	u64 count;
+	u64 skip; /* bytes of the first one that do not belong to the call */
+	u32 is_users; /* whether the list is in the memory of the server */
 	u32 begin; /* the sequence number of the next byte */
 	u32 left;  /* bytes of the call */
 	u32 done;  /* bytes of the buffer that are copied */
@@ -85,7 +88,7 @@ INLINE struct copying *begin_copying(u64 flow, u32 begin, u32 length, u8 flags)
 	event->flags = flags;
 	event->lost = *(volatile u32 *)&lost;
 	copying->length = 0;
-	copying->index = 0;
+	copying->count = 0;
 	copying->begin = begin;
 	copying->left = length;
 	copying->done = 0;
@@ -131,46 +134,67 @@ INLINE void copy_piece(struct copying *copying)
 	}
 }
 
+/* An entry of a list of buffers. */
+struct buffer_entry {
+	u64 address;
+	u64 length;
+};
+
+/* Goes on to the next buffer of a list. False if there is none. */
+INLINE int begin_buffer(struct copying *copying)
+{
+	const void *from = (const void *)copying->list;
+	struct buffer_entry entry;
+	if (copying->count == 0)
+		return 0;
+	if (copying->is_users ? bpf_probe_read_user(&entry, sizeof(entry), from)
+			      : bpf_probe_read_kernel(&entry, sizeof(entry), from))
+		return 0;
+	if (copying->skip >= entry.length && copying->skip)
+		return 0;
+	copying->buffer = entry.address + copying->skip;
+	copying->length = entry.length - copying->skip;
+	copying->skip = 0;
+	copying->list += sizeof(entry);
+	copying->count--;
+	return 1;
+}
+
+/* A turn of bpf_loop: older verifiers take loops that call helpers only in this form. Returns 1 at the end. */
+static __attribute__((noinline)) long copy_next(u32 turn, void *context)
+{
+	u32 first = 0;
+	struct copying *copying = bpf_map_lookup_elem(&copied, &first);
+	if (!copying || copying->left == 0)
+		return 1;
+	if (copying->length == 0) {
+		if (!begin_buffer(copying))
+			return 1;
+		if (turn)
+			copying->max = copying->further_max;
+		copying->done = 0;
+	}
+	if (copying->length)
+		copy_piece(copying);
+	return 0;
+}
+
 /* A single buffer. */
 INLINE void copy_buffer(struct copying *copying, u64 buffer, u64 length)
 {
 	copying->buffer = buffer;
 	copying->length = length;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < PIECES_MAX; i++) {
-		if (copying->length == 0 || copying->left == 0)
-			return;
-		copy_piece(copying);
-	}
+	bpf_loop(PIECES_MAX, copy_next, 0, 0);
 }
 
 /* A list of buffers, which is in the memory of the kernel or of the server. */
 INLINE void copy_buffers(struct copying *copying, const struct iovec *list, u64 count, u64 skip, int is_users)
 {
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < PIECES_MAX; i++) {
-		struct iovec buffer;
-		u32 index = copying->index;
-		if (copying->left == 0)
-			return;
-		if (copying->length == 0) {
-			if (index >= count)
-				return;
-			if (is_users ? bpf_probe_read_user(&buffer, sizeof(buffer), list + index)
-				     : bpf_probe_read_kernel(&buffer, sizeof(buffer), list + index))
-				return;
-			if (index == 0 && skip >= buffer.iov_len)
-				return;
-			copying->buffer = (u64)buffer.iov_base + (index == 0 ? skip : 0);
-			copying->length = buffer.iov_len - (index == 0 ? skip : 0);
-			if (index)
-				copying->max = copying->further_max;
-			copying->done = 0;
-			copying->index = index + 1;
-		}
-		if (copying->length)
-			copy_piece(copying);
-	}
+	copying->list = (u64)list;
+	copying->count = count;
+	copying->skip = skip;
+	copying->is_users = is_users;
+	bpf_loop(PIECES_MAX, copy_next, 0, 0);
 }
 
 /* What comes before and after the list of buffers of a message in the memory of a server. */

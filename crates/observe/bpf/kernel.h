@@ -249,6 +249,7 @@ static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)1
 static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static struct tcp_sock *(*bpf_skc_to_tcp_sock)(const void *sk) = (void *)137;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+static long (*bpf_loop)(u32 turns, void *turn, void *context, u64 flags) = (void *)181;
 static const struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 #endif
