@@ -30,7 +30,9 @@ fn of(w: &Value) -> Admitted {
     assert_eq!(limits.len(), STAGES.len());
     let limit = |stage: &str| {
         let limit = limits.iter().find(|l| l["stage"] == stage).unwrap_or_else(|| panic!("no {stage}"));
-        (limit["rate"].as_f64().expect("rate"), limit["burst"].as_f64().expect("burst"))
+        // Bounds count what enforcers hold: the burst, and the allowance of several channels.
+        let bucket = limit["burst"].as_f64().expect("burst") + limit["allowance"].as_f64().unwrap_or(0.0);
+        (limit["rate"].as_f64().expect("rate"), bucket)
     };
     Admitted {
         name: w["name"].as_str().expect("name").into(),
