@@ -107,9 +107,11 @@ fn a_cpu_quota_is_named_and_its_time_is_that_of_the_kernel() {
         "kernel {throttled} times, {throttled_ns} ns; reported {seen:?}; threads {}",
         counters.threads_throttled_ns
     );
-    // The last throttling may end after the clients have.
-    assert!((throttled..=throttled + 2).contains(&seen[0]), "{seen:?} of {counted:?}");
-    assert!((throttled_ns..=throttled_ns + 100_000_000).contains(&seen[1]), "{seen:?} of {counted:?}");
+    // The last throttling may end after the clients have, and the first may come before the server's groups are read:
+    // that takes until its first request has been joined.
+    let nearly = |kernel: u64, tolerance: u64| kernel.saturating_sub(tolerance)..=kernel + tolerance;
+    assert!(nearly(throttled, 2).contains(&seen[0]), "{seen:?} of {counted:?}");
+    assert!(nearly(throttled_ns, 100_000_000).contains(&seen[1]), "{seen:?} of {counted:?}");
     // One thread of the server works: what it waited for is what the kernel has counted.
     let ratio = counters.threads_throttled_ns as f64 / seen[1] as f64;
     assert!((0.9..=1.02).contains(&ratio), "{ratio}: {counters:?}");
