@@ -149,9 +149,9 @@ mod tests {
         let sizes = [1, 8, 9, 40, 41];
         let over = |agreement| check_limits(sizes.map(|size| request(0, size)), agreement, work()).over;
         assert_eq!(over(&agreement), [false, false, false, false, true]);
-        let sparse = ServiceAgreement { densest_answer: Some(1000.0), ..agreement };
+        let sparse = ServiceAgreement { densest_answer: Some(1000.0), ..agreement.clone() };
         assert_eq!(over(&sparse), [false, false, true, true, true]);
-        let any = ServiceAgreement { densest_answer: None, largest_request: None, ..sparse };
+        let any = ServiceAgreement { densest_answer: None, largest_request: None, ..sparse.clone() };
         assert_eq!(over(&any), [false; 5]);
     }
 }

@@ -11,16 +11,12 @@ use syn::{Attribute, Expr, Item, ItemMod, Lit, Meta};
 
 /// A file of a crate without what only tests have.
 pub(crate) struct CodeFile {
-    /// The short name of the crate.
-    pub(crate) krate: String,
     /// The path from the workspace's root.
     pub(crate) path: String,
     /// The file that the module tree of this one begins at.
     pub(crate) target: String,
     /// The module that the file is, from the crate's root.
     pub(crate) module: Vec<String>,
-    /// How many lines are not of tests.
-    pub(crate) lines: usize,
     pub(crate) text: String,
     pub(crate) syntax: syn::File,
 }
@@ -39,7 +35,7 @@ impl CodeFile {
 pub(crate) fn parse(folder: &str, files: &[RustFile]) -> Result<Vec<CodeFile>, String> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_root(folder, &file.path)) {
-        let mut tree = ModuleTree { folder, target: &file.path, files, found: Vec::new() };
+        let mut tree = ModuleTree { target: &file.path, files, found: Vec::new() };
         tree.file(file, Vec::new(), parent(&file.path).to_owned())?;
         found.extend(tree.found);
     }
@@ -57,7 +53,6 @@ fn is_root(folder: &str, path: &str) -> bool {
 }
 
 struct ModuleTree<'a> {
-    folder: &'a str,
     target: &'a str,
     files: &'a [RustFile],
     found: Vec<CodeFile>,
@@ -79,15 +74,13 @@ impl ModuleTree<'_> {
         if shipped::is_for_tests(&syntax.attrs) {
             return Ok(());
         }
-        let removed = shipped::keep(&mut syntax.items);
+        shipped::keep(&mut syntax.items);
         let level = ModuleSite { file: &file.path, module: module.clone(), folder, inline: false };
         self.declared(&syntax.items, &level)?;
         self.found.push(CodeFile {
-            krate: self.folder.rsplit('/').next().unwrap_or(self.folder).to_owned(),
             path: file.path.clone(),
             target: self.target.to_owned(),
             module,
-            lines: file.text.lines().count().saturating_sub(removed),
             text: file.text.clone(),
             syntax,
         });

@@ -3,7 +3,8 @@
 use super::cross_traffic::{DependentGroups, MemberCrossTraffic};
 use super::latencies::{ROUNDING, least_latency, share_within};
 use super::one_burst::{OneBurst, OneBurstSum};
-use super::sketch::{FIRST_SHARE, ProbabilisticSketch, SHARES};
+use super::shares::{FIRST_SHARE, SHARES};
+use super::sketch::ProbabilisticSketch;
 use crate::WorstCase;
 use calculus::tail::{TailGrid, TailMethod};
 use model::{LatencyModel as _, ServerMember, UndefinedLatency};

@@ -1,6 +1,6 @@
 //! The laws of what one stream does to requests that it overtakes or precedes, when no other stream matters.
 
-use super::sketch::{SHARES, nanos_up};
+use super::shares::{SHARES, nanos_up};
 use calculus::tail::LawAtom;
 use std::sync::OnceLock;
 use workload::windows::{CircularWork, JointBacklogs, WorkDistribution};

@@ -3,7 +3,8 @@
 use super::bound::{Probabilistic, worst_case};
 use super::cross_traffic::DependentGroups;
 use super::one_burst::OneBurstSum;
-use super::sketch::{ProbabilisticSketch, SHARES};
+use super::shares::SHARES;
+use super::sketch::ProbabilisticSketch;
 use calculus::tail::TailMethod;
 use model::{ServerMember, UndefinedLatency};
 

@@ -3,7 +3,8 @@
 //! Latencies are taken from a ladder of rungs, so that the same question always has the same answer and one that asks
 //! for less never gets more.
 
-use super::sketch::{ProbabilisticSketch, SHARES};
+use super::shares::SHARES;
+use super::sketch::ProbabilisticSketch;
 
 /// The number of rungs per octave of latency.
 const RUNGS_PER_OCTAVE: i32 = 32;

@@ -56,6 +56,7 @@ mod cross_traffic;
 mod derivation;
 mod latencies;
 mod one_burst;
+mod shares;
 mod sketch;
 
 pub use acceptance::ProbabilisticRefusal;

@@ -39,7 +39,8 @@
 
 use super::burst_laws::{BURST_SHARES, OWN_SHARES, amount, amount_above, window, window_from};
 use super::cross_traffic::MemberCrossTraffic;
-use super::sketch::{ProbabilisticSketch, SHARES};
+use super::shares::SHARES;
+use super::sketch::ProbabilisticSketch;
 use calculus::tail::{Crossings, LimitedLaw, WorkTails};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;

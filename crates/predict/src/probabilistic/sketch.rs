@@ -1,16 +1,12 @@
 //! What the probabilistic model keeps of a workload.
 
 use super::burst_laws::{ATOMS, BurstLaws, atoms};
+use super::shares::{SHARES, nanos_up};
 use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{LawAtom, TailGrid, WindowLaws};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
 use workload::windows::CircularWork;
-
-/// The shares of the queue that a request's own stream may be given.
-pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
-/// The index of the share that is most often the best one in large queues.
-pub(super) const FIRST_SHARE: usize = 5;
 
 /// What [`Probabilistic`](super::Probabilistic) keeps of a workload.
 #[derive(Debug)]
@@ -153,10 +149,4 @@ fn with_scaled_work(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<
 fn nanos_down(ns: f64) -> Nanos {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
     Nanos(ns as u64)
-}
-
-/// The next whole nanosecond; saturates.
-pub(super) fn nanos_up(ns: f64) -> Nanos {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
-    Nanos(ns.ceil() as u64)
 }

@@ -111,7 +111,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
     };
     let mut answers = Vec::new();
     let broken = apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |answer| {
-        answers.push(answer)
+        answers.push(answer);
     })?;
     if args.json {
         let hosts = answers.iter().map(|answer| HostDocument::new(answer, args)).collect();
