@@ -181,7 +181,7 @@ mod tests {
             ("channels = 2", "16"),
             ("outstanding = 6\nbeside = 3\nreserve = 2\nreads = 4\nbatch = 1", ""),
             // As few best-effort requests as are counted.
-            ("outstanding = 5\nreserve = 1", ""),
+            ("outstanding = 5\nreserve = 1\nbeside = 3", ""),
             ("beside = 6", ""),
             ("reserve = 3", ""),
         ] {
@@ -191,7 +191,7 @@ mod tests {
             ("", "16", "channels: 16, the policy's bounds count on 4 or less: each request takes longer"),
             ("channels = 5", "", "channels: 5, the policy's bounds count on 4 or less"),
             (
-                "outstanding = 7\nreserve = 3",
+                "outstanding = 7\nreserve = 3\nbeside = 3",
                 "",
                 "outstanding: 7, the policy's bounds count on 6 or less: a request may find more",
             ),
@@ -209,7 +209,7 @@ mod tests {
                 "outstanding − reserve: 5, the policy's bounds count on 4 or less: more best-effort",
             ),
             // The reserve of the policy goes with its number of places.
-            ("outstanding = 5", "", "outstanding − reserve: 5"),
+            ("outstanding = 5\nbeside = 3", "", "outstanding − reserve: 5"),
             (
                 "outstanding_bytes = \"1MiB\"",
                 "",
@@ -227,9 +227,9 @@ mod tests {
         let front = "{ protocol = \"nbd\", listen = \"::1\", forward = \"::1\" }";
         let storage: ServerStorage =
             toml::from_str(&format!("profile = \"-\"\nfront = [{front}]")).expect("fields of a hosts file");
-        for policy in [&counting, &silent] {
-            let found = unsafe_conditions(policy, "ssd", &storage, &other);
-            assert!(found.len() == 1 && found[0].starts_with("device profile: 'disk'"), "{found:?}");
-        }
+        let found = unsafe_conditions(&counting, "ssd", &storage, &other);
+        assert!(found.len() == 1 && found[0].starts_with("device profile: 'disk'"), "{found:?}");
+        // A name says something of a server that bounds count.
+        assert_eq!(unsafe_conditions(&silent, "ssd", &storage, &other), [""; 0]);
     }
 }
