@@ -66,18 +66,14 @@ fn main() {
     }
 }
 
-/// Says how close the same attack comes by the simulator that is written apart.
+/// Prints how close the same attack comes by both simulators, the project's and the one that is written apart.
 fn report_apart((traffic, bounds): (PlayedTraffic, Vec<f64>)) {
-    let first = traffic.copy_on_channel();
-    let [ours, apart] = traffic.longest_by_both();
-    let closest =
-        |longest: &[f64]| longest.iter().zip(&bounds).map(|(at, bound)| at / bound).fold(0.0, f64::max);
-    let ours = closest(&ours);
-    let apart = closest(&apart);
-    println!(
-        "{:<26}{apart:>30.3}  (the first: {ours:.3}; a best-effort request takes {first:.5} s)",
-        "apart"
-    );
+    let both = traffic.apart().latencies_by_both();
+    let [ours, apart] = both.map(|latencies| {
+        let longest = latencies.iter().map(|of_workload| of_workload.iter().copied().fold(0.0, f64::max));
+        longest.zip(&bounds).map(|(longest, bound)| longest / bound).fold(0.0, f64::max)
+    });
+    println!("{:<26}{apart:>30.3}  (the project's simulator: {ours:.3})", "apart");
 }
 
 /// Shows an attack that broke a bound, where `SHOW` is set.

@@ -155,7 +155,7 @@ fn memcached_by_a_proxy_without_a_policy() {
 }
 
 /// The names that a policy's template has marked, replaced.
-fn filled_hosts(template: &str, address: SocketAddr) -> String {
+fn filled_hosts(template: &str, address: SocketAddr, profile: &str) -> String {
     let (mut lines, mut client) = (Vec::new(), 0);
     for line in template.lines() {
         let line = if line.starts_with("device") {
@@ -164,7 +164,7 @@ fn filled_hosts(template: &str, address: SocketAddr) -> String {
             client += 1;
             format!("address = [\"127.0.0.{client}\"]")
         } else if line.starts_with("profile") {
-            "profile = \"profile.json\"".to_owned()
+            format!("profile = \"{profile}\"")
         } else if line.trim_start().starts_with("{ protocol") {
             format!("  {{ protocol = \"memcached\", listen = \"127.0.0.1:0\", forward = \"{address}\" }},")
         } else {
@@ -188,7 +188,11 @@ fn a_template_of_hosts_is_accepted_once_it_is_filled_in() {
     assert!(unfilled.contains(&format!("{marked} places marked CHANGE")), "{unfilled}");
     assert_eq!(unfilled.matches("\n  line ").count(), marked, "{unfilled}");
     let address = "127.0.0.1:9".parse().expect("an address");
-    folder.write("hosts.toml", &filled_hosts(&template, address));
+    // Bounds hold for the device profile that the policy was planned with, and for no other.
+    folder.write("hosts.toml", &filled_hosts(&template, address, "profile.json"));
+    let other = folder.run(&["apply", policy, "--hosts", "hosts.toml", "--dry-run"]).expect_code(2).stderr;
+    assert!(other.contains("content of the device profile"), "{other}");
+    folder.write("hosts.toml", &filled_hosts(&template, address, "tailwright-demo/ssd-profile.json"));
     let dry = folder.run(&["apply", policy, "--hosts", "hosts.toml", "--dry-run"]).expect_code(0).stdout;
     assert!(dry.contains("# host-of-database-1"), "{dry}");
 

@@ -54,6 +54,7 @@ impl Device {
 
     /// All accesses of the table up to a device time.
     fn up_to(&self, seconds: f64) -> Vec<Access> {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes are whole bytes")]
         let sizes = self.0.iter().map(|row| row.0 as u64);
         let all = sizes.flat_map(|size| [(size, true), (size, false)]);
         all.filter(|access| self.seconds(*access) <= seconds).collect()

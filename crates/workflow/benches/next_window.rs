@@ -252,7 +252,9 @@ fn generated(traffic: &CircularTrace<Job>, random: &mut StdRng) -> CircularTrace
         let arrival = Nanos(arrival as u64);
         jobs.push(Job { arrival, ..job });
     }
-    CircularTrace::new(jobs, Nanos((at as u64).max(traffic.period().0) + 1)).expect("ascending arrivals")
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes")]
+    let end = at as u64;
+    CircularTrace::new(jobs, Nanos(end.max(traffic.period().0) + 1)).expect("ascending arrivals")
 }
 
 /// The same requests round the period from a random time on.

@@ -339,7 +339,7 @@ mod tests {
             let mut late = request(1, number * 100, free, 10, 0);
             late.queued[Cause::AllBusy as usize] -= 1_000 - number * 100;
             late.queued[Cause::Stopped as usize] = 1_000 - number * 100;
-            late.peer.set_port(number as u16 + 1);
+            late.peer.set_port(u16::try_from(number).expect("one of four") + 1);
             free = late.done;
             requests.push(late);
         }

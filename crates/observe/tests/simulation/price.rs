@@ -1,6 +1,12 @@
 //! What a cause costs, by an event simulator that knows nothing of the replay: the same requests served with workers that
 //! are held up now and then, and without.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small counts and simulated instants"
+)]
+
 use proptest::prelude::*;
 use tailwright_observe::{
     AttributedRequest, CAUSES, Cause, HeldUpTime, IntendedWaits, ReplayDoubt, TakenOut, counterfactual,

@@ -166,7 +166,7 @@ pub(crate) fn change_request(requests: &mut Requests, random: &mut StdRng) {
         0 | 1 => requests[pick].size = random.random_range(0.02..=1.0),
         2 => {
             requests[pick].density =
-                [0.0, 1.0, random.random_range(0.0..1.0)][random.random_range(0..3_usize)]
+                [0.0, 1.0, random.random_range(0.0..1.0)][random.random_range(0..3_usize)];
         }
         3 | 4 => {
             requests[pick].gap = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) }

@@ -381,6 +381,7 @@ impl ConnectionUse {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "simulated instants, nanoseconds")]
 mod tests {
     use super::super::testing::request;
     use super::*;

@@ -176,7 +176,9 @@ proptest! {
         let delay = |t: u64| {
             let mut end = backlog(t) + begun as f64;
             loop {
-                let more = backlog(t) + begun as f64 + work(t + 1, t + end as u64);
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole instants")]
+                let until = t + end as u64;
+                let more = backlog(t) + begun as f64 + work(t + 1, until);
                 if more <= end { return end; }
                 end = more;
             }
