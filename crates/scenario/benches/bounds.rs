@@ -16,7 +16,7 @@ mod predicted;
 use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::{PlannedAttack, search_plans};
 use played::{Approach, BoundAttack as _, PlayedTraffic, Spending};
-use predicted::search_predictions;
+use predicted::{PredictedAttack, search_predictions};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
@@ -62,18 +62,24 @@ fn main() {
         for channels in [2, 4, 8, 16] {
             let overtaken = PlannedAttack::overtaken(channels, spending);
             report(&format!("overtaken{spent}"), channels, overtaken.play());
+            let blocked = PredictedAttack::blocked(channels, spending);
+            report(&format!("blocked{spent}"), channels, blocked.play());
         }
     }
 }
 
 /// Prints how close the same attack comes by both simulators, the project's and the one that is written apart.
 fn report_apart((traffic, bounds): (PlayedTraffic, Vec<f64>)) {
+    let packet = traffic.packet();
     let both = traffic.apart().latencies_by_both();
     let [ours, apart] = both.map(|latencies| {
         let longest = latencies.iter().map(|of_workload| of_workload.iter().copied().fold(0.0, f64::max));
         longest.zip(&bounds).map(|(longest, bound)| longest / bound).fold(0.0, f64::max)
     });
-    println!("{:<26}{apart:>30.3}  (the project's simulator: {ours:.3})", "apart");
+    println!(
+        "{:<26}{apart:>30.3}  (the project's simulator: {ours:.3}; a packet takes {packet:.1e} s)",
+        "apart"
+    );
 }
 
 /// Shows an attack that broke a bound, where `SHOW` is set.
