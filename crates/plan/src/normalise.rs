@@ -19,7 +19,7 @@ pub struct Normalisation {
     pub sustained: bool,
     /// What the servers of the class do not interrupt. Where a device serves several requests at a time, answers leave in
     /// another order than requests came, and those that overtake a request may take its tokens at network-out. The curve
-    /// there allows for that: see [`crate::links`].
+    /// there allows for that: see module `links`.
     pub enforced: Option<EnforcedClass>,
 }
 

@@ -50,7 +50,7 @@ pub fn write(path: &Path, observations: &Observations) -> Result<(), TraceError>
 /// When the file cannot be written.
 ///
 /// # Panics
-/// As [`write`], and when a further column does not have a value for each request.
+/// As [`write()`], and when a further column does not have a value for each request.
 pub fn write_with(
     path: &Path,
     observations: &Observations,

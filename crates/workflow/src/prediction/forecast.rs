@@ -18,7 +18,7 @@ pub struct WorkloadForecast {
     /// The latency without any assumption on how bursts meet; unknown where the forecast was cut short.
     pub worst_case: Option<WorkloadBound>,
     /// The longest latency of the replays of the server, base latency included, seconds: one of them lets all worst bursts end
-    /// at the same time. It is no bound of all alignments; `worst_case` is. See [`Self::in_order`].
+    /// at the same time. It is no bound of all alignments; `worst_case` is. See `in_order`.
     pub bursts_together: Option<f64>,
 }
 
