@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The hierarchy of control groups that has the CPU controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuHierarchy {
-    /// Where it is mounted.
+    /// Mount point.
     place: PathBuf,
     /// The group that is mounted there: `/`, unless only a part of the hierarchy is.
     root: String,
@@ -24,7 +24,7 @@ pub struct CpuQuota {
     pub period_us: u64,
 }
 
-/// What a quota has done since the group was made.
+/// Counters of a quota since its group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QuotaCounts {
     /// Periods in which the group was throttled.

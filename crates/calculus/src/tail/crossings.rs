@@ -1,4 +1,4 @@
-//! How likely it is that the work of some window exceeds what is served, counted once.
+//! Probability that the work of some window exceeds the service in it, counted once.
 //!
 //! A union over windows counts a burst for every cell of windows in which it shows. A burst that comes together passes
 //! below the level that it exceeded only once, and so it is the passages that this module counts.
@@ -14,7 +14,7 @@
 //! Any subset of the lengths will do, and any lower level: the least sum counts. Each term is at most that of the union.
 //!
 //! *Rounding.* All of this needs A_k to grow with k. So values are rounded up to multiples of a step that doubles from cell to
-//! cell or stays; whoever provides laws rounds all windows of a stream to the same set of values.
+//! cell or stays; the provider of laws rounds all windows of a stream to the same set of values.
 //!
 //! *Small streams.* Where a stream has at most a limit in each of the windows, or else does not matter, the atoms beyond the
 //! limit are left out, and the sum bounds the probability that Z exceeds z and no stream exceeds its limits.
@@ -114,7 +114,8 @@ impl SummedWindow {
             let mut probabilities = 0.0;
             let mut floor = -1.0;
             let mut most = 0;
-            let (mut at, mut probability) = (0, 0.0);
+            let mut at = 0;
+            let mut probability = 0.0;
             for atom in law.atoms {
                 // An atom stands for values above the one before it.
                 if floor >= law.limit {

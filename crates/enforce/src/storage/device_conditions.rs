@@ -1,4 +1,4 @@
-//! How the device of a server is used by its hosts file, its profile and a policy, and where that is not what the policy's
+//! Use of a server's device by its hosts file, its profile and a policy, and where that is not what the policy's
 //! bounds count on.
 
 use crate::deployment::{PRIORITY_LEVELS, ServerStorage};
@@ -7,7 +7,7 @@ use model::{Condition, Policy, Safety, ServerConditions, ServerEnforcement};
 use units::Bytes;
 use workload::device::{DeviceModel, StorageProfile};
 
-/// How the device of a server is used by its hosts file, the policy and its profile.
+/// Use of a server's device by its hosts file, the policy and its profile.
 pub(super) fn device_use(
     storage: &ServerStorage,
     policy: Option<&ServerEnforcement>,
@@ -16,7 +16,7 @@ pub(super) fn device_use(
     DeviceUsage::new(&owner_bounds(storage), policy, &profile_bounds(profile))
 }
 
-/// What the hosts file says of the use of a device.
+/// Use of a device as the hosts file states it.
 fn owner_bounds(storage: &ServerStorage) -> OwnerBounds {
     let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
     OwnerBounds {
@@ -31,7 +31,7 @@ fn owner_bounds(storage: &ServerStorage) -> OwnerBounds {
     }
 }
 
-/// What a device profile says of the use of its device.
+/// Use of a device as its profile states it.
 fn profile_bounds(profile: &StorageProfile) -> ProfileBounds {
     let limits = profile.queue_limits();
     ProfileBounds {
@@ -44,7 +44,7 @@ fn profile_bounds(profile: &StorageProfile) -> ProfileBounds {
     }
 }
 
-/// What the device of a server is under a policy that says this of it, for comparison with what bounds assume.
+/// Conditions of a server's device under a policy, for comparison with those that its bounds assume.
 pub fn storage_conditions(
     storage: &ServerStorage,
     policy: Option<&ServerEnforcement>,
@@ -60,7 +60,7 @@ pub fn storage_conditions(
         .with(Condition::Levels, u32::try_from(PRIORITY_LEVELS).ok())
 }
 
-/// Where the hosts file or the profile has the device used in another way than the bounds of a policy count on.
+/// Differences between the use of a device and the use that the bounds of a policy assume.
 pub(super) fn unsafe_conditions(
     policy: &Policy,
     server: &str,
