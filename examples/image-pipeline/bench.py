@@ -29,7 +29,7 @@ def interrupt(*_):
 
 # Before what takes a second to import.
 signal.signal(signal.SIGINT, interrupt)
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bindings" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "schedule" / "bindings" / "python"))
 
 import tailwright_gat
 import work

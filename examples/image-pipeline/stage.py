@@ -10,7 +10,7 @@ import threading
 import time
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bindings" / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "schedule" / "bindings" / "python"))
 
 import cv2
 import tailwright_gat

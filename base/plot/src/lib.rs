@@ -1,0 +1,57 @@
+//! Report pages that people look at: one self-contained HTML file with tables and inline SVG charts.
+//!
+//! This crate decides how a report looks: its layout, colours, ticks, legends and tooltips, and what happens to data
+//! that cannot be drawn. Callers decide what a report says.
+//!
+//! Why it draws charts itself: a report follows the reader's light or dark theme by CSS variables, and the page is one
+//! document whose tables and charts share them. SVG libraries write colours into the drawing, or need
+//! JavaScript or fonts from elsewhere. What is drawn here is plain enough to be written directly.
+//!
+//! Everything is a pure function to a `String`, with the same bytes for the same input. A page loads
+//! nothing from anywhere, reads fully without JavaScript, prints, and is well-formed XML as well as HTML. All
+//! text is escaped. Series differ by dash and mark as well as by a palette that colour-blind readers can tell
+//! apart; a status has a text mark beside its colour. Values that cannot be drawn (not finite, zero on a log
+//! axis) are left out and counted in a note under the chart.
+//!
+//! It does not cover interaction (zoom, pan), maps, pie charts, three dimensions, or exact measurement of text: the
+//! widths of labels are estimated, and layouts leave room for the error.
+//!
+//! ```
+//! use plot::{Axis, Chart, Page, Reference, Series, Unit};
+//! let chart = Chart::new("Latency", Axis::linear("time", Unit::Seconds), Axis::log("p99", Unit::Seconds))
+//!     .series(Series::line("storage", [(0.0, 0.010), (1.0, 0.040), (2.0, 0.020)]))
+//!     .reference(Reference::y(0.150, "SLO 150ms"));
+//! let html = Page::new("Report").lead("One line.").section("Latency over time", [chart.into()]).to_html();
+//! assert!(html.starts_with("<!DOCTYPE html>"));
+//! ```
+
+mod axis;
+mod bars;
+mod bullets;
+mod chart;
+mod decimate;
+mod distribution;
+mod dots;
+mod escape;
+mod figure;
+mod page;
+mod row_frame;
+mod series;
+mod status;
+mod table;
+mod text_width;
+mod unit;
+mod xml;
+
+pub use axis::Axis;
+pub use bars::Bars;
+pub use bullets::{Bullets, RowOrder};
+pub use chart::{Chart, Marker, Reference};
+pub use distribution::Distribution;
+pub use dots::Dots;
+pub use escape::escape;
+pub use page::{Block, KeyFigure, Page};
+pub use series::{Series, stack};
+pub use status::Status;
+pub use table::{Cell, Column, Table};
+pub use unit::Unit;

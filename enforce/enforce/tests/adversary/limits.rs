@@ -1,0 +1,129 @@
+//! A limit holds for the device time that is served at the server, whatever the requests say that they are.
+
+use crate::alone_on_the_machine;
+use crate::caller::Caller;
+use crate::ground::{Ground, GroundSetting, SILVER, SILVER_LIMIT};
+use crate::scripts::requests::compound;
+use enforce::deployment::FrontProtocol;
+use std::time::{Duration, Instant};
+
+const TIME: Duration = Duration::from_secs(2);
+const TAG: u8 = b's';
+
+/// Requests of a connection that wait or are at the server.
+const DEPTH: u32 = 16;
+const CONNECTIONS: u32 = 2;
+
+/// What all that waits or is outstanding may turn out to cost more than it claims.
+const WHATEVER_WAITS: u32 = DEPTH * CONNECTIONS + 1;
+/// Only what is outstanding.
+const WHATEVER_IS_OUTSTANDING: u32 = GroundSetting::SMALL.outstanding + 1;
+
+/// Silver asks as fast as it can, with limits that make it wait; of so many requests at a time nobody can know how large
+/// they are before they are let go.
+fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sync) {
+    let _alone = alone_on_the_machine();
+    let ground = Ground::new(GroundSetting::SMALL.with("over = \"queue\""));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            scope.spawn(|| {
+                let mut caller = Caller::connect(&ground.fronts, protocol, SILVER, TAG).expect("a handshake");
+                caller.stream.set_read_timeout(Some(TIME)).expect("a timeout");
+                (0..DEPTH).for_each(|_| ask(&mut caller));
+                caller.send().expect("the proxy reads");
+                while begun.elapsed() < TIME && caller.reply().is_ok() {
+                    ask(&mut caller);
+                    caller.send().expect("the proxy reads");
+                }
+            });
+        }
+    });
+    let (rate, burst) = SILVER_LIMIT;
+    let (needed, longest, answered) = {
+        let counts = ground.server.counts();
+        (counts.needed_burst(TAG, rate), counts.longest(TAG), counts.tag(TAG).answered)
+    };
+    let unknown = longest * f64::from(surprises);
+    assert!(answered > 0 && needed > 0.0, "{answered} answered in {needed} s of a device");
+    // Where service ends is not where it was let go: another half.
+    assert!(
+        needed <= 1.5 * (burst + unknown),
+        "a burst of {burst} s was allowed, {needed} s needed; requests of {longest} s"
+    );
+}
+
+#[test]
+fn plain_reads() {
+    check(FrontProtocol::Nbd, WHATEVER_IS_OUTSTANDING, |caller| caller.read(4096));
+    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| caller.read(64 << 10));
+}
+
+/// Requests without data count as the smallest read, which takes the device of these tests as long.
+#[test]
+fn control_requests() {
+    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+        check(protocol, WHATEVER_IS_OUTSTANDING, Caller::sync);
+    }
+}
+
+/// They and data use the limit together.
+#[test]
+fn control_requests_among_reads() {
+    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+        check(protocol, WHATEVER_IS_OUTSTANDING, |caller| match caller.place % 2 {
+            0 => caller.sync(),
+            _ => caller.read(4096),
+        });
+    }
+}
+
+#[test]
+fn large_values() {
+    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| caller.read(1 << 20));
+}
+
+#[test]
+fn large_values_on_a_meta_command() {
+    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+        caller.place += 1;
+        let key = format!("s{}.{}", caller.place, 1 << 20);
+        wire::memcached::client::meta_get(&mut caller.out, key.as_bytes(), &["v"]);
+    });
+}
+
+/// Each key is an access of the device.
+#[test]
+fn values_of_many_keys() {
+    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+        caller.place += 1;
+        let keys: Vec<Vec<u8>> = (0..10).map(|key| format!("s{key}.100000").into_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        wire::memcached::client::get(&mut caller.out, &keys);
+    });
+}
+
+#[test]
+fn read_plus() {
+    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[], 68, 64 << 10));
+}
+
+#[test]
+fn reads_behind_an_unknown_operation() {
+    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[72, 0], 25, 64 << 10));
+}
+
+/// What waits is not let go by a claim that others have shown to be too low: the limit is used up.
+#[test]
+fn values_that_wait_while_the_first_are_measured() {
+    check(FrontProtocol::Memcached, WHATEVER_IS_OUTSTANDING, |caller| caller.read(1 << 20));
+}
+
+/// Small values teach that values are small; then come large ones, again and again.
+#[test]
+fn values_that_are_small_and_then_large() {
+    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+        let is_large = caller.place % 64 > 48;
+        caller.read(if is_large { 1 << 20 } else { 1 });
+    });
+}

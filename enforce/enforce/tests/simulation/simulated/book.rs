@@ -1,0 +1,136 @@
+//! What a client waits for: the bytes of every answer that it is owed, and whether they came.
+
+use super::reader::number;
+use enforce::deployment::FrontProtocol;
+use std::collections::{BTreeMap, VecDeque};
+
+/// An answer that is owed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OwedAnswer {
+    bytes: Vec<u8>,
+    asked_at: u64,
+}
+
+/// The answers that a connection is owed, and what came of them.
+#[derive(Debug)]
+pub struct ReplyBook {
+    protocol: FrontProtocol,
+    /// Answers that come in this order, before all others.
+    ordered: VecDeque<OwedAnswer>,
+    /// Answers that come in any order, by identifier.
+    by_id: BTreeMap<u64, VecDeque<OwedAnswer>>,
+    inbox: Vec<u8>,
+    /// How many answers are owed.
+    pub open: usize,
+    /// How many came.
+    pub answered: u64,
+}
+
+/// What came of some bytes.
+#[derive(Debug, Default)]
+pub struct ReceivedAnswers {
+    /// When the requests were sent whose answers are complete now.
+    pub asked_at: Vec<u64>,
+    /// The identifiers of calls of the server.
+    pub calls: Vec<u32>,
+}
+
+impl ReplyBook {
+    /// A book for a connection that begins.
+    pub fn new(protocol: FrontProtocol) -> Self {
+        let (ordered, by_id) = (VecDeque::new(), BTreeMap::new());
+        Self { protocol, ordered, by_id, inbox: Vec::new(), open: 0, answered: 0 }
+    }
+
+    /// Notes an answer that is owed.
+    pub fn owe(&mut self, id: Option<u64>, bytes: Vec<u8>, asked_at: u64) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.open += 1;
+        let answer = OwedAnswer { bytes, asked_at };
+        match id {
+            Some(id) => self.by_id.entry(id).or_default().push_back(answer),
+            None => self.ordered.push_back(answer),
+        }
+    }
+
+    /// When the oldest request was sent that has no answer.
+    pub fn oldest(&self) -> Option<u64> {
+        let unordered = self.by_id.values().filter_map(|answers| answers.front());
+        self.ordered.iter().take(1).chain(unordered).map(|answer| answer.asked_at).min()
+    }
+
+    /// Takes bytes from the server.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<ReceivedAnswers, String> {
+        self.inbox.extend_from_slice(bytes);
+        let (mut received, mut at) = (ReceivedAnswers::default(), 0);
+        while at < self.inbox.len() {
+            let rest = &self.inbox[at..];
+            let Some(used) =
+                take_answer(self.protocol, rest, &mut self.ordered, &mut self.by_id, &mut received)?
+            else {
+                break;
+            };
+            at += used;
+        }
+        self.inbox.drain(..at);
+        self.open -= received.asked_at.len();
+        self.answered += received.asked_at.len() as u64;
+        Ok(received)
+    }
+}
+
+/// Takes one answer from the start of `rest`, and returns its length when it is complete.
+fn take_answer(
+    protocol: FrontProtocol,
+    rest: &[u8],
+    ordered: &mut VecDeque<OwedAnswer>,
+    by_id: &mut BTreeMap<u64, VecDeque<OwedAnswer>>,
+    received: &mut ReceivedAnswers,
+) -> Result<Option<usize>, String> {
+    let owed = if let Some(owed) = ordered.front() {
+        owed
+    } else {
+        if rest.len() < 16 {
+            return Ok(None);
+        }
+        let id = match protocol {
+            FrontProtocol::Memcached => return Err("an answer to nothing".to_owned()),
+            FrontProtocol::Nbd => number(&rest[8..16]),
+            FrontProtocol::Nfs => number(&rest[4..8]),
+        };
+        if protocol == FrontProtocol::Nfs && number(&rest[8..12]) == 0 {
+            let len = 4 + usize::try_from(number(&rest[..4]) & 0x7FFF_FFFF).expect("31 bits");
+            if rest.len() < len {
+                return Ok(None);
+            }
+            received.calls.push(u32::try_from(id).expect("32 bits"));
+            return Ok(Some(len));
+        }
+        let owed = by_id.get(&id).and_then(|answers| answers.front());
+        owed.ok_or_else(|| format!("an answer to {id:#x}, which is not asked or answered already"))?
+    };
+    let common = owed.bytes.len().min(rest.len());
+    if owed.bytes[..common] != rest[..common] {
+        let place = owed.bytes.iter().zip(rest).position(|(owed, came)| owed != came);
+        return Err(format!("an answer of {} bytes differs at byte {place:?}", owed.bytes.len()));
+    }
+    if common < owed.bytes.len() {
+        return Ok(None);
+    }
+    received.asked_at.push(owed.asked_at);
+    if ordered.pop_front().is_none() {
+        let id = if protocol == FrontProtocol::Nbd { number(&rest[8..16]) } else { number(&rest[4..8]) };
+        if let Some(answers) = by_id.get_mut(&id) {
+            answers.pop_front();
+            if answers.is_empty() {
+                by_id.remove(&id);
+            }
+        }
+    }
+    Ok(Some(common))
+}

@@ -1,0 +1,350 @@
+//! A simulated client: it connects, asks, takes answers at its own pace, and leaves.
+
+use super::book::ReplyBook;
+use super::faults::FaultKind;
+use super::nbd_reader::{NbdDialect, greeting};
+use super::plan::{ClientPlan, ClientStyle, MS};
+use super::reader::RequestReader;
+use super::requests::RequestSource;
+use super::rpc_reader::{record_of, words};
+use super::world::{LEAVES_AFTER_NS, World, WorldEvent};
+use enforce::deployment::FrontProtocol;
+use std::collections::VecDeque;
+
+/// The most requests that hostile clients send in one connection beyond their number, so that worlds end.
+const BURST_MAX: usize = 300;
+
+/// A client of a world.
+#[derive(Debug)]
+pub struct SimulatedClient {
+    /// What it is like.
+    pub plan: ClientPlan,
+    /// Its connection, if it has one.
+    pub link: Option<usize>,
+    left: u32,
+    source: RequestSource,
+    /// Reads what it sends, to know what it is owed.
+    sent: RequestReader,
+    book: ReplyBook,
+    outbox: VecDeque<u8>,
+    /// Until when it sends nothing.
+    pauses_until: u64,
+    /// Whether it has ended its direction of the connection.
+    has_ended: bool,
+    /// Whether it comes back no more.
+    pub is_done: bool,
+    connections: u32,
+    /// The longest time from a request to its answer.
+    pub longest_ns: u64,
+    /// How many answers came in all.
+    pub answered: u64,
+}
+
+impl SimulatedClient {
+    /// A client that has not connected yet.
+    pub fn new(plan: ClientPlan, protocol: FrontProtocol, dice: &mut super::dice::Dice) -> Self {
+        let dialect = NbdDialect::new(false, false);
+        Self {
+            plan,
+            link: None,
+            left: plan.requests,
+            source: RequestSource::new(protocol, (plan.size_min, plan.size_max), (false, false), dice),
+            sent: RequestReader::new(protocol, dialect),
+            book: ReplyBook::new(protocol),
+            outbox: VecDeque::new(),
+            pauses_until: 0,
+            has_ended: false,
+            is_done: false,
+            connections: 0,
+            longest_ns: 0,
+            answered: 0,
+        }
+    }
+
+    fn is_honest(&self) -> bool {
+        self.plan.style == ClientStyle::Honest
+    }
+}
+
+impl World {
+    /// A client does what it wants to do now.
+    pub fn client_steps(&mut self, number: usize) {
+        let client = &self.clients[number];
+        if client.is_done {
+            return;
+        }
+        let Some(link) = client.link else {
+            if self.now >= self.plan.ends_at || client.left == 0 || client.connections > 20 {
+                self.clients[number].is_done = true;
+            } else {
+                self.client_connects(number);
+            }
+            return;
+        };
+        self.client_reads(number, link);
+        if self.clients[number].link == Some(link) {
+            self.client_asks(number, link);
+        }
+        if self.clients[number].link == Some(link) {
+            self.client_writes(number, link);
+        }
+        if self.clients[number].link == Some(link) {
+            self.client_leaves(number, link);
+        }
+    }
+
+    fn client_connects(&mut self, number: usize) {
+        let plan = self.clients[number].plan;
+        let protocol = self.plan.fronts[plan.front];
+        let link = self.open_client_link(number);
+        let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
+        let client = &mut self.clients[number];
+        client.link = Some(link);
+        client.source =
+            RequestSource::new(protocol, (plan.size_min, plan.size_max), self.plan.nbd, &mut self.dice);
+        client.sent = RequestReader::new(protocol, dialect);
+        client.book = ReplyBook::new(protocol);
+        if protocol == FrontProtocol::Nbd {
+            client.book.owe(None, greeting(), self.now);
+        }
+        client.outbox.clear();
+        client.has_ended = false;
+        client.connections += 1;
+        self.schedule(self.now, WorldEvent::Client(number));
+    }
+
+    fn client_reads(&mut self, number: usize, link: usize) {
+        let now = self.now;
+        let client = &self.clients[number];
+        let has_begun = client.book.answered >= client.source.handshake_answers;
+        let is_deaf =
+            (client.plan.style == ClientStyle::Deaf && has_begun) || self.links[link].stalled_until > now;
+        if is_deaf && now < self.plan.ends_at {
+            return;
+        }
+        if self.faults.strikes(FaultKind::ClientStall, &mut self.dice) && now < self.plan.ends_at {
+            self.links[link].stalled_until = now + self.dice.between(1, 400) * MS;
+            self.schedule(self.links[link].stalled_until, WorldEvent::Client(number));
+            return;
+        }
+        let most = if self.dice.one_in(8) { self.dice.index(4096) + 1 } else { usize::MAX };
+        let bytes = self.links[link].from_proxy.pop(most, now);
+        if !bytes.is_empty() {
+            self.progress += 1;
+            self.schedule(now, WorldEvent::Wake);
+            if most < usize::MAX {
+                self.schedule(now + 1000, WorldEvent::Client(number));
+            }
+            self.client_receives(number, link, &bytes);
+        }
+        let link_state = &self.links[link];
+        if link_state.from_proxy.is_at_end(now) || link_state.is_far_gone {
+            self.client_sees_end(number, link);
+        }
+    }
+
+    fn client_receives(&mut self, number: usize, link: usize, bytes: &[u8]) {
+        if let Some(session) = self.links[link].session
+            && let Err(message) = self.sessions[session].on_received_by_client(bytes)
+        {
+            self.violate(&format!("{message} (client {number})"));
+        }
+        let client = &mut self.clients[number];
+        if !client.is_honest() {
+            // Only to know how far its handshake is.
+            let _ = client.book.receive(bytes);
+            return self.schedule(self.now, WorldEvent::Client(number));
+        }
+        match client.book.receive(bytes) {
+            Err(message) => self.violate(&format!("answers: client {number}: {message}")),
+            Ok(received) => {
+                for asked_at in &received.asked_at {
+                    client.answered += 1;
+                    client.longest_ns = client.longest_ns.max(self.now - asked_at);
+                }
+                for call in received.calls.iter().filter(|_| !client.has_ended) {
+                    let answer = record_of(&words(&[*call, 1, 0, 0, 0, 0]));
+                    client.outbox.extend(answer);
+                }
+                let oldest = received.asked_at.iter().min().copied();
+                if !received.asked_at.is_empty() && client.plan.think_ns > 0 {
+                    let until = self.now + self.dice.below(client.plan.think_ns);
+                    client.pauses_until = until;
+                    self.schedule(until, WorldEvent::Client(number));
+                }
+                self.check_latency(number, link, oldest);
+            }
+        }
+    }
+
+    /// The proxy has closed the connection: there must be a reason, or everything was said.
+    fn client_sees_end(&mut self, number: usize, link: usize) {
+        let session = self.links[link].session;
+        let client = &self.clients[number];
+        let is_fair = client.is_honest() && !self.links[link].is_far_gone;
+        let excuse = match session {
+            Some(session) => self.sessions[session].excuse,
+            // It was not accepted, which accidents and ends of proxies explain.
+            None => self.unaccepted_excuse(link),
+        };
+        if is_fair && excuse.is_none() {
+            let open = client.book.open;
+            let is_delivered = session.is_none_or(|session| self.sessions[session].is_delivered());
+            if !client.has_ended {
+                self.violate(&format!(
+                    "closed: client {number} was closed without a reason, {open} answers are owed"
+                ));
+            } else if open > 0 || !is_delivered || !client.outbox.is_empty() {
+                self.violate(&format!(
+                    "conservation: client {number} was closed while {open} answers are owed"
+                ));
+            }
+        }
+        self.client_forgets(number, link);
+    }
+
+    /// The client gives up its connection and perhaps comes back.
+    pub fn client_forgets(&mut self, number: usize, link: usize) {
+        let now = self.now;
+        self.note(|| format!("client {number} closes link {link}"));
+        let visible_at = self.links[link].close_far(now);
+        self.schedule(visible_at, WorldEvent::Wake);
+        if let Some(session) = self.links[link].session {
+            self.sessions[session].excuse("the client has gone");
+            self.sessions[session].is_over = true;
+        }
+        self.clients[number].link = None;
+        let pause = self.dice.between(1, 50) * MS;
+        self.schedule(now + pause, WorldEvent::Client(number));
+    }
+
+    fn client_asks(&mut self, number: usize, _link: usize) {
+        let now = self.now;
+        loop {
+            let client = &mut self.clients[number];
+            let is_beginning = client.book.answered < client.source.handshake_answers;
+            let depth = if is_beginning { 1 } else { client.plan.depth };
+            let is_free = client.outbox.len() < 64 << 10;
+            let is_waiting = (client.is_honest() || is_beginning) && client.book.open >= depth;
+            if client.left == 0 || client.has_ended || !is_free || is_waiting || client.pauses_until > now {
+                return;
+            }
+            let style = client.plan.style;
+            let is_odd = !style.is_ordinary();
+            let is_single = style == ClientStyle::Honest || client.source.is_in_handshake();
+            let count = if is_single { 1 } else { 1 + self.dice.index(BURST_MAX) };
+            client.left -= 1;
+            for _ in 0..count {
+                if style == ClientStyle::Idle {
+                    client.left = 0;
+                    break;
+                }
+                let bytes = if is_odd && self.dice.one_in(2) {
+                    self.faults.count(FaultKind::HostileBytes);
+                    client.source.hostile(style, &mut self.dice)
+                } else {
+                    client.source.next_request(&mut self.dice)
+                };
+                client.outbox.extend(&bytes);
+                client.sent.feed(&bytes);
+                while let Some(request) = client.sent.next_request() {
+                    client.book.owe(request.id, request.reply, now);
+                }
+                if client.outbox.len() > 1 << 20 {
+                    break;
+                }
+            }
+            if is_odd || style == ClientStyle::Flood {
+                let until = now + self.dice.between(1, 40) * MS;
+                client.pauses_until = until;
+                self.schedule(until, WorldEvent::Client(number));
+            }
+        }
+    }
+
+    fn client_writes(&mut self, number: usize, link: usize) {
+        let now = self.now;
+        let client = &mut self.clients[number];
+        if client.outbox.is_empty() {
+            return;
+        }
+        if self.faults.strikes(FaultKind::ClientHangUp, &mut self.dice) {
+            return self.client_hangs_up(number, link);
+        }
+        let client = &mut self.clients[number];
+        let link_state = &mut self.links[link];
+        let mut count = link_state.to_proxy.room().min(client.outbox.len());
+        let mut resumes_at = None;
+        if count > 1 && self.faults.strikes(FaultKind::HalfRequest, &mut self.dice) {
+            count = self.dice.index(count - 1) + 1;
+            let until = now + self.dice.between(1, 300) * MS;
+            client.pauses_until = until;
+            resumes_at = Some(until);
+        } else if client.pauses_until > now && client.is_honest() && self.faults.has(FaultKind::HalfRequest) {
+            // It stopped in the middle.
+            return;
+        }
+        if count == 0 {
+            return;
+        }
+        let bytes: Vec<u8> = client.outbox.drain(..count).collect();
+        let visible_at = link_state.to_proxy.push(&bytes, now + link_state.latency_ns);
+        self.progress += 1;
+        self.schedule(visible_at, WorldEvent::Wake);
+        if let Some(resumes_at) = resumes_at {
+            self.schedule(resumes_at, WorldEvent::Client(number));
+        }
+    }
+
+    fn client_hangs_up(&mut self, number: usize, link: usize) {
+        if let Some(session) = self.links[link].session {
+            self.sessions[session].excuse("the client hung up");
+        }
+        if self.dice.one_in(2) {
+            let visible_at = self.links[link].reset_far(self.now);
+            self.schedule(visible_at, WorldEvent::Wake);
+        }
+        self.client_forgets(number, link);
+    }
+
+    fn client_leaves(&mut self, number: usize, link: usize) {
+        let now = self.now;
+        let client = &mut self.clients[number];
+        let is_late = now >= self.plan.ends_at;
+        if !client.is_honest() && is_late {
+            return self.client_hangs_up(number, link);
+        }
+        // Long after the end nobody waits for answers that were lost.
+        if now >= self.plan.ends_at + LEAVES_AFTER_NS && client.is_honest() {
+            let excuse = self.links[link]
+                .session
+                .map_or(self.unaccepted_excuse(link), |session| self.sessions[session].excuse);
+            // The limit of the third workload may let its requests wait for long.
+            let may_wait = self.clients[number].plan.network == 2 && self.plan.queues_over_limits;
+            if excuse.is_none() && !may_wait {
+                let open = self.clients[number].book.open;
+                self.violate(&format!("conservation: client {number} is owed {open} answers after 30 s"));
+            }
+            return self.client_hangs_up(number, link);
+        }
+        client.left = if is_late { 0 } else { client.left };
+        let is_silent = client.plan.style == ClientStyle::Idle;
+        if client.left > 0 || client.has_ended || !client.outbox.is_empty() || is_silent {
+            return;
+        }
+        let goodbye = client.source.goodbye();
+        if !goodbye.is_empty() && self.dice.one_in(2) && client.is_honest() {
+            if client.book.open > 0 {
+                return;
+            }
+            client.has_ended = true;
+            let link_state = &mut self.links[link];
+            let visible_at = link_state.to_proxy.push(&goodbye, now + link_state.latency_ns);
+            return self.schedule(visible_at, WorldEvent::Wake);
+        }
+        client.has_ended = true;
+        self.note(|| format!("client {number} ends its stream on link {link}"));
+        let visible_at = self.links[link].end_far(now);
+        self.schedule(visible_at, WorldEvent::Wake);
+    }
+}

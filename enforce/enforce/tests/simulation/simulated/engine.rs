@@ -1,0 +1,198 @@
+//! The proxies that are put into worlds: the one that is to be tested, and one that only passes bytes on.
+
+use super::configuration::{Configuration, SERVER, profile};
+use super::plan::WorldPlan;
+use super::system::{SimulatedStream, SimulatedSystem};
+use enforce::deployment::Deployment;
+use enforce::storage::{
+    ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamToken, System, SystemEvent,
+};
+use model::{OperationError, Policy};
+use std::io::{self, IoSlice};
+
+/// A proxy in a world.
+pub trait ProxyUnderTest {
+    /// A proxy that begins.
+    fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self;
+    /// Waits once, and does what can be done then.
+    fn round(&mut self) -> io::Result<bool>;
+    /// Replaces policy and deployment.
+    fn configure(&mut self, policy: Option<&Policy>, deployment: Deployment) -> Result<bool, OperationError>;
+    /// Takes no more connections and ends when all is answered.
+    fn drain(&mut self);
+    /// Whether it has ended.
+    fn is_stopped(&self) -> bool;
+    /// Its counters.
+    fn snapshot(&self) -> ProxySnapshot;
+    /// Checks its books.
+    fn check_invariants(&self);
+}
+
+impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
+    fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self {
+        let deployment = configuration.deployment(plan);
+        let options = ProxyOptions::new(SERVER, deployment, configuration.policy(plan), profile(plan));
+        Self::new(system, plan.fronts.clone(), &options).expect("the configurations of worlds are right")
+    }
+
+    fn round(&mut self) -> io::Result<bool> {
+        self.round()
+    }
+
+    fn configure(&mut self, policy: Option<&Policy>, deployment: Deployment) -> Result<bool, OperationError> {
+        self.configure(policy, Some(deployment))
+    }
+
+    fn drain(&mut self) {
+        self.drain();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped()
+    }
+
+    fn snapshot(&self) -> ProxySnapshot {
+        self.snapshot()
+    }
+
+    fn check_invariants(&self) {
+        self.check_invariants();
+    }
+}
+
+/// A proxy that passes bytes on as they come, and knows no requests.
+#[derive(Debug)]
+pub struct PassThrough {
+    system: SimulatedSystem,
+    pairs: Vec<Option<PassedPair>>,
+    is_stopped: bool,
+}
+
+/// The two connections of a client, and what is on its way between them.
+#[derive(Debug)]
+struct PassedPair {
+    streams: [SimulatedStream; 2],
+    /// What was read from each side and not written to the other.
+    held: [Vec<u8>; 2],
+    /// Whether each side has ended, and whether the other was told.
+    has_ended: [bool; 2],
+    was_told: [bool; 2],
+    is_made: bool,
+}
+
+impl PassedPair {
+    /// Moves what can be moved from one side to the other; an error ends the pair.
+    fn pass(&mut self, from: usize) -> io::Result<()> {
+        let mut piece = [0; 4096];
+        while self.held[from].len() < 64 << 10 && !self.has_ended[from] {
+            match self.streams[from].read(&mut piece) {
+                Ok(0) => self.has_ended[from] = true,
+                Ok(count) => self.held[from].extend(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        while !self.held[from].is_empty() {
+            match self.streams[1 - from].write_vectored(&[IoSlice::new(&self.held[from])]) {
+                Ok(count) => drop(self.held[from].drain(..count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.has_ended[from] && !self.was_told[from] {
+            self.was_told[from] = true;
+            self.streams[1 - from].shutdown_write()?;
+        }
+        Ok(())
+    }
+
+    fn interest(&self, side: usize) -> StreamInterest {
+        StreamInterest {
+            readable: self.is_made && !self.has_ended[side] && self.held[side].len() < 64 << 10,
+            writable: !self.held[1 - side].is_empty() || (side == 1 && !self.is_made),
+        }
+    }
+}
+
+impl PassThrough {
+    fn accept(&mut self, front: usize) {
+        let Ok((client, peer)) = self.system.accept(front) else {
+            self.system.reject(front);
+            return;
+        };
+        let Ok(server) = self.system.connect(front, peer) else { return };
+        let streams = [client, server];
+        let (held, ended) = ([Vec::new(), Vec::new()], [false; 2]);
+        self.pairs.push(Some(PassedPair {
+            streams,
+            held,
+            has_ended: ended,
+            was_told: ended,
+            is_made: false,
+        }));
+        self.serve(self.pairs.len() - 1);
+    }
+
+    fn serve(&mut self, slot: usize) {
+        let Some(pair) = &mut self.pairs[slot] else { return };
+        let passed = pair.streams[1].finish_connecting();
+        let passed = match passed {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => {
+                pair.is_made = true;
+                pair.pass(0).and_then(|()| pair.pass(1))
+            }
+        };
+        let mut is_over = passed.is_err() || pair.was_told == [true; 2];
+        for side in 0..2 {
+            let interest = pair.interest(side);
+            let slot = u32::try_from(slot).expect("there are few");
+            let token = StreamToken { slot, serial: 0, is_server_side: side == 1 };
+            is_over |= self.system.watch(&mut pair.streams[side], token, interest).is_err();
+        }
+        if is_over {
+            self.pairs[slot] = None;
+        }
+    }
+}
+
+impl ProxyUnderTest for PassThrough {
+    fn begin(system: SimulatedSystem, _: &WorldPlan, _: Configuration) -> Self {
+        Self { system, pairs: Vec::new(), is_stopped: false }
+    }
+
+    fn round(&mut self) -> io::Result<bool> {
+        let mut events = Vec::new();
+        self.system.wait(None, 0, &mut events)?;
+        for event in events {
+            match event {
+                SystemEvent::Incoming(front) => self.accept(front),
+                SystemEvent::Stream { token, .. } => self.serve(token.slot as usize),
+                SystemEvent::Orders => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn configure(&mut self, _: Option<&Policy>, deployment: Deployment) -> Result<bool, OperationError> {
+        let is_known = deployment.servers.iter().any(|server| server.name == SERVER);
+        if is_known { Ok(true) } else { Err(OperationError::input("there is no such server")) }
+    }
+
+    fn drain(&mut self) {
+        self.system.stop_listening();
+        self.is_stopped = true;
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    fn snapshot(&self) -> ProxySnapshot {
+        let connections = self.pairs.iter().flatten().count() as u64;
+        ProxySnapshot { connections, ..ProxySnapshot::default() }
+    }
+
+    fn check_invariants(&self) {}
+}

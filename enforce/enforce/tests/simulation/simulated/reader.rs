@@ -1,0 +1,192 @@
+//! Requests in a stream of bytes, read by code that shares nothing with the proxy's: what each asks of the device, and
+//! what the server answers. The simulated servers keep no data: an answer is a function of its request.
+
+use super::dice::Dice;
+use super::memcached_reader::read_memcached;
+use super::nbd_reader::{NbdDialect, read_nbd};
+use super::rpc_reader::read_rpc;
+use enforce::deployment::FrontProtocol;
+
+/// What a request does at the simulated device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceWork {
+    /// It reads so many bytes.
+    Read(u64),
+    /// It writes so many bytes.
+    Write(u64),
+    /// It takes the device for a moment: metadata and others.
+    Control,
+    /// It does not come to the device: handshakes, no-ops, goodbyes, answers of clients.
+    Nothing,
+}
+
+impl DeviceWork {
+    /// How many bytes the device moves.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Read(bytes) | Self::Write(bytes) => bytes,
+            Self::Control | Self::Nothing => 0,
+        }
+    }
+
+    /// Whether it reads or writes data.
+    pub fn is_data(self) -> bool {
+        matches!(self, Self::Read(_) | Self::Write(_))
+    }
+}
+
+/// What the head and the data of one request say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenRequest {
+    /// The length in bytes of the whole request.
+    pub len: usize,
+    /// A hash of all its bytes.
+    pub hash: u64,
+    /// The identifier in its answer, where answers may come in any order.
+    pub id: Option<u64>,
+    /// What it does at the device.
+    pub work: DeviceWork,
+    /// What the server answers; empty where it is silent.
+    pub reply: Vec<u8>,
+    /// Whether the server closes the connection behind the answer.
+    pub closes: bool,
+    /// Whether it is a no-op, such as a proxy may add.
+    pub is_noop: bool,
+    /// The identifier of the call of the server that it answers.
+    pub answers_call: Option<u32>,
+}
+
+impl SeenRequest {
+    /// A request of so many bytes that asks for nothing and has no answer.
+    pub fn silent(len: usize) -> Self {
+        Self {
+            len,
+            hash: 0,
+            id: None,
+            work: DeviceWork::Nothing,
+            reply: Vec::new(),
+            closes: false,
+            is_noop: false,
+            answers_call: None,
+        }
+    }
+}
+
+/// Why no request could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// More bytes are needed.
+    Incomplete,
+    /// These bytes are no request of the protocol, and nothing behind them can be told apart.
+    Garbage,
+}
+
+/// Finds the requests in one stream.
+#[derive(Debug)]
+pub struct RequestReader {
+    protocol: FrontProtocol,
+    pub(super) nbd: NbdDialect,
+    is_binary: Option<bool>,
+    buffer: Vec<u8>,
+    begin: usize,
+    /// The least length at which the request can be complete.
+    needed: usize,
+    /// Whether bytes came that cannot be read.
+    pub is_lost: bool,
+}
+
+impl RequestReader {
+    /// A reader at the start of a connection.
+    pub fn new(protocol: FrontProtocol, nbd: NbdDialect) -> Self {
+        Self { protocol, nbd, is_binary: None, buffer: Vec::new(), begin: 0, needed: 1, is_lost: false }
+    }
+
+    /// Adds bytes of the stream.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if !self.is_lost {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether no part of a request is here.
+    pub fn is_between(&self) -> bool {
+        self.begin == self.buffer.len()
+    }
+
+    /// The bytes that belong to no complete request yet.
+    pub fn rest(&self) -> &[u8] {
+        &self.buffer[self.begin..]
+    }
+
+    /// The next complete request.
+    pub fn next_request(&mut self) -> Option<SeenRequest> {
+        self.next_with_bytes().map(|(request, _)| request)
+    }
+
+    /// The next complete request with its bytes.
+    pub fn next_with_bytes(&mut self) -> Option<(SeenRequest, Vec<u8>)> {
+        let rest = &self.buffer[self.begin..];
+        if self.is_lost || rest.len() < self.needed {
+            return None;
+        }
+        let is_binary = *self.is_binary.get_or_insert(rest[0] == 0x80);
+        let read = match self.protocol {
+            FrontProtocol::Memcached => read_memcached(rest, is_binary, &mut self.needed),
+            FrontProtocol::Nbd => read_nbd(rest, &mut self.nbd, &mut self.needed),
+            FrontProtocol::Nfs => read_rpc(rest, &mut self.needed),
+        };
+        match read {
+            Ok(mut request) => {
+                let bytes = rest[..request.len].to_vec();
+                request.hash = hash_of(&bytes);
+                (self.begin, self.needed) = (self.begin + request.len, 1);
+                if self.begin == self.buffer.len() || self.begin > 1 << 16 {
+                    self.buffer.drain(..self.begin);
+                    self.begin = 0;
+                }
+                Some((request, bytes))
+            }
+            Err(Unread::Incomplete) => None,
+            Err(Unread::Garbage) => {
+                self.is_lost = true;
+                None
+            }
+        }
+    }
+}
+
+/// The bytes from an offset, if so many are there; otherwise notes how many are needed.
+pub fn take<'a>(bytes: &'a [u8], from: usize, count: usize, needed: &mut usize) -> Result<&'a [u8], Unread> {
+    let end = from.checked_add(count).ok_or(Unread::Garbage)?;
+    if bytes.len() < end {
+        *needed = end;
+        return Err(Unread::Incomplete);
+    }
+    Ok(&bytes[from..end])
+}
+
+/// A big-endian number of at most eight bytes.
+pub fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// A hash of bytes, eight at a time.
+pub fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hash = 0xCBF2_9CE4_8422_2325 ^ bytes.len() as u64;
+    for piece in bytes.chunks(8) {
+        hash = (hash ^ number(piece)).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(23);
+    }
+    hash
+}
+
+/// The data that are stored under a name, as far as the simulated servers are concerned.
+pub fn pattern(name: u64, len: u64) -> Vec<u8> {
+    let mut dice = Dice::new(name, len);
+    let mut bytes = vec![0; usize::try_from(len).expect("patterns are short")];
+    // Large ones repeat themselves, which is enough to tell them apart.
+    let block: Vec<u8> = (0..32).flat_map(|_| dice.next().to_le_bytes()).collect();
+    for piece in bytes.chunks_mut(block.len()) {
+        piece.copy_from_slice(&block[..piece.len()]);
+    }
+    bytes
+}

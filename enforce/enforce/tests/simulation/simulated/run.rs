@@ -1,0 +1,237 @@
+//! Plays a world from its seed to its end, and reports what was found.
+
+use super::configuration::{Configuration, PriorityOrder};
+use super::engine::{PassThrough, ProxyUnderTest};
+use super::faults::FAULT_KINDS;
+use super::plan::{SECOND, WorldPlan};
+use super::system::SimulatedSystem;
+use super::tamper::{ProxyMistake, Tampering};
+use super::world::{AFTERMATH_NS, ControlAction, World};
+use enforce::storage::ProxyEngine;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+/// How long a proxy may take to end after it was told to drain: what its options say, and a little more.
+const DRAIN_MAX_NS: u64 = 11 * SECOND;
+/// More rounds than any world takes.
+const ROUNDS_MAX: u64 = 3_000_000;
+
+/// What came of a world.
+#[derive(Debug, Clone)]
+pub struct WorldReport {
+    /// The seed.
+    pub seed: u64,
+    /// What was found; empty if all promises were kept.
+    pub violations: Vec<String>,
+    /// What happened, if it was kept.
+    pub log: Vec<String>,
+    /// How often each kind of accident happened.
+    pub faults: [u64; FAULT_KINDS],
+    /// How much time passed in the world.
+    pub simulated_ns: u64,
+    /// How often the proxy waited.
+    pub rounds: u64,
+    /// How many answers honest clients got.
+    pub answered: u64,
+    /// The most bytes of requests, and of replies, that the proxy held of one connection.
+    pub most_held: [u64; 2],
+    /// The most rounds in which something was ready and nothing came of it.
+    pub most_idle_rounds: u64,
+}
+
+/// Plays the world of a seed with the proxy.
+pub fn play(seed: u64, mistake: Option<ProxyMistake>, keeps_log: bool) -> WorldReport {
+    play_with::<ProxyEngine<SimulatedSystem>>(seed, mistake, keeps_log)
+}
+
+/// Plays the world of a seed with a proxy that passes everything on.
+pub fn play_pass_through(seed: u64) -> WorldReport {
+    play_with::<PassThrough>(seed, None, false)
+}
+
+fn play_with<P: ProxyUnderTest>(seed: u64, mistake: Option<ProxyMistake>, keeps_log: bool) -> WorldReport {
+    let plan = WorldPlan::new(seed);
+    let mut world = World::new(plan);
+    world.log = keeps_log.then(Vec::new);
+    world.tampering = mistake.map(|mistake| Tampering::new(mistake, seed));
+    if mistake == Some(ProxyMistake::ExceedsOutstanding) {
+        world.checks.outstanding_max = (world.plan.outstanding / 2).max(1);
+        world.plan.outstanding = 2 * world.checks.outstanding_max;
+    }
+    let world = Rc::new(RefCell::new(world));
+    let outcome = catch_unwind(AssertUnwindSafe(|| live::<P>(&world)));
+    if let Err(panic) = outcome {
+        let text =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        // A world that was at work when it panicked cannot be asked.
+        if let Ok(mut world) = world.try_borrow_mut() {
+            world.violate(&format!("panic: {}", text.unwrap_or("of another kind")));
+        }
+    }
+    let Ok(mut world) = world.try_borrow_mut() else { panic!("seed {seed}: the world itself panicked") };
+    report(&mut world)
+}
+
+fn report(world: &mut World) -> WorldReport {
+    let mut most_held = [0; 2];
+    for session in &world.sessions {
+        most_held = [0, 1].map(|place| most_held[place].max(session.most_held[place]));
+    }
+    WorldReport {
+        seed: world.plan.seed,
+        violations: std::mem::take(&mut world.violations),
+        log: world.log.take().unwrap_or_default(),
+        faults: world.faults.counts,
+        simulated_ns: world.now - SECOND,
+        rounds: world.rounds,
+        answered: world.clients.iter().map(|client| client.answered).sum(),
+        most_held,
+        most_idle_rounds: world.most_idle_rounds,
+    }
+}
+
+/// What the proxy is told, which a mistaken one misunderstands.
+fn told(world: &World, configuration: Configuration) -> Configuration {
+    let order = match configuration.order {
+        PriorityOrder::GoldFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::SilverFirst,
+        PriorityOrder::SilverFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::GoldFirst,
+        order => order,
+    };
+    Configuration { order, ..configuration }
+}
+
+/// The plan by which the proxy is configured, with limits that a mistaken one does not know.
+fn told_plan(world: &World) -> WorldPlan {
+    let mut plan = world.plan.clone();
+    if world.makes(ProxyMistake::IgnoresLimits) {
+        plan.limit = (1000, 1_000_000);
+    }
+    plan
+}
+
+fn begin<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) -> P {
+    let (plan, configuration) = {
+        let world = world.borrow();
+        (told_plan(&world), told(&world, world.configuration))
+    };
+    P::begin(SimulatedSystem(world.clone()), &plan, configuration)
+}
+
+/// Lets proxies live in a world, one after the other, until it is over.
+fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
+    let mut proxy: P = begin(world);
+    let mut drain_by = None;
+    loop {
+        if let Err(error) = proxy.round() {
+            world.borrow_mut().violate(&format!("the proxy cannot go on: {error}"));
+            return;
+        }
+        proxy.check_invariants();
+        let action = world.borrow_mut().actions.pop_front();
+        let mut is_ended = proxy.is_stopped();
+        match action {
+            Some(ControlAction::Configure(configuration)) => configure(world, &mut proxy, configuration),
+            Some(ControlAction::ConfigureWrongly) => configure_wrongly(world, &mut proxy),
+            Some(ControlAction::Drain) if drain_by.is_none() => {
+                excuse_all(world, "the proxy drains");
+                world.borrow_mut().is_draining = true;
+                drain_by = Some(world.borrow().now + DRAIN_MAX_NS);
+                proxy.drain();
+            }
+            Some(ControlAction::Stop) => is_ended = true,
+            Some(ControlAction::Drain) | None => {}
+        }
+        is_ended |= proxy.is_stopped();
+        if drain_by.is_some_and(|by| by < world.borrow().now) && !is_ended {
+            world.borrow_mut().violate("drain: the proxy was told to drain and does not end");
+            is_ended = true;
+        }
+        if is_ended {
+            excuse_all(world, "the proxy ended");
+            drop(proxy);
+            renew(world);
+            drain_by = None;
+            proxy = begin(world);
+        }
+        if is_finished(world) {
+            break;
+        }
+    }
+    check_end(world, &mut proxy);
+}
+
+fn is_finished(world: &Rc<RefCell<World>>) -> bool {
+    let mut world = world.borrow_mut();
+    if world.rounds > ROUNDS_MAX || (world.idle_rounds > 10_000) {
+        world.violate("the world does not end");
+        return true;
+    }
+    world.is_over() || !world.violations.is_empty()
+}
+
+fn excuse_all(world: &Rc<RefCell<World>>, why: &'static str) {
+    let mut world = world.borrow_mut();
+    for session in &mut world.sessions {
+        session.excuse(why);
+    }
+}
+
+/// The next proxy listens where the last one did.
+fn renew(world: &Rc<RefCell<World>>) {
+    let mut world = world.borrow_mut();
+    world.generation += 1;
+    (world.is_draining, world.is_listening) = (false, true);
+    world.restart_limits();
+    world.configured_at = world.now;
+    world.note(|| "another proxy begins".to_owned());
+}
+
+fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, configuration: Configuration) {
+    let (plan, told) = {
+        let world = world.borrow();
+        (told_plan(&world), told(&world, configuration))
+    };
+    if world.borrow().makes(ProxyMistake::MissesConfiguration) {
+        proxy.check_invariants();
+    } else if let Err(error) = proxy.configure(told.policy(&plan).as_ref(), told.deployment(&plan)) {
+        world.borrow_mut().violate(&format!("a right configuration was refused: {error}"));
+    }
+    let mut world = world.borrow_mut();
+    world.note(|| format!("{configuration:?}"));
+    let had_limits = world.configuration.order != PriorityOrder::Without;
+    (world.configuration, world.configured_at) = (configuration, world.now);
+    if !had_limits {
+        world.restart_limits();
+    }
+}
+
+fn configure_wrongly<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
+    let (plan, configuration) = (world.borrow().plan.clone(), world.borrow().configuration);
+    let outcome =
+        proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
+    if outcome.is_ok() {
+        world.borrow_mut().violate("a deployment without the server was accepted");
+    }
+}
+
+/// When everybody has gone and time has passed, the proxy holds nothing.
+fn check_end<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
+    if !world.borrow().violations.is_empty() {
+        return;
+    }
+    let end = world.borrow().plan.ends_at + AFTERMATH_NS;
+    while world.borrow().now < end && proxy.snapshot().connections > 0 {
+        if proxy.round().is_err() {
+            break;
+        }
+    }
+    let snapshot = proxy.snapshot();
+    let left = [snapshot.connections, snapshot.waiting, snapshot.outstanding, snapshot.buffered_bytes];
+    if left != [0; 4] {
+        world.borrow_mut().violate(&format!(
+            "left: in the end the proxy has {} connections, {} waiting, {} outstanding, {} bytes",
+            left[0], left[1], left[2], left[3]
+        ));
+    }
+}

@@ -1,0 +1,332 @@
+//! The simulated storage server: connections that read requests and send answers, before one device of several channels.
+
+use super::faults::FaultKind;
+use super::link::FarEnd;
+use super::nbd_reader::{NbdDialect, greeting};
+use super::plan::{MS, SECOND};
+use super::reader::{DeviceWork, RequestReader, SeenRequest};
+use super::rpc_reader::{record_of, words};
+use super::world::{World, WorldEvent};
+use enforce::deployment::FrontProtocol;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Requests stop counting when they are not answered for 5 s, by a proxy that sent them a little earlier.
+const COUNTED_NS: u64 = 4 * SECOND;
+/// Requests of a client that does not take its answers stop counting after 20 ms.
+pub const HELD_UP_NS: u64 = 15 * MS;
+
+/// The server's end of a connection.
+#[derive(Debug)]
+pub struct ServerConnection {
+    reader: RequestReader,
+    output: VecDeque<u8>,
+    /// Jobs that wait for the one before them: memcached serves a connection in order.
+    in_order: VecDeque<usize>,
+    unanswered: usize,
+    is_closing: bool,
+    has_greeted: bool,
+    /// The calls that the server made, and when.
+    calls: BTreeMap<u32, u64>,
+    next_call: u32,
+}
+
+impl ServerConnection {
+    /// A connection that begins.
+    pub fn new(protocol: FrontProtocol, dialect: NbdDialect) -> Self {
+        Self {
+            reader: RequestReader::new(protocol, dialect),
+            output: VecDeque::new(),
+            in_order: VecDeque::new(),
+            unanswered: 0,
+            is_closing: false,
+            has_greeted: false,
+            calls: BTreeMap::new(),
+            next_call: 1 << 30,
+        }
+    }
+}
+
+/// A request at the server.
+#[derive(Debug)]
+pub struct ServerJob {
+    link: usize,
+    pub(super) session: usize,
+    arrived_at: u64,
+    /// Whether it no longer counts as outstanding, for a reason that is documented.
+    pub is_exempt: bool,
+    is_added: bool,
+    request: SeenRequest,
+    is_lost: bool,
+}
+
+/// The device, and what is at the server.
+#[derive(Debug, Default)]
+pub struct ServerDevice {
+    /// All that has arrived and is not answered, by number.
+    pub jobs: BTreeMap<usize, ServerJob>,
+    next_job: usize,
+    waiting: VecDeque<usize>,
+    busy: usize,
+    /// Until when it does nothing.
+    pub stalled_until: u64,
+    /// The most requests that were at the device at once.
+    pub most_outstanding: u32,
+}
+
+impl World {
+    /// The server looks at a connection: accepts it, reads requests, sends answers.
+    pub fn server_looks(&mut self, number: usize) {
+        let now = self.now;
+        if !self.links[number].is_made(now) || self.links[number].is_refused || self.links[number].is_far_gone
+        {
+            return;
+        }
+        let protocol = self.plan.fronts[self.links[number].front];
+        let link = &mut self.links[number];
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        if !connection.has_greeted {
+            connection.has_greeted = true;
+            if protocol == FrontProtocol::Nbd {
+                self.send_to_client(number, &greeting(), false);
+            }
+        }
+        if self.links[number].stalled_until <= now {
+            if self.faults.strikes(FaultKind::ServerStall, &mut self.dice) {
+                self.links[number].stalled_until = now + self.dice.between(1, 300) * MS;
+                self.schedule(self.links[number].stalled_until, WorldEvent::Look(number));
+            } else {
+                self.server_reads(number);
+            }
+        }
+        self.flush_server(number);
+    }
+
+    fn server_reads(&mut self, number: usize) {
+        let now = self.now;
+        let link = &mut self.links[number];
+        let bytes = link.from_proxy.pop(usize::MAX, now);
+        let (is_at_end, session) = (link.from_proxy.is_at_end(now), link.session.unwrap_or(usize::MAX));
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        connection.reader.feed(&bytes);
+        if !bytes.is_empty() {
+            self.progress += 1;
+            self.schedule(now, WorldEvent::Wake);
+        }
+        loop {
+            let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+            if connection.is_closing {
+                break;
+            }
+            let Some(request) = connection.reader.next_request() else {
+                if connection.reader.is_lost {
+                    connection.is_closing = true;
+                }
+                break;
+            };
+            let is_added = self.sessions[session].added.pop_front().unwrap_or(false);
+            self.arrive(number, session, request, is_added);
+        }
+        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+        connection.is_closing |= is_at_end;
+        self.close_if_done(number);
+    }
+
+    fn arrive(&mut self, number: usize, session: usize, request: SeenRequest, is_added: bool) {
+        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+        connection.is_closing |= request.closes;
+        if let Some(call) = request.answers_call {
+            return self.on_call_answered(number, call);
+        }
+        connection.unanswered += 1;
+        let job = self.device.next_job;
+        self.device.next_job += 1;
+        let has_reply = !request.reply.is_empty();
+        let is_lost = has_reply && !is_added && self.faults.strikes(FaultKind::LostReply, &mut self.dice);
+        if is_lost {
+            self.sessions[session].excuse("the server has lost a request");
+        }
+        // A no-op of the client cannot be told from one of the proxy.
+        let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
+        let (work, len) = (request.work, request.len);
+        self.note(|| {
+            format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}")
+        });
+        let arrived =
+            ServerJob { link: number, session, arrived_at: self.now, is_exempt, is_added, request, is_lost };
+        self.device.jobs.insert(job, arrived);
+        self.check_outstanding();
+        let link = &mut self.links[number];
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        if self.plan.fronts[link.front] == FrontProtocol::Memcached {
+            connection.in_order.push_back(job);
+            if connection.in_order.len() > 1 {
+                return;
+            }
+        }
+        self.submit(job);
+    }
+
+    /// Checks that no more is at the server than may be.
+    fn check_outstanding(&mut self) {
+        let (now, generation) = (self.now, self.generation);
+        let mut count = 0;
+        for job in self.device.jobs.values_mut() {
+            let session = &mut self.sessions[job.session];
+            let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
+            session.is_uncounted |= is_held_up && session.is_blocked;
+            job.is_exempt |= session.is_uncounted
+                || is_held_up
+                || job.arrived_at + COUNTED_NS <= now
+                || session.generation != generation;
+            count += u32::from(!job.is_exempt);
+        }
+        self.device.most_outstanding = self.device.most_outstanding.max(count);
+        if count > self.checks.outstanding_max {
+            let bound = self.checks.outstanding_max;
+            self.violate(&format!("outstanding: {count} requests are at the server, where {bound} may be"));
+        }
+    }
+
+    /// A request goes to the device, or past it.
+    fn submit(&mut self, job: usize) {
+        if self.device.jobs[&job].request.work == DeviceWork::Nothing {
+            return self.finish_job(job);
+        }
+        self.device.waiting.push_back(job);
+        self.start_service();
+    }
+
+    /// Begins as many services as there are channels.
+    pub fn start_service(&mut self) {
+        let now = self.now;
+        if self.device.stalled_until > now {
+            return;
+        }
+        while self.device.busy < self.plan.channels
+            && let Some(job) = self.device.waiting.pop_front()
+        {
+            let bytes = self.device.jobs.get(&job).map_or(0, |job| job.request.work.bytes());
+            self.device.busy += 1;
+            let service = self.plan.service_ns(bytes);
+            let end = now + service / 2 + self.dice.below(service);
+            self.schedule(end, WorldEvent::DeviceDone(job));
+        }
+    }
+
+    /// The device is done with a request.
+    pub fn on_device_done(&mut self, job: usize) {
+        if self.device.stalled_until > self.now {
+            return self.schedule(self.device.stalled_until, WorldEvent::DeviceDone(job));
+        }
+        self.device.busy -= 1;
+        self.start_service();
+        self.finish_job(job);
+    }
+
+    fn finish_job(&mut self, number: usize) {
+        let Some(job) = self.device.jobs.get_mut(&number) else { return };
+        let link = job.link;
+        if job.is_lost {
+            // It stays at the server until its connection ends.
+            return;
+        }
+        let (reply, is_added) = (std::mem::take(&mut job.request.reply), job.is_added);
+        let (session, len) = (job.session, reply.len());
+        self.note(|| format!("server answers job {number} of session {session} with {len} bytes"));
+        self.device.jobs.remove(&number);
+        let FarEnd::Server(connection) = &mut self.links[link].far else { return };
+        connection.unanswered -= 1;
+        let is_first = connection.in_order.front() == Some(&number);
+        let next = if is_first {
+            connection.in_order.pop_front();
+            connection.in_order.front().copied()
+        } else {
+            None
+        };
+        self.send_to_client(link, &reply, is_added);
+        if let Some(next) = next {
+            self.submit(next);
+        }
+        self.flush_server(link);
+        self.close_if_done(link);
+    }
+
+    fn send_to_client(&mut self, number: usize, bytes: &[u8], is_added: bool) {
+        if self.links[number].is_far_gone {
+            return;
+        }
+        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+        connection.output.extend(bytes);
+        if let Some(session) = self.links[number].session.filter(|_| !is_added) {
+            self.sessions[session].on_sent_by_server(bytes);
+        }
+    }
+
+    /// Writes what the connection takes.
+    pub fn flush_server(&mut self, number: usize) {
+        let now = self.now;
+        let link = &mut self.links[number];
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        let count = link.to_proxy.room().min(connection.output.len());
+        if count == 0 || link.is_far_gone {
+            return;
+        }
+        let bytes: Vec<u8> = connection.output.drain(..count).collect();
+        let visible_at = link.to_proxy.push(&bytes, now + link.latency_ns);
+        self.progress += 1;
+        self.schedule(visible_at, WorldEvent::Wake);
+        self.close_if_done(number);
+    }
+
+    /// Closes a connection whose client has said its last, when everything is answered.
+    fn close_if_done(&mut self, number: usize) {
+        let now = self.now;
+        let link = &mut self.links[number];
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        if connection.is_closing
+            && connection.unanswered == 0
+            && connection.output.is_empty()
+            && !link.is_far_gone
+        {
+            let visible_at = link.close_far(now);
+            self.schedule(visible_at, WorldEvent::Wake);
+        }
+    }
+
+    /// Ends a connection from the server's side, by an accident.
+    pub fn break_server_link(&mut self, number: usize, why: &'static str, is_reset: bool) {
+        let now = self.now;
+        self.note(|| format!("link {number}: {why}"));
+        if let Some(session) = self.links[number].session {
+            self.sessions[session].excuse(why);
+            self.sessions[session].is_over = true;
+        }
+        let link = &mut self.links[number];
+        let visible_at = if is_reset { link.reset_far(now) } else { link.close_far(now) };
+        self.schedule(visible_at, WorldEvent::Wake);
+        self.device.jobs.retain(|_, job| job.link != number);
+    }
+
+    /// The server calls its client, where its protocol can.
+    pub fn call_client(&mut self, number: usize) {
+        let now = self.now;
+        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+        if connection.is_closing || !connection.has_greeted {
+            return;
+        }
+        let call = connection.next_call;
+        connection.next_call += 1;
+        connection.calls.insert(call, now);
+        self.faults.count(FaultKind::Callback);
+        let record = record_of(&words(&[call, 0, 2, 0x4000_0000, 1, 1, 0, 0, 0, 0]));
+        self.send_to_client(number, &record, false);
+        self.flush_server(number);
+    }
+
+    fn on_call_answered(&mut self, number: usize, call: u32) {
+        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
+        let Some(called_at) = connection.calls.remove(&call) else { return };
+        let waited = self.now - called_at;
+        self.longest_call_ns = self.longest_call_ns.max(waited);
+    }
+}

@@ -1,0 +1,385 @@
+//! The machine that a simulated world is to the proxy: every call may fail, and time passes in `wait` only.
+
+use super::faults::FaultKind;
+use super::link::FarEnd;
+use super::nbd_reader::NbdDialect;
+use super::plan::MS;
+use super::reader::RequestReader;
+use super::tamper::ProxyMistake;
+use super::world::{World, WorldEvent};
+use enforce::storage::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// How many rounds may follow each other in which something was ready and nothing came of it.
+const CIRCLES_MAX: u64 = 400;
+
+/// A world, as the proxy's machine.
+#[derive(Debug, Clone)]
+pub struct SimulatedSystem(pub Rc<RefCell<World>>);
+
+/// The proxy's end of a connection.
+#[derive(Debug)]
+pub struct SimulatedStream {
+    world: Rc<RefCell<World>>,
+    link: usize,
+}
+
+impl SimulatedSystem {
+    fn open(&self, link: usize) -> SimulatedStream {
+        self.0.borrow_mut().open_links.push(link);
+        SimulatedStream { world: self.0.clone(), link }
+    }
+}
+
+impl Drop for SimulatedStream {
+    fn drop(&mut self) {
+        self.world.borrow_mut().proxy_closes(self.link);
+    }
+}
+
+impl ProxyStream for SimulatedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.world.borrow_mut().proxy_reads(self.link, buffer)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.world.borrow_mut().proxy_writes(self.link, pieces)
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        let mut world = self.world.borrow_mut();
+        let now = world.now;
+        let link = &mut world.links[self.link];
+        link.check_usable(now)?;
+        let at = link.from_proxy.end(now + link.latency_ns);
+        world.progress += 1;
+        world.schedule(at, WorldEvent::Look(self.link));
+        Ok(())
+    }
+
+    fn finish_connecting(&mut self) -> io::Result<()> {
+        let world = self.world.borrow();
+        world.links[self.link].check_usable(world.now)
+    }
+}
+
+impl System for SimulatedSystem {
+    type Stream = SimulatedStream;
+
+    fn now(&self) -> u64 {
+        self.0.borrow().now
+    }
+
+    fn accept(&mut self, front: usize) -> io::Result<(SimulatedStream, SocketAddr)> {
+        let link = self.0.borrow_mut().proxy_accepts(front)?;
+        let address = self.0.borrow().links[link].address;
+        Ok((self.open(link), address))
+    }
+
+    fn reject(&mut self, front: usize) -> bool {
+        let mut world = self.0.borrow_mut();
+        let Some(link) = world.fronts[front].backlog.pop_front() else { return false };
+        world.proxy_closes(link);
+        true
+    }
+
+    fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<SimulatedStream> {
+        let mut world = self.0.borrow_mut();
+        let World { faults, dice, .. } = &mut *world;
+        if faults.strikes(FaultKind::ConnectFails, dice) {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        let link = world.open_server_link(front, client);
+        drop(world);
+        Ok(self.open(link))
+    }
+
+    fn watch(
+        &mut self,
+        stream: &mut SimulatedStream,
+        token: StreamToken,
+        interest: StreamInterest,
+    ) -> io::Result<()> {
+        let mut world = self.0.borrow_mut();
+        let World { faults, dice, links, sessions, .. } = &mut *world;
+        let link = &mut links[stream.link];
+        if link.watched.is_none() && faults.strikes(FaultKind::WatchFails, dice) {
+            if let Some(session) = link.session {
+                sessions[session].excuse("the kernel could not watch it");
+            }
+            // No room for another watch, or no memory.
+            return Err(io::Error::from_raw_os_error(dice.pick(&[28, 12])));
+        }
+        link.watched = Some((token, interest));
+        Ok(())
+    }
+
+    fn unwatch(&mut self, stream: &mut SimulatedStream) {
+        self.0.borrow_mut().links[stream.link].watched = None;
+    }
+
+    fn wait(&mut self, until: Option<u64>, _: u32, events: &mut Vec<SystemEvent>) -> io::Result<()> {
+        self.0.borrow_mut().wait(until, events);
+        Ok(())
+    }
+
+    fn stop_listening(&mut self) {
+        let mut world = self.0.borrow_mut();
+        world.is_listening = false;
+        for front in 0..world.fronts.len() {
+            while let Some(link) = world.fronts[front].backlog.pop_front() {
+                world.proxy_closes(link);
+            }
+        }
+    }
+}
+
+impl World {
+    fn proxy_accepts(&mut self, front: usize) -> io::Result<usize> {
+        if self.fronts[front].backlog.is_empty() || !self.is_listening {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if self.faults.strikes(FaultKind::AcceptNoFiles, &mut self.dice) {
+            // Too many open files.
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        let link = self.fronts[front].backlog.pop_front().expect("it is not empty");
+        if self.faults.strikes(FaultKind::AcceptAborted, &mut self.dice) {
+            self.proxy_closes(link);
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.progress += 1;
+        Ok(link)
+    }
+
+    /// The proxy closes a connection. What it has not read resets it, and what is on its way to the far end is lost.
+    fn proxy_closes(&mut self, number: usize) {
+        let now = self.now;
+        self.open_links.retain(|open| *open != number);
+        let link = &mut self.links[number];
+        if link.is_proxy_gone {
+            return;
+        }
+        link.is_proxy_gone = true;
+        link.watched = None;
+        if !link.to_proxy.is_empty() {
+            link.from_proxy.lose();
+        }
+        let at = link.from_proxy.end(now + link.latency_ns);
+        if let Some(session) = link.session {
+            self.sessions[session].is_over = true;
+        }
+        self.progress += 1;
+        self.note(|| format!("proxy closes link {number}"));
+        self.schedule(at, WorldEvent::Look(number));
+    }
+
+    fn proxy_reads(&mut self, number: usize, buffer: &mut [u8]) -> io::Result<usize> {
+        let now = self.now;
+        self.links[number].check_usable(now)?;
+        let link = &mut self.links[number];
+        if !link.to_proxy.has_bytes(now) {
+            return if link.to_proxy.is_at_end(now) { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
+        }
+        if self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice)
+            || (self.makes(ProxyMistake::RunsInCircles) && number % 8 == 7)
+        {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut most = buffer.len();
+        if most > 1 && self.faults.strikes(FaultKind::PartialRead, &mut self.dice) {
+            most = self.dice.length(1, most as u64).try_into().expect("it is at most a length");
+        }
+        let link = &mut self.links[number];
+        let bytes = link.to_proxy.pop(most, now);
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        let (latency, session) = (link.latency_ns, link.session);
+        let is_client = matches!(link.far, FarEnd::Client(_));
+        self.progress += 1;
+        self.schedule(now + latency, WorldEvent::Look(number));
+        self.note(|| format!("proxy reads {} bytes of link {number}", bytes.len()));
+        if let Some(session) = session {
+            let observed = if is_client {
+                self.sessions[session].on_read_from_client(&bytes, now)
+            } else {
+                self.sessions[session].on_read_from_server(bytes.len(), now)
+            };
+            if let Err(message) = observed {
+                self.violate(&format!("{message} (session {session})"));
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn proxy_writes(&mut self, number: usize, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let now = self.now;
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        self.links[number].check_usable(now)?;
+        let link = &mut self.links[number];
+        if link.from_proxy.is_ended() && !link.is_far_gone {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let is_client = matches!(link.far, FarEnd::Client(_));
+        if link.is_far_gone {
+            link.reset_at.get_or_insert(now + link.latency_ns);
+            let at = link.reset_at.expect("it was set");
+            self.schedule(at, WorldEvent::Wake);
+            return Ok(len);
+        }
+        let room = link.from_proxy.room();
+        let spurious = self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice);
+        if room == 0 || spurious {
+            self.note_blocked(number, is_client);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut count = room.min(len);
+        if count > 1 && self.faults.strikes(FaultKind::PartialWrite, &mut self.dice) {
+            count = self.dice.index(count - 1) + 1;
+        }
+        if count < len {
+            self.note_blocked(number, is_client);
+        } else if let Some(session) = self.links[number].session.filter(|_| !is_client) {
+            self.sessions[session].is_blocked = false;
+        }
+        let mut passed = Vec::with_capacity(count);
+        for piece in pieces {
+            passed.extend_from_slice(&piece[..piece.len().min(count - passed.len())]);
+        }
+        if is_client {
+            self.pass_to_client(number, &mut passed);
+        } else {
+            passed = self.pass_to_server(number, &passed);
+        }
+        self.note(|| format!("proxy writes {count} of {len} bytes to link {number}"));
+        let link = &mut self.links[number];
+        let at = link.from_proxy.push(&passed, now + link.latency_ns);
+        self.progress += 1;
+        self.schedule(at, WorldEvent::Look(number));
+        Ok(count)
+    }
+
+    /// Notes that the server does not take what the proxy has for it.
+    fn note_blocked(&mut self, number: usize, is_client: bool) {
+        let now = self.now;
+        if let Some(session) = self.links[number].session.filter(|_| !is_client) {
+            let session = &mut self.sessions[session];
+            (session.blocked_at, session.is_blocked) = (now, true);
+        }
+    }
+
+    fn pass_to_client(&mut self, number: usize, bytes: &mut Vec<u8>) {
+        if let Some(tampering) = &mut self.tampering {
+            tampering.pass_to_client(bytes);
+        }
+        if let Some(session) = self.links[number].session
+            && let Some(since) = self.sessions[session].on_written_to_client(bytes.len())
+            && since + super::server::HELD_UP_NS <= self.now
+        {
+            self.exempt_session(session);
+        }
+    }
+
+    fn pass_to_server(&mut self, number: usize, bytes: &[u8]) -> Vec<u8> {
+        let now = self.now;
+        let protocol = self.plan.fronts[self.links[number].front];
+        let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
+        let passed = match &mut self.tampering {
+            Some(tampering) => {
+                tampering.pass_to_server(number, bytes, || RequestReader::new(protocol, dialect))
+            }
+            None => bytes.to_vec(),
+        };
+        let Some(number) = self.links[number].session else { return passed };
+        match self.sessions[number].on_written_to_server(&passed, now) {
+            Ok(handed) => {
+                for request in handed {
+                    self.check_handed(number, &request);
+                }
+            }
+            Err(message) => self.violate(&format!("{message} (session {number})")),
+        }
+        passed
+    }
+
+    /// Lets time pass until something is ready that the proxy waits for, or an instant has come.
+    fn wait(&mut self, until: Option<u64>, events: &mut Vec<SystemEvent>) {
+        self.rounds += 1;
+        self.confirm_overtaken();
+        let is_past = until.is_some_and(|until| until <= self.now);
+        if self.rounds.is_multiple_of(100_000) {
+            let left = until.map(|until| i128::from(until) - i128::from(self.now));
+            self.note(|| format!("the proxy waits for {left:?} ns"));
+        }
+        self.now += 1 + self.dice.below(self.plan.round_ns);
+        if self.faults.strikes(FaultKind::ClockJump, &mut self.dice) {
+            self.note(|| "the proxy does not run for a while".to_owned());
+            let jump = self.dice.between(1, 2000) * self.dice.pick(&[MS / 100, MS, 3 * MS]);
+            self.pass_time(jump);
+        }
+        let is_early = self.faults.strikes(FaultKind::EarlyWakeUp, &mut self.dice);
+        loop {
+            self.happen();
+            if is_early || !self.actions.is_empty() {
+                break;
+            }
+            self.collect_events(events);
+            if !events.is_empty() || until.is_some_and(|until| until <= self.now) {
+                break;
+            }
+            let next = self.next_event_at().into_iter().chain(until).min();
+            let Some(next) = next.filter(|_| !self.is_over()) else { break };
+            self.now = self.now.max(next);
+        }
+        let is_circle = (!events.is_empty() || is_past) && !is_early && self.progress == self.progress_seen;
+        self.progress_seen = self.progress;
+        self.idle_rounds = if is_circle { self.idle_rounds + 1 } else { 0 };
+        self.most_idle_rounds = self.most_idle_rounds.max(self.idle_rounds);
+        if self.idle_rounds == CIRCLES_MAX {
+            self.violate("circles: the proxy goes in circles, and nothing changes");
+        }
+    }
+
+    /// The proxy does not run for a while, and everybody else does.
+    fn pass_time(&mut self, jump: u64) {
+        let until = self.now + jump;
+        while let Some(at) = self.next_event_at()
+            && at <= until
+        {
+            self.now = self.now.max(at);
+            self.happen();
+        }
+        self.now = until;
+    }
+
+    /// What is ready of what the proxy waits for, in a random order; sometimes not all of it.
+    fn collect_events(&mut self, events: &mut Vec<SystemEvent>) {
+        for front in 0..self.fronts.len() {
+            if self.is_listening && !self.fronts[front].backlog.is_empty() {
+                events.push(SystemEvent::Incoming(front));
+            }
+        }
+        for number in &self.open_links {
+            let link = &self.links[*number];
+            let Some((token, interest)) = link.watched else { continue };
+            let (readable, writable, hung_up) = link.readiness(self.now);
+            if (readable && interest.readable) || (writable && interest.writable) || hung_up {
+                let (readable, writable) = (readable && interest.readable, writable && interest.writable);
+                events.push(SystemEvent::Stream { token, readable, writable, hung_up });
+            }
+        }
+        for place in (1..events.len()).rev() {
+            events.swap(place, self.dice.index(place + 1));
+        }
+        if events.len() > 1 && self.faults.strikes(FaultKind::WithheldEvents, &mut self.dice) {
+            events.truncate(self.dice.index(events.len() - 1) + 1);
+        }
+    }
+
+    /// Whether a mistake is made on purpose.
+    pub fn makes(&self, mistake: ProxyMistake) -> bool {
+        self.tampering.as_ref().is_some_and(|tampering| tampering.mistake == mistake)
+    }
+}

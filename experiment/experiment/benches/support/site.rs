@@ -1,0 +1,118 @@
+//! The machine during a benchmark: two hosts, the journal of what is set, and whether to stop. Everything is undone when the
+//! value is dropped.
+
+use super::{CLIENT_CPU, mask};
+use experiment::{KnobSwitch, LinuxJournal, LinuxSettings, ProcessIdentity, boot, identity, open_journal};
+use model::OperationError;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use testkit::ServerAndClient;
+
+/// How periods are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeriodTimes {
+    /// How long requests do not count after a server is started, its knobs are set and the load has begun.
+    pub(crate) guard: Duration,
+    /// How long requests count.
+    pub(crate) counted: Duration,
+    /// How long a period waits at most until other processes leave the machine alone.
+    pub(crate) quiet_wait: Duration,
+}
+
+/// Two hosts, and what is set on this machine.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) switch: KnobSwitch<LinuxSettings, LinuxJournal>,
+    pub(crate) network: ServerAndClient,
+    pub(crate) times: PeriodTimes,
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Site {
+    /// Makes the network and takes the journal of a folder; `None`, loudly, where one of them cannot be had.
+    pub(crate) fn open(state: &Path, times: PeriodTimes) -> Result<Option<Self>, OperationError> {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            testkit::skip("one CPU: client and server cannot have one each");
+            return Ok(None);
+        }
+        if let Err(error) = observe::AttachedProbes::attach(&observe::ProbeSettings::of_ports([1])) {
+            testkit::skip(&error.to_string());
+            return Ok(None);
+        }
+        let (file, journal, path) = open_journal(state)?;
+        if !journal.changes().is_empty() {
+            let message = format_args!("{}: what an earlier experiment set was not undone", path.display());
+            return Err(OperationError::machine(message).hint("run `tailwright experiment --undo`"));
+        }
+        let switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot()?);
+        let Some(network) = ServerAndClient::create() else { return Ok(None) };
+        if !network.wire_on_cpus(&mask(CLIENT_CPU)) {
+            testkit::skip("receive work cannot be steered to a CPU (RPS): the wire would be on the server's");
+            return Ok(None);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        Ok(Some(Self { switch, network, times, stop }))
+    }
+
+    /// Has the benchmark end, and undo what it has set, at the first SIGINT, SIGTERM or SIGHUP.
+    pub(crate) fn stop_on_signals(&self) -> std::io::Result<()> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, self.stop.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Whether it was asked to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A process that computes for about 25 ms, sleeps for 50 ms, and so on, on the server's CPU, as daemons do. It
+/// ends with the value.
+#[derive(Debug)]
+pub(crate) struct Background(Child);
+
+/// How long the process may take to start.
+const START_MAX: Duration = Duration::from_secs(20);
+/// What the process runs: a burst of computing takes about 25 ms.
+const BURSTS: &str = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.05; done";
+
+impl Background {
+    /// Starts it on a CPU.
+    pub(crate) fn start(cpu: usize) -> Self {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &cpu.to_string(), "sh", "-c", BURSTS]).stdin(Stdio::null());
+        let started = Self(command.spawn().expect("there is a taskset"));
+        // What is set of it before taskset has done its work, taskset would set back.
+        let name = format!("/proc/{}/comm", started.0.id());
+        let is_shell = || std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sh");
+        testkit::wait_until(START_MAX, "the background process starts", is_shell);
+        started
+    }
+
+    /// The process, as settings name it.
+    pub(crate) fn identity(&self) -> Option<ProcessIdentity> {
+        identity(self.0.id())
+    }
+
+    /// CPU time of the process and of those that it has waited for, in nanoseconds, in steps of 10 ms.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        // Fields 14 to 17 of proc(5).
+        let ticks = after_name.split_whitespace().skip(11).take(4);
+        ticks.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() * 10_000_000
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,164 @@
+//! Device profile files: the published one as its authors left it, and what is refused with which words.
+
+use model::{Op, Request};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
+use workload::device::{
+    BandwidthRow, BaseLatency, DeviceModel, Disk, DiskParameters, QueueLimits, SeekPoint, SsdTable,
+    StorageProfile,
+};
+
+fn request(op: Op, size: u64) -> Request {
+    Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset: None, response: None }
+}
+
+fn rate(bytes_per_s: f64) -> ByteRate {
+    ByteRate::from_bytes_per_sec(bytes_per_s).expect("a positive rate")
+}
+
+#[test]
+fn published_profile_by_hand() {
+    let Some(path) = testkit::shared("traces/ssd-profile.json") else { return };
+    let profile = StorageProfile::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let DeviceModel::Ssd(table) = profile.device() else { panic!("the published profile is an SSD") };
+    assert_eq!(table.rows().len(), 132);
+    assert_eq!(
+        profile.queue_limits(),
+        Some(QueueLimits {
+            read_requests_max: 48,
+            write_requests_max: 96,
+            read_bytes_max: 1_572_864,
+            write_bytes_max: 3_145_728,
+        })
+    );
+    assert_eq!(profile.base_latency(Op::Read), Seconds(0.0));
+
+    let mut storage = profile.work_model();
+    // Computed with exact fractions from the table's entries, rounded up to picoseconds.
+    for (op, size, picos) in PUBLISHED_BY_HAND {
+        let work = storage.work(&request(op, size)).0;
+        assert!((picos..=picos + 1).contains(&work), "{op:?} {size}: {work} for {picos}");
+    }
+}
+
+/// Operation, bytes, picoseconds.
+const PUBLISHED_BY_HAND: [(Op, u64, u64); 8] = [
+    // Entries.
+    (Op::Read, 512, 104_590_434),
+    (Op::Write, 512, 847_192_427),
+    (Op::Read, 4096, 154_741_826),
+    (Op::Write, 4096, 475_225_611),
+    // Between entries, a quarter of the way.
+    (Op::Read, 640, 128_281_414),
+    (Op::Write, 4224, 573_509_512),
+    // Outside.
+    (Op::Write, 100, 165_467_271),
+    (Op::Read, 1_048_576, 11_141_628_793),
+];
+
+fn ssd() -> StorageProfile {
+    let row =
+        |request, read, write| BandwidthRow { request: Bytes(request), read: rate(read), write: rate(write) };
+    let table = SsdTable::new(vec![row(512, 4_895_285.188_773_981, 1.0 / 3.0), row(4096, 1e9, 5e8)]).unwrap();
+    StorageProfile::new("nvme0", DeviceModel::Ssd(table))
+}
+
+fn disk() -> StorageProfile {
+    let parameters = DiskParameters {
+        capacity: Bytes(1 << 40),
+        seek: vec![SeekPoint { distance: Bytes(1 << 20), seek: Seconds(0.0013) }],
+        rotational_latency: Seconds(0.1 / 24.0),
+        read: rate(1.5e8),
+        write: rate(1.4e8),
+        streams: 8,
+        sequential_gap: Bytes(65_536),
+    };
+    StorageProfile::new("sdb", DeviceModel::Disk(Disk::new(parameters).unwrap()))
+}
+
+#[test]
+fn profiles_survive_their_file() {
+    let latency = BaseLatency {
+        percentile: Percentile::new(99.9).unwrap(),
+        read: Seconds(0.000_123_4),
+        write: Seconds(1.0 / 3.0),
+    };
+    let limits =
+        QueueLimits { read_requests_max: 1, write_requests_max: 2, read_bytes_max: 3, write_bytes_max: 4 };
+    for profile in
+        [ssd(), disk(), ssd().with_base_latency(latency).with_queue_limits(limits).with_source("by hand")]
+    {
+        assert_eq!(StorageProfile::from_json(&profile.to_json()), Ok(profile));
+    }
+}
+
+#[test]
+fn work_key_tells_work_and_nothing_else() {
+    assert_eq!(ssd().work_key(), ssd().with_name("other").with_source("elsewhere").work_key());
+    assert_ne!(ssd().work_key(), disk().work_key());
+    let read_back = StorageProfile::from_json(&ssd().to_json()).unwrap();
+    assert_eq!(read_back.work_key(), ssd().work_key());
+}
+
+#[test]
+fn unusable_files_are_refused_with_the_place() {
+    let own = |device: &str| format!(r#"{{"format":"tailwright-device-1","name":"x","device":{device}}}"#);
+    let row = |size: &str, read: &str| {
+        format!(r#"{{"request_bytes":{size},"read_bytes_per_s":{read},"write_bytes_per_s":1e6}}"#)
+    };
+    let table = |rows: &[String]| own(&format!(r#"{{"ssd":{{"bandwidth":[{}]}}}}"#, rows.join(",")));
+    for (text, parts) in [
+        (String::new(), ["line 1", "EOF"]),
+        ("[1]".into(), ["line 1", "device profile"]),
+        ("{}".into(), ["tailwright-device-1", "bandwidthTable"]),
+        (r#"{"format":"tailwright-device-9"}"#.into(), ["tailwright-device-9", "expected"]),
+        (table(&[]), ["empty", "at least one row"]),
+        (table(&[row("512", "1e6"), row("512", "1e6")]), ["row 2", "ascending"]),
+        (table(&[row("512", "0")]), ["row 1", "read bandwidth is 0"]),
+        (table(&[row("512", "-1")]), ["row 1", "above zero"]),
+        (table(&[row("512", "1e999")]), ["device profile", "line 1"]),
+        (table(&[row("512", "null")]), ["null", "line 1"]),
+        (table(&[row("-512", "1e6")]), ["-512", "line 1"]),
+        (own(r#"{"tape":{}}"#), ["tape", "ssd"]),
+        (r#"{"bandwidthTable":[]}"#.into(), ["empty", "at least one row"]),
+        (
+            r#"{"bandwidthTable":[{"requestSize":512,"readBandwidth":1}]}"#.into(),
+            ["writeBandwidth", "line 1"],
+        ),
+    ] {
+        let message = StorageProfile::from_json(&text).expect_err(&text).to_string();
+        for part in parts {
+            assert!(message.contains(part), "{text}\n{message}\nlacks {part}");
+        }
+    }
+}
+
+#[test]
+fn negative_base_latency_is_refused() {
+    let text = ssd().to_json().replace(
+        "\"device\"",
+        r#""base_latency": {"percentile": "99.9%", "read_s": -1, "write_s": 0}, "device""#,
+    );
+    let message = StorageProfile::from_json(&text).unwrap_err().to_string();
+    assert!(message.contains("read_s is -1"), "{message}");
+}
+
+proptest::proptest! {
+    /// A damaged file is read or refused, never a crash; what is read converts every size.
+    #[test]
+    fn damaged_files_do_no_harm(disk_file: bool, at: usize, cut: bool, byte in 0x20u8..0x7f, size: u64) {
+        let mut text = if disk_file { disk() } else { ssd() }.to_json().into_bytes();
+        let at = at % text.len();
+        if cut {
+            text.truncate(at);
+        } else {
+            text[at] = byte;
+        }
+        if let Ok(profile) = StorageProfile::from_json(std::str::from_utf8(&text).unwrap()) {
+            let mut model = profile.work_model();
+            for offset in [None, Some(0), Some(size), Some(u64::MAX)] {
+                let request = Request { offset, ..request(Op::Write, size) };
+                proptest::prop_assert!(model.work(&request).0 > 0 || size == 0);
+            }
+        }
+    }
+}

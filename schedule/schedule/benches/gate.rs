@@ -1,0 +1,103 @@
+//! The cost of a request at the gate: alone, and with threads that wait, beside a binary heap behind a lock whose
+//! condition variable wakes all that wait, because each must look whether it is the oldest.
+//!
+//! `cargo bench -p tailwright-schedule --bench gate`
+
+use schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings, RequestKey};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+use std::sync::{Barrier, Condvar, Mutex, OnceLock};
+use std::thread;
+use std::time::Instant;
+
+/// Requests of one measurement, of all threads together.
+const REQUESTS: u32 = 20_000;
+/// Measurements, of which the least counts, because others use the machine.
+const MEASUREMENTS: usize = 5;
+
+fn main() {
+    let alone = |limit, preemption| {
+        let gate = gate(limit, preemption);
+        fewest_ns(|| {
+            let begin = Instant::now();
+            (0..u64::from(REQUESTS)).for_each(|key| drop(gate.enter(RequestKey(key))));
+            begin.elapsed().as_nanos() as f64 / f64::from(REQUESTS)
+        })
+    };
+    let fixed = ConcurrencyLimit::Fixed(NonZeroU32::MIN);
+    println!("enter and leave without others: {:.0} ns", alone(fixed, GatePreemption::WhereProven));
+    println!(
+        "with the CPU time measured (limit by measurement): {:.0} ns",
+        alone(ConcurrencyLimit::Auto, GatePreemption::WhereProven)
+    );
+    println!(
+        "\n{:>8} {:>12} {:>12} {:>7}   (c = 1, microseconds per request)",
+        "threads", "gate", "baseline", "ratio"
+    );
+    for threads in [2, 10, 100, 1000] {
+        let gate = gate(fixed, GatePreemption::Never);
+        let ours = fewest_ns(|| contended_ns(threads, |key| drop(gate.enter(RequestKey(key)))));
+        let line = Baseline::default();
+        let baseline = fewest_ns(|| contended_ns(threads, |key| line.pass(key)));
+        println!("{threads:>8} {:>12.2} {:>12.2} {:>7.2}", ours / 1e3, baseline / 1e3, ours / baseline);
+    }
+}
+
+fn gate(limit: ConcurrencyLimit, preemption: GatePreemption) -> Gate {
+    Gate::new(GateSettings { limit, preemption, ..GateSettings::default() })
+}
+
+fn fewest_ns(measure: impl Fn() -> f64) -> f64 {
+    (0..MEASUREMENTS).map(|_| measure()).fold(f64::INFINITY, f64::min)
+}
+
+/// Nanoseconds per request when so many threads have one after the other.
+fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
+    let (barrier, rounds) = (Barrier::new(threads as usize), REQUESTS / threads);
+    let begin = OnceLock::new();
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let (barrier, begin, request) = (&barrier, &begin, &request);
+            scope.spawn(move || {
+                barrier.wait();
+                begin.get_or_init(Instant::now);
+                (0..rounds).for_each(|round| request(u64::from(round * 1000 + number * 7919 % 5000)));
+            });
+        }
+    });
+    let begin = begin.get().expect("at least one thread ran");
+    begin.elapsed().as_nanos() as f64 / f64::from(threads * rounds)
+}
+
+/// Those that wait, by key and arrival.
+#[derive(Default)]
+struct Line {
+    is_taken: bool,
+    waiting: BinaryHeap<Reverse<(u64, u64)>>,
+    arrivals: u64,
+}
+
+/// A place in service, for the oldest of those that wait.
+#[derive(Default)]
+struct Baseline {
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+impl Baseline {
+    fn pass(&self, key: u64) {
+        let mut line = self.line.lock().expect("no panic");
+        line.arrivals += 1;
+        let own = Reverse((key, line.arrivals));
+        line.waiting.push(own);
+        while line.is_taken || line.waiting.peek() != Some(&own) {
+            line = self.changed.wait(line).expect("no panic");
+        }
+        line.waiting.pop();
+        line.is_taken = true;
+        drop(line);
+        self.line.lock().expect("no panic").is_taken = false;
+        self.changed.notify_all();
+    }
+}

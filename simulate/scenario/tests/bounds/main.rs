@@ -1,0 +1,145 @@
+//! No request of a workload that keeps its limits exceeds its bound: greedy bursts that come together, and a search for
+//! worse ones. `cargo bench -p scenario --bench bounds` searches longer and prints how close it came.
+
+mod adversary;
+mod brute;
+mod planned;
+mod played;
+mod predicted;
+
+use adversary::{Attack, AttackedPath, SearchSpace};
+use planned::{PlannedAttack, search_plans};
+use played::{BoundAttack as _, Spending};
+use predicted::{PredictedAttack, search_predictions};
+
+fn space(route: AttackedPath, channels: u32) -> SearchSpace {
+    SearchSpace {
+        route,
+        channels,
+        levels: 7,
+        shares_levels: true,
+        spares_overtakers: true,
+        keeps_tokens: true,
+    }
+}
+
+#[test]
+fn no_bound_of_a_device_is_broken() {
+    for channels in [1, 2, 4, 16] {
+        let (found, attack) = space(AttackedPath::Device, channels).search(3, 60);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+        // A bound that nothing comes near would say nothing about the search.
+        assert!(found.ratio > 0.5, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+#[test]
+fn no_bound_of_a_link_is_broken() {
+    let (found, attack) = space(AttackedPath::Link, 1).search(4, 100);
+    assert!(!found.is_broken() && found.ratio > 0.5, "{found:?}\n{attack:#?}");
+}
+
+#[test]
+fn no_bound_of_a_path_is_broken() {
+    for channels in [1, 2, 4] {
+        let (found, attack) = space(AttackedPath::Path, channels).search(3, 80);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+/// HTB fills a bucket up to its burst while its workload waits for others, and no further.
+#[test]
+fn a_link_breaks_bounds_where_tokens_are_lost_again_and_again() {
+    let found = Attack::held_up(3, 0.00042).play();
+    assert!(found.is_broken(), "{found:?}");
+}
+
+#[test]
+fn a_workload_may_be_held_up_twice() {
+    let found = Attack::held_up(2, 0.0021).play();
+    assert!(!found.is_broken(), "{found:?}");
+    assert!(found.ratio > 0.8, "{found:?}");
+}
+
+/// The bounds are those that the planner computes, the limits those that any method chose, as a reader of the policy sees them.
+#[test]
+fn no_bound_of_a_plan_is_broken() {
+    for channels in [1, 2, 4, 16] {
+        let (found, attack) = search_plans(channels, Spending::Limits, 6, 40);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+        assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+/// The bounds and limits are those of `admit` and `plan --model worst-case`.
+#[test]
+fn no_bound_of_a_prediction_is_broken() {
+    for channels in [1, 2, 4, 16] {
+        let (found, attack) = search_predictions(channels, Spending::Limits, 8, 40);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+        assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+/// A search that finds nothing proves nothing: it breaks the bounds of policies whose limits contain what enforcers allow
+/// beyond them, as documents of version 1 have it.
+#[test]
+fn workloads_that_spend_allowances_break_their_bounds() {
+    for channels in [2, 4, 16] {
+        let found = PlannedAttack::overtaken(channels, Spending::Allowances).play();
+        assert!(channels == 16 || found.ratio > 1.1, "{channels} channels: {found:?}");
+        let found = PlannedAttack::overtaken(channels, Spending::Limits).play();
+        assert!(!found.is_broken(), "{channels} channels: {found:?}");
+    }
+    let (found, attack) = search_plans(4, Spending::Allowances, 4, 10);
+    assert!(found.is_broken(), "{found:?}\n{attack:#?}");
+}
+
+/// The same for limits of `--model`, where a workload of higher priority keeps the device from one that is then overtaken.
+#[test]
+fn workloads_that_spend_allowances_break_their_predictions() {
+    for channels in [2, 4] {
+        let (found, attack) = search_predictions(channels, Spending::Allowances, 8, 10);
+        assert!(found.ratio > 1.1, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+    let found = PredictedAttack::blocked(4, Spending::Allowances).play();
+    assert!(found.ratio > 1.1, "{found:?}");
+    for channels in [1, 2, 4, 16, 64] {
+        let found = PredictedAttack::blocked(channels, Spending::Limits).play();
+        assert!(!found.is_broken(), "{channels} channels: {found:?}");
+        let found = PlannedAttack::overtaken(channels, Spending::Limits).play();
+        assert!(!found.is_broken(), "{channels} channels: {found:?}");
+    }
+}
+
+/// Two simulators that share no code see the same latency of every request. Where two events come at one instant, as on a
+/// device whose channels go in step, either may be first, so that a packet more or less may be before an answer.
+#[test]
+fn the_simulator_agrees_with_one_in_plain_code() {
+    for channels in [1, 2, 4, 16] {
+        let (_, plan) = search_plans(channels, Spending::Limits, 3, 10);
+        let (_, prediction) = search_predictions(channels, Spending::Limits, 3, 10);
+        let mut cases = vec![(plan.traffic(), true), (prediction.traffic(), true)];
+        if channels > 1 {
+            cases.push((PredictedAttack::blocked(channels, Spending::Allowances).traffic(), false));
+            cases.push((PlannedAttack::overtaken(channels, Spending::Limits).traffic(), true));
+            cases.push((PlannedAttack::overtaken(channels, Spending::Allowances).traffic(), false));
+        }
+        for (number, ((traffic, bounds), keeps_limits)) in cases.into_iter().enumerate() {
+            let traffic = traffic.apart();
+            let packet = traffic.packet();
+            let [simulated, plain] = traffic.latencies_by_both();
+            for (workload, bound) in bounds.iter().enumerate() {
+                assert_eq!(simulated[workload].len(), plain[workload].len());
+                for (request, (ours, plain)) in simulated[workload].iter().zip(&plain[workload]).enumerate() {
+                    let said = format!(
+                        "{channels} channels, case {number}, w{workload}, request {request}: {ours} s, {plain} s apart, \
+                         bound {bound} s"
+                    );
+                    assert!(!keeps_limits || *plain <= bound + 1e-6, "{said}");
+                    assert!((plain - ours).abs() <= packet + 1e-6, "{said}");
+                }
+            }
+        }
+    }
+}

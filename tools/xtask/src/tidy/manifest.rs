@@ -1,0 +1,124 @@
+//! What tidy needs of the workspace's `Cargo.toml` files.
+//!
+//! Read line by line: the checks are about lines and the comments above them, which a TOML parser would
+//! drop. This asks one form of dependencies (one line each), and complains about any other.
+
+use crate::workspace::SYSTEMS;
+use std::fs;
+use std::path::Path;
+
+/// A crate of the workspace.
+#[derive(Debug, Default)]
+pub(crate) struct Crate {
+    /// Folder from the workspace's root, such as `crates/units`; its last part is the crate's short name.
+    pub(crate) folder: String,
+    /// The package is what cargo knows the crate by.
+    pub(crate) package: String,
+    pub(crate) description: String,
+    pub(crate) dependencies: Vec<Dependency>,
+    /// Names of `[[bench]]` targets.
+    pub(crate) benches: Vec<String>,
+}
+
+/// One line of a dependency section.
+#[derive(Debug)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// Line in `Cargo.toml`, from 1.
+    pub(crate) line: usize,
+    /// Whether it is part of what is shipped, not of tests only.
+    pub(crate) shipped: bool,
+    pub(crate) commented: bool,
+}
+
+impl Crate {
+    /// The name by which other crates of the workspace know it.
+    pub(crate) fn short_name(&self) -> &str {
+        self.folder.rsplit('/').next().unwrap_or(&self.folder)
+    }
+}
+
+/// A workspace of its own.
+const FUZZ: &str = "tools/fuzz";
+
+/// All crates of the workspace at `root`, by folder.
+pub(crate) fn workspace(root: &Path) -> Result<Vec<Crate>, String> {
+    let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let mut folders = Vec::new();
+    for system in SYSTEMS {
+        let folder = root.join(system);
+        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, error))? {
+            let entry = entry.map_err(|error| failed(&folder, error))?;
+            let name = format!("{system}/{}", entry.file_name().to_string_lossy());
+            if entry.path().join("Cargo.toml").exists() && name != FUZZ {
+                folders.push(name);
+            }
+        }
+    }
+    folders.sort();
+    let read = |folder: String| {
+        let path = root.join(&folder).join("Cargo.toml");
+        let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        parse(folder, &text)
+    };
+    folders.into_iter().map(read).collect()
+}
+
+fn parse(folder: String, text: &str) -> Result<Crate, String> {
+    let mut found = Crate { folder, ..Crate::default() };
+    let mut section = "";
+    let mut commented = false;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with('[') {
+            section = line;
+            if section.starts_with("[dependencies.") || section.starts_with("[dev-dependencies.") {
+                return Err(format!(
+                    "{}/Cargo.toml:{}: write a dependency as one line in [dependencies], with its reason above",
+                    found.folder,
+                    number + 1
+                ));
+            }
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with('#')) {
+            found.entry(section, key.trim(), value.trim().trim_matches('"'), number + 1, commented);
+        }
+        commented = line.starts_with('#');
+    }
+    Ok(found)
+}
+
+impl Crate {
+    fn entry(&mut self, section: &str, key: &str, value: &str, line: usize, commented: bool) {
+        match (section, key) {
+            ("[package]", "name") => value.clone_into(&mut self.package),
+            ("[package]", "description") => value.clone_into(&mut self.description),
+            ("[[bench]]", "name") => self.benches.push(value.to_owned()),
+            _ if section.ends_with("dependencies]") => {
+                let name = key.split('.').next().unwrap_or(key);
+                // Published packages have the prefix, their folders have not.
+                let name = name.strip_prefix("tailwright-").unwrap_or(name).to_owned();
+                let shipped = !section.contains("dev-");
+                self.dependencies.push(Dependency { name, line, shipped, commented });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_by_hand() {
+        let text = "[package]\nname = \"tailwright-x\"\ndescription = \"Does x\"\n[dependencies]\nunits.workspace = true\n\
+                    # Why.\nserde = { version = \"1\" }\n[dev-dependencies]\nrand.workspace = true\n[[bench]]\nname = \"x\"\n";
+        let found = parse("crates/x".to_owned(), text).expect("well-formed");
+        assert_eq!((found.package.as_str(), found.description.as_str()), ("tailwright-x", "Does x"));
+        assert_eq!((found.short_name(), found.benches.join(" ").as_str()), ("x", "x"));
+        let seen: Vec<_> =
+            found.dependencies.iter().map(|d| (d.name.as_str(), d.line, d.shipped, d.commented)).collect();
+        assert_eq!(seen, [("units", 5, true, false), ("serde", 7, true, true), ("rand", 9, false, false)]);
+        assert!(parse("crates/x".to_owned(), "[dependencies.serde]\nversion = \"1\"\n").is_err());
+    }
+}

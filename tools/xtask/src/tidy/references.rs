@@ -1,0 +1,104 @@
+//! `REFERENCES.md` against the code. A source is a section with a line such as
+//! `` Cited as `Veitch and Abry` in `crates/trace/src/stats/hurst.rs`. ``
+//! The first name in backticks is how code cites it, the others are files or folders.
+//!
+//! Code that cites is listed, and what is listed cites. Case is ignored.
+
+use crate::workspace::RustFile;
+
+const LEAD: &str = "Cited as ";
+
+struct Citation<'a> {
+    title: &'a str,
+    key: String,
+    places: Vec<&'a str>,
+}
+
+/// Each section names its citation form and the places which use it, and no other place does.
+pub(crate) fn check(references: &str, sources: &[RustFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for section in references.split("\n## ").skip(1) {
+        match entry(section) {
+            Some(entry) => complaints.extend(check_entry(&entry, sources)),
+            None => complaints.push(format!(
+                "REFERENCES.md: '{}' has no line: Cited as `form` in `file`, …",
+                section.lines().next().unwrap_or_default()
+            )),
+        }
+    }
+    complaints
+}
+
+fn entry(section: &str) -> Option<Citation<'_>> {
+    let title = section.lines().next()?;
+    // The list ends with its paragraph.
+    let cited = section.split_once(LEAD)?.1.split("\n\n").next()?;
+    let mut ticked = cited.split('`').skip(1).step_by(2);
+    let key = ticked.next()?.to_lowercase();
+    let places: Vec<&str> = ticked.collect();
+    if places.is_empty() { None } else { Some(Citation { title, key, places }) }
+}
+
+fn check_entry(entry: &Citation, sources: &[RustFile]) -> Vec<String> {
+    // This program's own examples cite nothing.
+    let cites = |source: &&RustFile| {
+        !source.path.starts_with("tools/xtask/") && names(&one_line(&source.text), &entry.key)
+    };
+    let citing: Vec<&RustFile> = sources.iter().filter(cites).collect();
+    let covers = |place: &str, source: &RustFile| {
+        source.path == place || source.path.starts_with(&format!("{}/", place.trim_end_matches('/')))
+    };
+    let mut complaints = Vec::new();
+    for place in &entry.places {
+        if !citing.iter().any(|source| covers(place, source)) {
+            complaints.push(format!(
+                "REFERENCES.md: '{}': nothing at {place} says '{}'; correct the place or the citation",
+                entry.title, entry.key
+            ));
+        }
+    }
+    for source in citing {
+        if !entry.places.iter().any(|place| covers(place, source)) {
+            complaints.push(format!(
+                "{}: cites '{}'; add the file to '{}' in REFERENCES.md",
+                source.path, entry.key, entry.title
+            ));
+        }
+    }
+    complaints
+}
+
+/// Whether the key stands in the text as words of its own, not as the beginning of another.
+fn names(text: &str, key: &str) -> bool {
+    text.match_indices(key)
+        .any(|(at, _)| !text[at + key.len()..].starts_with(|next: char| next.is_alphanumeric()))
+}
+
+/// Comments without their line breaks, in lower case, so that a citation may wrap.
+fn one_line(text: &str) -> String {
+    let bare = |line| str::trim(line).trim_start_matches(['/', '!']).trim().to_lowercase();
+    text.lines().map(bare).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFERENCES: &str =
+        "# References\n\n## A book\nText.\nCited as `A and B` in `crates/x`.\n\nMore `text`.\n";
+
+    fn source(path: &str, text: &str) -> RustFile {
+        RustFile { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn citations_and_places_agree() {
+        let citing = source("crates/x/src/lib.rs", "//! As A\n//! and B say.");
+        assert_eq!(check(REFERENCES, &[citing]), [""; 0]);
+        let silent = source("crates/x/src/lib.rs", "//! As C says.");
+        assert!(check(REFERENCES, &[silent])[0].contains("nothing at crates/x"));
+        let both = [source("crates/x/a.rs", "// A and B"), source("crates/xy/a.rs", "// a and b")];
+        assert!(check(REFERENCES, &both)[0].contains("crates/xy/a.rs"));
+        assert!(check("\n## A book\nText.\n", &[])[0].contains("A book"));
+    }
+}
