@@ -30,6 +30,11 @@ use units::Percentile;
 /// p99 is unusual from this many times the usual one on.
 const UNUSUAL_FACTOR: f64 = 3.0;
 
+/// p99 is unusual only if it exceeds the usual one by this much, in nanoseconds. A timer interrupt, a migration or a
+/// context switch with cold caches takes tens of microseconds on a machine without load. Beside a server that answers in
+/// 6 µs, this noise alone is a factor of three.
+const NOISE_NS: f64 = 50_000.0;
+
 /// Of a cause that is always there, this many times the mean of the faster half is usual.
 const LIKE_FASTER_FACTOR: f64 = 4.0;
 
@@ -91,7 +96,7 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
         input.ideal.zip(Percentile::new(RANK * 100.0)).map(|(ideal, p99)| ideal.ideal[0].percentile(p99));
     found.times_ideal = ideal.map(|ideal| p99 as f64 / (ideal.0 as f64).min(usual).max(1.0));
     let excess = |cause: &Cause| allowed.excess(*cause, view.tail.mean(*cause));
-    let limit = UNUSUAL_FACTOR * usual;
+    let limit = (UNUSUAL_FACTOR * usual).max(usual + NOISE_NS);
     let is_long = input.report.statistics.from_wire().p99 as f64 >= limit;
     // What makes the tail unusual, or merely long.
     let by_time = |a: &Cause, b: &Cause| view.tail.mean(*a).total_cmp(&view.tail.mean(*b));

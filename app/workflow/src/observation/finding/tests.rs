@@ -143,6 +143,28 @@ fn nothing_is_unusual_where_nothing_was_injected() {
     }
 }
 
+/// A server that answers in 6 µs: a timer interrupt or a migration is several times as long, and no reason to act.
+#[test]
+fn noise_of_an_idle_machine_is_usual_beside_short_service() {
+    for (lost, verdict) in
+        [(15 * MICROSECOND, FindingVerdict::NothingUnusual), (150 * MICROSECOND, FindingVerdict::Unusual)]
+    {
+        let mut server = TestServer::new(4);
+        for n in 0..20_000u64 {
+            server.arrival = n * 300 * MICROSECOND;
+            let mut own = [0; CAUSES];
+            own[Cause::Work as usize] = 6 * MICROSECOND;
+            if n.is_multiple_of(50) {
+                own[Cause::OtherProcess as usize] = lost;
+            }
+            server.push(own, Vec::new());
+        }
+        let found = server.finding();
+        assert_eq!(found.verdict, verdict, "{lost} ns: {found:?}");
+        assert!(found.p99_s > found.usual_p99_s.map(|usual| UNUSUAL_FACTOR * usual), "{found:?}");
+    }
+}
+
 #[test]
 fn whatever_takes_the_server_away_is_named() {
     for cause in Cause::ALL {
