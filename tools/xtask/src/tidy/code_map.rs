@@ -1,29 +1,10 @@
 //! The code map of `ARCHITECTURE.md`: rows of a table, `` | `folder` | one line | must not know | start | ``.
-//!
-//! The third column is the rule table of `dependencies`: names of crates in backticks there are crates
-//! that this one must not depend on, and the words "any other crate" forbid all.
 
 use super::manifest::Crate;
-
-/// What one crate must not know.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MapRule {
-    /// Short name of the crate.
-    pub(crate) of: String,
-    pub(crate) forbidden: Forbidden,
-}
-
-/// Crates, by short name.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Forbidden {
-    All,
-    These(Vec<String>),
-}
 
 struct MapRow<'a> {
     folder: &'a str,
     line: &'a str,
-    must_not_know: &'a str,
     start: &'a str,
 }
 
@@ -59,26 +40,13 @@ pub(crate) fn check(map: &str, crates: &[Crate]) -> Vec<String> {
     complaints
 }
 
-/// The rules that the code map states.
-pub(crate) fn rules(map: &str) -> Vec<MapRule> {
-    let rule = |row: MapRow| MapRule {
-        of: row.folder.rsplit('/').next().unwrap_or(row.folder).to_owned(),
-        forbidden: if row.must_not_know.contains("any other crate") {
-            Forbidden::All
-        } else {
-            Forbidden::These(ticked(row.must_not_know).map(str::to_owned).collect())
-        },
-    };
-    rows(map).into_iter().map(rule).collect()
-}
-
 fn rows(map: &str) -> Vec<MapRow<'_>> {
     let row = |line| {
         let cells: Vec<&str> = str::trim(line).split('|').map(str::trim).collect();
         match cells[..] {
-            ["", folder, line, must_not_know, start, ""] => {
+            ["", folder, line, _, start, ""] => {
                 let folder = folder.strip_prefix('`')?.strip_suffix('`')?;
-                Some(MapRow { folder, line, must_not_know, start })
+                Some(MapRow { folder, line, start })
             }
             _ => None,
         }
@@ -100,13 +68,6 @@ mod tests {
 
     fn a_crate(name: &str, description: &str) -> Crate {
         Crate { folder: format!("crates/{name}"), description: description.to_owned(), ..Crate::default() }
-    }
-
-    #[test]
-    fn rules_are_the_third_column() {
-        let x =
-            MapRule { of: "x".to_owned(), forbidden: Forbidden::These(vec!["y".to_owned(), "z".to_owned()]) };
-        assert_eq!(rules(MAP), [x, MapRule { of: "y".to_owned(), forbidden: Forbidden::All }]);
     }
 
     #[test]

@@ -1,28 +1,36 @@
-//! Dependency rules: crates keep apart what the code map says, and every dependency on somebody else's
-//! crate has its reason above it.
+//! Checks what crates ship with against [`rules`](super::rules), and that each dependency on a crate from a registry
+//! has its reason above it.
 //!
-//! Rules cover what is shipped. Tests may look further, as judges do.
+//! Dependencies of tests and benchmarks are free: a judge may know both sides.
 
-use super::code_map::{Forbidden, MapRule};
 use super::manifest::Crate;
+use super::rules::{EDGES, Edge, FREE_SYSTEMS, FRONT_LIBRARIES, LIMITS, Limit, Reach, is_front};
 
-/// No crate depends, directly or through others, on what it must not know.
-pub(crate) fn check(rules: &[MapRule], crates: &[Crate]) -> Vec<String> {
+/// The file that a complaint sends to.
+const RULES_FILE: &str = "tools/xtask/src/tidy/rules.rs";
+
+/// Complains about dependencies that the rules do not permit.
+pub(crate) fn check(crates: &[Crate]) -> Vec<String> {
+    for note in unused(EDGES, crates) {
+        eprintln!("tidy: note: {note}");
+    }
+    [systems(EDGES, crates), limits(LIMITS, crates), front(crates)].concat()
+}
+
+/// Complains about dependencies from one system to another that are no edge.
+fn systems(edges: &[Edge], crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
-    for rule in rules {
-        let Some(krate) = crates.iter().find(|krate| krate.short_name() == rule.of) else { continue };
-        for path in reached(krate, crates) {
-            let Some(end) = path.last() else { continue };
-            let broken = match &rule.forbidden {
-                Forbidden::All => true,
-                Forbidden::These(names) => names.iter().any(|name| name == end),
-            };
-            if broken {
+    for krate in crates {
+        for target in shipped(krate, crates) {
+            if !may_depend(edges, krate, target) {
                 complaints.push(format!(
-                    "{}/Cargo.toml: {} must not know {end} (ARCHITECTURE.md), and depends on it: {}",
+                    "{}/Cargo.toml: {} (in {}) must not depend on {} (in {}); let them meet in base, or add the edge \
+                     with its reason to {RULES_FILE}",
                     krate.folder,
-                    rule.of,
-                    path.join(" → ")
+                    krate.name(),
+                    krate.system(),
+                    target.name(),
+                    target.system()
                 ));
             }
         }
@@ -30,35 +38,120 @@ pub(crate) fn check(rules: &[MapRule], crates: &[Crate]) -> Vec<String> {
     complaints
 }
 
+fn may_depend(edges: &[Edge], from: &Crate, to: &Crate) -> bool {
+    // Only the command line of a system may depend on that of another, which FREE_SYSTEMS permit or an edge names.
+    let is_hidden = is_front(to.name()) && to.system() != "base" && !is_front(from.name());
+    if to.system() == "tools" || is_hidden {
+        return false;
+    }
+    if from.system() == to.system() || to.system() == "base" {
+        return true;
+    }
+    if FREE_SYSTEMS.contains(&from.system()) {
+        return to.system() != "app";
+    }
+    edges.iter().any(|edge| edge.from == from.name() && edge.to.contains(&to.name()))
+}
+
+/// Complains about edges between crates that exist and do not depend on each other.
+fn unused(edges: &[Edge], crates: &[Crate]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for edge in edges {
+        let Some(from) = find(edge.from, crates) else { continue };
+        for name in edge.to {
+            let is_used = from.dependencies.iter().any(|it| it.shipped && it.name == *name);
+            if find(name, crates).is_some() && !is_used {
+                complaints.push(format!(
+                    "{RULES_FILE}: {} does not depend on {name} any more; remove the edge ({})",
+                    edge.from, edge.reason
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Complains about crates that reach, directly or through others, what their limit forbids.
+fn limits(limits: &[Limit], crates: &[Crate]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for limit in limits {
+        let Some(krate) = find(limit.of, crates) else { continue };
+        for chain in chains(krate, crates) {
+            let end = *chain.last().expect("a chain has an end");
+            let is_broken = match limit.reach {
+                Reach::Only(permitted) => !permitted.contains(&end),
+                Reach::Never(forbidden) => forbidden.contains(&end),
+            };
+            if is_broken {
+                complaints.push(format!(
+                    "{}/Cargo.toml: {} must not know {end} ({}; {RULES_FILE}), and depends on it: {}",
+                    krate.folder,
+                    limit.of,
+                    limit.reason,
+                    chain.join(" → ")
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Complains about terminals and pages below the command line.
+fn front(crates: &[Crate]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for krate in crates.iter().filter(|krate| !is_front(krate.name())) {
+        for dependency in krate.dependencies.iter().filter(|it| it.shipped) {
+            if FRONT_LIBRARIES.contains(&dependency.name.as_str()) {
+                complaints.push(format!(
+                    "{}/Cargo.toml:{}: {} must not link {}; what prints belongs in the cli crate of its system",
+                    krate.folder,
+                    dependency.line,
+                    krate.name(),
+                    dependency.name
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+fn find<'a>(name: &str, crates: &'a [Crate]) -> Option<&'a Crate> {
+    crates.iter().find(|krate| krate.name() == name)
+}
+
+/// The crates of the workspace that a crate ships with directly.
+fn shipped<'a>(of: &'a Crate, crates: &'a [Crate]) -> impl Iterator<Item = &'a Crate> {
+    of.dependencies.iter().filter(|it| it.shipped).filter_map(|it| find(&it.name, crates))
+}
+
 /// One chain of dependencies to each crate of the workspace that `from` ships with.
-fn reached<'a>(from: &'a Crate, crates: &'a [Crate]) -> Vec<Vec<&'a str>> {
-    let mut chains: Vec<Vec<&str>> = vec![vec![from.short_name()]];
+fn chains<'a>(from: &'a Crate, crates: &'a [Crate]) -> Vec<Vec<&'a str>> {
+    let mut found: Vec<Vec<&str>> = vec![vec![from.name()]];
     let mut next = 0;
-    while next < chains.len() {
-        let chain = chains[next].clone();
-        let end = crates.iter().find(|krate| Some(&krate.short_name()) == chain.last());
-        for dependency in end.iter().flat_map(|krate| &krate.dependencies).filter(|d| d.shipped) {
-            let known = |name: &str| crates.iter().any(|krate| krate.short_name() == name);
-            let new = !chains.iter().any(|chain| chain.last() == Some(&dependency.name.as_str()));
-            if known(&dependency.name) && new {
+    while next < found.len() {
+        let chain = found[next].clone();
+        let end = chain.last().and_then(|name| find(name, crates));
+        for dependency in end.into_iter().flat_map(|krate| shipped(krate, crates)) {
+            let is_new = !found.iter().any(|chain| chain.last() == Some(&dependency.name()));
+            if is_new {
                 let mut longer = chain.clone();
-                longer.push(&dependency.name);
-                chains.push(longer);
+                longer.push(dependency.name());
+                found.push(longer);
             }
         }
         next += 1;
     }
-    chains.remove(0);
-    chains
+    found.remove(0);
+    found
 }
 
-/// Dependencies on crates outside the workspace with no comment on the line above.
+/// Complains about dependencies on crates from a registry with no comment on the line above.
 pub(crate) fn uncommented(crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
     for krate in crates {
         for dependency in &krate.dependencies {
-            let ours = crates.iter().any(|krate| krate.short_name() == dependency.name);
-            if !ours && !dependency.commented {
+            let is_ours = find(&dependency.name, crates).is_some();
+            if !is_ours && !dependency.commented {
                 complaints.push(format!(
                     "{}/Cargo.toml:{}: {} needs a comment on the line above that says why it is needed",
                     krate.folder, dependency.line, dependency.name
@@ -74,44 +167,105 @@ mod tests {
     use super::super::manifest::Dependency;
     use super::*;
 
-    fn a_crate(name: &str, dependencies: &[(&str, bool)]) -> Crate {
-        let dependency = |(line, (name, shipped)): (usize, &(&str, bool))| Dependency {
-            name: (*name).to_owned(),
+    /// A crate from its folder and what it depends on; names in parentheses are for tests only.
+    fn a_crate(folder: &str, dependencies: &[&str]) -> Crate {
+        let dependency = |(line, name): (usize, &&str)| Dependency {
+            name: name.trim_matches(['(', ')']).to_owned(),
             line,
-            shipped: *shipped,
+            shipped: !name.starts_with('('),
             commented: false,
         };
         Crate {
-            folder: format!("crates/{name}"),
+            folder: folder.to_owned(),
+            package: folder.rsplit('/').next().unwrap_or(folder).to_owned(),
             dependencies: dependencies.iter().enumerate().map(dependency).collect(),
             ..Crate::default()
         }
     }
 
-    fn rule(of: &str, forbidden: Forbidden) -> [MapRule; 1] {
-        [MapRule { of: of.to_owned(), forbidden }]
+    fn one(complaints: &[String], part: &str) {
+        assert!(complaints.len() == 1 && complaints[0].contains(part), "{part}: {complaints:?}");
+    }
+
+    const LOAD_TO_WIRE: &[Edge] = &[Edge { from: "load", to: &["wire"], reason: "tests" }];
+
+    fn with_wire(of: Crate) -> [Crate; 6] {
+        [
+            of,
+            a_crate("enforce/wire", &[]),
+            a_crate("base/units", &[]),
+            a_crate("tools/testkit", &[]),
+            a_crate("app/tailwright", &[]),
+            a_crate("enforce/enforce-cli", &[]),
+        ]
     }
 
     #[test]
-    fn what_is_reached_through_others_counts_and_tests_do_not() {
+    fn systems_meet_in_base_and_at_edges() {
+        for krate in [
+            a_crate("measure/load", &["wire", "units", "serde"]),
+            a_crate("measure/verify", &["units", "(wire)", "(testkit)"]),
+            a_crate("enforce/proxy", &["wire"]),
+            a_crate("enforce/other-cli", &["enforce-cli"]),
+            a_crate("evaluation/lab", &["wire"]),
+            a_crate("evaluation/evaluation-cli", &["enforce-cli"]),
+            a_crate("app/tailwright", &["wire", "enforce-cli"]),
+        ] {
+            assert_eq!(systems(LOAD_TO_WIRE, &with_wire(krate)), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn other_dependencies_between_systems_are_refused() {
+        for (krate, part) in [
+            (
+                a_crate("measure/verify", &["wire"]),
+                "verify (in measure) must not depend on wire (in enforce)",
+            ),
+            (a_crate("base/trace", &["wire"]), "on wire"),
+            (a_crate("measure/load", &["testkit"]), "on testkit"),
+            (a_crate("evaluation/lab", &["tailwright"]), "on tailwright"),
+            (a_crate("evaluation/lab", &["enforce-cli"]), "on enforce-cli"),
+            (a_crate("enforce/proxy", &["enforce-cli"]), "on enforce-cli"),
+        ] {
+            one(&systems(LOAD_TO_WIRE, &with_wire(krate)), part);
+        }
+    }
+
+    #[test]
+    fn an_edge_that_is_not_used_goes() {
+        let crates = |dependencies| with_wire(a_crate("measure/load", dependencies));
+        assert_eq!(unused(LOAD_TO_WIRE, &crates(&["wire"])), [""; 0]);
+        one(&unused(LOAD_TO_WIRE, &crates(&["(wire)"])), "load does not depend on wire");
+    }
+
+    #[test]
+    fn limits_hold_through_others_and_not_for_tests() {
         let crates = [
-            a_crate("a", &[("b", true), ("d", false)]),
-            a_crate("b", &[("c", true)]),
-            a_crate("c", &[]),
-            a_crate("d", &[]),
+            a_crate("base/a", &["b", "(d)"]),
+            a_crate("base/b", &["c"]),
+            a_crate("base/c", &[]),
+            a_crate("base/d", &[]),
         ];
-        let these = |name: &str| Forbidden::These(vec![name.to_owned()]);
-        let complaints = check(&rule("a", these("c")), &crates);
-        assert!(complaints.len() == 1 && complaints[0].contains("a → b → c"), "{complaints:?}");
-        assert_eq!(check(&rule("a", these("d")), &crates), [""; 0]);
-        assert_eq!(check(&rule("c", Forbidden::All), &crates), [""; 0]);
-        assert_eq!(check(&rule("b", Forbidden::All), &crates).len(), 1);
+        let complaints = |of, reach| limits(&[Limit { of, reach, reason: "tests" }], &crates);
+        one(&complaints("a", Reach::Never(&["c"])), "a → b → c");
+        assert_eq!(complaints("a", Reach::Never(&["d"])), [""; 0]);
+        assert_eq!(complaints("a", Reach::Only(&["b", "c"])), [""; 0]);
+        one(&complaints("a", Reach::Only(&["b"])), "must not know c");
+        assert_eq!(complaints("c", Reach::Only(&[])), [""; 0]);
     }
 
     #[test]
-    fn only_other_peoples_crates_need_a_reason() {
-        let crates = [a_crate("a", &[("b", true), ("serde", true)]), a_crate("b", &[])];
-        let complaints = uncommented(&crates);
-        assert!(complaints.len() == 1 && complaints[0].contains("serde"), "{complaints:?}");
+    fn only_the_front_prints() {
+        let printing = ["clap", "plot"];
+        assert_eq!(front(&[a_crate("measure/measure-cli", &printing)]), [""; 0]);
+        assert_eq!(front(&[a_crate("measure/load", &["serde", "(clap)"])]), [""; 0]);
+        assert_eq!(front(&[a_crate("measure/load", &printing)]).len(), 2);
+    }
+
+    #[test]
+    fn only_crates_from_a_registry_need_a_reason() {
+        let crates = [a_crate("base/a", &["b", "serde"]), a_crate("base/b", &[])];
+        one(&uncommented(&crates), "serde");
     }
 }

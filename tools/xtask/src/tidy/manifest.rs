@@ -10,9 +10,9 @@ use std::path::Path;
 /// A crate of the workspace.
 #[derive(Debug, Default)]
 pub(crate) struct Crate {
-    /// Folder from the workspace's root, such as `crates/units`; its last part is the crate's short name.
+    /// Path from the workspace's root: the system's folder and the crate's, such as `base/units`.
     pub(crate) folder: String,
-    /// The package is what cargo knows the crate by.
+    /// Name by which cargo knows the crate.
     pub(crate) package: String,
     pub(crate) description: String,
     pub(crate) dependencies: Vec<Dependency>,
@@ -26,16 +26,26 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// Line in `Cargo.toml`, from 1.
     pub(crate) line: usize,
-    /// Whether it is part of what is shipped, not of tests only.
+    /// False in sections that only tests and benchmarks use.
     pub(crate) shipped: bool,
     pub(crate) commented: bool,
 }
 
 impl Crate {
-    /// The name by which other crates of the workspace know it.
-    pub(crate) fn short_name(&self) -> &str {
-        self.folder.rsplit('/').next().unwrap_or(&self.folder)
+    /// The package without the prefix of published ones; rules and [`Dependency::name`] use it.
+    pub(crate) fn name(&self) -> &str {
+        without_prefix(&self.package)
     }
+
+    /// The folder of the workspace's root that the crate is in.
+    pub(crate) fn system(&self) -> &str {
+        self.folder.split('/').next().unwrap_or(&self.folder)
+    }
+}
+
+/// Published packages have this prefix; their folders and libraries do not.
+fn without_prefix(package: &str) -> &str {
+    package.strip_prefix("tailwright-").unwrap_or(package)
 }
 
 /// A workspace of its own.
@@ -95,8 +105,7 @@ impl Crate {
             ("[[bench]]", "name") => self.benches.push(value.to_owned()),
             _ if section.ends_with("dependencies]") => {
                 let name = key.split('.').next().unwrap_or(key);
-                // Published packages have the prefix, their folders have not.
-                let name = name.strip_prefix("tailwright-").unwrap_or(name).to_owned();
+                let name = without_prefix(name).to_owned();
                 let shipped = !section.contains("dev-");
                 self.dependencies.push(Dependency { name, line, shipped, commented });
             }
@@ -113,12 +122,13 @@ mod tests {
     fn a_manifest_by_hand() {
         let text = "[package]\nname = \"tailwright-x\"\ndescription = \"Does x\"\n[dependencies]\nunits.workspace = true\n\
                     # Why.\nserde = { version = \"1\" }\n[dev-dependencies]\nrand.workspace = true\n[[bench]]\nname = \"x\"\n";
-        let found = parse("crates/x".to_owned(), text).expect("well-formed");
+        let found = parse("base/x".to_owned(), text).expect("well-formed");
         assert_eq!((found.package.as_str(), found.description.as_str()), ("tailwright-x", "Does x"));
-        assert_eq!((found.short_name(), found.benches.join(" ").as_str()), ("x", "x"));
+        assert_eq!((found.name(), found.system()), ("x", "base"));
+        assert_eq!(found.benches, ["x"]);
         let seen: Vec<_> =
             found.dependencies.iter().map(|d| (d.name.as_str(), d.line, d.shipped, d.commented)).collect();
         assert_eq!(seen, [("units", 5, true, false), ("serde", 7, true, true), ("rand", 9, false, false)]);
-        assert!(parse("crates/x".to_owned(), "[dependencies.serde]\nversion = \"1\"\n").is_err());
+        assert!(parse("base/x".to_owned(), "[dependencies.serde]\nversion = \"1\"\n").is_err());
     }
 }

@@ -11,6 +11,7 @@ mod headers;
 mod length;
 pub(crate) mod manifest;
 mod references;
+mod rules;
 
 use crate::syntax;
 use crate::workspace::{read, root, rust_files};
@@ -26,7 +27,7 @@ pub(crate) fn run() -> Result<(), String> {
     let map = read(&root, "ARCHITECTURE.md")?;
     let mut complaints = Vec::new();
     complaints.extend(code_map::check(&map, &crates));
-    complaints.extend(dependencies::check(&code_map::rules(&map), &crates));
+    complaints.extend(dependencies::check(&crates));
     complaints.extend(dependencies::uncommented(&crates));
     complaints.extend(length::check(&files));
     complaints.extend(references::check(&read(&root, "REFERENCES.md")?, &files));
