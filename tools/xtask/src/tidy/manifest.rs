@@ -41,6 +41,11 @@ impl Crate {
     pub(crate) fn system(&self) -> &str {
         self.folder.split('/').next().unwrap_or(&self.folder)
     }
+
+    /// The crate's folder in that of its system.
+    pub(crate) fn folder_name(&self) -> &str {
+        self.folder.rsplit('/').next().unwrap_or(&self.folder)
+    }
 }
 
 /// Published packages have this prefix; their folders and libraries do not.
@@ -122,9 +127,9 @@ mod tests {
     fn a_manifest_by_hand() {
         let text = "[package]\nname = \"tailwright-x\"\ndescription = \"Does x\"\n[dependencies]\nunits.workspace = true\n\
                     # Why.\nserde = { version = \"1\" }\n[dev-dependencies]\nrand.workspace = true\n[[bench]]\nname = \"x\"\n";
-        let found = parse("base/x".to_owned(), text).expect("well-formed");
+        let found = parse("base/y".to_owned(), text).expect("well-formed");
         assert_eq!((found.package.as_str(), found.description.as_str()), ("tailwright-x", "Does x"));
-        assert_eq!((found.name(), found.system()), ("x", "base"));
+        assert_eq!((found.name(), found.system(), found.folder_name()), ("x", "base", "y"));
         assert_eq!(found.benches, ["x"]);
         let seen: Vec<_> =
             found.dependencies.iter().map(|d| (d.name.as_str(), d.line, d.shipped, d.commented)).collect();

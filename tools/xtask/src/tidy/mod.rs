@@ -14,7 +14,8 @@ mod references;
 mod rules;
 
 use crate::syntax;
-use crate::workspace::{read, root, rust_files};
+use crate::workspace::{SYSTEMS, read, root, rust_files};
+use std::path::Path;
 
 /// Runs every check.
 ///
@@ -24,9 +25,8 @@ pub(crate) fn run() -> Result<(), String> {
     let root = root();
     let crates = manifest::workspace(&root)?;
     let files = rust_files(&root)?;
-    let map = read(&root, "ARCHITECTURE.md")?;
     let mut complaints = Vec::new();
-    complaints.extend(code_map::check(&map, &crates));
+    complaints.extend(code_map::check(&root, &system_pages(&root)?, &crates));
     complaints.extend(dependencies::check(&crates));
     complaints.extend(dependencies::uncommented(&crates));
     complaints.extend(length::check(&files));
@@ -45,6 +45,12 @@ pub(crate) fn run() -> Result<(), String> {
     } else {
         Err(format!("{} complaints of tidy, above", complaints.len()))
     }
+}
+
+fn system_pages(root: &Path) -> Result<Vec<code_map::SystemPage>, String> {
+    let page =
+        |system| Ok(code_map::SystemPage { system, text: read(root, &format!("{system}/README.md"))? });
+    SYSTEMS.into_iter().map(page).collect()
 }
 
 /// Returns the complaints about code other than tests.
