@@ -5,10 +5,12 @@
 
 mod bench;
 mod ci;
+mod report;
 mod syntax;
 mod tidy;
 mod workspace;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -18,7 +20,10 @@ cargo xtask COMMAND
                 targets, the README's first command, tests
   ci STEP       one step alone: programs, fmt, tidy, clippy, doc, fuzz, demo, test
   tidy          what compilers do not check: code map, dependency rules, file lengths, references,
-                headers, silenced lints, circles of files
+                headers, silenced lints, circles of files, limits of style
+  tidy --counts the files with most tuple bindings, openings and words for people
+  report [FOLDER]
+                figures of this tree, or of another checkout: lines, public items, style, pages, crates
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
                 one benchmark, with arguments of its own (`bench plan all` adds 10,000 workloads)";
@@ -30,6 +35,9 @@ fn main() -> ExitCode {
         ["ci"] => ci::all(),
         ["ci", step] => ci::one(step),
         ["tidy"] => tidy::run(),
+        ["tidy", "--counts"] => tidy::print_counts(),
+        ["report"] => report::run(&workspace::root()),
+        ["report", folder] => report::run(Path::new(folder)),
         ["bench"] => bench::run(None, &[]),
         ["bench", name, ref args @ ..] => bench::run(Some(name), args),
         ["help" | "--help" | "-h"] => {

@@ -3,10 +3,12 @@
 //!
 //! What is compiled only for tests is not in them: the rules are about what a reader of a crate meets.
 
+mod comments;
 mod modules;
 mod shipped;
 mod spot;
 
+pub(crate) use comments::{Comment, comments};
 pub(crate) use modules::{CodeFile, parse, plain};
 pub(crate) use spot::{Spot, line_of};
 

@@ -145,6 +145,16 @@ fn chains<'a>(from: &'a Crate, crates: &'a [Crate]) -> Vec<Vec<&'a str>> {
     found
 }
 
+/// Returns the crates of a longest chain of shipped dependencies, from the program down.
+pub(crate) fn longest_chain(crates: &[Crate]) -> Vec<&str> {
+    crates.iter().map(|krate| longest_from(krate, crates)).max_by_key(Vec::len).unwrap_or_default()
+}
+
+fn longest_from<'a>(krate: &'a Crate, crates: &'a [Crate]) -> Vec<&'a str> {
+    let below = shipped(krate, crates).map(|next| longest_from(next, crates)).max_by_key(Vec::len);
+    [vec![krate.name()], below.unwrap_or_default()].concat()
+}
+
 /// Complains about dependencies on crates from a registry with no comment on the line above.
 pub(crate) fn uncommented(crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -253,6 +263,7 @@ mod tests {
         assert_eq!(complaints("a", Reach::Only(&["b", "c"])), [""; 0]);
         one(&complaints("a", Reach::Only(&["b"])), "must not know c");
         assert_eq!(complaints("c", Reach::Only(&[])), [""; 0]);
+        assert_eq!(longest_chain(&crates), ["a", "b", "c"]);
     }
 
     #[test]

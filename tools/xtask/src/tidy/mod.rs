@@ -6,15 +6,16 @@
 mod allowances;
 mod circles;
 mod code_map;
-mod dependencies;
+pub(crate) mod dependencies;
 mod headers;
 mod length;
 pub(crate) mod manifest;
 mod references;
 mod rules;
+pub(crate) mod style;
 
 use crate::syntax;
-use crate::workspace::{SYSTEMS, read, root, rust_files};
+use crate::workspace::{SYSTEMS, read, root, rust_files, source_files};
 use std::path::Path;
 
 /// Runs every check.
@@ -36,6 +37,7 @@ pub(crate) fn run() -> Result<(), String> {
         code.extend(syntax::parse(&krate.folder, &files)?);
     }
     complaints.extend(of_code(&code));
+    complaints.extend(of_style(&root)?);
     for complaint in &complaints {
         eprintln!("tidy: {complaint}");
     }
@@ -45,6 +47,34 @@ pub(crate) fn run() -> Result<(), String> {
     } else {
         Err(format!("{} complaints of tidy, above", complaints.len()))
     }
+}
+
+/// Complains about counts of style above their limits, and notes those below.
+fn of_style(root: &Path) -> Result<Vec<String>, String> {
+    let counts = style::count(&source_files(root)?)?;
+    let totals: Vec<_> = counts.iter().map(|count| (count.rule, count.total())).collect();
+    let judgement = style::judge(&read(root, style::LIMITS_FILE)?, &totals);
+    for note in judgement.notes {
+        eprintln!("tidy: note: {note}");
+    }
+    Ok(judgement.complaints)
+}
+
+/// Files that `--counts` prints of each rule.
+const FILES_SHOWN: usize = 10;
+
+/// Prints what rules of style count, with the files that have most.
+///
+/// # Errors
+/// A file that cannot be read or is not Rust.
+pub(crate) fn print_counts() -> Result<(), String> {
+    for count in style::count(&source_files(&root())?)? {
+        println!("{} {} in {} files", count.rule.name, count.total(), count.files.len());
+        for (path, occurrences) in count.files.iter().take(FILES_SHOWN) {
+            println!("{occurrences:7} {path}");
+        }
+    }
+    Ok(())
 }
 
 fn system_pages(root: &Path) -> Result<Vec<code_map::SystemPage>, String> {
