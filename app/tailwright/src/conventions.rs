@@ -1,7 +1,7 @@
 //! What holds for every verb: where `-` is standard input, that results take the place of nothing that is read, and, in
 //! tests, that an option's name has one meaning.
 //!
-//! docs/conventions.md says the rules; the tests in `conventions/tests.rs` read it and hold the definitions of all verbs to it.
+//! docs/reference/conventions.md says the rules; the tests in `conventions/tests.rs` read it and hold the definitions of all verbs to it.
 
 #[cfg(test)]
 mod tests;
@@ -128,5 +128,5 @@ fn refused(argument: &Arg) -> OperationError {
             .map_or_else(String::new, ToString::to_string),
     };
     OperationError::input(format_args!("{name}: - is no file, and standard input or output will not do here"))
-        .hint("give the name of a file; docs/conventions.md says where - is taken")
+        .hint("give the name of a file; docs/reference/conventions.md says where - is taken")
 }

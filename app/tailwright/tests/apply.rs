@@ -65,7 +65,7 @@ fn mistakes_say_what_to_do() {
     let wrong = folder("colour = 1", "");
     let outcome = apply(&wrong, &["--dry-run"]).expect_code(2);
     assert!(
-        outcome.stderr.contains("hosts.toml: ") && outcome.stderr.contains("docs/apply.md"),
+        outcome.stderr.contains("hosts.toml: ") && outcome.stderr.contains("docs/reference/hosts-file.md"),
         "{}",
         outcome.stderr
     );
@@ -99,11 +99,11 @@ fn applied_again_and_removed() {
     gone.expect_code(0);
 }
 
-/// The hosts file of docs/proxy.md keeps the limits of a policy at every stage, and the mistake that is easily made in its
+/// The hosts file of docs/reference/hosts-file.md keeps the limits of a policy at every stage, and the mistake that is easily made in its
 /// place is said.
 #[test]
 fn the_example_of_the_proxy_keeps_all_limits() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/proxy.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/hosts-file.md");
     let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}"));
     let (_, rest) = page.split_once("```toml hosts.toml\n").expect("the page has a hosts file");
     let (hosts, _) = rest.split_once("```").expect("a block ends");

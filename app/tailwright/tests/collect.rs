@@ -1,4 +1,4 @@
-//! The paths of docs/collect.md with real servers: recorded, killed, split, planned.
+//! The paths of docs/guides/first-plan.md with real servers: recorded, killed, split, planned.
 
 mod support;
 

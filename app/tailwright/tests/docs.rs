@@ -181,12 +181,25 @@ fn readme() {
 
 #[test]
 fn pages() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let names = entries.map(|entry| entry.expect("the folder can be listed").file_name());
-    let mut pages: Vec<String> = names.map(|name| format!("docs/{}", name.to_string_lossy())).collect();
-    pages.retain(|page| page.ends_with(".md"));
-    pages.sort();
+    let pages = pages_below("docs");
     assert!(pages.len() >= 2, "found only {pages:?}");
     pages.iter().for_each(|page| run_document(page));
+}
+
+/// The Markdown files below a folder of the repository, by name.
+fn pages_below(folder: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let entries = std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut pages = Vec::new();
+    for entry in entries {
+        let entry = entry.expect("the folder can be listed");
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            pages.extend(pages_below(&name));
+        } else if name.ends_with(".md") {
+            pages.push(name);
+        }
+    }
+    pages.sort();
+    pages
 }

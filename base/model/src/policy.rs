@@ -329,7 +329,7 @@ mod tests {
         assert!(error.contains(said), "{to}: {error}");
     }
 
-    /// Every sentence of docs/policy.md about what is refused, with the place and what was expected.
+    /// Every sentence of docs/reference/policy.md about what is refused, with the place and what was expected.
     #[test]
     fn what_cannot_be_enforced_is_refused() {
         let text = serde_json::to_string(&policy()).unwrap();

@@ -23,7 +23,7 @@ pub const PRIORITY_LEVELS: usize = 7;
 /// The longest name of a network device that Linux allows: IFNAMSIZ without the terminating zero.
 const DEVICE_NAME_MAX: usize = 15;
 
-const HINT: &str = "docs/apply.md describes the file; `tailwright apply --help` shows one";
+const HINT: &str = "docs/reference/hosts-file.md describes the file; `tailwright apply --help` shows one";
 
 /// A deployment, as `hosts.toml` describes it.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,5 +1,5 @@
 //! What a server behind the proxy sees of its clients, so that its own access control works as without a proxy: by
-//! `source`, `announce` and `allow` of a front. Hosts are network namespaces; routes are those of docs/proxy.md.
+//! `source`, `announce` and `allow` of a front. Hosts are network namespaces; routes are those of docs/reference/proxy.md.
 
 mod proxy;
 mod traffic;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use traffic::{Testbed, lacking, within};
 
-/// As docs/proxy.md has them: what a server on the proxy's host answers to clients goes to the proxy.
+/// As docs/reference/proxy.md has them: what a server on the proxy's host answers to clients goes to the proxy.
 const ROUTES_ON_ONE_HOST: [&str; 4] = [
     "rule add from 127.0.0.0/8 iif lo lookup 123",
     "route add local 0.0.0.0/0 dev lo table 123",

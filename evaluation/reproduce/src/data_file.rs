@@ -35,6 +35,6 @@ pub(crate) fn read_rows<T>(
 /// An error about the content of a data file.
 pub(crate) fn data_error(name: impl Display, message: impl Display) -> FigureError {
     OperationError::input(format_args!("{name}: {message}"))
-        .hint("--data gives the folder with the data that docs/reproduce.md describes")
+        .hint("--data gives the folder with the data that docs/reference/reproduce.md describes")
         .into()
 }

@@ -1,4 +1,4 @@
-//! What docs/schedule.md says that the limit and that age do, by the simulator: for the systems of the demo.
+//! What docs/explanation/age.md says that the limit and that age do, by the simulator: for the systems of the demo.
 
 use arrivals::TimeDistribution;
 use chain::{

@@ -1,4 +1,4 @@
-//! What docs/schedule.md says that deadlines do in the place of age, by the simulator: the example with two classes.
+//! What docs/explanation/age.md says that deadlines do in the place of age, by the simulator: the example with two classes.
 
 use chain::{ClassMeasures, PlayMeasures, ScheduleMode, draw_workload, no_deadlines, predicted_play};
 use model::OperationError;

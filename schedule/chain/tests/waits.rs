@@ -1,4 +1,4 @@
-//! What docs/schedule.md says of requests that block, by the simulator and examples/scenarios/schedule-blocking.toml.
+//! What docs/explanation/age.md says of requests that block, by the simulator and examples/scenarios/schedule-blocking.toml.
 
 use chain::{
     ChainWorkload, PlayMeasures, ScheduleMode, WaitTreatment, draw_workload, predicted_play,

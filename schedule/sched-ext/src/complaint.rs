@@ -6,7 +6,7 @@ use std::io;
 
 pub(crate) fn unsuitable(what: impl fmt::Display) -> OperationError {
     OperationError::machine(format_args!("the scheduler does not fit this kernel: {what}"))
-        .hint("docs/schedule.md says which kernels it was tried with")
+        .hint("docs/reference/schedule-kernel.md says which kernels it was tried with")
 }
 
 pub(crate) fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> OperationError {

@@ -36,7 +36,7 @@ pub(crate) fn check() -> Result<(), OperationError> {
     let Some(state) = state() else {
         return Err(OperationError::machine(format_args!("the kernel {} has no sched_ext", release())).hint(
             "use Linux 7.3 of Debian's trixie-backports, with which it was tried; a kernel before 6.13 or without \
-             CONFIG_SCHED_CLASS_EXT will not do. On any kernel the gate of docs/schedule.md does without",
+             CONFIG_SCHED_CLASS_EXT will not do. On any kernel the gate of docs/reference/gate.md does without",
         ));
     };
     if state == "disabled" {

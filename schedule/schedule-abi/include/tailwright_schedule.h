@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The oldest requests first on a service's threads: a gate before the work. docs/schedule.md says what it guarantees.
+ * The oldest requests first on a service's threads: a gate before the work. docs/reference/gate.md says what it guarantees.
  *
  * A thread enters the gate with the key of its request before it works on it, and leaves it afterwards. Permits belong to
  * the thread that entered: in any other thread the functions that take one do nothing and return -1. Make gates after a

@@ -50,5 +50,5 @@ pub use task_tag::{TaggedFuture, current_tag, with_tag};
 
 /// The code of the page for readers, held to what it says.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/services.md")]
+#[doc = include_str!("../../../docs/reference/gate-layers.md")]
 struct ServicesPage;

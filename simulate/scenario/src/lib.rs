@@ -8,7 +8,7 @@
 //! gives one document for each combination of what its `[[vary]]` sections list. A [`SimulationCase`] is a document whose
 //! names have become indices, ready to run. Errors say where in the file and what was expected.
 //!
-//! Every field is described in `docs/simulate.md`.
+//! Every field is described in `docs/reference/scenario.md`.
 
 mod classes;
 mod discipline_text;

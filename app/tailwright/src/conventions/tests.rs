@@ -1,4 +1,4 @@
-//! The definitions of all verbs, held to docs/conventions.md.
+//! The definitions of all verbs, held to docs/reference/conventions.md.
 
 use super::{DashUse, dash_use, names_file};
 use crate::Cli;
@@ -70,9 +70,9 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The rows of the table below a heading of docs/conventions.md.
+/// The rows of the table below a heading of docs/reference/conventions.md.
 fn table(heading: &str) -> Vec<Vec<String>> {
-    let page = read("docs/conventions.md");
+    let page = read("docs/reference/conventions.md");
     let section =
         page.split("\n## ").find(|section| section.starts_with(heading)).expect("the heading is there");
     let rows = section.lines().filter(|line| line.starts_with('|')).skip(2);
@@ -111,7 +111,7 @@ fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
         let Some((value, meaning)) = rows.get(name) else {
             if occurrences.len() > 1 {
                 let verbs: Vec<&str> = occurrences.iter().map(|at| at.verb.as_str()).collect();
-                wrong.push(format!("--{name} of {verbs:?} is not in docs/conventions.md"));
+                wrong.push(format!("--{name} of {verbs:?} is not in docs/reference/conventions.md"));
             }
             continue;
         };
@@ -129,7 +129,7 @@ fn an_option_of_several_verbs_has_one_meaning_and_one_value() {
     wrong.extend(
         rows.keys()
             .filter(|name| options.get(*name).is_none_or(|all| all.len() < 2))
-            .map(|name| format!("--{name} is in docs/conventions.md and not in several verbs")),
+            .map(|name| format!("--{name} is in docs/reference/conventions.md and not in several verbs")),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -250,9 +250,15 @@ fn unknown_options(program: &Command, text: &str) -> Vec<String> {
 fn options_in_documents_exist() {
     let program = program();
     let mut files: Vec<PathBuf> = vec![root().join("README.md")];
-    for entry in std::fs::read_dir(root().join("docs")).expect("there are documents").flatten() {
-        if entry.path().extension().is_some_and(|ending| ending == "md") {
-            files.push(entry.path());
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("there are documents").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                files.push(path);
+            }
         }
     }
     let options = options();
@@ -373,13 +379,13 @@ fn every_document_is_in_the_table_and_no_other() {
     }
     let made: BTreeSet<String> = formats::all().iter().map(|format| format.name.to_owned()).collect();
     let unknown: Vec<_> = made.iter().filter(|name| !listed.contains(*name)).collect();
-    assert!(unknown.is_empty(), "not in docs/conventions.md: {unknown:?}");
+    assert!(unknown.is_empty(), "not in docs/reference/conventions.md: {unknown:?}");
     let is_name = |name: &&String| {
         !name.starts_with('-')
             && !["up", "status", "down", "run", "info", "callgraph", "kernel show"].contains(&name.as_str())
     };
     let gone: Vec<_> = listed.iter().filter(is_name).filter(|name| !made.contains(*name)).collect();
-    assert!(gone.is_empty(), "only in docs/conventions.md: {gone:?}");
+    assert!(gone.is_empty(), "only in docs/reference/conventions.md: {gone:?}");
 }
 
 #[test]

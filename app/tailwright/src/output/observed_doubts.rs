@@ -33,7 +33,7 @@ pub(crate) fn blindness(report: &ObservationReport) -> Option<OperationError> {
     let hint = if counts.multipath * 2 > counts.unseen_reads {
         "let the server listen without MPTCP (for Go: GODEBUG=multipathtcp=0), or observe it with clients of plain TCP"
     } else {
-        "docs/observe.md says which reads are seen; if the server can be told to use plain ones (without splice or \
+        "docs/explanation/tracing.md says which reads are seen; if the server can be told to use plain ones (without splice or \
          sockmap), observe it so"
     };
     Some(OperationError::machine(said).hint(hint))

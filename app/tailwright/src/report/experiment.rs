@@ -316,7 +316,7 @@ fn how_to_read(view: &ExperimentView) -> Vec<Block> {
         SloRule::Requested(_) => {
             "SLOs are those of the paper, ten times as long, because the link has a tenth of its bandwidth"
         }
-        _ => "SLOs are set from the bounds (docs/lab.md says how)",
+        _ => "SLOs are set from the bounds (docs/reference/lab.md says how)",
     };
     vec![
         Block::paragraph(format!(

@@ -45,7 +45,7 @@ A hosts file:
   host = \"app-1\"
   address = [\"10.0.0.1\"]
 
-docs/apply.md describes every field. Applying again does nothing; a changed policy changes only what differs.
+docs/reference/hosts-file.md describes every field. Applying again does nothing; a changed policy changes only what differs.
 
 Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that \
 already has a queueing discipline. After any but 0 hosts and proxies are as they were, or the message says which are not.";

@@ -36,7 +36,7 @@ A knob is a setting of the machine or of the server's processes. The load is you
 or that of --load-command. Periods with the knob on and off \
 follow each other in random order; requests that arrive in the guard time after a switch do not \
 count. The experiment ends as soon as something is shown with the confidence that is asked for, \
-and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.md says what is \
+and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/reference/experiment.md says what is \
 guaranteed.
 
 Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was \

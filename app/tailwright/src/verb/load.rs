@@ -47,7 +47,7 @@ A load file:
   target = \"nbd://10.0.0.9/backup\"
   closed = { outstanding = 8, op = \"write\", size = \"64KiB\", sequential = true }
 
-Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from \
+Writes overwrite what is on the target. docs/reference/load.md describes every field. Latencies count from \
 the intended times. Ctrl-C, SIGTERM and SIGHUP end a run early, with what there is.
 
 Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server, \

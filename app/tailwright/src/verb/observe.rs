@@ -62,7 +62,7 @@ is between them is due to the server and its machine, and not to its load.
 The server is not changed and not restarted; nothing is done to packets and sockets of other \
 ports. It takes root, or the capabilities CAP_BPF and CAP_PERFMON. Ctrl-C, SIGTERM and SIGHUP end it with \
 what there is, and so does the end of the server, without --listen. On a terminal a page shows what \
-is seen while it is seen. docs/observe.md says what the stages are, what the ideal rests on, what is \
+is seen while it is seen. docs/reference/observe.md says what the stages are, what the ideal rests on, what is \
 guessed and what is not seen.
 
 Exit codes: 0 done; 1 no request was seen, or the self-test has failed; 2 bad input; 3 a privilege or \

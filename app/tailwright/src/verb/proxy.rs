@@ -54,7 +54,7 @@ In the hosts file:
 
 SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless \
 `apply` has brought a policy: that is saved, and used again after a restart, until `apply --remove`. \
-docs/proxy.md describes every field.
+docs/reference/hosts-file.md describes every field.
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, no proxy that answers, or \
 requests that are missing in a recording.";
@@ -239,7 +239,7 @@ fn check_user(args: &ProxyArgs, proxy: &Proxy) -> Result<(), OperationError> {
     Err(OperationError::input(format_args!(
         "--user would give up {needed}, which the `source` of a front needs"
     ))
-    .hint("start it as that user with these capabilities: docs/proxy.md, What the server sees"))
+    .hint("start it as that user with these capabilities: docs/reference/proxy.md, What the server sees"))
 }
 
 /// Starts a thread that waits for signals; it ends with the process.

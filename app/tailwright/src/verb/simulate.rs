@@ -45,7 +45,7 @@ A scenario may vary what --set sets, and is then run for each combination:
   set = \"run.load\"
   values = [0.5, 0.7, 0.9]
 
-docs/simulate.md describes every field. Same scenario and seed, same output; only requests_per_wall_s, \
+docs/reference/scenario.md describes every field. Same scenario and seed, same output; only requests_per_wall_s, \
 the speed of the simulation, differs.
 
 Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it \

@@ -35,7 +35,7 @@ them, and so can whoever measures:
   outcome       string: done, failed or lost
   end_ns        integer, null when lost
   stage_NAME_ns integer: time in each stage that was measured; may be left out
-Instants of all files count from one origin. docs/verify.md says what is judged and how.
+Instants of all files count from one origin. docs/reference/verify.md says what is judged and how.
 
 Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say \
 (the verdict says which); 2 bad input; 3 requests were sent so late that nothing can be said.";
@@ -47,7 +47,7 @@ pub(crate) struct VerifyArgs {
     /// The policy with the guarantees (.json, at most one), and observations.
     #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required_unless_present = "load")]
     files: Vec<PathBuf>,
-    /// Make the load that this file describes (docs/load.md) and judge what happens.
+    /// Make the load that this file describes (docs/reference/load.md) and judge what happens.
     #[arg(long = "load-file", alias = "load", value_name = "LOAD.toml")]
     load: Option<PathBuf>,
     #[command(flatten)]

@@ -146,7 +146,8 @@ fn no_storage(deployment: &Deployment, hosts: &Path, server: &str) -> OperationE
     let with_storage = deployment.servers.iter().filter(|server| server.storage.is_some());
     let names: Vec<&str> = with_storage.map(|server| server.name.as_str()).collect();
     let hint = match names.as_slice() {
-        [] => "no server of the file has [server.storage]: docs/proxy.md shows one that has".to_owned(),
+        [] => "no server of the file has [server.storage]: docs/reference/hosts-file.md shows one that has"
+            .to_owned(),
         names => format!("servers with [server.storage]: {}", names.join(", ")),
     };
     OperationError::input(format_args!("{}: there is no server '{server}' with storage", hosts.display()))

@@ -10,8 +10,8 @@ use units::ByteRate;
 /// is marked `CHANGE`: devices, addresses, and what the proxy before the storage needs. Names of hosts may stay.
 pub fn hosts_template(policy: &Policy) -> String {
     let mut text = format!(
-        "# Where the servers and workloads of the policy are. Replace each {MARK}; docs/apply.md and docs/proxy.md describe\n\
-         # every field. Hosts may have other names; what `hostname` says makes --host unnecessary. Workloads of one host share\n\
+        "# Where the servers and workloads of the policy are. Replace each {MARK}; docs/reference/hosts-file.md\n\
+         # describes every field. Hosts may have other names; what `hostname` says makes --host unnecessary. Workloads of one host share\n\
          # its [[host]].\n"
     );
     let placed: BTreeSet<&str> = admitted(policy).filter_map(|workload| workload.server.as_deref()).collect();

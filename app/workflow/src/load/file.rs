@@ -19,7 +19,7 @@ use toml::Value;
 use trace::{OpenOptions, SliceOrigin, TraceError};
 use units::{Bytes, Nanos};
 
-const HINT: &str = "docs/load.md describes a load file; `tailwright load --help` shows one";
+const HINT: &str = "docs/reference/load.md describes a load file; `tailwright load --help` shows one";
 
 /// A load file that was read.
 #[derive(Debug)]

@@ -65,7 +65,7 @@ impl TraceRecorder {
             OperationError::input(format_args!(
                 "{name}: the name does not say which format of trace to write"
             ))
-            .hint("such as FILE.parquet, FILE.csv or FILE.csv.gz; docs/trace.md has all formats")
+            .hint("such as FILE.parquet, FILE.csv or FILE.csv.gz; docs/reference/trace-formats.md has all formats")
         })?;
         Ok(Self {
             writer: TraceWriter::create(path, format).map_err(|error| trace_error(&error))?,

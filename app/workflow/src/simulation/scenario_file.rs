@@ -30,7 +30,7 @@ pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, Op
             "{}: the scenario is empty",
             settings.file.display()
         ))
-        .hint("docs/simulate.md describes one; `tailwright simulate --help` shows one"));
+        .hint("docs/reference/scenario.md describes one; `tailwright simulate --help` shows one"));
     }
     let mut document = ScenarioDocument::parse(&settings.file, &text)?;
     for setting in &settings.set {

@@ -24,8 +24,9 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
             return Err(OperationError::input(message).hint("each request counts once: leave one out"));
         }
         check_parquet(path)?;
-        let found = trace::observations::read(path)
-            .map_err(|error| OperationError::input(&error).hint("docs/verify.md describes the columns"))?;
+        let found = trace::observations::read(path).map_err(|error| {
+            OperationError::input(&error).hint("docs/reference/verify.md describes the columns")
+        })?;
         if let Some(name) = found.workloads.iter().find(|name| !is_usable_name(name)) {
             let path = path.display();
             let message = format_args!("{path}: there is a workload {name:?}: {NAME_EXPECTED}");

@@ -90,7 +90,7 @@ impl ServerConnector {
             let needed = self.capabilities().join(" and ");
             let message = format!("source = \"{source}\" before {}: no {what}: {error}", self.forward);
             OperationError::machine(message).hint(format_args!(
-                "they take root, or {needed} for as long as the proxy runs (docs/proxy.md)"
+                "they take root, or {needed} for as long as the proxy runs (docs/reference/proxy.md)"
             ))
         })
     }

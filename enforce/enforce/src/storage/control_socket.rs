@@ -149,7 +149,8 @@ fn answer(stream: &UnixStream, proxy: &ProxyConfigurator) -> std::io::Result<()>
 
 fn serve_request(text: &str, proxy: &ProxyConfigurator) -> Result<ControlReply, OperationError> {
     let request = serde_json::from_str(text).map_err(|error| {
-        OperationError::input(format_args!("an order that cannot be read: {error}")).hint("docs/proxy.md")
+        OperationError::input(format_args!("an order that cannot be read: {error}"))
+            .hint("docs/reference/proxy.md")
     })?;
     match request {
         ControlRequest::Apply { policy, hosts } => {

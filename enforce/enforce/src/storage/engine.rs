@@ -109,8 +109,9 @@ impl<S: System> ProxyEngine<S> {
         let mut names = WorkloadNames::default();
         let rules = ProxyRules::new(policy.as_ref(), deployment, server, profile, &mut names)?;
         let now = system.now();
-        let queue = RequestQueue::new(now, &rules.rules, baseline.as_ref())
-            .map_err(|message| OperationError::input(message).hint("docs/proxy.md says what is allowed"))?;
+        let queue = RequestQueue::new(now, &rules.rules, baseline.as_ref()).map_err(|message| {
+            OperationError::input(message).hint("docs/reference/hosts-file.md says what is allowed")
+        })?;
         let statistics = ProxyStatistics::new(options.record, options.recording.clone());
         let mut shared = SharedState::new(queue, names, rules, profile.clone(), statistics);
         shared.now = now;

@@ -24,9 +24,9 @@ impl FrontListener {
     pub(super) fn bind_all(deployment: &Deployment, server: &str) -> Result<Vec<Self>, OperationError> {
         let mut listeners = Vec::new();
         for front in &server_storage(deployment, server)?.front {
-            let pairs = front
-                .pairs()
-                .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
+            let pairs = front.pairs().map_err(|message| {
+                OperationError::input(message).hint("docs/reference/hosts-file.md describes fronts")
+            })?;
             for (listen, forward) in pairs {
                 let listener = listen_at(listen).map_err(|error| {
                     let hint = "is something else listening there, and is the address this host's? Ports below 1024 take root";

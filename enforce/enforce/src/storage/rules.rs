@@ -55,7 +55,8 @@ pub(super) fn server_storage<'a>(
     deployment: &'a Deployment,
     name: &str,
 ) -> Result<&'a ServerStorage, OperationError> {
-    let hint = "a proxy stands before a [[server]] with [server.storage]; docs/proxy.md describes it";
+    let hint =
+        "a proxy stands before a [[server]] with [server.storage]; docs/reference/hosts-file.md describes it";
     let Some(server) = deployment.servers.iter().find(|server| server.name == name) else {
         return Err(OperationError::input(format_args!("there is no server '{name}'")).hint(hint));
     };
@@ -97,8 +98,9 @@ impl ProxyRules {
             OperationError::input(error)
                 .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
         })?;
-        let allowed = AllowedClients::new(storage)
-            .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
+        let allowed = AllowedClients::new(storage).map_err(|message| {
+            OperationError::input(message).hint("docs/reference/hosts-file.md describes fronts")
+        })?;
         let fronts = storage.front.clone();
         let warnings =
             policy.map(|policy| unsafe_conditions(policy, server, storage, profile)).unwrap_or_default();

@@ -158,10 +158,10 @@ impl Cause {
 mod tests {
     use super::*;
 
-    /// By the table of docs/observe.md, some of whose rows are about two causes.
+    /// By the table of docs/reference/observe.md, some of whose rows are about two causes.
     #[test]
     fn the_documentation_has_the_same_words() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observe.md");
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/observe.md");
         let page = std::fs::read_to_string(page).expect("the documentation is beside the crates");
         let rows: Vec<Vec<&str>> = page
             .lines()

@@ -57,7 +57,7 @@ pub(crate) fn lacks(place: &str) -> OperationError {
     OperationError::machine(format_args!("the kernel has no {place} to observe at")).hint(HINT)
 }
 
-const HINT: &str = "docs/observe.md says which kernels have all that is needed";
+const HINT: &str = "docs/reference/observe.md says which kernels have all that is needed";
 
 fn load_and_attach(object: &mut Ebpf, name: &str, place: &str, btf: &Btf) -> Result<(), ProgramError> {
     match object.program_mut(name).expect("the compiled object has all programs") {

@@ -33,7 +33,7 @@ Examples:
 Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the \
 policy at links and proxies of this machine, sends the second half to emulated SSDs beside a best-effort \
 reader on each, and prints for each workload its bound, what was measured, and whether its SLO is \
-met. docs/lab.md describes it.
+met. docs/reference/lab.md describes it.
 
 Exit codes: 0 every SLO is met, every workload was admitted and no request of a workload within its limits \
 took longer than its bound; 1 otherwise, or undecided; 2 bad input; 3 without root, while another \

@@ -33,7 +33,7 @@ Examples:
 
 Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated \
 SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of \
-this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/lab.md says \
+this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/reference/lab.md says \
 how. Other programs on the machine can make verdicts invalid.
 
 Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or undecided; \

@@ -29,7 +29,7 @@ Examples:
 
 Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx); \
 ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B). \
-Up again does nothing; servers that have ended are started again. docs/lab.md has more.
+Up again does nothing; servers that have ended are started again. docs/reference/lab.md has more.
 
 Exit codes: 0 up; 2 a lab with other hosts is up; 3 without root or a program, or a server does not start.";
 

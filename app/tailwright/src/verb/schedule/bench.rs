@@ -25,7 +25,7 @@ Examples:
 
 The file is one that `tailwright simulate` takes: stations become services with as many CPUs as \
 workers, and what requests need at steps becomes CPU time. Its disciplines give c and nothing else; \
-the modes schedule. The modes by deadline need `slo` of every [[class]]. docs/schedule.md says what else is left out, and how to read the figures.
+the modes schedule. The modes by deadline need `slo` of every [[class]]. docs/reference/schedule.md says what else is left out, and how to read the figures.
 
 Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as CPUs, or a signal ended \
 it: the repetitions that were complete are shown.";

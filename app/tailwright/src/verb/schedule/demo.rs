@@ -22,7 +22,7 @@ Two services on two CPUs, as processes that spend CPU time. Every mode serves th
 one mode after the other, and a simulation of each is shown beside it. Modes: fair (a thread per request), rr (the same under \
 SCHED_RR, where that is permitted), fcfs, limited (c at once, no ages), orf-admission, orf, orf-auto; \
 with two-classes, whose requests have SLOs, also deadline-admission and deadline (the earliest deadline first). \
-docs/schedule.md says what each is and how to read the figures.
+docs/reference/schedule.md says what each is and how to read the figures.
 
 Exit codes: 0 done; 2 bad input; 3 this machine lacks something, such as a second CPU, or a \
 signal ended it: the repetitions that were complete are shown.";

@@ -25,7 +25,7 @@ Examples:
 It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
 will not do, nor will Debian's 7.1 and 7.2. \
 All ordinary threads of the machine, or with --partition those on some CPUs, or with --cgroup those of a control group, are \
-scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/schedule.md says how services tell which request a thread works for.
+scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/reference/schedule-kernel.md says how services tell which request a thread works for.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";

@@ -13,7 +13,7 @@ use workflow::read_call_graph;
     after_help = "Formats, detected from content: span CSV (trace_id,span_id,parent_id,service,operation,start_us,\
     duration_us), JSON of Jaeger or of OpenTelemetry, CSV of Alibaba's call graphs; gzip is transparent.\n\n\
     self time is what a span takes without the calls that it waits for. A scenario replays such a file: \
-    [call_graph] in docs/simulate.md.\n\nExamples:\n  tailwright trace callgraph spans.csv.gz\n  \
+    [call_graph] in docs/reference/scenario.md.\n\nExamples:\n  tailwright trace callgraph spans.csv.gz\n  \
     tailwright trace callgraph traces.json --json\n\nExit codes: 0 done; 2 bad input."
 )]
 pub(super) struct CallGraphArgs {
