@@ -10,12 +10,13 @@ pub(crate) mod dependencies;
 mod headers;
 mod length;
 pub(crate) mod manifest;
+mod pages;
 mod references;
 mod rules;
 pub(crate) mod style;
 
 use crate::syntax;
-use crate::workspace::{SYSTEMS, read, root, rust_files, source_files};
+use crate::workspace::{SYSTEMS, SourceFile, read, root, rust_files, source_files};
 use std::path::Path;
 
 /// Runs every check.
@@ -37,7 +38,9 @@ pub(crate) fn run() -> Result<(), String> {
         code.extend(syntax::parse(&krate.folder, &files)?);
     }
     complaints.extend(of_code(&code));
-    complaints.extend(of_style(&root)?);
+    let sources = source_files(&root)?;
+    complaints.extend(of_pages(&root, &sources));
+    complaints.extend(of_style(&root, &sources)?);
     for complaint in &complaints {
         eprintln!("tidy: {complaint}");
     }
@@ -49,9 +52,25 @@ pub(crate) fn run() -> Result<(), String> {
     }
 }
 
+/// Complains about places that pages name. As long as pages move into guides, reference and explanation, those of `docs/`
+/// are notes.
+fn of_pages(root: &Path, sources: &[SourceFile]) -> Vec<String> {
+    let is_moving = |complaint: &String| {
+        complaint.contains("docs/")
+            || complaint.starts_with("README.md")
+            || complaint.starts_with("CHANGELOG.md")
+    };
+    let (notes, complaints): (Vec<String>, Vec<String>) =
+        pages::check(root, sources).into_iter().partition(is_moving);
+    for note in notes {
+        eprintln!("tidy: note: {note}");
+    }
+    complaints
+}
+
 /// Complains about counts of style above their limits, and notes those below.
-fn of_style(root: &Path) -> Result<Vec<String>, String> {
-    let counts = style::count(&source_files(root)?)?;
+fn of_style(root: &Path, sources: &[SourceFile]) -> Result<Vec<String>, String> {
+    let counts = style::count(sources)?;
     let totals: Vec<_> = counts.iter().map(|count| (count.rule, count.total())).collect();
     let judgement = style::judge(&read(root, style::LIMITS_FILE)?, &totals);
     for note in judgement.notes {
