@@ -8,12 +8,12 @@ mod tests;
 
 use clap::{Arg, ArgMatches, Command};
 use model::OperationError;
+use operation::files::check_apart;
 use std::any::TypeId;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use trace::TracePlace;
 use trace::recording::segment_files;
-use workflow::files::check_apart;
 
 /// Verbs whose files are read once, from the beginning to the end.
 const STREAMING_VERBS: [&str; 5] = ["info", "convert", "slice", "merge", "load"];

@@ -1,24 +1,18 @@
-//! The `tailwright` program: verbs, file formats and reports. It knows clap, files and exit codes, and
-//! leaves every decision to the crate named like the verb.
+//! The `tailwright` program: the list of verbs. Each system's `cli` crate has its verbs.
 
-// `terminal` is the only place that prints.
+// `cli::terminal` is the only place that prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod arguments;
+mod completions;
 mod conventions;
-mod exit;
 mod formats;
-mod interrupt;
-mod live_screen;
+mod man;
 mod manual;
-mod output;
-mod report;
-mod scrape;
-mod terminal;
-mod verb;
+mod schemas;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use exit::VerbAnswer;
+use cli::exit::VerbAnswer;
+use cli::{exit, interrupt, terminal};
 use model::OperationError;
 use std::process::ExitCode;
 
@@ -40,29 +34,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    Plan(verb::plan::PlanArgs),
-    Admit(verb::admit::AdmitArgs),
-    Bound(verb::bound::BoundArgs),
-    Explain(verb::explain::ExplainArgs),
-    Apply(verb::apply::ApplyArgs),
-    Proxy(verb::proxy::ProxyArgs),
-    Verify(verb::verify::VerifyArgs),
-    Load(verb::load::LoadArgs),
-    Observe(verb::observe::ObserveArgs),
-    Experiment(verb::experiment::ExperimentArgs),
-    Ideal(verb::ideal::IdealArgs),
-    Simulate(verb::simulate::SimulateArgs),
-    Reproduce(verb::reproduce::ReproduceArgs),
-    Demo(verb::demo::DemoArgs),
-    Profile(verb::profile::ProfileArgs),
-    Lab(verb::lab::LabArgs),
-    Schedule(verb::schedule::ScheduleArgs),
+    Plan(plan_cli::plan::PlanArgs),
+    Admit(plan_cli::admit::AdmitArgs),
+    Bound(plan_cli::bound::BoundArgs),
+    Explain(plan_cli::explain::ExplainArgs),
+    Apply(enforce_cli::apply::ApplyArgs),
+    Proxy(enforce_cli::proxy::ProxyArgs),
+    Verify(measure_cli::verify::VerifyArgs),
+    Load(measure_cli::load::LoadArgs),
+    Observe(measure_cli::observe::ObserveArgs),
+    Experiment(experiment_cli::experiment::ExperimentArgs),
+    Ideal(simulate_cli::ideal::IdealArgs),
+    Simulate(simulate_cli::simulate::SimulateArgs),
+    Reproduce(evaluation_cli::reproduce::ReproduceArgs),
+    Demo(plan_cli::demo::DemoArgs),
+    Profile(measure_cli::profile::ProfileArgs),
+    Lab(evaluation_cli::lab::LabArgs),
+    Schedule(schedule_cli::schedule::ScheduleArgs),
     /// Look at, convert, cut, merge and generate request traces
-    Trace(verb::trace::TraceArgs),
-    Completions(verb::completions::CompletionsArgs),
-    Man(verb::man::ManArgs),
+    Trace(plan_cli::trace::TraceArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     #[command(hide = true)]
-    Schemas(verb::schemas::SchemasArgs),
+    Schemas(schemas::SchemasArgs),
 }
 
 impl Verb {
@@ -77,29 +71,29 @@ impl Verb {
     }
 }
 
-fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
-    match cli.verb {
-        Verb::Plan(args) => verb::plan::run(&args),
-        Verb::Admit(args) => verb::admit::run(&args),
-        Verb::Bound(args) => verb::bound::run(&args),
-        Verb::Explain(args) => verb::explain::run(&args),
-        Verb::Apply(args) => verb::apply::run(&args),
-        Verb::Proxy(args) => verb::proxy::run(&args),
-        Verb::Verify(args) => verb::verify::run(&args),
-        Verb::Load(args) => verb::load::run(&args),
-        Verb::Observe(args) => verb::observe::run(&args),
-        Verb::Experiment(args) => verb::experiment::run(&args),
-        Verb::Ideal(args) => verb::ideal::run(&args),
-        Verb::Simulate(args) => verb::simulate::run(&args),
-        Verb::Reproduce(args) => verb::reproduce::run(&args),
-        Verb::Demo(args) => verb::demo::run(&args),
-        Verb::Profile(args) => verb::profile::run(&args),
-        Verb::Lab(args) => verb::lab::run(&args),
-        Verb::Schedule(args) => verb::schedule::run(&args),
-        Verb::Trace(args) => verb::trace::run(&args),
-        Verb::Completions(args) => Ok(verb::completions::run(&args, Cli::command())),
-        Verb::Man(args) => verb::man::run(&args, Cli::command()),
-        Verb::Schemas(args) => verb::schemas::run(&args),
+fn run(arguments: Cli) -> Result<VerbAnswer, OperationError> {
+    match arguments.verb {
+        Verb::Plan(args) => plan_cli::plan::run(&args),
+        Verb::Admit(args) => plan_cli::admit::run(&args),
+        Verb::Bound(args) => plan_cli::bound::run(&args),
+        Verb::Explain(args) => plan_cli::explain::run(&args),
+        Verb::Apply(args) => enforce_cli::apply::run(&args),
+        Verb::Proxy(args) => enforce_cli::proxy::run(&args),
+        Verb::Verify(args) => measure_cli::verify::run(&args),
+        Verb::Load(args) => measure_cli::load::run(&args),
+        Verb::Observe(args) => measure_cli::observe::run(&args),
+        Verb::Experiment(args) => experiment_cli::experiment::run(&args),
+        Verb::Ideal(args) => simulate_cli::ideal::run(&args),
+        Verb::Simulate(args) => simulate_cli::simulate::run(&args),
+        Verb::Reproduce(args) => evaluation_cli::reproduce::run(&args),
+        Verb::Demo(args) => plan_cli::demo::run(&args),
+        Verb::Profile(args) => measure_cli::profile::run(&args),
+        Verb::Lab(args) => evaluation_cli::lab::run(&args),
+        Verb::Schedule(args) => schedule_cli::schedule::run(&args),
+        Verb::Trace(args) => plan_cli::trace::run(&args),
+        Verb::Completions(args) => Ok(completions::run(&args, Cli::command())),
+        Verb::Man(args) => man::run(&args, Cli::command()),
+        Verb::Schemas(args) => schemas::run(&args),
     }
 }
 
@@ -112,17 +106,17 @@ fn main() -> ExitCode {
     let program = Cli::command();
     let checked = conventions::check_dashes(&program, &matches)
         .and_then(|()| conventions::check_results(&program, &matches));
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
+    let arguments = match Cli::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
         Err(instead) => return exit::said_instead(program, &instead),
     };
-    if cli.wide {
+    if arguments.wide {
         terminal::be_wide();
     }
-    if !cli.verb.is_service() {
+    if !arguments.verb.is_service() {
         interrupt::watch_signals();
     }
-    match checked.and_then(|()| run(cli)) {
+    match checked.and_then(|()| run(arguments)) {
         Ok(_) if terminal::is_output_lost() => ExitCode::from(exit::MACHINE),
         Ok(answer) => answer.exit_code(),
         Err(error) => exit::report(&error),

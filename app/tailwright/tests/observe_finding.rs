@@ -325,7 +325,7 @@ fn large_answers_are_called_large() {
 /// The command that a sentence ends with is one that the program takes: the knob exists, and its value is one of its own.
 #[test]
 fn the_knobs_of_findings_exist() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../workflow/src/observation/finding/rows.rs");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/measure/src/observation/finding/rows.rs");
     let rows = std::fs::read_to_string(page).expect("the sources are here");
     let named: Vec<&str> =
         rows.split("Step::Knob(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();

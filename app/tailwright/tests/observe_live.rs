@@ -2,6 +2,7 @@
 
 mod support;
 
+use measure::observation::PublishedMetrics;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -17,7 +18,6 @@ use support::observer::echo_server;
 use support::scraped::{check_dashboard, example, parsed_by_python, samples, scrape};
 use support::servers::signal;
 use testkit::Terminal;
-use workflow::observation::PublishedMetrics;
 
 /// Far more than anything here takes.
 const LIMIT: Duration = Duration::from_secs(120);

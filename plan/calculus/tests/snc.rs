@@ -1,6 +1,5 @@
 //! Stochastic bounds against closed forms, enumeration and random search.
 
-use calculus;
 use calculus::snc::{
     ArrivalProcess, DependentSum, LatencyQuery, MarkovArrivals, MarkovState, MgfEnvelope, PoissonBatches,
     Prefactor, RandomSource, RateTable, ServiceProcess, SizeLaw, SquareMatrix, TabulatedQueue, ThetaGrid,

@@ -1,6 +1,5 @@
 //! Networks of two columns of queues: the example of thesis Appendix A.3 and small ones with known answers.
 
-use calculus;
 use calculus::snc::{
     ArrivalProcess, LatencyBound, LatencyQuery, OperatorOrder, PoissonBatches, RandomSource, ServiceProcess,
     SizeLaw, TimeStep, TokenBucket, TwoColumnError, TwoColumnFlow, TwoColumnNetwork, aggregate_in_groups,

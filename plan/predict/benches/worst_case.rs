@@ -202,7 +202,7 @@ fn hop_by_hop(real: &[Real], sketches: &[WorstCaseSketch], priorities: &[u32]) -
 }
 
 fn limited(curve: &ArrivalCurve, tolerance: f64) -> ArrivalCurve {
-    let limits: Vec<_> = plan::limiters(curve, tolerance).iter().map(|l| (l.rate, l.burst)).collect();
+    let limits: Vec<_> = placement::limiters(curve, tolerance).iter().map(|l| (l.rate, l.burst)).collect();
     ArrivalCurve::from_limits(&limits)
 }
 

@@ -4,12 +4,13 @@
 //! [`windows`] the distribution of work in windows of time, and [`mmpp`] fits a Markov-modulated process to the same
 //! stream. A [`Footprint`] combines the first two: the curves of one workload at every stage.
 //!
-//! Nothing here opens files or knows topology and policy.
+//! Only [`profile_file`] opens files. Nothing here knows topology and policy.
 
 pub mod burst;
 pub mod device;
 mod footprint;
 pub mod mmpp;
+pub mod profile_file;
 pub mod windows;
 
 pub use footprint::{Footprint, FootprintBuilder};

@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use units::Nanos;
-use workload;
 use workload::mmpp::{FitOptions, FittedProcess, Fitter};
 
 const SECOND: u64 = 1_000_000_000;

@@ -26,7 +26,7 @@ cargo xtask COMMAND
                 figures of this tree, or of another checkout: lines, public items, style, pages, crates
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
-                one benchmark, with arguments of its own (`bench plan all` adds 10,000 workloads)";
+                one benchmark, with arguments of its own (`bench placement all` adds 10,000 workloads)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,7 +1,7 @@
 //! The definitions of all verbs, held to docs/reference/conventions.md.
 
-use super::{DashUse, dash_use, names_file};
 use crate::Cli;
+use crate::conventions::{DashUse, dash_use, names_file};
 use crate::formats;
 use clap::{Arg, Command, CommandFactory};
 use std::collections::{BTreeMap, BTreeSet};
@@ -399,7 +399,7 @@ fn schemas_are_those_of_the_types() {
         let file = format!("{}.json", format.name);
         let written = std::fs::read_to_string(folder.join(&file)).unwrap_or_default();
         assert!(
-            written == formats::text(&format),
+            written == format.text(),
             "docs/schemas/{file} is not what the program writes: run `cargo run -- schemas docs/schemas`"
         );
         files.remove(&file);
@@ -437,7 +437,7 @@ fn every_result_is_known_as_one() {
             let (id, help) = (argument.get_id().as_str(), argument.get_help().map(ToString::to_string));
             let writes =
                 help.is_some_and(|help| ["Write ", "Record "].iter().any(|word| help.starts_with(word)));
-            let is_known = super::RESULTS.contains(&id) || folders_of_files.contains(&id);
+            let is_known = crate::conventions::RESULTS.contains(&id) || folders_of_files.contains(&id);
             assert!(!writes || is_known, "{verb}: {id} is written, and not in RESULTS");
         }
     }

@@ -75,10 +75,10 @@ impl DeviceAnalysis {
             delays[Stage::Storage] = self.delay(workload, &above[Stage::Storage]);
             delays
         };
-        let plan = plan::prioritise(&budgets, &mut delays);
+        let plan = placement::prioritise(&budgets, &mut delays);
         let mut workloads = Vec::new();
         for (index, &slo) in slos.iter().enumerate() {
-            let limits = plan::enforceable_limiters(&self.tenants[index].curve, TOLERANCE);
+            let limits = placement::enforceable_limiters(&self.tenants[index].curve, TOLERANCE);
             let priority = plan.priorities[index][Stage::Storage];
             let bound = plan.latencies[index] + self.own_service(index);
             workloads.push(policy_workload(&self.tenants[index].name, slo, priority, Some(bound), limits));

@@ -88,7 +88,7 @@ impl PriorityMeisterAnalysis {
         let mut delays = |workload: usize, above: &PerStage<Vec<usize>>| {
             PerStage::from_fn(|stage| self.delay(workload, stage, &above[stage]))
         };
-        let plan = plan::prioritise(&budgets, &mut delays);
+        let plan = placement::prioritise(&budgets, &mut delays);
         let mut workloads = Vec::new();
         for (index, &slo) in slos.iter().enumerate() {
             let bound = plan.latencies[index] + self.base;
@@ -110,7 +110,7 @@ impl PriorityMeisterAnalysis {
     fn policy_workload(&self, index: usize, slo: Slo, priority: PerStage<u32>, bound: f64) -> PolicyWorkload {
         let mut limits = Vec::new();
         for stage in Stage::ALL {
-            for limit in plan::enforceable_limiters(&self.curves[index][stage], TOLERANCE) {
+            for limit in placement::enforceable_limiters(&self.curves[index][stage], TOLERANCE) {
                 limits.push(StageLimit::new(stage, limit, self.network_bytes_per_s));
             }
         }

@@ -4,10 +4,10 @@ use super::offered::{Offered, OfferedArrivals};
 use super::period::{PeriodPlan, PeriodSeen};
 use super::server::ServerPlan;
 use super::site::Site;
+use measure::observation::{IdealAssumptions, IdealComparison, TrafficMoments};
 use model::OperationError;
 use std::num::NonZeroUsize;
 use units::{Nanos, Percentile};
-use workflow::observation::{IdealAssumptions, IdealComparison, TrafficMoments};
 
 /// The percentiles that are compared, in percent.
 pub(crate) const COMPARED: [f64; 3] = [50.0, 99.0, 99.9];

@@ -1,119 +1,79 @@
-//! What the experiments share: the published traces as traffic, their halves, copies; small statistics.
-#![allow(dead_code, reason = "each experiment uses a part")]
+//! What the benchmarks share: workloads from a table of SLOs, random draws of them, and words of the command line.
+#![allow(dead_code, reason = "each benchmark uses a part")]
 
-use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
-use units::{Nanos, Percentile};
+use model::Slo;
+use operation::Silent;
+use plan::cluster::{ClusterDescription, ClusterSource, SloTableSource};
+use plan::prediction::{CalibrationGoal, PredictionProblem, PredictionSource, TracedWorkload};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use units::Seconds;
 
-#[path = "../../../predict/tests/support/mod.rs"]
-mod published;
+/// Random SLOs of workloads on servers (thesis §5.4.1, "Random SLO"), seconds.
+pub(crate) const SERVER_SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
 
-pub(crate) use published::Through;
-
-/// The 41 published traces in their order; `None`, loudly, where they are absent.
-pub(crate) fn traces(through: Through) -> Option<Vec<CircularTrace<Job>>> {
-    let all = published::published(through)?;
-    Some(all.into_iter().map(|real| real.traffic).collect())
+/// A table of workloads for as many servers as it takes.
+pub(crate) struct WorkloadTable {
+    pub(crate) slos: PathBuf,
+    pub(crate) traces: PathBuf,
+    /// The rate of the links, such as `125MB/s`.
+    pub(crate) network: String,
+    pub(crate) link_only: bool,
 }
 
-/// The same jobs on stages that are `factor` times slower.
-pub(crate) fn slower(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<Job> {
-    // Far below 2^64.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let slow = |work: &Nanos| Nanos((work.0 as f64 * factor).ceil() as u64);
-    let jobs = traffic.items().iter().map(|job| Job { work: job.work.map(slow), ..*job });
-    CircularTrace::from_first_arrival(jobs.collect(), traffic.period()).expect("arrivals are unchanged")
-}
-
-/// The circular trace begun at its first job at or after a part (0 to 1) of the period.
-pub(crate) fn rotated(traffic: &CircularTrace<Job>, part: f64) -> CircularTrace<Job> {
-    let (jobs, period) = (traffic.items(), traffic.period().0);
-    // Within the period.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let from = Nanos((part * period as f64) as u64);
-    let cut = jobs.partition_point(|job| job.arrival < from);
-    let later = jobs[..cut].iter().map(|job| Job { arrival: Nanos(job.arrival.0 + period), ..*job });
-    let turned = jobs[cut..].iter().copied().chain(later).collect();
-    CircularTrace::from_first_arrival(turned, traffic.period()).expect("one period in order")
-}
-
-/// The highest utilisation of a stage by all of these.
-pub(crate) fn busiest<'a>(all: &(impl Iterator<Item = &'a CircularTrace<Job>> + Clone)) -> f64 {
-    let at = |stage: Stage| all.clone().map(|t| t.utilisation()[stage]).sum::<f64>();
-    Stage::ALL.into_iter().map(at).fold(0.0, f64::max)
-}
-
-/// A workload of a mix.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
-    /// Position among the sketches.
-    pub(crate) source: usize,
-    /// 0 is served first at every stage.
-    pub(crate) level: u32,
-    /// Members of a group are dependent.
-    pub(crate) group: usize,
-    /// Asked for.
-    pub(crate) percentile: Percentile,
-}
-
-/// Any model over a fixed set of sources.
-pub(crate) trait Predictor {
-    fn name(&self) -> &'static str;
-    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, UndefinedLatency>>;
-}
-
-/// A model and its sketches.
-pub(crate) struct Sketched<M: LatencyModel> {
-    model: M,
-    sketches: Vec<M::Sketch>,
-}
-
-impl<M: LatencyModel + 'static> Sketched<M> {
-    /// Boxed.
-    pub(crate) fn over(model: M, sources: &[CircularTrace<Job>]) -> Box<dyn Predictor> {
-        let sketches = sources.iter().map(|t| model.sketch(t)).collect();
-        Box::new(Self { model, sketches })
-    }
-}
-
-impl<M: LatencyModel> Predictor for Sketched<M> {
-    fn name(&self) -> &'static str {
-        self.model.name()
-    }
-
-    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, UndefinedLatency>> {
-        let member = |part: &Part| ServerMember {
-            sketch: &self.sketches[part.source],
-            priority: PerStage::from_fn(|_| part.level),
-            group: part.group,
-            percentile: part.percentile,
+impl WorkloadTable {
+    /// The workloads of the table; `None`, loudly, where the published traces are absent.
+    pub(crate) fn problem(self) -> Option<PredictionProblem> {
+        let folder = testkit::shared("traces")?;
+        let table = SloTableSource {
+            slos: self.slos,
+            traces: Some(self.traces),
+            storage: Some(folder.join("ssd-profile.json")),
+            network: self.network.parse().expect("a rate such as 125MB/s"),
+            servers: NonZeroUsize::new(10_000).expect("not zero"),
+            channels: None,
+            best_effort_request: None,
         };
-        self.model.predict(&mix.iter().map(member).collect::<Vec<_>>())
+        let source = PredictionSource {
+            cluster: ClusterSource::new(ClusterDescription::SloTable(table)),
+            class: None,
+            link_only: self.link_only,
+            groups: None,
+            preemptive: false,
+            calibration: CalibrationGoal::default(),
+        };
+        Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))
     }
 }
 
-/// The value below which the part (0 to 1) of the ascending values lies; NaN without values.
-pub(crate) fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    // Clamped to the positions that there are.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let position = (part * sorted.len() as f64).ceil().clamp(1.0, sorted.len() as f64) as usize - 1;
-    sorted[position.min(last)]
+/// So many workloads with random traces of the problem, each with an SLO as `slo` draws it.
+pub(crate) fn draw(
+    problem: &PredictionProblem,
+    count: usize,
+    mut random: StdRng,
+    slo: impl Fn(&mut StdRng) -> Slo,
+) -> PredictionProblem {
+    let mut workloads = Vec::new();
+    for number in 0..count {
+        let mut workload: TracedWorkload =
+            problem.workloads[random.random_range(0..problem.workloads.len())].clone();
+        workload.spec.name = format!("W{number}");
+        workload.spec.slo = slo(&mut random);
+        workload.group = number;
+        workloads.push(workload);
+    }
+    problem.with_workloads(workloads)
 }
 
-/// Ascending.
-pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values
+/// One of these latencies, in seconds.
+pub(crate) fn one_of(latencies: &[f64], random: &mut StdRng) -> Seconds {
+    Seconds(latencies[random.random_range(0..latencies.len())])
 }
 
-/// Whether a word is among the program's arguments.
-pub(crate) fn asked(word: &str) -> bool {
-    std::env::args().any(|arg| arg == word)
-}
-
-/// The number after a word among the program's arguments.
-pub(crate) fn number_after(word: &str) -> Option<usize> {
+/// The text after a word among the program's arguments.
+pub(crate) fn text_after(word: &str) -> Option<String> {
     let mut args = std::env::args().skip_while(|arg| arg != word);
-    args.nth(1)?.parse().ok()
+    args.nth(1)
 }

@@ -8,7 +8,7 @@ use crate::played::{
 };
 use calculus::ArrivalCurve;
 use model::{CircularTrace, PerStage, Policy, Slo, Stage};
-use plan::{
+use placement::{
     EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
     WorkloadOnClass,
 };
@@ -137,7 +137,7 @@ impl PlannedAttack {
         let enforced = Some(class);
         let class = PlanningClass { name: "s".into(), count: 1, base_latency: 0.0, enforced };
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
-        let placement = plan::place_first_fit(&problem, LimitMethod::Knee, &[0, 1], false);
+        let placement = placement::place_first_fit(&problem, LimitMethod::Knee, &[0, 1], false);
         let server = placement.servers.into_iter().next()?;
         let clients = server.queue.outstanding + 1;
         let mut requests = Vec::new();
@@ -173,7 +173,7 @@ impl PlannedAttack {
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
         let order: Vec<usize> = (0..count).collect();
         let method = METHODS[random.random_range(0..METHODS.len())];
-        let placement = plan::place_first_fit(&problem, method, &order, false);
+        let placement = placement::place_first_fit(&problem, method, &order, false);
         let server = placement.servers.into_iter().max_by_key(|server| server.members.len())?;
         let requests = server.members.iter().map(|_| greedy_requests(random)).collect();
         let clients = server.queue.outstanding + 1;

@@ -151,7 +151,7 @@ impl LinkAnalysis {
             delays[Stage::NetworkOut] = link;
             delays
         };
-        let plan = plan::prioritise(&budgets, &mut delays);
+        let plan = placement::prioritise(&budgets, &mut delays);
         let mut placements = Vec::new();
         for (tenant, latency) in plan.latencies.iter().enumerate() {
             let priority = plan.priorities[tenant][Stage::NetworkOut];
@@ -224,7 +224,7 @@ impl LinkAnalysis {
 
     /// The placement of an admitted tenant with its limits.
     fn limited_placement(&self, tenant: usize, priority: u32, bound_s: f64) -> PolicyPlacement {
-        let limits = plan::enforceable_limiters(&self.curves[tenant], TOLERANCE).into_iter();
+        let limits = placement::enforceable_limiters(&self.curves[tenant], TOLERANCE).into_iter();
         PolicyPlacement {
             limits: limits.map(|limit| StageLimit::new(Stage::NetworkOut, limit, LINK_BYTES_PER_S)).collect(),
             ..placement(priority, Some(bound_s))

@@ -1,0 +1,219 @@
+//! Tables whose columns line up, and that fit into the width of the output: columns that matter least go first, then words
+//! take several lines, then columns go from the right. What is left out is named, and `--wide` keeps everything.
+
+use crate::terminal::layout;
+use crate::terminal::visible::{cut, display_width, wrap};
+
+/// On which side the cells of a column line up: words on the left, numbers on the right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// The least columns of the terminal that are left to words which are cut or wrapped.
+const WORDS_MIN: usize = 12;
+
+/// As many columns at the left stay, however wide they are.
+const COLUMNS_KEPT: usize = 2;
+
+/// A table whose columns line up.
+#[derive(Debug)]
+pub struct TextTable {
+    aligns: Vec<Align>,
+    rows: Vec<Vec<String>>,
+    /// Columns that may be left out, the first one first.
+    details: Vec<usize>,
+}
+
+/// A table as text.
+#[derive(Debug)]
+pub struct RenderedTable {
+    /// The headings and the rows, each with the line ends of its lines.
+    pub rows: Vec<String>,
+    /// What was left out, as a line, or nothing.
+    pub note: String,
+}
+
+impl RenderedTable {
+    fn into_text(self) -> String {
+        self.rows.concat() + &self.note
+    }
+}
+
+impl TextTable {
+    /// Headings and how their columns are set.
+    pub fn new(columns: &[(&str, Align)]) -> Self {
+        Self {
+            aligns: columns.iter().map(|(_, align)| *align).collect(),
+            rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
+            details: Vec::new(),
+        }
+    }
+
+    /// A table of rows; the first `words` columns are words, the others numbers.
+    pub fn of_rows(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let align = |column| if column < words { Align::Left } else { Align::Right };
+        let columns: Vec<(&str, Align)> =
+            headings.iter().enumerate().map(|(column, heading)| (*heading, align(column))).collect();
+        let mut table = Self::new(&columns);
+        rows.into_iter().for_each(|row| table.row(row));
+        table
+    }
+
+    /// The same table, of which columns with these headings are left out where it is too wide, the first one first.
+    #[must_use]
+    pub fn without_first(mut self, headings: &[&str]) -> Self {
+        let column = |heading: &&str| self.rows[0].iter().position(|other| other.trim() == *heading);
+        self.details = headings.iter().filter_map(column).collect();
+        self
+    }
+
+    /// Appends a row; it has one cell per column.
+    pub fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");
+        // A name with a line end could pretend to be a row.
+        self.rows.push(cells.into_iter().map(|cell| cell.replace('\n', "\\u000a")).collect());
+    }
+
+    /// The table as text: two spaces between columns, none at line ends. Without rows there is no text.
+    pub fn render(&self) -> String {
+        self.render_within(layout::width()).into_text()
+    }
+
+    /// The table as one text per row, for those that have something to say between rows.
+    pub fn render_rows(&self) -> RenderedTable {
+        self.render_within(layout::width())
+    }
+
+    /// The same within a width; without one as wide as the cells are.
+    fn render_within(&self, limit: Option<usize>) -> RenderedTable {
+        let mut shown: Vec<usize> = (0..self.aligns.len()).collect();
+        let natural: Vec<usize> = shown.iter().map(|column| self.natural_width(*column)).collect();
+        let total = |shown: &[usize]| shown.iter().map(|column| natural[*column] + 2).sum::<usize>();
+        let limit = limit.unwrap_or(usize::MAX - 2);
+        let mut left_out = Vec::new();
+        for detail in &self.details {
+            if total(&shown) > limit + 2 {
+                shown.retain(|column| column != detail);
+                left_out.push(self.rows[0][*detail].trim());
+            }
+        }
+        let mut widths = self.fitting_widths(&shown, &natural, limit);
+        // Where words have given way and it is not enough, columns go from the right.
+        while widths.iter().sum::<usize>() + 2 * shown.len() > limit + 2 && shown.len() > COLUMNS_KEPT {
+            let last = shown.pop().expect("there are several");
+            left_out.push(self.rows[0][last].trim());
+            widths = self.fitting_widths(&shown, &natural, limit);
+        }
+        if self.rows.len() == 1 {
+            return RenderedTable { rows: Vec::new(), note: String::new() };
+        }
+        let rows = self.rows.iter().map(|row| self.render_row(row, &shown, &widths)).collect();
+        let named: Vec<&str> = left_out.iter().copied().filter(|name| !name.is_empty()).collect();
+        let note = match (left_out.as_slice(), named.as_slice()) {
+            ([], _) => String::new(),
+            (_, []) => "(--wide shows all columns)\n".into(),
+            (_, some) => format!("(--wide also shows: {})\n", some.join(", ")),
+        };
+        RenderedTable { rows, note }
+    }
+
+    fn natural_width(&self, column: usize) -> usize {
+        self.rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0)
+    }
+
+    /// Widths of the columns that are shown, where those of words give way, the widest first.
+    fn fitting_widths(&self, shown: &[usize], natural: &[usize], limit: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = shown.iter().map(|column| natural[*column]).collect();
+        loop {
+            let total: usize = widths.iter().map(|width| width + 2).sum();
+            let excess = total.saturating_sub(limit.saturating_add(2));
+            let is_word = |at: &usize| self.aligns[shown[*at]] == Align::Left && widths[*at] > WORDS_MIN;
+            let widest = (0..widths.len()).filter(is_word).max_by_key(|at| widths[*at]);
+            let (Some(widest), 1..) = (widest, excess) else { return widths };
+            // No narrower than the next widest, so that several give way together.
+            let is_other = |at: &usize| *at != widest && self.aligns[shown[*at]] == Align::Left;
+            let next = (0..widths.len()).filter(is_other).map(|at| widths[at]).max().unwrap_or(0);
+            let floor = next.min(widths[widest] - 1).max(WORDS_MIN);
+            widths[widest] = widths[widest].saturating_sub(excess).max(floor);
+        }
+    }
+
+    /// A row, whose words take as many lines as they need.
+    fn render_row(&self, row: &[String], shown: &[usize], widths: &[usize]) -> String {
+        let mut cells = Vec::new();
+        for (&column, &width) in shown.iter().zip(widths) {
+            let pieces = wrap(&row[column], width).into_iter();
+            let fits = |piece: String| if display_width(&piece) > width { cut(&piece, width) } else { piece };
+            cells.push(match self.aligns[column] {
+                Align::Left => pieces.map(fits).collect(),
+                Align::Right => vec![row[column].clone()],
+            });
+        }
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let mut text = String::new();
+        for number in 0..height {
+            let mut line = String::new();
+            for ((cell, &width), &column) in cells.iter().zip(widths).zip(shown) {
+                let piece = cell.get(number).map_or("", String::as_str);
+                let padding = " ".repeat(width.saturating_sub(display_width(piece)));
+                match self.aligns[column] {
+                    Align::Left => line.extend([piece, padding.as_str(), "  "]),
+                    Align::Right => line.extend([padding.as_str(), piece, "  "]),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TextTable {
+        let mut table =
+            TextTable::new(&[("name", Align::Left), ("value", Align::Right), ("why", Align::Left)]);
+        table.row(vec!["a".into(), "1".into(), "one two three four five".into()]);
+        table.row(vec!["a longer name of a row".into(), "12345678".into(), String::new()]);
+        table
+    }
+
+    #[test]
+    fn columns_line_up_and_lines_have_no_trailing_space() {
+        let mut table = TextTable::new(&[("name", Align::Left), ("value", Align::Right)]);
+        table.row(vec!["a".into(), "1".into()]);
+        table.row(vec!["longer".into(), "12345678".into()]);
+        assert_eq!(
+            table.render_within(None).into_text(),
+            "name       value\na              1\nlonger  12345678\n"
+        );
+    }
+
+    #[test]
+    fn headings_of_nothing_are_not_shown() {
+        let empty = TextTable::new(&[("name", Align::Left), ("value", Align::Right)]);
+        assert_eq!(empty.render_within(Some(3)).into_text(), "");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked_for() {
+        for width in 36..70 {
+            let text = table().render_within(Some(width)).into_text();
+            assert!(text.lines().all(|line| display_width(line) <= width), "{width}:\n{text}");
+            assert!(text.contains("12345678") && text.contains("five"), "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn columns_of_details_go_first_and_are_named() {
+        let wide = table().without_first(&["why"]).render_within(Some(60)).into_text();
+        assert!(wide.contains("five") && !wide.contains("--wide"), "{wide}");
+        let narrow = table().without_first(&["why"]).render_within(Some(40)).into_text();
+        assert_eq!(narrow.lines().nth(2), Some("a longer name of a row  12345678"));
+        assert_eq!(narrow.lines().last(), Some("(--wide also shows: why)"));
+    }
+}

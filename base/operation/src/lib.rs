@@ -1,0 +1,16 @@
+//! What every long-running question shares: progress and notices for its caller, files of users, JSON documents, words for quantities.
+//!
+//! Nothing here prints or ends the process. A caller passes a [`ProgressObserver`]; the command line is one caller, a service
+//! can be another.
+
+mod bound_conditions;
+pub mod document;
+pub mod files;
+pub mod marks;
+mod observer;
+pub mod parallel;
+pub mod policy_file;
+pub mod text;
+
+pub use bound_conditions::{ServerRun, check_conditions, outdated_bounds};
+pub use observer::{Notice, ProgressObserver, Silent, TaskProgress};

@@ -1,0 +1,354 @@
+//! `tailwright proxy`: the storage enforcer in front of a server, in the foreground.
+
+use ::trace::recording::{RecordableRequest, is_recording_name};
+use clap::Args;
+use cli::exit::VerbAnswer;
+use cli::scrape::{open_endpoint, scrape_address};
+use cli::terminal;
+use cli::terminal::{Talk, TerminalObserver, TextTable, talk};
+use enforce::facade::{ProxyFiles, ProxyMetricsPage, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
+use enforce::network::StateStore;
+use enforce::storage::{
+    self, PolicyMemory, PolicyOrigin, ProxiedRequest, Proxy, ProxyConfigurator, ProxyReport, ProxySnapshot,
+    ProxyStatus,
+};
+use machine::user::OrdinaryUser;
+use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use trace::check_observations;
+use trace::recorder::{
+    RecordedMessage, RecorderThread, RecordingTally, check_nothing_lost, recording_channel,
+    recording_settings,
+};
+use units::{Bytes, Nanos, Seconds, plural};
+
+const HELP: &str = "\
+Examples:
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1
+      serve until SIGTERM
+  tailwright proxy --hosts hosts.toml --server ssd-1
+      no policy yet: all requests are best effort
+  tailwright apply policy.json --hosts hosts.toml
+      another policy, while traffic flows
+  tailwright proxy --hosts hosts.toml --server ssd-1 --record rec
+      and what is asked, for the first plan
+  tailwright proxy --status --server ssd-1   what it has seen
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1 \\
+      --listen 127.0.0.1:9465   for Prometheus
+
+In the hosts file:
+  [[server]]
+  name = \"ssd-1\"
+  host = \"store-1\"
+  address = [\"10.0.0.9\"]
+  [server.storage]
+  profile = \"ssd.json\"               # device profile, as `tailwright profile` writes it
+  outstanding = 16                   # most requests at the device at once
+  front = [{ protocol = \"nfs\", listen = \"10.0.0.9\", forward = \"127.0.0.1\" }]
+
+SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless \
+`apply` has brought a policy: that is saved, and used again after a restart, until `apply --remove`. \
+docs/reference/hosts-file.md describes every field.
+
+Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, no proxy that answers, or \
+requests that are missing in a recording.";
+
+/// Forward and schedule requests to a storage server: queue every workload's requests, serve them by priority within their limits.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct ProxyArgs {
+    /// From `tailwright plan -o`; without it all requests are best effort until `tailwright apply` brings one.
+    #[arg(value_name = "POLICY.json", conflicts_with = "status")]
+    policy: Option<PathBuf>,
+    /// Where servers and clients are.
+    #[arg(long, value_name = "HOSTS.toml", required_unless_present = "status")]
+    hosts: Option<PathBuf>,
+    /// The server of the policy whose requests it forwards.
+    #[arg(long, value_name = "NAME")]
+    server: String,
+    /// Its control socket (default: in --state).
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Where state is kept, and where `apply` looks for the proxy.
+    #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
+    state: PathBuf,
+    /// Busy-wait so long before sleeping, while that mostly finds requests: shorter latency for CPU time; 0s: never.
+    #[arg(long, value_name = "TIME", default_value = "50us")]
+    spin: Nanos,
+    /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
+    #[arg(long, value_name = "PRIORITY")]
+    realtime: Option<u32>,
+    /// After listening, become this user (a name, or numbers as 65534:65534) and give up root for good.
+    #[arg(long, value_name = "USER")]
+    user: Option<OrdinaryUser>,
+    /// Most connections of clients.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    connections: u64,
+    /// How long requests may take after SIGTERM.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    drain: Nanos,
+    /// Record requests: to a FOLDER as they come, in bounded space, for traces, and it survives a kill; to a FILE.parquet the
+    /// first million in the end.
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+    /// The most disk space of a recording: the oldest requests are deleted for newer ones.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
+    record_space: Bytes,
+    /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
+    #[arg(long, value_name = "ADDRESS", value_parser = scrape_address, conflicts_with = "status")]
+    listen: Option<SocketAddr>,
+    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
+    /// not apply.
+    #[arg(long)]
+    without_bounds: bool,
+    /// Ask a running proxy what it has seen.
+    #[arg(long)]
+    status: bool,
+    #[arg(long, help = "Print JSON: the counters")]
+    json: bool,
+}
+
+/// What a proxy says when it is asked.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProxyStatusDocument<'a> {
+    #[serde(flatten)]
+    status: &'a ProxyStatus,
+}
+
+/// What a proxy has counted when it ends.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProxyCountersDocument<'a> {
+    #[serde(flatten)]
+    counters: &'a ProxySnapshot,
+}
+
+/// Requests that `--record` keeps at most.
+const RECORDED_MAX: usize = 1_000_000;
+
+pub fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
+    let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
+    if args.status {
+        let status = storage::query_status(&control)?;
+        let words = text(&status.snapshot) + &origin_text(&status);
+        if args.json {
+            terminal::print(&operation::document::document(&ProxyStatusDocument { status: &status }));
+        } else {
+            terminal::print_text(&words);
+        }
+        return Ok(VerbAnswer::Yes);
+    }
+    serve(args, &control)
+}
+
+/// Forwards requests to the server until it is told to end.
+fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError> {
+    let files = ProxyFiles {
+        hosts: args.hosts.clone().expect("clap asks for it"),
+        policy: args.policy.clone(),
+        server: args.server.clone(),
+        without_bounds: args.without_bounds,
+    };
+    let folder = args.record.as_deref().filter(|path| is_recording_name(path));
+    if folder.is_none() {
+        check_observations(args.record.as_deref())?;
+    }
+    let space = recording_settings(args.record_space)?;
+    let (sender, receiver) = recording_channel();
+    let settings = ProxySettings {
+        connections_max: args.connections,
+        spin: args.spin,
+        drain: args.drain,
+        record: args.record.clone(),
+        recorded_max: if args.record.is_some() && folder.is_none() { RECORDED_MAX } else { 0 },
+        recording: folder.map(|_| sender),
+    };
+    let memory = PolicyMemory::beside(control);
+    let ProxyStart { options, current, broken } = proxy_start(&files, &settings, &memory, &TerminalObserver)?;
+    broken.iter().for_each(|broken| talk(Talk::Warning, format_args!("proxy: {broken}")));
+    if current.is_remembered() {
+        talk(
+            Talk::Plain,
+            format_args!("proxy: the policy that apply brought is used: {}", memory.path().display()),
+        );
+    }
+    drop(settings);
+    let mut proxy = Proxy::bind(options.clone())?;
+    check_user(args, &proxy)?;
+    let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
+    let _socket = storage::listen_for_control(control, configurator.clone())?;
+    memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
+    let page = ProxyMetricsPage::new(configurator.clone(), &args.server);
+    let open = |address| open_endpoint(address, move || page.text());
+    let endpoint = args.listen.map(open).transpose()?;
+    for address in proxy.addresses() {
+        talk(Talk::Plain, format_args!("proxy: listening on {address}"));
+    }
+    handle_signals(configurator.clone(), files)?;
+    become_what_is_wanted(args)?;
+    if folder.is_none() {
+        // Another user may be at work now.
+        check_observations(args.record.as_deref())?;
+    }
+    let started = ProxyTimes(proxy.started_at());
+    let begin = |folder| RecorderThread::begin(folder, space, receiver, started, TerminalObserver);
+    let recorder = folder.map(begin).transpose()?;
+    configurator.remember()?;
+    let report = proxy.run()?;
+    // Nothing changes any more.
+    drop(endpoint);
+    drop(options);
+    let written = match recorder {
+        Some(recorder) => recorder.finish().and_then(|tally| say_what_was_recorded(args, tally, &report)),
+        None => write_record(args, &report),
+    };
+    if args.json {
+        terminal::print(&operation::document::document(&ProxyCountersDocument {
+            counters: &report.snapshot,
+        }));
+    } else {
+        terminal::print_text(&text(&report.snapshot));
+    }
+    written?;
+    Ok(VerbAnswer::Yes)
+}
+
+/// Takes the real-time priority, and then the user, of the command line.
+fn become_what_is_wanted(args: &ProxyArgs) -> Result<(), OperationError> {
+    if let Some(priority) = args.realtime {
+        machine::realtime::fifo(priority)
+            .map_err(|error| OperationError::machine(error).hint("run as root"))?;
+    }
+    let Some(user) = &args.user else { return Ok(()) };
+    machine::user::become_user(user).map_err(|error| {
+        OperationError::machine(format_args!("root cannot be given up: {error}"))
+            .hint("--user takes root; without root the proxy is the user that starts it")
+    })
+}
+
+/// Refuses to give up what connections to the server will need.
+fn check_user(args: &ProxyArgs, proxy: &Proxy) -> Result<(), OperationError> {
+    let needed: Vec<&str> = proxy.capabilities().iter().copied().collect();
+    if args.user.is_none() || needed.is_empty() {
+        return Ok(());
+    }
+    let needed = needed.join(" and ");
+    Err(OperationError::input(format_args!(
+        "--user would give up {needed}, which the `source` of a front needs"
+    ))
+    .hint("start it as that user with these capabilities: docs/reference/proxy.md, What the server sees"))
+}
+
+/// Starts a thread that waits for signals; it ends with the process.
+fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), OperationError> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                // The second one finds it draining, and ends it.
+                proxy.handle().drain();
+                continue;
+            }
+            match files.reload(&proxy, &TerminalObserver) {
+                Ok(answer) => talk(Talk::Plain, format_args!("proxy: {}", reload_text(answer))),
+                Err(error) => {
+                    talk(Talk::Plain, "proxy: nothing has changed");
+                    cli::exit::report(&error);
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+fn reload_text(answer: ReloadAnswer) -> &'static str {
+    match answer {
+        ReloadAnswer::Changed => "policy and hosts file were read again",
+        ReloadAnswer::Unchanged => "policy and hosts file were read again; they say what was enforced before",
+        ReloadAnswer::Kept => {
+            "the policy that apply brought is kept, and no file was read; `apply --remove` removes it"
+        }
+    }
+}
+
+/// The instant from which a proxy counts, in nanoseconds since 1970.
+struct ProxyTimes(u64);
+
+impl RecordedMessage<ProxiedRequest> for ProxyTimes {
+    fn recorded<'a>(&'a self, message: &'a ProxiedRequest) -> RecordableRequest<'a> {
+        RecordableRequest {
+            arrival: Nanos(self.0) + message.arrived,
+            size: message.size,
+            op: message.op,
+            offset: message.offset,
+            response: message.ended - message.arrived,
+            waited: message.sent - message.arrived,
+            workload: &message.workload,
+            client: Some(message.client),
+        }
+    }
+}
+
+/// Fails where requests are missing in a recording.
+fn say_what_was_recorded(
+    args: &ProxyArgs,
+    tally: RecordingTally,
+    report: &ProxyReport,
+) -> Result<(), OperationError> {
+    let place = args.record.as_deref().unwrap_or(Path::new(""));
+    let written = plural(tally.written, "request");
+    talk(Talk::Plain, format_args!("proxy: wrote {written} to {}", place.display()));
+    check_nothing_lost(place, tally.lost + report.unrecorded)
+}
+
+fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
+    let Some(path) = &args.record else { return Ok(()) };
+    ::trace::observations::write(path, &report.observations)
+        .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
+    if report.left_out > 0 {
+        talk(
+            Talk::Warning,
+            format_args!("{}: left out at its end: {}", path.display(), plural(report.left_out, "request")),
+        );
+    }
+    Ok(())
+}
+
+fn text(snapshot: &ProxySnapshot) -> String {
+    let headings = ["workload", "requests", "bytes", "other", "uncounted", "waited", "longest", "at server"];
+    let mut table = TextTable::of_rows(&headings, 1, []);
+    for seen in &snapshot.workloads {
+        let requests = seen.requests.max(1) as f64;
+        table.row(vec![
+            seen.workload.clone(),
+            seen.requests.to_string(),
+            Bytes(seen.bytes).to_string(),
+            seen.control.to_string(),
+            seen.unexpected.to_string(),
+            Seconds(seen.waited_s / requests).to_string(),
+            Seconds(seen.waited_max_s).to_string(),
+            Seconds(seen.served_s / requests).to_string(),
+        ]);
+    }
+    let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
+    format!(
+        "{}\n{} ({cut} cut off); requests that wait: {waiting}, at the server: {outstanding}; changes of the policy: {changes}\n",
+        table.render(),
+        plural(*connections, "connection")
+    )
+}
+
+fn origin_text(status: &ProxyStatus) -> String {
+    let origin = match status.policy_from {
+        PolicyOrigin::Files => "by the files of the command line",
+        PolicyOrigin::Apply => "by `tailwright apply`",
+    };
+    match &status.policy_name {
+        Some(name) => format!("policy '{name}', {origin}\n"),
+        None => format!("no policy, {origin}: all requests are best effort\n"),
+    }
+}

@@ -1,0 +1,275 @@
+//! A policy made real on hosts, and taken back: on all hosts of this machine or on none.
+//!
+//! First everything is looked at: devices, what is on them, programs, proxies and whether they would accept the policy.
+//! Then it is done, and if something fails nevertheless, what was done is undone in reverse order.
+
+use crate::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
+use crate::deployment::Deployment;
+use crate::facade::conditions::server_runs;
+use crate::facade::hosts_file::HostsFile;
+use crate::facade::proxy_change::{ProxyAnswer, ProxyChange};
+use crate::network::{self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, HostChange, StateStore};
+use model::{OperationError, Policy};
+use operation::check_conditions;
+use operation::{Notice, ProgressObserver};
+use std::path::PathBuf;
+
+/// What is done on which hosts.
+#[derive(Debug, Clone)]
+pub struct ApplySettings {
+    /// Only this host, which is then this machine or a network namespace of it.
+    pub host: Option<String>,
+    /// Say what would be run, on all hosts, and change nothing.
+    pub dry_run: bool,
+    /// Give devices back as they were found.
+    pub remove: bool,
+    /// Take over devices that somebody else has set up.
+    pub replace: bool,
+    /// The folder that remembers what was found and made.
+    pub state: PathBuf,
+    /// Enforce a policy also where its bounds do not apply.
+    pub without_bounds: bool,
+}
+
+/// What was done on a host, or would be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAnswer {
+    /// What concerns its network.
+    pub network: ApplyReport,
+    /// The proxies before its storage servers.
+    pub proxies: Vec<ProxyAnswer>,
+}
+
+/// A host with what will be done on it.
+#[derive(Debug)]
+struct PlannedHost {
+    /// Nothing for a host that is elsewhere, of which only a report is wanted.
+    change: Option<HostChange>,
+    report: ApplyReport,
+    proxies: Vec<ProxyChange>,
+}
+
+/// Makes a policy real on the hosts that are on this machine; without a policy nothing is wanted of them. What was
+/// done is handed to `done`, host by host. Returns the first line of the answer where bounds do not apply.
+///
+/// # Errors
+///
+/// When the policy does not fit the hosts, or this process may not configure networks, or a device was set up by
+/// somebody else, or a proxy is missing or refuses. Then the hosts are as they were, or the message says which are not.
+pub fn apply_policy(
+    policy: Option<&Policy>,
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    observer: &dyn ProgressObserver,
+    done: &mut dyn FnMut(HostAnswer),
+) -> Result<Option<String>, OperationError> {
+    let desired = desired_hosts(policy, &hosts.deployment)?;
+    let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
+    desired.warnings.iter().for_each(warn);
+    let store = StateStore::new(&settings.state);
+    if !settings.dry_run && !may_configure_networks() {
+        return Err(OperationError::machine("this process may not configure networks")
+            .hint("run as root; --dry-run shows what would be run"));
+    }
+    let mut waiting = || observer.notice(Notice::Note("waiting for another run of apply".to_owned()));
+    let _lock = if settings.dry_run { None } else { Some(store.lock(&mut waiting)?) };
+    let mut planned = plan_hosts(policy, hosts, settings, &desired, &store)?;
+    let mut broken = None;
+    if let Some(policy) = policy {
+        let packets = planned.iter().filter_map(|host| host.change.as_ref()?.packet_bytes()).max();
+        let runs = server_runs(policy, hosts, packets);
+        broken = check_conditions(policy, &runs, settings.without_bounds, observer)?;
+    }
+    if !settings.dry_run {
+        execute(&mut planned, policy, &hosts.text)?;
+    }
+    for host in planned {
+        let network = host.change.as_ref().map_or(host.report, HostChange::report);
+        network.warnings.iter().for_each(warn);
+        done(HostAnswer { network, proxies: host.proxies.iter().map(ProxyChange::answer).collect() });
+    }
+    Ok(broken)
+}
+
+/// Looks at everything that will be changed, and changes nothing.
+fn plan_hosts(
+    policy: Option<&Policy>,
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    desired: &DesiredNetwork,
+    store: &StateStore,
+) -> Result<Vec<PlannedHost>, OperationError> {
+    // Without root what earlier runs remember may not be readable; a dry run says what it can.
+    let mut planned = match plan_abandoned(hosts, settings, store) {
+        Ok(planned) => planned,
+        Err(_) if settings.dry_run => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    for (host, is_here) in choose_hosts(desired, hosts, settings, planned.is_empty())? {
+        let (change, report) = plan_host(settings, host, is_here, store)?;
+        let mut proxies = Vec::new();
+        for server in &hosts.deployment.servers {
+            if server.host == host.host.name && server.storage.is_some() {
+                let (state, name) = (&settings.state, &server.name);
+                proxies.push(if is_here {
+                    ProxyChange::new(state, name, policy, hosts, settings.dry_run)?
+                } else {
+                    ProxyChange::elsewhere(state, name)
+                });
+            }
+        }
+        planned.push(PlannedHost { change, report, proxies });
+    }
+    Ok(planned)
+}
+
+/// What is given back of hosts that earlier runs have changed and that the hosts file does not name any more, or names as
+/// another network namespace.
+fn plan_abandoned(
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    store: &StateStore,
+) -> Result<Vec<PlannedHost>, OperationError> {
+    let mut planned = Vec::new();
+    if settings.host.is_some() {
+        return Ok(planned);
+    }
+    for name in store.hosts()? {
+        let named = hosts.deployment.host(&name);
+        if named.is_some_and(|host| network::is_remembered_as(host, store).unwrap_or(true)) {
+            continue;
+        }
+        if !settings.dry_run && take_over_name(&name, hosts, store)? {
+            continue;
+        }
+        let Some(change) = HostChange::to_abandon(&mut Programs, &name, store)? else { continue };
+        let report = change.report();
+        planned.push(PlannedHost { change: Some(change), report, proxies: Vec::new() });
+    }
+    Ok(planned)
+}
+
+/// Whether the hosts file has another name for a host that is remembered as `name`, which is then remembered by that.
+fn take_over_name(name: &str, hosts: &HostsFile, store: &StateStore) -> Result<bool, OperationError> {
+    let hostname = hostname();
+    for host in hosts.deployment.hosts.iter().filter(|host| network::is_local(host, &hostname)) {
+        if network::rename_remembered(name, host, store)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// What will be done on a host, and a report that says it.
+fn plan_host(
+    settings: &ApplySettings,
+    host: &DesiredHost,
+    is_here: bool,
+    store: &StateStore,
+) -> Result<(Option<HostChange>, ApplyReport), OperationError> {
+    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
+    let run: &mut dyn CommandRunner = if is_here { &mut programs } else { &mut elsewhere };
+    let options = ApplyOptions { dry_run: settings.dry_run, replace: settings.replace };
+    let change = if settings.remove {
+        HostChange::to_remove(run, &host.host, store)
+    } else {
+        HostChange::to_apply(run, host, store, options)
+    };
+    match change {
+        Ok(change) => {
+            let report = change.report();
+            Ok((Some(change), report))
+        }
+        Err(error) if settings.dry_run && settings.remove => {
+            let name = host.host.name.clone();
+            let warnings = vec![format!("{}; what would be given back is not known", error.message)];
+            Ok((None, ApplyReport { host: name, commands: Vec::new(), warnings }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Does what was planned. If something fails, what was done before is undone, the last first.
+fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
+    let Err(cause) = execute_all(planned, policy, hosts) else { return Ok(()) };
+    let (mut as_before, mut failed) = (Vec::new(), Vec::new());
+    for host in planned.iter_mut().rev() {
+        let proxies = host.proxies.iter_mut().rev().try_for_each(ProxyChange::undo);
+        let network = host.change.as_mut().map_or(Ok(()), |change| change.undo(&mut Programs));
+        match proxies.and(network) {
+            Ok(()) => as_before.push(host.report.host.as_str()),
+            Err(error) => failed.push(format!("{} could not go back: {}", host.report.host, error.message)),
+        }
+    }
+    as_before.reverse();
+    let mut message = cause.message.clone();
+    if !as_before.is_empty() {
+        message += &format!("; as before this run: {}", as_before.join(", "));
+    }
+    for failure in failed {
+        message += &format!("; {failure}");
+    }
+    Err(OperationError { message, ..cause })
+}
+
+fn execute_all(
+    planned: &mut [PlannedHost],
+    policy: Option<&Policy>,
+    hosts: &str,
+) -> Result<(), OperationError> {
+    for host in &mut *planned {
+        if let Some(change) = &mut host.change {
+            change.execute(&mut Programs)?;
+        }
+    }
+    for proxy in planned.iter_mut().flat_map(|host| &mut host.proxies) {
+        proxy.execute(policy, hosts)?;
+    }
+    Ok(())
+}
+
+/// What is wanted of all hosts; nothing when devices are given back.
+fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
+    if let Some(policy) = policy {
+        return network::desired_network(policy, deployment);
+    }
+    let hosts = deployment.hosts.iter();
+    let hosts = hosts.map(|host| DesiredHost { host: host.clone(), devices: Vec::new() });
+    Ok(DesiredNetwork { hosts: hosts.collect(), warnings: Vec::new() })
+}
+
+/// The hosts to act on, and whether each is on this machine. A dry run shows them all. There has to be one if `needs_one`.
+fn choose_hosts<'a>(
+    desired: &'a DesiredNetwork,
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    needs_one: bool,
+) -> Result<Vec<(&'a DesiredHost, bool)>, OperationError> {
+    let names: Vec<&str> = desired.hosts.iter().map(|desired| desired.host.name.as_str()).collect();
+    if let Some(name) = &settings.host {
+        let host = desired.hosts.iter().find(|desired| desired.host.name == *name).ok_or_else(|| {
+            OperationError::input(format_args!("{}: there is no host '{name}'", hosts.path.display()))
+                .hint(format_args!("the hosts are {}", names.join(", ")))
+        })?;
+        return Ok(vec![(host, true)]);
+    }
+    let hostname = hostname();
+    let mut chosen = Vec::new();
+    for host in &desired.hosts {
+        let is_here = network::is_local(&host.host, &hostname);
+        if is_here || settings.dry_run {
+            chosen.push((host, is_here));
+        }
+    }
+    if chosen.is_empty() && needs_one {
+        let names = names.join(", ");
+        return Err(OperationError::machine(format_args!("none of {names} is this machine, {hostname}"))
+            .hint("--host NAME says which of them it is"));
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,84 @@
+//! The conditions under which the hosts of a deployment run the servers of a policy.
+
+use crate::deployment::DeploymentHost;
+use crate::facade::hosts_file::HostsFile;
+use crate::network;
+use crate::storage::storage_conditions;
+use model::{Condition, Policy, ServerConditions};
+use operation::ServerRun;
+use std::path::Path;
+use workload::device::StorageProfile;
+use workload::profile_file::{profile_hash, read_profile};
+
+/// What a hosts file, and what it names, say of the servers of a policy; `packet_bytes` is the largest packet of the devices
+/// that are shaped, where it is known. A device profile on another machine cannot be read here and is not compared; the proxy
+/// there compares it.
+pub fn server_runs(policy: &Policy, hosts: &HostsFile, packet_bytes: Option<u64>) -> Vec<ServerRun> {
+    let mut runs = Vec::new();
+    for server in &policy.servers {
+        let Some(place) = hosts.deployment.servers.iter().find(|place| place.name == server.name) else {
+            continue;
+        };
+        let mut conditions = ServerConditions::default()
+            .with(Condition::Packet, packet_bytes.map(|bytes| bytes as f64))
+            .with(Condition::Network, slowest_link(policy, hosts, &server.name));
+        if let Some(storage) = &place.storage {
+            let path = hosts.path.parent().unwrap_or(Path::new("")).join(&storage.profile);
+            let profile = read_profile(&path).ok();
+            conditions = conditions.or(&storage_conditions(
+                storage,
+                policy.enforcement_of(&server.name),
+                profile.as_ref(),
+            ));
+            conditions = with_profile_hash(conditions, profile.as_ref());
+        }
+        runs.push(ServerRun { server: server.name.clone(), conditions });
+    }
+    runs
+}
+
+/// The same conditions with the content of a profile.
+pub(super) fn with_profile_hash(
+    conditions: ServerConditions,
+    profile: Option<&StorageProfile>,
+) -> ServerConditions {
+    conditions.with(Condition::ProfileContent, profile.map(profile_hash).as_deref())
+}
+
+/// The bandwidth of the slowest link between a server and the clients of its workloads, by the hosts file and by what the
+/// devices of this machine say of themselves, bytes per second.
+fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64> {
+    let deployment = &hosts.deployment;
+    let place = deployment.servers.iter().find(|place| place.name == server)?;
+    let placed = policy.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
+    let clients =
+        placed.flat_map(|workload| deployment.clients.iter().filter(|at| at.workload == workload.name));
+    let ends = clients.map(|client| (client.host.as_str(), client.device.as_deref()));
+    let mut rates = Vec::new();
+    for (host, device) in ends.chain([(place.host.as_str(), place.device.as_deref())]) {
+        let Some(host) = deployment.host(host) else { continue };
+        for (name, rate) in &host.device {
+            if device.is_some_and(|device| device != name) {
+                continue;
+            }
+            rates.push(rate.bytes_per_sec());
+            // The devices of a network namespace are not in this file system.
+            if host.netns.is_none() && is_this_machine(host) {
+                rates.extend(device_speed(name));
+            }
+        }
+    }
+    rates.into_iter().min_by(f64::total_cmp)
+}
+
+fn is_this_machine(host: &DeploymentHost) -> bool {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    network::is_local(host, name.trim())
+}
+
+/// The rate at which a device of this machine sends by its own word, bytes per second; `None` where it does not say.
+fn device_speed(name: &str) -> Option<f64> {
+    let megabits = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("speed")).ok()?;
+    let megabits: f64 = megabits.trim().parse().ok()?;
+    (megabits > 0.0).then_some(megabits * 125_000.0)
+}

@@ -1,0 +1,96 @@
+//! A hosts file for a policy, with marks where only people know.
+
+use model::{Policy, PolicyWorkload};
+use operation::marks::MARK;
+use operation::text::toml_string;
+use std::collections::BTreeSet;
+use units::ByteRate;
+
+/// The text of a hosts file that has every server of the policy and every workload that is admitted. What only people know
+/// is marked `CHANGE`: devices, addresses, and what the proxy before the storage needs. Names of hosts may stay.
+pub fn hosts_template(policy: &Policy) -> String {
+    let mut text = format!(
+        "# Where the servers and workloads of the policy are. Replace each {MARK}; docs/reference/hosts-file.md\n\
+         # describes every field. Hosts may have other names; what `hostname` says makes --host unnecessary. Workloads of one host share\n\
+         # its [[host]].\n"
+    );
+    let placed: BTreeSet<&str> = admitted(policy).filter_map(|workload| workload.server.as_deref()).collect();
+    for server in policy.servers.iter().filter(|server| placed.contains(server.name.as_str())) {
+        let link = link_text(server.network_bytes_per_s);
+        text += &server_tables(&server.name, &server.storage_profile, &link);
+    }
+    for workload in admitted(policy) {
+        text += &client_tables(&workload.name);
+    }
+    for workload in policy.workloads.iter().filter(|workload| !workload.admitted) {
+        let name = toml_string(&workload.name);
+        text +=
+            &format!("\n# {name} is not admitted: its clients are served last, with or without an entry.\n");
+    }
+    text
+}
+
+/// The rate of a link as people write it, in bits where that is a round number.
+fn link_text(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    for (unit, name) in [(1e9, "Gbps"), (1e6, "Mbps")] {
+        if bits >= unit && (bits / unit).fract() == 0.0 {
+            return format!("{}{name}", bits / unit);
+        }
+    }
+    ByteRate::from_bytes_per_sec(bytes_per_s).map_or_else(|| MARK.to_owned(), |rate| rate.to_string())
+}
+
+fn admitted(policy: &Policy) -> impl Iterator<Item = &PolicyWorkload> {
+    policy.workloads.iter().filter(|workload| workload.admitted)
+}
+
+fn server_tables(name: &str, profile: &str, link: &str) -> String {
+    let (host, name, profile) = (toml_string(&host_name(name)), toml_string(name), comment(profile));
+    format!(
+        "
+[[host]]
+name = {host}
+device = {{ {MARK} = \"{link}\" }} # the device that replies leave by, such as eth0, and what its link carries
+
+[[server]]
+name = {name} # as in the policy
+host = {host}
+address = [\"{MARK}\"] # where clients reach it, such as 10.0.0.9
+
+[server.storage] # the proxy in front of the server; without a proxy delete this table: then limits at storage are not enforced
+profile = \"{MARK}\" # the file of the device profile '{profile}', relative to this one
+front = [
+  {{ protocol = \"{MARK}\", listen = \"{MARK}\", forward = \"{MARK}\" }}, # nfs, nbd or memcached; such as 10.0.0.9; such as 127.0.0.1
+]
+"
+    )
+}
+
+fn client_tables(workload: &str) -> String {
+    let (host, name) = (toml_string(&host_name(workload)), toml_string(workload));
+    format!(
+        "
+[[host]]
+name = {host}
+device = {{ {MARK} = \"{MARK}\" }} # the device that requests leave by, such as eth0, and what its link carries, such as 1Gbps
+
+[[client]]
+workload = {name} # as in the policy
+host = {host}
+address = [\"{MARK}\"] # where its requests come from, such as 10.0.0.1 or 10.0.1.0/24
+"
+    )
+}
+
+/// A name for the host of a server or workload, of the characters that such names may have.
+fn host_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(200).collect();
+    format!("host-of-{plain}")
+}
+
+/// Text within a comment.
+fn comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,232 @@
+//! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
+
+use clap::{Args, ValueEnum};
+use cli::exit::VerbAnswer;
+use cli::interrupt::undo_on_termination;
+use cli::terminal;
+use cli::terminal::{Align, Talk, TextTable, talk};
+use enforce::command::Programs;
+use lab::device::SsdModel;
+use lab::nbd::ExportedVolume;
+use lab::persistent_lab::{
+    LabFolder, LabSpecification, LabState, RecordedHost, RecordedServer, bring_up, read_state, take_down,
+};
+use lab::servers::{EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NbdkitServer, NfsServer};
+use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use units::{Bytes, Nanos};
+
+const UP_HELP: &str = "\
+Examples:
+  tailwright lab up   all servers, and three hosts for clients
+  tailwright lab up memcached ssd         only these
+  tailwright lab up nfs --behind-proxy
+      on 127.0.0.1 of the host `store`: a proxy takes its address
+  ip netns exec tw-client-1 COMMAND       runs something on a host
+
+Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx); \
+ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B). \
+Up again does nothing; servers that have ended are started again. docs/reference/lab.md has more.
+
+Exit codes: 0 up; 2 a lab with other hosts is up; 3 without root or a program, or a server does not start.";
+
+const STATUS_HELP: &str = "\
+Examples:
+  tailwright lab status
+  tailwright lab status --prefix tw2 --state /run/lab2 --json    of a second lab
+
+Exit codes: 0 everything runs; 1 nothing is up, or a server has ended; 2 bad input; 3 without root.";
+
+const DOWN_HELP: &str = "\
+Examples:
+  tailwright lab down
+  tailwright lab down --prefix tw2 --state /run/lab2    a second lab
+
+Namespaces whose names begin with `tw-` and everything that runs in them are removed, also what a crash left.
+
+Exit codes: 0 nothing is left; 2 bad input; 3 without root.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LabServerName {
+    Memcached,
+    Nbd,
+    Nfs,
+    Http,
+    Ssd,
+}
+
+/// Hosts, a switch and real servers on this machine, until `down`
+#[derive(Debug, Args)]
+#[command(after_help = UP_HELP)]
+pub(crate) struct UpArgs {
+    #[arg(value_name = "NAME", help = "Servers [default: all]")]
+    names: Vec<LabServerName>,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200), help = "Hosts client-1, client-2, …")]
+    clients: u8,
+    /// Servers listen on 127.0.0.1 of their host only.
+    #[arg(long)]
+    behind_proxy: bool,
+    #[command(flatten)]
+    common: LabStateArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(about = "What is up", after_help = STATUS_HELP)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    common: LabStateArgs,
+}
+
+/// Remove the lab and everything in it
+#[derive(Debug, Args)]
+#[command(after_help = DOWN_HELP)]
+pub(crate) struct DownArgs {
+    #[command(flatten)]
+    common: LabStateArgs,
+}
+
+#[derive(Debug, Args)]
+struct LabStateArgs {
+    /// Where state is kept: what is up, and logs.
+    #[arg(long, value_name = "FOLDER", default_value = LabFolder::DEFAULT)]
+    state: PathBuf,
+    /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.
+    #[arg(long, value_name = "NAME", default_value = "tw", value_parser = prefix)]
+    prefix: String,
+    #[arg(long, help = "Print JSON: what is up, or what was removed")]
+    json: bool,
+}
+
+/// It becomes part of commands.
+fn prefix(text: &str) -> Result<String, String> {
+    let fits = (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
+}
+
+fn service(name: LabServerName, behind_proxy: bool) -> Result<LabService, OperationError> {
+    let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let address = |port| SocketAddr::new(ip, port);
+    Ok(match name {
+        LabServerName::Memcached => LabService::Memcached(MemcachedServer {
+            address: address(11211),
+            memory: Bytes(256 << 20),
+            threads: 1,
+        }),
+        LabServerName::Nbd => LabService::Nbd(NbdkitServer { address: address(10810), size: Bytes(1 << 30) }),
+        LabServerName::Nfs => {
+            LabService::Nfs(NfsServer { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) })
+        }
+        LabServerName::Http => {
+            let file = |name: &str, size| (name.to_owned(), Bytes(size));
+            let files = vec![file("1k", 1 << 10), file("64k", 64 << 10), file("1m", 1 << 20)];
+            LabService::Http(HttpServer { address: address(80), files })
+        }
+        LabServerName::Ssd => {
+            let program = std::env::current_exe().map_err(|error| {
+                OperationError::machine(format_args!("this program cannot find itself: {error}"))
+            })?;
+            let exports = vec![ExportedVolume { name: "ssd".to_owned(), size: 1 << 30 }];
+            LabService::Ssd(EmulatedSsdServer {
+                program,
+                address: address(10809),
+                model: SsdModel::LAB,
+                exports,
+                spin: Nanos::ZERO,
+            })
+        }
+    })
+}
+
+pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
+    let _ = undo_on_termination();
+    let names = if args.names.is_empty() { LabServerName::value_variants() } else { &args.names };
+    let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
+    let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
+    let wanted = LabSpecification { prefix: args.common.prefix.clone(), clients, services: services? };
+    let folder = LabFolder::open(&args.common.state)?;
+    let (state, changed) = bring_up(&mut Programs, &folder, &wanted)?;
+    let summary = match changed.as_slice() {
+        [] => "nothing to do".to_owned(),
+        names => format!("new: {}", names.join(", ")),
+    };
+    talk(Talk::Plain, summary);
+    print(&state, args.common.json);
+    Ok(VerbAnswer::Yes)
+}
+
+pub(crate) fn status(args: &StatusArgs) -> Result<VerbAnswer, OperationError> {
+    let Some(state) = read_state(&args.common.state)? else {
+        if args.common.json {
+            terminal::print(&operation::document::document(&LabDocument { hosts: &[], servers: Vec::new() }));
+        } else {
+            terminal::print_text("nothing is up\n");
+        }
+        return Ok(VerbAnswer::No);
+    };
+    print(&state, args.common.json);
+    let all_run = state.servers.iter().all(RecordedServer::is_running);
+    Ok(if all_run { VerbAnswer::Yes } else { VerbAnswer::No })
+}
+
+pub(crate) fn down(args: &DownArgs) -> Result<VerbAnswer, OperationError> {
+    let _ = undo_on_termination();
+    let folder = LabFolder::open(&args.common.state)?;
+    let removed = take_down(&mut Programs, &folder, &args.common.prefix)?;
+    if args.common.json {
+        terminal::print(&operation::document::document(&RemovedLabDocument { namespaces: &removed }));
+    } else {
+        match removed.as_slice() {
+            [] => terminal::print_text("nothing was up\n"),
+            names => terminal::print_text(&format!("removed: {}\n", names.join(", "))),
+        }
+    }
+    Ok(VerbAnswer::Yes)
+}
+
+/// The namespaces that were removed with everything in them.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RemovedLabDocument<'a> {
+    namespaces: &'a [String],
+}
+
+/// What is up: no hosts where nothing is.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LabDocument<'a> {
+    hosts: &'a [RecordedHost],
+    servers: Vec<LabServerDocument<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LabServerDocument<'a> {
+    #[serde(flatten)]
+    server: &'a RecordedServer,
+    running: bool,
+}
+
+fn print(state: &LabState, as_json: bool) {
+    let servers = state.servers.iter();
+    if as_json {
+        let servers =
+            servers.map(|server| LabServerDocument { server, running: server.is_running() }).collect();
+        return terminal::print(&operation::document::document(&LabDocument {
+            hosts: &state.hosts,
+            servers,
+        }));
+    }
+    let mut table =
+        TextTable::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
+    for host in &state.hosts {
+        table.row(vec![host.name.clone(), host.netns.clone(), host.ipv4.to_string()]);
+    }
+    terminal::print_text(&(table.render() + "\n"));
+    let mut table =
+        TextTable::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
+    for server in servers {
+        let state = if server.is_running() { "running" } else { "ENDED" };
+        table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);
+    }
+    terminal::print_text(&table.render());
+}

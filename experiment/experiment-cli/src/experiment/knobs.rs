@@ -1,0 +1,219 @@
+//! The knobs that there are, and what was undone.
+
+use cli::terminal::{Align, TextTable};
+use experiment::{
+    Knob, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange, UndoneJournals, UnreadJournal,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
+use units::plural;
+
+/// The knobs, and whether they can be tried here.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KnobsDocument {
+    knobs: Vec<KnobDocument>,
+}
+
+/// What was undone after an experiment that was killed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UndoneKnobsDocument {
+    changes: Vec<UndoneDocument>,
+    /// Journals with something that is not undone because it cannot be read.
+    unread: Vec<UnreadJournalFields>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct UnreadJournalFields {
+    journal: String,
+    /// What was expected, and in which line.
+    detail: String,
+    /// What to do about it.
+    remedy: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct KnobDocument {
+    knob: &'static str,
+    stages: &'static [&'static str],
+    cause: &'static str,
+    sets: &'static str,
+    values: &'static str,
+    default: Option<&'static str>,
+    verified: &'static str,
+    undone: &'static str,
+    costs: &'static str,
+    available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct UndoneDocument {
+    setting: String,
+    before: String,
+    made: Option<String>,
+    #[schemars(extend("enum" = ["restored", "unchanged", "gone", "left_alone", "failed"]))]
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// The knobs as one object.
+pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
+    let document = |knob: &&'static Knob| {
+        let why_not = knob.obstacle(target);
+        let Knob { name, stages, cause, sets, values, default, verified, undone, costs, .. } = **knob;
+        let available = why_not.is_none();
+        KnobDocument {
+            knob: name,
+            stages,
+            cause,
+            sets,
+            values,
+            default,
+            verified,
+            undone,
+            costs,
+            available,
+            why_not,
+        }
+    };
+    operation::document::document(&KnobsDocument { knobs: knobs.iter().map(document).collect() })
+}
+
+/// A line for each knob.
+pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
+    let mut table =
+        TextTable::new(&[("knob", Align::Left), ("here", Align::Left), ("what it sets", Align::Left)]);
+    let mut obstacles = String::new();
+    for knob in knobs {
+        let obstacle = knob.obstacle(target);
+        let here = if obstacle.is_none() { "yes" } else { "no" };
+        table.row(vec![knob.name.to_owned(), here.to_owned(), knob.sets.to_owned()]);
+        if let Some(obstacle) = obstacle {
+            obstacles += &format!("  {}: {obstacle}\n", knob.name);
+        }
+    }
+    let mut text = table.render();
+    if !obstacles.is_empty() {
+        text += &format!("\nnot here, as the command stands:\n{obstacles}");
+    }
+    text + "\n`tailwright experiment --list KNOB` says more; --pid, --device and --disk name what it is about\n"
+}
+
+/// All that is known about a knob.
+pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
+    let default = match knob.default {
+        Some("") | None => String::new(),
+        Some(default) => format!("; without one {default}"),
+    };
+    let stages = if knob.stages.is_empty() { "none of its own".to_owned() } else { knob.stages.join(", ") };
+    let here = knob.obstacle(target).map_or("available".to_owned(), |obstacle| format!("no: {obstacle}"));
+    let rows = [
+        ("sets", knob.sets.to_owned()),
+        ("values", format!("{}{default}", knob.values)),
+        ("stages", stages),
+        ("cause", knob.cause.to_owned()),
+        ("verified", knob.verified.to_owned()),
+        ("undone", knob.undone.to_owned()),
+        ("costs", knob.costs.to_owned()),
+        ("here", here),
+    ];
+    let lines: Vec<String> = rows.iter().map(|(name, text)| format!("  {name:<9} {text}\n")).collect();
+    format!("{}\n{}", knob.name, lines.concat())
+}
+
+/// What came of undoing, as one object.
+pub(crate) fn undone_json(undone: &UndoneJournals) -> String {
+    let changes = undone.changes.iter().map(undone_document).collect();
+    let unread = undone.unread.iter().map(unread_fields).collect();
+    operation::document::document(&UndoneKnobsDocument { changes, unread })
+}
+
+fn unread_fields(unread: &UnreadJournal) -> UnreadJournalFields {
+    let UnreadJournal { path, error } = unread;
+    UnreadJournalFields {
+        journal: path.display().to_string(),
+        detail: error.message.clone(),
+        remedy: error.hint.clone(),
+    }
+}
+
+fn undone_document(undone: &UndoneChange) -> UndoneDocument {
+    let (_, detail) = outcome(undone);
+    let outcome = outcome_word(&undone.outcome);
+    let change = &undone.change;
+    let (setting, before, made) = (change.setting.to_string(), change.before.clone(), change.made.clone());
+    UndoneDocument { setting, before, made, outcome, detail }
+}
+
+/// The outcome in documents.
+fn outcome_word(outcome: &UndoOutcome) -> &'static str {
+    match outcome {
+        UndoOutcome::Restored | UndoOutcome::SocketsTakenBack(_) => "restored",
+        UndoOutcome::Unchanged => "unchanged",
+        UndoOutcome::Gone => "gone",
+        UndoOutcome::LeftAlone(_) => "left_alone",
+        UndoOutcome::Failed(_) => "failed",
+    }
+}
+
+fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
+    match &undone.outcome {
+        UndoOutcome::Restored => match &undone.change.setting {
+            experiment::Setting::Load { .. } => ("ended", None),
+            _ => ("restored", None),
+        },
+        UndoOutcome::SocketsTakenBack(taken) => ("restored", Some(sockets_taken_back(taken))),
+        UndoOutcome::Unchanged => match &undone.change.setting {
+            experiment::Setting::Load { .. } => ("gone", Some("it has ended".to_owned())),
+            _ => ("as before", None),
+        },
+        UndoOutcome::Gone => match &undone.change.setting {
+            experiment::Setting::Command { undo, .. } => (
+                "another boot",
+                Some(format!("`{undo}` was not run: do so if what it undoes outlives a boot")),
+            ),
+            experiment::Setting::Sockets { .. } => (
+                "gone",
+                Some(
+                    "no record of a changed socket is left: they have been given back before, or closed, or none had been \
+                     changed; if somebody has removed the records in /sys/fs/bpf, connections keep what was set"
+                        .to_owned(),
+                ),
+            ),
+            _ => ("gone", Some("what it belonged to has ended, or the machine was booted again".to_owned())),
+        },
+        UndoOutcome::LeftAlone(now) => ("not restored", Some(format!("another program changed it to {now}"))),
+        UndoOutcome::Failed(error) => ("NOT UNDONE", Some(error.message.clone())),
+    }
+}
+
+fn sockets_taken_back(taken: &SocketsTakenBack) -> String {
+    let sockets = format!(
+        "{} and {}",
+        plural(taken.listening, "listening socket"),
+        plural(taken.connected, "connected one")
+    );
+    match taken.of_server {
+        0 => sockets,
+        count => format!("{sockets}; {count} of them as the server has set them meanwhile"),
+    }
+}
+
+/// What came of undoing by the journals in a folder, a line for each change that says more than nothing.
+pub(crate) fn undone_text(undone: &UndoneJournals, folder: &Path) -> String {
+    match (undone.changes.is_empty(), undone.unread.is_empty()) {
+        (true, true) => format!("there is nothing to undo by the journals in {}\n", folder.display()),
+        (true, false) => "nothing was undone\n".to_owned(),
+        _ => undone.changes.iter().map(undone_line).collect(),
+    }
+}
+
+/// What came of undoing one change.
+pub(crate) fn undone_line(undone: &UndoneChange) -> String {
+    let (outcome, detail) = outcome(undone);
+    let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
+    format!("{outcome}: {}{detail}\n", undone.change.setting)
+}

@@ -1,0 +1,19 @@
+//! The verbs `observe`, `load`, `profile` and `verify`: arguments, text and pages.
+
+// `cli::terminal` is the only place that prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod load;
+pub mod observe;
+pub mod profile;
+pub mod verify;
+
+operation::documents! {
+    load::text::LoadDocument<'_>: "load", 1;
+    observe::text::ObservedDocument<'_>: "observation", 1;
+    observe::text::SelfTestDocument: "observation-selftest", 1;
+    observe::block::BlockDocument: "block-observation", 1;
+    profile::text::DeviceDocument<'_>: "device-measurement", 1;
+    profile::disk::DiskDocument: "disk-measurement", 1;
+    verify::text::FindingsDocument<'_>: "findings", 1;
+}

@@ -1,0 +1,141 @@
+//! A device that was measured: bandwidth and latency by request size, as a table and JSON.
+
+use cli::terminal::{Align, TextTable};
+use model::Op;
+use operation::document::document;
+use profile::{CellMeasurement, Measurement, MeasurementPlan, OpMeasurement, SizeMeasurement, StorageTarget};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::Bytes;
+
+/// One line per request size, reads and writes side by side.
+pub(crate) fn text(measurement: &Measurement) -> String {
+    let rows = measurement.by_size();
+    let ops: Vec<Op> = [Op::Read, Op::Write]
+        .into_iter()
+        .filter(|&op| rows.iter().any(|row| row.for_op(op).is_some()))
+        .collect();
+    let tail = format!("p{}", measurement.percentile().percent());
+    let mut columns = vec![("size".to_owned(), Align::Right)];
+    for op in &ops {
+        let name = op_name(*op);
+        columns.extend([name, "±", "IOPS", "at", tail.as_str()].map(|head| (head.to_owned(), Align::Right)));
+    }
+    let headings: Vec<(&str, Align)> = columns.iter().map(|(head, align)| (head.as_str(), *align)).collect();
+    let mut table = TextTable::new(&headings);
+    for row in &rows {
+        table.row(
+            std::iter::once(row.request.to_string())
+                .chain(ops.iter().flat_map(|&op| cells(row, op)))
+                .collect(),
+        );
+    }
+    table.render()
+}
+
+fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+    }
+}
+
+/// Bandwidth, noise, requests per second, outstanding requests, tail latency.
+fn cells(row: &SizeMeasurement, op: Op) -> [String; 5] {
+    let absent = || "-".to_owned();
+    row.for_op(op).map_or_else(
+        || std::array::from_fn(|_| absent()),
+        |figures| {
+            [
+                figures.bandwidth.to_string(),
+                format!("{:.1}%", 100.0 * figures.noise),
+                format!("{:.0}", figures.requests_per_s(row.request)),
+                figures.parallelism.to_string(),
+                figures.tail.map_or_else(absent, |tail| tail.to_string()),
+            ]
+        },
+    )
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DeviceDocument<'run> {
+    target: String,
+    target_bytes: u64,
+    block_bytes: u64,
+    seed: u64,
+    repeats: usize,
+    complete: bool,
+    percentile: f64,
+    warnings: Vec<String>,
+    sizes: Vec<SizeDocument>,
+    cells: Vec<CellDocument<'run>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SizeDocument {
+    request_bytes: u64,
+    read: Option<OpDocument>,
+    write: Option<OpDocument>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OpDocument {
+    bytes_per_s: f64,
+    noise: f64,
+    requests_per_s: f64,
+    parallelism: usize,
+    tail_s: Option<f64>,
+    tail_samples: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CellDocument<'run> {
+    op: Op,
+    request_bytes: u64,
+    parallelism: usize,
+    requests: u64,
+    repeats_bytes_per_s: &'run [f64],
+}
+
+/// One object: figures by size, and every cell with all its repeats.
+pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: &Measurement) -> String {
+    let size = |row: SizeMeasurement| SizeDocument {
+        request_bytes: row.request.0,
+        read: row.read.map(|figures| op_document(figures, row.request)),
+        write: row.write.map(|figures| op_document(figures, row.request)),
+    };
+    let measured = DeviceDocument {
+        target: target.path().display().to_string(),
+        target_bytes: target.length().0,
+        block_bytes: target.block().0,
+        seed: plan.seed(),
+        repeats: plan.repeats(),
+        complete: measurement.is_complete(),
+        percentile: measurement.percentile().percent(),
+        warnings: measurement.warnings(),
+        sizes: measurement.by_size().into_iter().map(size).collect(),
+        cells: measurement.cells().iter().map(cell_document).collect(),
+    };
+    document(&measured)
+}
+
+fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {
+    OpDocument {
+        bytes_per_s: figures.bandwidth.bytes_per_sec(),
+        noise: figures.noise,
+        requests_per_s: figures.requests_per_s(size),
+        parallelism: figures.parallelism,
+        tail_s: figures.tail.map(|tail| tail.0),
+        tail_samples: figures.tail_samples,
+    }
+}
+
+fn cell_document(result: &CellMeasurement) -> CellDocument<'_> {
+    CellDocument {
+        op: result.cell.op,
+        request_bytes: result.cell.size.0,
+        parallelism: result.cell.parallelism,
+        requests: result.requests,
+        repeats_bytes_per_s: &result.bytes_per_s,
+    }
+}

@@ -1,0 +1,6 @@
+//! Observations of live servers, load, profiles of devices and verdicts on SLOs: settings in, answers out.
+
+pub mod load;
+pub mod observation;
+pub mod profiling;
+pub mod verification;

@@ -1,0 +1,285 @@
+//! A load file: where the requests of each workload go, and when.
+//!
+//! Requests come from a trace, from a random process of arrivals, or from a number of outstanding requests that
+//! is kept up.
+
+use ::load::{ClientHost, DrawnLoad, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
+use arrivals::ArrivalPattern;
+use model::{Op, OperationError, Request};
+use operation::files::{check_apart, read_text};
+use operation::{Notice, ProgressObserver};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use toml::Value;
+use trace::{OpenOptions, SliceOrigin, TraceError};
+use units::{Bytes, Nanos};
+
+const HINT: &str = "docs/reference/load.md describes a load file; `tailwright load --help` shows one";
+
+/// A load file that was read.
+#[derive(Debug)]
+pub struct LoadFile {
+    /// Paths in the file are relative to it.
+    path: PathBuf,
+    spec: LoadSpec,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoadSpec {
+    duration: Nanos,
+    #[serde(default)]
+    warm_up: Nanos,
+    drain: Option<Nanos>,
+    #[serde(default = "default_seed")]
+    seed: u64,
+    realtime: Option<u32>,
+    cpu: Option<usize>,
+    #[serde(default)]
+    verify_data: bool,
+    #[serde(default)]
+    workload: Vec<LoadWorkloadSpec>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoadWorkloadSpec {
+    name: String,
+    target: FromText<LoadTarget>,
+    netns: Option<String>,
+    bind: Option<IpAddr>,
+    #[serde(default = "default_connections")]
+    connections: usize,
+    requests_per_connection: Option<[u32; 2]>,
+    trace: Option<PathBuf>,
+    speed: Option<f64>,
+    start: Option<Nanos>,
+    requests: Option<usize>,
+    span: Option<Bytes>,
+    arrivals: Option<FromText<ArrivalPattern>>,
+    size: Option<Bytes>,
+    reads: Option<f64>,
+    closed: Option<ClosedLoopSpec>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClosedLoopSpec {
+    outstanding: u32,
+    op: Op,
+    size: Bytes,
+    #[serde(default)]
+    sequential: bool,
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_connections() -> usize {
+    1
+}
+
+/// A value that is written in a grammar of its own.
+#[derive(Debug)]
+struct FromText<T>(T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for FromText<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl LoadFile {
+    /// Reads a load file, with values replaced by settings `PATH=VALUE`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or the file or a setting is not what it should be.
+    pub fn read(path: &Path, set: &[String]) -> Result<Self, OperationError> {
+        let text = read_text(path, "load file")?;
+        // Read once as what it should be: errors have a line only when they are found in the text.
+        let spec = toml::from_str(&text).map_err(|error| wrong_file(path, &error))?;
+        if set.is_empty() {
+            return Ok(Self { path: path.to_owned(), spec });
+        }
+        let mut table: toml::Table = text.parse().map_err(|error| wrong_file(path, &error))?;
+        for setting in set {
+            let (place, value) = setting.split_once('=').ok_or_else(|| {
+                OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
+                    .hint("such as --set duration=60s or --set workload.mail.speed=2")
+            })?;
+            match scenario::path::set(&mut table, place.trim(), &parse_value(value.trim())) {
+                Ok(0) => return Err(wrong_file(path, &format_args!("'{place}': nothing is there"))),
+                Ok(_) => {}
+                Err(error) => return Err(wrong_file(path, &error)),
+            }
+        }
+        let spec = Value::Table(table).try_into();
+        let spec = spec.map_err(|error: toml::de::Error| wrong_file(path, &error))?;
+        Ok(Self { path: path.to_owned(), spec })
+    }
+
+    /// Refuses to write what comes of the run in the place of the load file or of a trace that it replays.
+    ///
+    /// # Errors
+    ///
+    /// When `result` is one of them, by whatever path.
+    pub fn refuse_result(&self, result: Option<&Path>) -> Result<(), OperationError> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let traces = self.spec.workload.iter().filter_map(|workload| workload.trace.as_ref());
+        let mut inputs: Vec<PathBuf> =
+            traces.map(|trace| trace::TracePlace::of(&folder.join(trace)).path).collect();
+        inputs.push(self.path.clone());
+        check_apart(result, inputs.iter().map(|input| Some(input.as_path())))
+    }
+
+    /// The names of its workloads, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.spec.workload.iter().map(|workload| workload.name.as_str())
+    }
+
+    /// What holds for all workloads of the run.
+    pub fn options(&self) -> LoadOptions {
+        let LoadSpec { duration, warm_up, seed, realtime, cpu, verify_data, .. } = self.spec;
+        let drain = self.spec.drain.unwrap_or(LoadOptions::default().drain);
+        LoadOptions { warm_up, duration, drain, seed, realtime, cpu, verify_data }
+    }
+
+    /// The workloads with the requests of their traces or processes.
+    ///
+    /// # Errors
+    ///
+    /// When a workload is not what it should be, or its trace cannot be read.
+    pub fn workloads(&self, observer: &dyn ProgressObserver) -> Result<Vec<LoadWorkload>, OperationError> {
+        if self.spec.duration == Nanos::ZERO {
+            return Err(wrong_file(&self.path, &"duration: expected a time above zero, such as 10s"));
+        }
+        let mut workloads = Vec::new();
+        for (index, spec) in (0..).zip(&self.spec.workload) {
+            workloads.push(LoadWorkload {
+                name: spec.name.clone(),
+                target: spec.target.0.clone(),
+                client: ClientHost { netns: spec.netns.clone(), bind: spec.bind },
+                connections: spec.connections,
+                requests_per_connection: spec.requests_per_connection.map(|[least, most]| least..=most),
+                offered: self.offered_load(index, spec, observer)?,
+            });
+        }
+        Ok(workloads)
+    }
+
+    fn offered_load(
+        &self,
+        index: u64,
+        spec: &LoadWorkloadSpec,
+        observer: &dyn ProgressObserver,
+    ) -> Result<OfferedLoad, OperationError> {
+        let of_trace =
+            [spec.speed.is_some(), spec.start.is_some(), spec.requests.is_some(), spec.span.is_some()];
+        if spec.trace.is_none() && of_trace.contains(&true) {
+            return Err(self.wrong(spec, "speed, start, requests and span are about a trace"));
+        }
+        if spec.arrivals.is_none() && (spec.size.is_some() || spec.reads.is_some()) {
+            return Err(self.wrong(spec, "size and reads go with arrivals"));
+        }
+        match (&spec.trace, &spec.arrivals, spec.closed) {
+            (Some(trace), None, None) => {
+                let requests = self.replayed(trace, spec)?;
+                if requests.is_empty() {
+                    let name = &spec.name;
+                    observer.notice(Notice::Warning(format!(
+                        "workload {name}: the trace has no requests in this window"
+                    )));
+                }
+                Ok(OfferedLoad::Open(requests))
+            }
+            (None, Some(FromText(arrivals)), None) => {
+                let size = spec.size.ok_or_else(|| self.wrong(spec, "arrivals need a size"))?;
+                Ok(OfferedLoad::Drawn(self.drawn(index, arrivals, size, spec)?))
+            }
+            (None, None, Some(ClosedLoopSpec { outstanding, op, size, sequential })) => {
+                Ok(OfferedLoad::Closed { in_flight: outstanding, op, size, sequential })
+            }
+            _ => Err(self.wrong(spec, "expected one of: trace; arrivals and size; closed")),
+        }
+    }
+
+    /// Time from the start of the run to its end.
+    fn length(&self) -> Nanos {
+        self.spec.warm_up + self.spec.duration
+    }
+
+    /// The requests of a trace within the run.
+    fn replayed(&self, trace: &Path, spec: &LoadWorkloadSpec) -> Result<Vec<Request>, OperationError> {
+        let speed = spec.speed.unwrap_or(1.0);
+        if !(speed.is_finite() && speed > 0.0) {
+            return Err(self.wrong(spec, "speed: expected a positive number"));
+        }
+        if spec.span == Some(Bytes(0)) {
+            return Err(self.wrong(spec, "span: expected at least one byte"));
+        }
+        let unreadable = |error: TraceError| OperationError::input(&error).hint(error.hint());
+        let path = self.path.parent().unwrap_or(Path::new("")).join(trace);
+        let requests = trace::open(&path, &OpenOptions::default()).map_err(unreadable)?;
+        let requests = trace::slice(requests, spec.start.unwrap_or_default(), None, SliceOrigin::Rebase);
+        let requests = trace::scale_time(requests, 1.0 / speed);
+        let mut kept = Vec::new();
+        for request in requests.take(spec.requests.unwrap_or(usize::MAX)) {
+            let mut request = request.map_err(unreadable)?;
+            if request.arrival >= self.length() {
+                break;
+            }
+            if let Some(span) = spec.span {
+                request.offset = request.offset.map(|offset| offset % span.0);
+            }
+            kept.push(request);
+        }
+        Ok(kept)
+    }
+
+    /// Requests of a random process within the run.
+    fn drawn(
+        &self,
+        index: u64,
+        arrivals: &ArrivalPattern,
+        size: Bytes,
+        spec: &LoadWorkloadSpec,
+    ) -> Result<DrawnLoad, OperationError> {
+        let reads = spec.reads.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&reads) {
+            return Err(self.wrong(spec, "reads: expected a share from 0 to 1"));
+        }
+        // Each workload has a seed of its own, and its directions another.
+        let mut seeds = StdRng::seed_from_u64(self.spec.seed);
+        let seeds: Vec<[u64; 2]> = (0..=index).map(|_| seeds.random()).collect();
+        let [seed, direction_seed] = seeds[seeds.len() - 1];
+        let (arrivals, until) = (arrivals.clone(), self.length());
+        let load = DrawnLoad { arrivals, seed, reads, direction_seed, size, until };
+        match load.requests() {
+            Ok(_) => Ok(load),
+            Err(error) => Err(self.wrong(spec, &format!("arrivals: {error}"))),
+        }
+    }
+
+    fn wrong(&self, spec: &LoadWorkloadSpec, what: &str) -> OperationError {
+        let (path, name) = (self.path.display(), &spec.name);
+        OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
+    }
+}
+
+fn wrong_file(path: &Path, error: &dyn Display) -> OperationError {
+    OperationError::input(format_args!("{}: {}", path.display(), error.to_string().trim_end())).hint(HINT)
+}
+
+/// A value as it stands in a load file, where quotes may be left out.
+fn parse_value(text: &str) -> Value {
+    let parsed = format!("value = {text}").parse::<toml::Table>().ok();
+    let value = parsed.and_then(|mut table| table.remove("value"));
+    value.unwrap_or_else(|| Value::String(text.to_owned()))
+}

@@ -1,0 +1,207 @@
+//! An observation with everything that is made of it.
+
+use crate::observation::files::{ObservationFiles, OpenFiles};
+use crate::observation::finding::{Finding, FindingInput, finding};
+use crate::observation::ideal::{IdealAssumptions, IdealComparison, compare};
+use crate::observation::live::{LiveState, ServerWatcher};
+use crate::observation::live_metrics::PublishedMetrics;
+use crate::observation::mean_wait::{VarianceView, variance_view};
+use crate::observation::near::{StagesNear, stages_near};
+use crate::observation::record::RecordedTrace;
+use crate::observation::sample::{REQUESTS_MAX, RequestSample};
+use model::OperationError;
+use observe::{
+    Cause, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
+    ObservedRequest, watch,
+};
+use operation::ProgressObserver;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is asked about a live server.
+#[derive(Debug, Clone)]
+pub struct ServerQuestion {
+    /// What is observed, and for how long.
+    pub settings: ObservationSettings,
+    /// What is known for the ideal.
+    pub assumed: IdealAssumptions,
+    /// Files that are written on the way.
+    pub files: ObservationFiles,
+}
+
+/// What was seen of a live server, and what follows.
+#[derive(Debug, Clone)]
+pub struct ServerObservation {
+    /// The answer: how long the tail is, what it consists of, and what to do next.
+    pub finding: Finding,
+    /// What the observation came to.
+    pub report: ObservationReport,
+    /// What the arrivals alone would have caused; `None` without requests.
+    pub ideal: Option<IdealComparison>,
+    /// What variance is worth; `None` when the workers have too much to do.
+    pub variance: Option<VarianceView>,
+    /// Where the time went of requests near a percentile.
+    pub near: Vec<StagesNear>,
+    /// The trace, if one was to be written, there were requests, and it is in its place.
+    pub recorded: Option<RecordedTrace>,
+    /// Whether all files are in their places; otherwise the first failure, which is for the caller to pass on when the
+    /// rest has been shown.
+    pub written: Result<(), OperationError>,
+}
+
+/// Observes a server until the time is over, `stop` is set or the server ends; `attached` is called once, when nothing is
+/// missed any more.
+///
+/// # Errors
+/// When observing is refused, or a file cannot be begun. A file that fails later ends the observation, sets `stop`, and
+/// is told in [`ServerObservation::written`]; the other files are finished.
+pub fn observe_server(
+    question: &ServerQuestion,
+    stop: &AtomicBool,
+    attached: impl FnOnce(),
+    observer: impl ProgressObserver + Send + 'static,
+) -> Result<ServerObservation, OperationError> {
+    watch_server(question, stop, &mut AttachedFunction(Some(attached)), None, observer)
+}
+
+/// A watcher that waits for the beginning.
+struct AttachedFunction<F>(Option<F>);
+
+impl<F: FnOnce()> ServerWatcher for AttachedFunction<F> {
+    fn attached(&mut self) {
+        if let Some(attached) = self.0.take() {
+            attached();
+        }
+    }
+}
+
+/// Observes a server as [`observe_server`] does, with a watcher and, if wanted, metrics that are published each second.
+///
+/// # Errors
+/// As [`observe_server`].
+pub fn watch_server(
+    question: &ServerQuestion,
+    stop: &AtomicBool,
+    watcher: &mut dyn ServerWatcher,
+    metrics: Option<PublishedMetrics>,
+    observer: impl ProgressObserver + Send + 'static,
+) -> Result<ServerObservation, OperationError> {
+    let ports = &question.settings.probes.ports;
+    let mut run = WatchedRun {
+        sample: RequestSample::new(REQUESTS_MAX),
+        files: OpenFiles::create(&question.files, ports, observer)?,
+        written: Ok(()),
+        is_stopped_by_file: false,
+        live: LiveState::new(watcher, metrics, ports.iter().copied()),
+        stop,
+    };
+    let report = watch(&question.settings, stop, &mut run);
+    run.live.ended();
+    let mut report = report?;
+    let WatchedRun { sample, mut files, written, is_stopped_by_file, .. } = run;
+    if is_stopped_by_file && report.end == ObservationEnd::Stopped {
+        report.end = ObservationEnd::WriteFailed;
+    }
+    files.note_skipped_runs(report.skipped_runs);
+    let requests_seen = sample.seen();
+    // A few requests that do not stand for the others say nothing about the server.
+    let runs = if report.is_blind() { Vec::new() } else { sample.into_runs() };
+    let ideal = compare(&runs, requests_seen, question.assumed);
+    let variance = ideal.as_ref().and_then(|ideal| variance_view(&ideal.moments, ideal.workers));
+    let found = finding(&FindingInput {
+        asked: &question.settings.probes,
+        report: &report,
+        runs: &runs,
+        ideal: ideal.as_ref(),
+        variance: variance.as_ref(),
+    });
+    files.note_finding(&found);
+    let (recorded, finished) = files.finish();
+    Ok(ServerObservation {
+        finding: found,
+        report,
+        ideal,
+        variance,
+        near: stages_near(&runs),
+        recorded,
+        written: written.and(finished),
+    })
+}
+
+/// Everybody who gets the requests of an observation.
+struct WatchedRun<'a> {
+    sample: RequestSample,
+    files: OpenFiles,
+    written: Result<(), OperationError>,
+    /// Whether nobody else had stopped the observation when a file failed.
+    is_stopped_by_file: bool,
+    live: LiveState<'a>,
+    stop: &'a AtomicBool,
+}
+
+impl ObservationWatcher for WatchedRun<'_> {
+    fn attached(&mut self) {
+        self.live.attached();
+    }
+
+    fn window_begins(&mut self) {
+        self.sample.pause();
+    }
+
+    fn take(&mut self, request: &ObservedRequest, cause: Cause) {
+        self.sample.add(request);
+        self.live.take(request);
+        let taken = self.files.take(request, cause);
+        if taken.is_err() {
+            self.is_stopped_by_file |= !self.stop.swap(true, Ordering::Relaxed);
+            self.written = self.written.clone().and(taken);
+        }
+    }
+
+    fn progress(&mut self, progress: &ObservationProgress<'_>) {
+        self.files.note_skipped_runs(progress.skipped_runs);
+        self.live.progress(progress);
+    }
+
+    fn ends_with_server(&self) -> bool {
+        self.live.ends_with_server()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use observe::{IntendedWaits, ProbeSettings};
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_seen_is_there_when_a_file_fails() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gone = folder.path().join("gone");
+        std::fs::create_dir(&gone).expect("it is ours");
+        let question = ServerQuestion {
+            settings: ObservationSettings {
+                probes: ProbeSettings { ring_bytes: 1 << 16, ..ProbeSettings::of_ports([1]) },
+                duration: Duration::from_millis(10),
+                cost_duration: Duration::ZERO,
+                intended_waits: IntendedWaits::Included,
+                cost_limit: None,
+            },
+            assumed: IdealAssumptions { service: None, workers: None },
+            files: ObservationFiles {
+                latency_log: Some(gone.join("live.hlog")),
+                metrics: Some(folder.path().join("live.prom")),
+                ..ObservationFiles::default()
+            },
+        };
+        let attached = || std::fs::remove_dir_all(&gone).expect("it is ours");
+        match observe_server(&question, &AtomicBool::new(false), attached, operation::Silent) {
+            Err(error) if !observe::missing_rights().is_empty() => testkit::skip(&error.to_string()),
+            Err(error) => panic!("{error}"),
+            Ok(observation) => {
+                let error = observation.written.expect_err("its folder is gone");
+                assert!(error.message.contains("live.hlog"), "{error}");
+                assert_eq!(observation.report.statistics.count(), 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Deciding: which workload goes where, with which priority and which rate limits, and what latency each is then
+//! guaranteed. Everything here is pure: no clock, no files; randomness is seeded.
+//!
+//! Three searches answer three questions. Each says more in the header of its module:
+//!
+//! - [`placement`] plans once for workloads that are all known, and guarantees latencies by rate limits. It takes a
+//!   [`PlanningProblem`] of arrival curves and a [`LimitMethod`], and gives servers with limits (thesis §5.2.3).
+//! - [`packing`] also plans once for workloads that are all known, but by the word of any
+//!   [`AdmissionProcedure`](admission::AdmissionProcedure), such as a model that predicts percentiles. It gives
+//!   servers without limits.
+//! - [`admission`] decides at once on workloads that arrive and depart one by one or in groups, by the same procedures
+//!   as packing, and never moves those that it has accepted (thesis §4).
+//!
+//! Reading order: [`PlanningProblem`] is the question that placement answers; [`LimitMethod`] chooses the limits of one
+//! server (thesis §5.2.2 and the baselines of §5.3.1); `placement` decides which workloads share a server;
+//! [`lower_bound()`] says how few servers any placement could need; [`advise`] says what would admit a refused
+//! workload. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
+//! priorities and limiters as PriorityMeister chooses them (thesis §3.2).
+
+pub mod admission;
+mod advice;
+mod begun;
+mod chain;
+mod dual_feasible;
+mod effort;
+mod levels;
+mod limiters;
+mod limits;
+mod links;
+mod lower_bound;
+mod normalise;
+pub mod packing;
+pub mod placement;
+mod prioritise;
+mod problem;
+mod server;
+#[cfg(test)]
+mod testing;
+
+pub use advice::{SuggestedChange, advise};
+pub use calculus::{DeviceQueue, EnforcedClass};
+pub use effort::SearchEffort;
+pub use levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
+pub use limiters::{enforceable_limiters, limiters};
+pub use limits::{FitRefusal, LimitMethod};
+pub use lower_bound::{LowerBound, lower_bound};
+pub use normalise::Normalisation;
+pub use placement::{
+    CurvePlacement, CurvePriorities, Fleet, Placement, PlacementOrder, PlacementRefusal, SearchProgress,
+    place, place_first_fit, place_whole_curves,
+};
+pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
+pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
+pub use server::{Guarantee, LoadShare, PlannedServer};

@@ -1,0 +1,198 @@
+//! What models say of the workloads of one server: as a table and as JSON.
+
+use cli::terminal::{Align, TextTable};
+use model::Stage;
+use operation::document::document;
+use operation::text::{by_stage, time};
+use plan::prediction::{CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::plural;
+
+/// Bounds with what they are about.
+pub(crate) struct BoundsView<'a> {
+    pub(crate) problem: &'a PredictionProblem,
+    pub(crate) models: &'a [ModelName],
+    /// The bounds by model, then workload.
+    pub(crate) bounds: &'a [WorkloadBound],
+    /// What the bounds of the calibrated model rest on, when it was asked.
+    pub(crate) calibration: Option<CalibrationReport>,
+}
+
+impl BoundsView<'_> {
+    /// Workloads by priority, each with its bound by model.
+    pub(crate) fn rows(&self) -> Vec<(&TracedWorkload, Vec<&WorkloadBound>)> {
+        let Some(first) = self.models.first() else { return Vec::new() };
+        let mut leaders: Vec<&WorkloadBound> = self.bounds.iter().filter(|b| b.model == *first).collect();
+        leaders.sort_by_key(|bound| (bound.priority, bound.workload));
+        let mut rows = Vec::new();
+        for WorkloadBound { workload, .. } in leaders {
+            let bounds = self.bounds.iter().filter(|bound| bound.workload == *workload);
+            rows.push((&self.problem.workloads[*workload], bounds.collect()));
+        }
+        rows
+    }
+
+    /// How many workloads a model keeps within their SLO.
+    pub(crate) fn kept(&self, model: ModelName) -> usize {
+        let bounds = self.bounds.iter().filter(|bound| bound.model == model);
+        bounds.filter(|bound| bound.seconds() <= self.slo(bound)).count()
+    }
+
+    fn slo(&self, bound: &WorkloadBound) -> f64 {
+        self.problem.workloads[bound.workload].spec.slo.latency.0
+    }
+
+    /// Mean load of the stages, in words.
+    fn load(&self) -> String {
+        let mut loads = Vec::new();
+        for stage in Stage::ALL {
+            if stage != Stage::Storage || self.problem.profile.is_some() {
+                let workloads = self.problem.workloads.iter();
+                loads.push((stage, workloads.map(|at| at.traffic.utilisation()[stage]).sum()));
+            }
+        }
+        by_stage(loads.into_iter())
+    }
+
+    /// Who shares what, and how busy it is.
+    pub(crate) fn lead(&self) -> String {
+        let count = self.problem.workloads.len();
+        let verb = if count == 1 { "has" } else { "share" };
+        format!("{} {verb} {}; mean load {}.", plural(count, "workload"), self.place(), self.load())
+    }
+
+    /// The link or server that is shared, in words.
+    fn place(&self) -> String {
+        match &self.problem.profile {
+            None => format!("a network link of {} in each direction", self.problem.network),
+            Some(profile) => {
+                format!(
+                    "a server of class '{}' ({}, {} links)",
+                    self.problem.class,
+                    profile.name(),
+                    self.problem.network
+                )
+            }
+        }
+    }
+}
+
+/// A latency with, for estimates, its confidence interval.
+pub(crate) fn latency(bound: &WorkloadBound) -> String {
+    match bound.latency {
+        Ok(prediction) => match prediction.estimate {
+            Some(estimate) => format!("{} ≤ {}", time(estimate.latency), time(prediction.bound)),
+            None => time(prediction.bound),
+        },
+        Err(_) => "none".to_owned(),
+    }
+}
+
+/// The table for people, with what each column assumes.
+pub(crate) fn text(view: &BoundsView) -> String {
+    let mut columns =
+        vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left), ("at", Align::Left)];
+    columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
+    columns.push(("SLO kept by", Align::Left));
+    let mut table = TextTable::new(&columns);
+    for (workload, bounds) in view.rows() {
+        let slo = workload.spec.slo;
+        let mut cells = vec![
+            workload.spec.name.clone(),
+            bounds[0].priority.to_string(),
+            slo.to_string(),
+            bounds[0].percentile.to_string(),
+        ];
+        cells.extend(bounds.iter().map(|bound| latency(bound)));
+        let keeps = bounds.iter().filter(|b| b.seconds() <= slo.latency.0).map(|b| b.model.name());
+        cells.push(keeps.collect::<Vec<_>>().join(", "));
+        table.row(cells);
+    }
+    let table = table.without_first(&["at", "SLO kept by"]);
+    let count = view.problem.workloads.len();
+    let mut text = format!("{}\n\n", view.lead());
+    text.push_str(&table.render());
+    text.push('\n');
+    for &model in view.models {
+        text.push_str(&format!(
+            "{}: {} of {count} within their SLO; {}\n",
+            model.name(),
+            view.kept(model),
+            model.assumption()
+        ));
+    }
+    for sentence in view.calibration.iter().flat_map(CalibrationReport::sentences) {
+        text.push_str(&format!("calibrated: {sentence}\n"));
+    }
+    if let Some(why) = why_none(view) {
+        text.push_str(&format!("none: {why}\n"));
+    }
+    text
+}
+
+/// The first reason why there is no bound.
+fn why_none(view: &BoundsView) -> Option<String> {
+    view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct BoundsDocument<'a> {
+    class: &'a str,
+    link_only: bool,
+    network_bytes_per_s: f64,
+    safety_margin: f64,
+    workloads: Vec<BoundDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<&'a CalibrationReport>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct BoundDocument<'a> {
+    name: &'a str,
+    model: ModelName,
+    percentile: f64,
+    priority: u32,
+    group: usize,
+    /// Null where the model has no bound; `reason` says why.
+    bound_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate_low_s: Option<f64>,
+    slo_s: f64,
+    within_slo: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// One entry per workload and model.
+pub(crate) fn json(view: &BoundsView) -> String {
+    document(&BoundsDocument {
+        class: &view.problem.class,
+        link_only: view.problem.profile.is_none(),
+        network_bytes_per_s: view.problem.network.bytes_per_sec(),
+        safety_margin: view.problem.safety_margin,
+        workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
+        calibration: view.calibration.as_ref(),
+    })
+}
+
+fn bound_document<'a>(view: &BoundsView<'a>, bound: &WorkloadBound) -> BoundDocument<'a> {
+    let workload = &view.problem.workloads[bound.workload];
+    let prediction = bound.latency.ok();
+    let estimate = prediction.and_then(|prediction| prediction.estimate);
+    BoundDocument {
+        name: &workload.spec.name,
+        model: bound.model,
+        percentile: bound.percentile.percent(),
+        priority: bound.priority,
+        group: workload.group,
+        bound_s: prediction.map(|prediction| prediction.bound),
+        estimate_s: estimate.map(|estimate| estimate.latency),
+        estimate_low_s: estimate.map(|estimate| estimate.low),
+        slo_s: view.slo(bound),
+        within_slo: bound.seconds() <= view.slo(bound),
+        reason: bound.latency.err().map(|why| why.to_string()),
+    }
+}

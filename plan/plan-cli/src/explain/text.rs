@@ -1,0 +1,185 @@
+//! The derivation of one bound for people.
+
+use cli::terminal::{Align, TextTable};
+use model::Stage;
+use operation::text::{percent, time};
+use plan::planning::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay};
+
+/// Milliseconds with four decimals, so that the columns can be added up by hand.
+fn ms(seconds: f64) -> String {
+    format!("{:.4}", seconds * 1e3)
+}
+
+/// A fraction in percent with four decimals.
+fn fine(fraction: f64) -> String {
+    format!("{:.4}%", fraction * 100.0)
+}
+
+/// The derivation for people: priority, company, terms and limits.
+pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
+    let mut text = format!(
+        "{} on {} is guaranteed {} < {}; its SLO is {}: a slack of {} ({}).\n\n",
+        derivation.workload,
+        derivation.server,
+        derivation.slo.percentile,
+        time(derivation.bound_s),
+        time(derivation.slo_s),
+        time(derivation.slack_s),
+        percent(derivation.slack_s / derivation.slo_s)
+    );
+    text.push_str(&priority(derivation));
+    text.push_str(&company(derivation));
+    text.push_str(&terms(derivation));
+    text.push_str(&limits(derivation));
+    text
+}
+
+fn priority(derivation: &GuaranteeDerivation) -> String {
+    let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| derivation.neighbours.iter().filter(keep).count();
+    format!(
+        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first, and SLOs close to each other may \
+         share one. On {}, {} of the others are above it, {} share its priority and {} are below.\n\n",
+        derivation.priority,
+        derivation.server,
+        count(&|neighbour| neighbour.priority < derivation.priority),
+        count(&|neighbour| neighbour.priority == derivation.priority && neighbour.name != derivation.workload),
+        count(&|neighbour| neighbour.priority > derivation.priority),
+    )
+}
+
+/// Who contributes which burst and which rate.
+fn company(derivation: &GuaranteeDerivation) -> String {
+    let mut text = String::from(
+        "At each stage a request waits for the bursts of the same and higher priorities, served with what the \
+         rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n",
+    );
+    if let Some(device) = &derivation.device {
+        text.push_str(&begun(derivation, device));
+    }
+    let peers = derivation.neighbours.iter().filter(|neighbour| neighbour.priority == derivation.priority);
+    if derivation.device.is_some() && peers.count() > 1 {
+        text.push_str(
+            "Workloads of one priority take turns on a link: the others count as if they were above, or each with the burst \
+             of this one and a packet, whichever is less.\n",
+        );
+    }
+    text.push('\n');
+    let mut columns = vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left)];
+    for (burst, rate) in [("in ms", "in rate"), ("storage ms", "storage rate"), ("out ms", "out rate")] {
+        columns.extend([(burst, Align::Right), (rate, Align::Right)]);
+    }
+    let mut table = TextTable::new(&columns);
+    for neighbour in
+        derivation.neighbours.iter().filter(|neighbour| neighbour.priority <= derivation.priority)
+    {
+        let mut row = vec![neighbour.name.clone(), neighbour.priority.to_string(), neighbour.slo.to_string()];
+        for stage in 0..3 {
+            let rate = neighbour.rates[stage];
+            let rate = if rate > 0.0 { fine(rate) } else { "-".to_owned() };
+            row.extend([ms(neighbour.bursts[stage]), rate]);
+        }
+        table.row(row);
+    }
+    let mut sums = vec!["sum".to_owned(), String::new(), String::new()];
+    for step in &derivation.stages {
+        sums.extend([ms(step.burst_at_or_above), fine(step.rate_above)]);
+    }
+    table.row(sums);
+    text.push_str(&table.render());
+    text.push('\n');
+    text
+}
+
+/// What a stage does not interrupt, and how it comes about.
+fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
+    let DeviceUse { channels, outstanding, reserve, best_effort_request_s, largest_request_s } = *device;
+    let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);
+    format!(
+        "It also waits for what the stage has begun and does not interrupt, which comes before the bursts: \
+         packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
+         them as long as the longest ({}) and {reserve} as the longest of a workload with a guarantee ({}). Control requests \
+         count within the limits of their workloads; a best-effort request that is longer than counted is not.\n",
+        time(link.map_or(0.0, |step| step.blocking)),
+        outstanding - reserve,
+        time(best_effort_request_s.max(largest_request_s)),
+        time(largest_request_s),
+    )
+}
+
+/// Term by term to the bound.
+fn terms(derivation: &GuaranteeDerivation) -> String {
+    let mut table = TextTable::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
+    for step in &derivation.stages {
+        let mut summands = Vec::new();
+        if step.blocking > 0.0 {
+            summands.push(ms(step.blocking));
+        }
+        summands.push(ms(step.burst_at_or_above - step.allowance));
+        if step.allowance > 0.0 {
+            summands.push(format!("{} overtaking", ms(step.allowance)));
+        }
+        let work = summands.join(" + ");
+        let work = if summands.len() > 1 { format!("({work})") } else { work };
+        let quotient = format!("{work} / (1 - {:.6})", step.rate_above);
+        table.row(vec![format!("waiting at {}", step.stage), quotient, ms(step.delay_s)]);
+    }
+    for step in derivation.stages.iter().filter(|step| step.shaping_s > 0.0) {
+        table.row(vec![
+            format!("waiting in its own limiter at {}", step.stage),
+            "(its r-b curve - burst) / rate".into(),
+            ms(step.shaping_s),
+        ]);
+    }
+    if let Some(device) = &derivation.device {
+        if device.channels > 1 {
+            let service = format!("largest request on one of {} channels", device.channels);
+            table.row(vec!["own service".into(), service, ms(derivation.own_service_s)]);
+        }
+        table.row(vec!["proxy".into(), "class of servers".into(), ms(derivation.proxy_s)]);
+    }
+    table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
+    table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
+    table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
+    table.row(vec!["slack".into(), String::new(), ms(derivation.slack_s)]);
+    format!("{}\n", table.render())
+}
+
+/// The chosen limits against the r-b curves.
+fn limits(derivation: &GuaranteeDerivation) -> String {
+    let mut text = String::from(
+        "Its limits: a token bucket per stage, on its r-b curve or above, so that the limiter delays nothing that \
+         looks like its trace. A lower rate would need a larger burst:\n",
+    );
+    let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];
+    columns.extend([("rate", Align::Right), ("burst ms", Align::Right)]);
+    let has_allowance = derivation.stages.iter().any(|step| step.allowance > 0.0);
+    if has_allowance {
+        columns.push(("allowance ms", Align::Right));
+    }
+    columns.push(("r-b curve: rate -> ms", Align::Left));
+    let mut table = TextTable::new(&columns);
+    for step in &derivation.stages {
+        let mut row =
+            vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
+        if has_allowance {
+            row.push(ms(step.allowance));
+        }
+        row.push(curve(step));
+        table.row(row);
+    }
+    text.push_str(&table.render());
+    if has_allowance {
+        text.push_str(
+            "The enforcer's bucket holds the allowance beyond the burst: while its longest request is served on one channel, so \
+             much of its later answers may overtake it on the others. The burst that the workload adds to the term of that \
+             stage contains the allowance; its own traffic may spend the burst alone.\n",
+        );
+    }
+    text
+}
+
+fn curve(step: &StageDelay) -> String {
+    let points: Vec<String> =
+        step.curve.iter().map(|(rate, burst)| format!("{} -> {}", percent(*rate), ms(*burst))).collect();
+    points.join(", ")
+}

@@ -1,0 +1,26 @@
+//! The verbs `plan`, `admit`, `bound`, `explain`, `demo` and `trace`: arguments, text and pages.
+
+// `cli::terminal` is the only place that prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod admit;
+pub mod arguments;
+pub mod bound;
+pub mod demo;
+pub mod explain;
+pub mod plan;
+pub mod trace;
+
+operation::documents! {
+    admit::text::AdmissionDocument<'_>: "admission", 1;
+    trace::assumptions_text::AssumptionsDocument<'_>: "assumptions", 1;
+    bound::text::BoundsDocument<'_>: "bounds", 1;
+    trace::callgraph_text::CallGraphDocument<'_>: "call-graph", 1;
+    explain::RefusalDocument<'_>: "refusal", 1;
+    trace::info_text::TraceDocument: "trace", 1;
+}
+
+/// Returns the format of policy files, which several verbs write.
+pub fn policy_format() -> operation::document::DocumentFormat {
+    plan::document::policy_format()
+}

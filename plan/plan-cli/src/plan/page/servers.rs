@@ -1,0 +1,58 @@
+//! How full the servers are.
+
+use crate::plan::page::plan_view::PlanView;
+use model::Stage;
+use operation::text::percent;
+use plot::{Bars, Block, Cell, Column, Table, Unit};
+
+pub(super) fn blocks(view: &PlanView) -> Vec<Block> {
+    vec![load(view).into(), burst(view).into(), Block::fold("Servers as a table", [table(view).into()])]
+}
+
+fn stage_names() -> [&'static str; 3] {
+    Stage::ALL.map(Stage::name)
+}
+
+fn load(view: &PlanView) -> Bars {
+    let chart = Bars::grouped("Mean load by stage", ("mean load", Unit::Percent), stage_names())
+        .limit(1.0, "capacity")
+        .note("Mean work of all workloads of a server, as a fraction of what the stage can do.");
+    view.planned
+        .placement
+        .servers
+        .iter()
+        .zip(&view.planned.names)
+        .fold(chart, |chart, (server, name)| chart.row(name, view.planned.mean_load(server).into_array()))
+}
+
+/// The bursts that meet at a stage: what the slack in the SLOs is spent on.
+fn burst(view: &PlanView) -> Bars {
+    let chart = Bars::grouped("Bursts that may meet, by stage", ("sum of bursts", Unit::Seconds), stage_names())
+        .note("Sum of the burst limits of all workloads of a server: how long the stage needs for all at once. This, with the SLOs, decides who fits together.");
+    view.planned.placement.servers.iter().zip(&view.planned.names).fold(chart, |chart, (server, name)| {
+        let sum = |stage: Stage| server.limits.iter().map(|limits| limits[stage].burst).sum::<f64>();
+        chart.row(name, Stage::ALL.map(sum))
+    })
+}
+
+fn table(view: &PlanView) -> Table {
+    let mut columns =
+        vec![Column::name("server"), Column::number("workloads"), Column::number("worst bound / SLO")];
+    for what in ["load", "reserved"] {
+        columns.extend(["in", "storage", "out"].map(|stage| Column::number(format!("{what} {stage}"))));
+    }
+    let mut table = Table::new(columns);
+    for (number, server) in view.planned.placement.servers.iter().enumerate() {
+        let tightest = server.members.iter().map(|&w| view.used(w)).fold(0.0, f64::max);
+        let mut cells = vec![
+            Cell::text(&view.planned.names[number]),
+            Cell::number(server.members.len() as f64, Unit::Plain),
+            Cell::keyed(percent(tightest), tightest),
+        ];
+        for loads in [view.planned.mean_load(server), server.reserved_rate()] {
+            cells.extend(loads.iter().map(|(_, load)| Cell::keyed(percent(*load), *load)));
+        }
+        table.push(cells);
+    }
+    table
+}

@@ -1,0 +1,212 @@
+//! A placement by a model: the latencies of all workloads, and those where all bursts meet.
+
+use cli::terminal::{Align, TextTable, answered_after_s};
+use model::{PerStage, Policy};
+use operation::Silent;
+use operation::document::pretty;
+use operation::text::{by_stage, percent, time};
+use plan::prediction::PredictionProblem;
+use plan::prediction::{
+    CalibrationReport, ModelName, ModelPlacement, WorkloadForecast, by_priority, describe_refusal,
+    placement_policy, report_calibration, server_name,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::plural;
+
+/// The table for people, server by server, and what the predictions assume.
+pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
+    let mut text = format!(
+        "{}; placed by {} in {}.\n\n",
+        answer(problem, placed),
+        placed.model.name(),
+        time(answered_after_s())
+    );
+    text.push_str(&table(problem, placed));
+    for (tenant, refusal) in &placed.packing.refused {
+        let spec = &problem.workloads[*tenant].spec;
+        text.push_str(&format!(
+            "\nnot admitted: {} ({}): {}",
+            spec.name,
+            spec.slo,
+            describe_refusal(problem, refusal)
+        ));
+    }
+    text.push('\n');
+    text.push_str(&risks(problem, placed).into_iter().map(|line| line + "\n").collect::<String>());
+    text
+}
+
+/// Says in a sentence who fits where.
+pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
+    let (all, refused) = (problem.workloads.len(), placed.packing.refused.len());
+    format!(
+        "{} of {} fit on {} (mean load needs at least {})",
+        all - refused,
+        plural(all, "workload"),
+        plural(placed.packing.servers.len(), "server"),
+        placed.packing.lower_bound
+    )
+}
+
+/// What the predictions assume, and what happens where that does not hold.
+pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec<String> {
+    let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
+    let model = placed.model;
+    let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
+    let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
+    risks.extend(calibration(problem, placed).iter().flat_map(CalibrationReport::sentences));
+    if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
+        // Interrupted before everybody's was computed.
+        return risks;
+    }
+    let or_infinite = |latency: Option<f64>| latency.unwrap_or(f64::INFINITY);
+    let together = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.bursts_together));
+    let worst_case = within_slo(problem, &forecasts, |forecast| or_infinite(forecast.worst_case_s()));
+    risks.push(format!(
+        "bursts together: {together} (the longest replay; in one of them all worst bursts end at once)"
+    ));
+    risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
+    risks
+}
+
+/// The margins that a placement by the calibrated model rests on.
+fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<CalibrationReport> {
+    (placed.model == ModelName::Calibrated).then(|| report_calibration(problem, None, &Silent))
+}
+
+/// How many forecasts are within their SLO by one of their latencies, and which is the worst.
+fn within_slo(
+    problem: &PredictionProblem,
+    forecasts: &[&WorkloadForecast],
+    latency: impl Fn(&WorkloadForecast) -> f64,
+) -> String {
+    let mut within = 0;
+    let mut worst: Option<(f64, &WorkloadForecast)> = None;
+    for &forecast in forecasts {
+        let slo = problem.workloads[forecast.bound.workload].spec.slo.latency.0;
+        let (seconds, used) = (latency(forecast), latency(forecast) / slo);
+        within += usize::from(seconds <= slo);
+        if worst.is_none_or(|(most, _)| used.total_cmp(&most).is_ge()) {
+            worst = Some((used, forecast));
+        }
+    }
+    let worst = worst.map_or_else(String::new, |(used, forecast)| {
+        let name = &problem.workloads[forecast.bound.workload].spec.name;
+        let seconds = latency(forecast);
+        let latency = if seconds.is_finite() { time(seconds) } else { "no bound".to_owned() };
+        format!("; the worst is {name} with {latency}, {} of its SLO", percent(used))
+    });
+    format!("{within} of {} within their SLO{worst}", forecasts.len())
+}
+
+fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
+    let mut table = TextTable::new(&[
+        ("  workload", Align::Left),
+        ("prio", Align::Right),
+        ("SLO", Align::Left),
+        (placed.model.name(), Align::Right),
+        ("slack", Align::Right),
+        ("bursts together", Align::Right),
+        ("worst case", Align::Right),
+    ]);
+    for forecast in placed.servers.iter().flat_map(|forecasts| by_priority(forecasts)) {
+        table.row(row(problem, &forecast));
+    }
+    let rendered = table.without_first(&["slack", "worst case", "bursts together"]).render_rows();
+    let mut rows = rendered.rows.iter();
+    let mut text = rows.next().cloned().unwrap_or_default();
+    for (number, forecasts) in placed.servers.iter().enumerate() {
+        let count = plural(forecasts.len(), "workload");
+        text.push_str(&format!(
+            "{}: {count}; mean load {}\n",
+            server_name(problem, number),
+            load(problem, forecasts)
+        ));
+        text.extend(rows.by_ref().take(forecasts.len()).map(String::as_str));
+    }
+    text + &rendered.note
+}
+
+fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {
+    let spec = &problem.workloads[forecast.bound.workload].spec;
+    let seconds =
+        |latency: Option<f64>| latency.filter(|s| s.is_finite()).map_or_else(|| "none".to_owned(), time);
+    vec![
+        format!("  {}", spec.name),
+        forecast.bound.priority.to_string(),
+        spec.slo.to_string(),
+        crate::bound::text::latency(&forecast.bound),
+        percent(1.0 - forecast.bound.seconds() / spec.slo.latency.0),
+        seconds(forecast.bursts_together),
+        seconds(forecast.worst_case_s()),
+    ]
+}
+
+fn load(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> String {
+    let of = |f: &WorkloadForecast, stage| problem.workloads[f.bound.workload].traffic.utilisation()[stage];
+    let sums = PerStage::from_fn(|stage| forecasts.iter().map(|f| of(f, stage)).sum::<f64>());
+    by_stage(sums.iter().map(|(stage, load)| (stage, *load)))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PlacementDocument<'a> {
+    #[serde(flatten)]
+    policy: Policy,
+    servers_used: usize,
+    servers_lower_bound: usize,
+    workloads_admitted: usize,
+    model: &'a str,
+    assumption: &'a str,
+    /// Wall time from the start of the program to this answer, seconds.
+    elapsed_s: f64,
+    /// The part of it that searched for servers, without reading traces and without forecasts.
+    search_s: f64,
+    forecasts: Vec<ForecastDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<CalibrationReport>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ForecastDocument<'a> {
+    name: &'a str,
+    server: String,
+    bound_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate_s: Option<f64>,
+    bursts_together_s: Option<f64>,
+    worst_case_s: Option<f64>,
+}
+
+/// The placement as one JSON object, which is itself a policy file.
+pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
+    let servers = placed.servers.iter().enumerate();
+    let forecasts = servers.flat_map(|(number, all)| all.iter().map(move |forecast| (number, forecast)));
+    pretty(&PlacementDocument {
+        servers_used: placed.packing.servers.len(),
+        servers_lower_bound: placed.packing.lower_bound,
+        workloads_admitted: problem.workloads.len() - placed.packing.refused.len(),
+        model: placed.model.name(),
+        assumption: placed.model.assumption(),
+        elapsed_s: answered_after_s(),
+        search_s: placed.search.as_secs_f64(),
+        forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),
+        calibration: calibration(problem, placed),
+        policy: placement_policy(problem, placed),
+    })
+}
+
+fn entry<'a>(
+    problem: &'a PredictionProblem,
+    server: usize,
+    forecast: &WorkloadForecast,
+) -> ForecastDocument<'a> {
+    ForecastDocument {
+        name: &problem.workloads[forecast.bound.workload].spec.name,
+        server: server_name(problem, server),
+        bound_s: forecast.bound.latency.ok().map(|p| p.bound),
+        estimate_s: forecast.bound.latency.ok().and_then(|p| p.estimate).map(|e| e.latency),
+        bursts_together_s: forecast.bursts_together,
+        worst_case_s: forecast.worst_case_s().filter(|s| s.is_finite()),
+    }
+}

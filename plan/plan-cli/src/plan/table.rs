@@ -1,0 +1,129 @@
+//! A plan as an aligned table, server by server.
+
+use cli::terminal::{Align, TextTable};
+use model::Stage;
+use operation::text::{by_stage, percent, time};
+use plan::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
+use units::plural;
+
+/// Beyond this number of workloads, servers are shown as one line each.
+pub(crate) const DETAILED_MAX: usize = 60;
+
+/// The tables of a plan; one row per workload when `detailed`, otherwise one per server.
+pub(crate) fn plan(planned: &PlannedCluster, detailed: bool) -> String {
+    if detailed { workloads(planned) } else { servers(planned) }
+}
+
+/// All workloads in one table, so that columns line up over servers, cut into servers.
+fn workloads(planned: &PlannedCluster) -> String {
+    let mut table = TextTable::new(&[
+        ("  workload", Align::Left),
+        ("prio", Align::Right),
+        ("SLO", Align::Left),
+        ("bound", Align::Right),
+        ("slack", Align::Right),
+        ("network-in", Align::Right),
+        ("storage", Align::Right),
+        ("network-out", Align::Right),
+    ]);
+    let places = planned.places();
+    let mut lengths = Vec::new();
+    for number in 0..planned.placement.servers.len() {
+        let mut rows = members(&places, number);
+        rows.sort_by_key(|(workload, place)| (place.guarantee.priority, *workload));
+        lengths.push(rows.len());
+        rows.iter().for_each(|(workload, place)| table.row(row(planned, *workload, place)));
+    }
+    let rendered = table.without_first(&["network-out", "network-in", "storage", "slack"]).render_rows();
+    let mut rows = rendered.rows.iter();
+    let mut text = rows.next().cloned().unwrap_or_default();
+    for (number, length) in lengths.into_iter().enumerate() {
+        text.push_str(&format!("{}: {}\n", planned.names[number], load(planned, number)));
+        text.extend(rows.by_ref().take(length).map(String::as_str));
+    }
+    text + &rendered.note
+}
+
+fn members(places: &[Option<WorkloadPlace>], server: usize) -> Vec<(usize, &WorkloadPlace)> {
+    let placed = places.iter().enumerate().filter_map(|(w, place)| Some((w, place.as_ref()?)));
+    placed.filter(|(_, place)| place.server == server).collect()
+}
+
+fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<String> {
+    let workload = &planned.instance.workloads[index];
+    let (slo, bound) = (workload.slo.latency.0, place.guarantee.total);
+    let limits = planned.placement.servers[place.server].limits_of(index);
+    let limit = |stage: Stage| format!("{} {}", percent(limits[stage].rate), time(limits[stage].burst));
+    vec![
+        format!("  {}", workload.name),
+        place.guarantee.priority.to_string(),
+        workload.slo.to_string(),
+        time(bound),
+        percent(1.0 - bound / slo),
+        limit(Stage::NetworkIn),
+        limit(Stage::Storage),
+        limit(Stage::NetworkOut),
+    ]
+}
+
+/// How full a server is, in a line.
+fn load(planned: &PlannedCluster, number: usize) -> String {
+    let server = &planned.placement.servers[number];
+    let (mean, reserved) = (planned.mean_load(server), server.reserved_rate());
+    format!(
+        "{}; mean load {}; reserved {}",
+        plural(server.members.len(), "workload"),
+        by_stage(mean.iter().map(|(stage, load)| (stage, *load))),
+        by_stage(reserved.iter().map(|(stage, rate)| (stage, *rate)))
+    )
+}
+
+fn servers(planned: &PlannedCluster) -> String {
+    let mut table = TextTable::new(&[
+        ("server", Align::Left),
+        ("workloads", Align::Right),
+        ("tightest", Align::Left),
+        ("slack", Align::Right),
+        ("load network-in", Align::Right),
+        ("storage", Align::Right),
+        ("network-out", Align::Right),
+    ]);
+    let places = planned.places();
+    for (number, server) in planned.placement.servers.iter().enumerate() {
+        let slack = |w: usize, place: &WorkloadPlace| {
+            1.0 - place.guarantee.total / planned.instance.workloads[w].slo.latency.0
+        };
+        let members = members(&places, number).into_iter().map(|(w, place)| (slack(w, place), w));
+        let (slack, tightest) =
+            members.min_by(|a, b| a.0.total_cmp(&b.0)).expect("a server in use has members");
+        let mean = planned.mean_load(server);
+        let mut cells = vec![
+            planned.names[number].clone(),
+            server.members.len().to_string(),
+            planned.instance.workloads[tightest].name.clone(),
+            percent(slack),
+        ];
+        cells.extend(mean.iter().map(|(_, load)| percent(*load)));
+        table.row(cells);
+    }
+    table.without_first(&["load network-in", "network-out"]).render()
+}
+
+/// Refused workloads in the short form.
+const REFUSED_SHOWN: usize = 15;
+
+/// Refused workloads with why, and what would admit them; the first of many unless `detailed`.
+pub(crate) fn refused(planned: &PlannedCluster, detailed: bool) -> String {
+    let refused = &planned.placement.refused;
+    let shown = if detailed { refused.len() } else { refused.len().min(REFUSED_SHOWN) };
+    let mut text = String::new();
+    for (number, refusal) in refused.iter().enumerate().take(shown) {
+        let workload = &planned.instance.workloads[refusal.workload];
+        let why = describe_refusal(planned, number);
+        text.push_str(&format!("not admitted: {} ({}): {why}\n", workload.name, workload.slo));
+    }
+    if shown < refused.len() {
+        text.push_str(&format!("and {} more (--all lists them)\n", refused.len() - shown));
+    }
+    text
+}

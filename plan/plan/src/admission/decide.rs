@@ -1,0 +1,217 @@
+//! A stream of arrivals and departures, decided one after the other.
+
+use crate::admission::events::{AdmissionEvent, everybody_arrives, read_events};
+use crate::prediction::{
+    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadAssignment,
+    admission_host, applicants, assignment_policy, describe_refusal,
+};
+use model::{OperationError, Policy};
+use operation::ProgressObserver;
+use placement::admission::{
+    AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, StageCurves,
+};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What is to be decided.
+#[derive(Debug, Clone)]
+pub struct AdmissionQuestion {
+    /// Where servers and workloads come from.
+    pub source: PredictionSource,
+    /// The rule that must hold for everybody after each arrival.
+    pub procedure: ProcedureName,
+    /// A file of arrivals and departures; without it everybody arrives, in the order of the input.
+    pub events: Option<PathBuf>,
+}
+
+/// A decision on one event.
+#[derive(Debug)]
+pub struct AdmissionDecision {
+    /// What was decided on.
+    pub event: AdmissionEvent,
+    /// The answer to it.
+    pub answer: AdmissionAnswer,
+    /// Wall time of the decision.
+    pub elapsed: Duration,
+}
+
+/// The answer to an event.
+#[derive(Debug)]
+pub enum AdmissionAnswer {
+    /// All who arrive go to the server of this number.
+    Accepted(usize),
+    /// None of those who arrive gets a place.
+    Refused(AdmissionRefusal),
+    /// The workload has left its server.
+    Departed,
+    /// The workload was not there to depart.
+    Absent,
+}
+
+/// All decisions, and who is there in the end.
+#[derive(Debug)]
+pub struct AdmissionOutcome {
+    /// The rule that decided.
+    pub procedure: ProcedureName,
+    /// The decisions, in the order of the events.
+    pub decisions: Vec<AdmissionDecision>,
+    /// What those who are there now may rely on, by server and order of arrival.
+    pub guarantees: Vec<AdmissionGuarantee>,
+    /// Wall time of making sketches of the traces.
+    pub sketching: Duration,
+}
+
+impl AdmissionOutcome {
+    /// The number of servers that have a workload in the end.
+    pub fn servers_used(&self) -> usize {
+        self.guarantees.iter().map(|guaranteed| guaranteed.server).collect::<BTreeSet<usize>>().len()
+    }
+
+    /// Workloads that are not there and were refused when they last asked, with the reason.
+    pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
+        let mut refused = Vec::new();
+        for (workload, TracedWorkload { spec, .. }) in problem.workloads.iter().enumerate() {
+            // Who is there and asked again is refused only the second place.
+            if self.guarantees.iter().any(|guaranteed| guaranteed.name == spec.name) {
+                continue;
+            }
+            if let Some(AdmissionAnswer::Refused(why)) = self.last_answer(workload) {
+                refused.push((workload, why));
+            }
+        }
+        refused
+    }
+
+    /// Who is there and was refused a second place when it asked again.
+    pub fn refused_again(&self, problem: &PredictionProblem) -> Vec<usize> {
+        let is_there = |name: &str| self.guarantees.iter().any(|guaranteed| guaranteed.name == name);
+        let is_refused = |workload: &usize| {
+            is_there(&problem.workloads[*workload].spec.name)
+                && matches!(self.last_answer(*workload), Some(AdmissionAnswer::Refused(_)))
+        };
+        (0..problem.workloads.len()).filter(is_refused).collect()
+    }
+
+    /// The answer to a workload when it last asked for a place.
+    fn last_answer(&self, workload: usize) -> Option<&AdmissionAnswer> {
+        let mut latest_first = self.decisions.iter().rev();
+        let last = latest_first.find(
+            |decision| matches!(&decision.event, AdmissionEvent::Arrive(who) if who.contains(&workload)),
+        );
+        last.map(|decision| &decision.answer)
+    }
+}
+
+/// Reads servers, workloads and events, and decides.
+///
+/// # Errors
+///
+/// When a file cannot be read, or the rule is not defined for these servers or this traffic.
+pub fn admit(
+    question: &AdmissionQuestion,
+    observer: &dyn ProgressObserver,
+) -> Result<(PredictionProblem, AdmissionOutcome), OperationError> {
+    let problem = PredictionProblem::read(&question.source, observer)?;
+    check_links(&problem, question.procedure)?;
+    let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
+    let events = match &question.events {
+        Some(path) => read_events(path, &names)?,
+        None => {
+            let order: Vec<usize> = (0..names.len()).collect();
+            let groups: Vec<usize> = problem.workloads.iter().map(|workload| workload.group).collect();
+            everybody_arrives(&order, &groups)
+        }
+    };
+    let outcome = decide(&problem, events, question.procedure, observer);
+    Ok((problem, outcome))
+}
+
+/// Checks that a rule for links alone meets nothing else, and traffic that can be counted.
+fn check_links(problem: &PredictionProblem, procedure: ProcedureName) -> Result<(), OperationError> {
+    if !procedure.is_for_links() {
+        return Ok(());
+    }
+    if problem.profile.is_some() {
+        let name = procedure.name();
+        return Err(OperationError::input(format_args!("{name} is defined for network links alone"))
+            .hint("add --link-only, or choose another --model"));
+    }
+    for workload in &problem.workloads {
+        if let Err(error) = StageCurves::from_trace(&workload.traffic) {
+            let name = &workload.spec.name;
+            return Err(OperationError::input(format_args!("workload '{name}': {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// Decides the events in their order.
+pub fn decide(
+    problem: &PredictionProblem,
+    events: Vec<AdmissionEvent>,
+    procedure: ProcedureName,
+    observer: &dyn ProgressObserver,
+) -> AdmissionOutcome {
+    procedure.visit(problem, observer, DecideEvents { problem, events, name: procedure, observer })
+}
+
+struct DecideEvents<'a> {
+    problem: &'a PredictionProblem,
+    events: Vec<AdmissionEvent>,
+    name: ProcedureName,
+    observer: &'a dyn ProgressObserver,
+}
+
+impl ProcedureVisitor for DecideEvents<'_> {
+    type Output = AdmissionOutcome;
+
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
+        self,
+        procedure: P,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
+    ) -> AdmissionOutcome {
+        let Self { problem, events, name, observer } = self;
+        let start = Instant::now();
+        let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
+        let sketching = start.elapsed();
+        let mut desk = AdmissionController::new(procedure, admission_host(problem));
+        let task = observer.begin("deciding", events.len() as u64, "events");
+        let mut decisions = Vec::new();
+        for event in events {
+            let start = Instant::now();
+            let answer = match &event {
+                AdmissionEvent::Arrive(who) => {
+                    let who = who.iter().map(|&workload| applicants[workload].clone());
+                    desk.arrive(who.collect())
+                        .map_or_else(AdmissionAnswer::Refused, AdmissionAnswer::Accepted)
+                }
+                AdmissionEvent::Depart(who) => match desk.depart(&applicants[*who].name) {
+                    Some(_) => AdmissionAnswer::Departed,
+                    None => AdmissionAnswer::Absent,
+                },
+            };
+            task.advance();
+            decisions.push(AdmissionDecision { event, answer, elapsed: start.elapsed() });
+        }
+        AdmissionOutcome { procedure: name, decisions, guarantees: desk.guarantees(), sketching }
+    }
+}
+
+/// Who is where in the end, as the document that enforcing and simulating take.
+pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome) -> Policy {
+    let mut assignments = vec![None; problem.workloads.len()];
+    for guaranteed in &outcome.guarantees {
+        let assignment = WorkloadAssignment {
+            server: guaranteed.server,
+            priority: guaranteed.priority,
+            bound_s: guaranteed.latency.unwrap_or(f64::INFINITY),
+        };
+        let workload = problem.workloads.iter().position(|workload| workload.spec.name == guaranteed.name);
+        assignments[workload.expect("who is there came from the problem")] = Some(Ok(assignment));
+    }
+    for (workload, refusal) in outcome.refused(problem) {
+        assignments[workload] = Some(Err(describe_refusal(problem, refusal)));
+    }
+    assignment_policy(problem, outcome.procedure, &assignments)
+}

@@ -1,0 +1,124 @@
+//! Device profiles of a cluster's servers.
+
+use enforce::deployment::PRIORITY_LEVELS;
+use model::{Cluster, Op, Request, ServerClass};
+use operation::{Notice, ProgressObserver};
+use placement::EnforcedClass;
+use predict::EnforcedPath;
+use units::{Bytes, Nanos};
+use workload::device::{NetworkModel, StorageProfile};
+use workload::profile_file::{base_latency, repeated_profile_name};
+
+/// Says when a policy's name of a device profile will mean two of them.
+pub(crate) fn warn_of_namesakes(profiles: &[StorageProfile], observer: &dyn ProgressObserver) {
+    if let Some(name) = repeated_profile_name(profiles) {
+        observer.notice(Notice::Warning(format!(
+            "two different device profiles have the name '{name}', so that a policy does not say which one a server has: \
+             `verify` refuses them together; change the \"name\" in one of the files"
+        )));
+    }
+}
+
+/// What the servers of a class do not interrupt, in the terms of the analysis.
+pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> EnforcedClass {
+    EnforcedClass {
+        channels: class.channels.or(profile.channels()).unwrap_or(1),
+        best_effort_request: longest_service(profile, class.best_effort_request),
+        proxy: class.proxy.as_secs(),
+        densest_answer: profile.densest_answer(&NetworkModel::default()) * 1e9
+            / class.network.bytes_per_sec(),
+        ..enforced_links(class)
+    }
+}
+
+/// How the enforcers use a server of a class that gets workloads by a model: with as many requests at the device as it has
+/// channels, which makes requests wait least. Without a profile, its links alone.
+pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile>) -> EnforcedPath {
+    let analysed = profile.map_or_else(|| enforced_links(class), |profile| enforced_class(class, profile));
+    EnforcedPath {
+        class: analysed,
+        queue: analysed.shortest_queue(),
+        base_latency: profile.map_or(0.0, base_latency),
+        has_storage: profile.is_some(),
+    }
+}
+
+/// What the links of a class do not interrupt, without a device behind them.
+fn enforced_links(class: &ServerClass) -> EnforcedClass {
+    EnforcedClass {
+        channels: 1,
+        best_effort_request: 0.0,
+        packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
+        proxy: 0.0,
+        densest_answer: 0.0,
+        levels_max: PRIORITY_LEVELS,
+    }
+}
+
+/// Says that bounds are about servers that do not exist.
+pub(crate) fn warn_of_preemption(observer: &dyn ProgressObserver) {
+    observer.notice(Notice::Warning(
+        "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
+         guarantee"
+            .to_owned(),
+    ));
+}
+
+/// The device time of a request of this size, seconds: that of the slower operation, which continues no other.
+fn longest_service(profile: &StorageProfile, size: Bytes) -> f64 {
+    let work = [Op::Read, Op::Write].map(|op| {
+        let request = Request { arrival: Nanos(0), size, op, offset: None, response: None };
+        profile.work_model().work(&request).0
+    });
+    if size.0 == 0 { 0.0 } else { work[0].max(work[1]) as f64 / (units::MILLI as f64 * 1e9) }
+}
+
+/// Warns when the device may need more requests at a time than are counted, and when class and profile disagree.
+pub(crate) fn warn_of_channels(
+    cluster: &Cluster,
+    profiles: &[StorageProfile],
+    observer: &dyn ProgressObserver,
+) {
+    for (class, profile) in cluster.servers.iter().zip(profiles) {
+        if let (Some(said), Some(measured)) = (class.channels, profile.channels())
+            && said != measured
+        {
+            observer.notice(Notice::Warning(format!(
+                "class '{}' has {said} channels, but profile '{}' says that the device serves {measured} requests at a \
+                 time; bounds count {said}",
+                class.class,
+                profile.name()
+            )));
+        }
+        let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
+        let Some(limits) = limits else { continue };
+        if class.channels.or(profile.channels()).is_none() {
+            observer.notice(Notice::Warning(format!(
+                "class '{}': profile '{}' does not say how many requests the device serves at a time, only that up to {} \
+                 may be outstanding; bounds count 1 at a time, and are wrong if the device then does less than its profile \
+                 says: say `channels`",
+                class.class,
+                profile.name(),
+                limits.read_requests_max.max(limits.write_requests_max)
+            )));
+        }
+    }
+}
+
+/// Warns when an SLO is about a percentile beyond the one that the base latency is known at. Queueing bounds
+/// hold for every request; the idle device's latency is known at one percentile only.
+pub(crate) fn warn_of_percentile(
+    cluster: &Cluster,
+    profile: &StorageProfile,
+    observer: &dyn ProgressObserver,
+) {
+    let Some(known) = profile.base_latency_percentile() else { return };
+    if let Some(workload) = cluster.workloads.iter().find(|w| w.slo.percentile > known) {
+        observer.notice(Notice::Warning(format!(
+            "workload '{}' asks for {}, but the base latency of profile '{}' is known at {known} only",
+            workload.name,
+            workload.slo,
+            profile.name()
+        )));
+    }
+}

@@ -1,0 +1,187 @@
+//! The derivation of one bound as plain data: the numbers of Eq. 5.5 for one workload.
+
+use crate::planning::solution::PlannedCluster;
+use model::Stage;
+use placement::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Why a workload has the guarantee that it has.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GuaranteeDerivation {
+    /// The workload whose bound is derived.
+    pub workload: String,
+    /// The server that the workload is on.
+    pub server: String,
+    /// What was asked for.
+    pub slo: model::Slo,
+    /// Latency of the SLO, seconds.
+    pub slo_s: f64,
+    /// Priority of the workload; 0 is served first.
+    pub priority: usize,
+    /// All workloads of the server, this one included, by priority.
+    #[serde(rename = "company")]
+    pub neighbours: Vec<ServerNeighbour>,
+    /// The terms of the stages, in path order.
+    pub stages: Vec<StageDelay>,
+    /// Latency of the idle storage stack, seconds.
+    pub base_s: f64,
+    /// How much longer the largest request takes on one channel than on the whole device, seconds.
+    pub own_service_s: f64,
+    /// What the proxy itself takes, seconds.
+    pub proxy_s: f64,
+    /// What may be at the device, where bounds count it.
+    pub device: Option<DeviceUse>,
+    /// The sum of all terms, rounded outward, seconds.
+    pub bound_s: f64,
+    /// What the bound leaves of the SLO, seconds.
+    pub slack_s: f64,
+    /// What the plan was allowed to use of the SLO, a fraction.
+    pub slo_factor: f64,
+}
+
+/// What may be at the device of a server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DeviceUse {
+    /// Requests that it serves at a time.
+    pub channels: u32,
+    /// The most requests that may be there.
+    pub outstanding: u32,
+    /// How many of them best effort leaves free.
+    pub reserve: u32,
+    /// The device time of the largest best-effort request, seconds.
+    pub best_effort_request_s: f64,
+    /// The device time of the largest request of a workload on the server, seconds.
+    pub largest_request_s: f64,
+}
+
+/// A workload on the same server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ServerNeighbour {
+    /// The name of the workload.
+    pub name: String,
+    /// Its priority; 0 is served first.
+    pub priority: usize,
+    /// What it asked for.
+    pub slo: model::Slo,
+    /// What it adds to the rates of the term by stage, fraction of capacity.
+    pub rates: [f64; 3],
+    /// What it adds to the bursts of the term by stage, seconds of capacity.
+    pub bursts: [f64; 3],
+}
+
+/// One stage's term of Eq. 5.5 and the workload's own limit there.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct StageDelay {
+    /// The stage that the term is about.
+    pub stage: Stage,
+    /// The sum of the bursts of the same and higher priorities, seconds of capacity.
+    pub burst_at_or_above: f64,
+    /// The sum of the rates of higher priorities, fraction of capacity.
+    pub rate_above: f64,
+    /// What the stage may have begun of any priority, seconds of capacity.
+    pub blocking: f64,
+    /// The delay at the stage, (burst + blocking) / (1 − rate), seconds.
+    pub delay_s: f64,
+    /// The longest wait in the workload's own limiter, seconds.
+    pub shaping_s: f64,
+    /// Rate of the workload's limit, fraction of capacity.
+    pub rate: f64,
+    /// Burst of the workload's limit, seconds of capacity.
+    pub burst: f64,
+    /// What the enforcer's bucket holds beyond the burst, seconds of capacity: answers of the workload that overtake one of
+    /// its requests on other channels of the device. `burst_at_or_above` contains it.
+    pub allowance: f64,
+    /// Mean rate of the workload's trace, fraction of capacity.
+    pub mean_rate: f64,
+    /// The trace's r-b curve around the limit: pairs of a rate and the least burst that delays nothing.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// Factors of the chosen rate at which the r-b curve is shown.
+const AROUND: [f64; 5] = [0.5, 0.8, 1.0, 1.25, 2.0];
+
+/// Derives the bound of an admitted workload; `None` for one that was refused.
+pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDerivation> {
+    let places = planned.places();
+    let place = places[workload].as_ref()?;
+    let guarantee = &place.guarantee;
+    let server = &planned.placement.servers[place.server];
+    let shares = Stage::ALL.map(|stage| server.load_shares(&planned.instance, workload, stage));
+    let mut neighbours = Vec::new();
+    for &member in &server.members {
+        let priority = places[member].as_ref()?.guarantee.priority;
+        neighbours.push(neighbour(&planned.instance.workloads[member], member, priority, &shares));
+    }
+    neighbours.sort_by_key(|neighbour| neighbour.priority);
+    let spec = &planned.instance.workloads[workload];
+    let stages = Stage::ALL.map(|stage| stage_delay(planned, place.server, guarantee, stage));
+    Some(GuaranteeDerivation {
+        workload: spec.name.clone(),
+        server: planned.names[place.server].clone(),
+        slo: spec.slo,
+        slo_s: spec.slo.latency.0,
+        priority: guarantee.priority,
+        neighbours,
+        stages: stages.to_vec(),
+        base_s: guarantee.base,
+        own_service_s: guarantee.own_service,
+        proxy_s: guarantee.proxy,
+        device: device_use(planned, server),
+        bound_s: guarantee.total,
+        slack_s: spec.slo.latency.0 - guarantee.total,
+        slo_factor: planned.instance.slo_factor,
+    })
+}
+
+fn device_use(planned: &PlannedCluster, server: &PlannedServer) -> Option<DeviceUse> {
+    let enforced = planned.instance.classes[server.class].enforced?;
+    let workloads = server.members.iter().map(|&workload| &planned.instance.workloads[workload]);
+    let largest = workloads.map(|workload| workload.on_class[server.class].largest_request);
+    Some(DeviceUse {
+        channels: server.queue.channels,
+        outstanding: server.queue.outstanding,
+        reserve: server.queue.reserve,
+        best_effort_request_s: enforced.best_effort_request,
+        largest_request_s: largest.fold(0.0, f64::max),
+    })
+}
+
+fn neighbour(
+    spec: &PlanningWorkload,
+    workload: usize,
+    priority: usize,
+    shares: &[Vec<LoadShare>; 3],
+) -> ServerNeighbour {
+    let share = |stage: Stage| shares[stage as usize].iter().find(|share| share.workload == workload);
+    ServerNeighbour {
+        name: spec.name.clone(),
+        priority,
+        slo: spec.slo,
+        rates: Stage::ALL.map(|stage| share(stage).map_or(0.0, |share| share.rate)),
+        bursts: Stage::ALL.map(|stage| share(stage).map_or(0.0, |share| share.burst)),
+    }
+}
+
+fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, stage: Stage) -> StageDelay {
+    let server = &planned.placement.servers[server];
+    let limit = server.limits_of(guarantee.workload)[stage];
+    let on = &planned.instance.workloads[guarantee.workload].on_class[server.class];
+    let term = guarantee.queueing.terms[stage as usize];
+    let allowance = server.allowance(&planned.instance, guarantee.workload, stage);
+    let rates = AROUND.map(|factor| factor * limit.rate).into_iter();
+    let curve = rates.map(|rate| (rate, (on.curves[stage].burst(rate) - allowance).max(0.0)));
+    StageDelay {
+        stage,
+        burst_at_or_above: term.load.burst_at_or_above,
+        rate_above: term.load.rate_above,
+        blocking: term.load.blocking,
+        delay_s: term.delay,
+        shaping_s: guarantee.shaping[stage],
+        rate: limit.rate,
+        burst: (limit.burst - allowance).max(0.0),
+        allowance,
+        mean_rate: on.mean_rate[stage],
+        curve: curve.filter(|(_, burst)| burst.is_finite()).collect(),
+    }
+}

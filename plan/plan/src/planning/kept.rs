@@ -1,0 +1,160 @@
+//! The placement of a policy as the start of another plan, and what that plan changes.
+
+use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage};
+use placement::{DeviceQueue, PlannedServer, PlanningProblem};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a plan changes of the policy that it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptChanges {
+    /// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
+    /// had and that are empty now.
+    pub servers: Vec<String>,
+    /// The workloads that had a place and cannot stay there, in the order of the policy.
+    pub moved: Vec<MovedWorkload>,
+}
+
+/// A workload whose server cannot guarantee what the policy guaranteed there any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MovedWorkload {
+    /// The name of the workload.
+    pub name: String,
+    /// The server that the policy has it on.
+    pub from: String,
+    /// The server that it is on now; `None` when it has no place.
+    pub to: Option<String>,
+}
+
+/// A server of a policy with those of its workloads that are still there.
+pub(super) struct KeptServer {
+    /// The name that it has in the policy.
+    pub(super) name: String,
+    /// The server with limits as they are in the policy.
+    pub(super) server: PlannedServer,
+    /// Whether all its workloads are still there, and the device is the one that their limits are for.
+    pub(super) is_whole: bool,
+}
+
+/// The servers of a policy, as servers of the cluster that is planned.
+pub(super) fn kept_servers(
+    policy: &Policy,
+    instance: &PlanningProblem,
+) -> Result<Vec<KeptServer>, OperationError> {
+    let mut servers = Vec::new();
+    for server in &policy.servers {
+        let class = instance.classes.iter().position(|class| class.name == server.class);
+        let class = class.ok_or_else(|| {
+            OperationError::input(format_args!(
+                "the policy has server '{}' of class '{}', which the cluster does not have",
+                server.name, server.class
+            ))
+            .hint("plan without the old policy, or add the class to the cluster")
+        })?;
+        let shortest = instance.shortest_queue(class);
+        let kept_queue = server.enforcement.as_ref().map(device_queue);
+        // Limits that were chosen for another device are chosen again.
+        let is_same_device = instance.classes[class].enforced.is_none()
+            || kept_queue.is_some_and(|queue| queue.channels == shortest.channels);
+        let is_same_device = is_same_device && !policy.has_outdated_bounds(&server.name);
+        let queue = kept_queue.filter(|_| is_same_device).unwrap_or(shortest);
+        let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new(), queue };
+        let mut is_whole = is_same_device;
+        for workload in members(policy, &server.name) {
+            if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {
+                let allowances = workload.limits.iter().filter(|limit| limit.stage == Stage::NetworkOut);
+                let overtaking = instance.workloads[index].on_class[class].overtaking;
+                is_whole &= allowances.map(|limit| limit.allowance).all(|known| is_same(known, overtaking));
+                kept.members.push(index);
+                kept.limits.push(limits_of(workload)?);
+                // A plan has one limit per stage; where there are several, limits are chosen anew.
+                is_whole &= workload.limits.len() == Stage::ALL.len();
+            } else {
+                is_whole = false;
+            }
+        }
+        servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole });
+    }
+    Ok(servers)
+}
+
+/// Whether two numbers differ by rounding alone.
+fn is_same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.max(other)
+}
+
+/// The queue at the device that a policy asks for.
+fn device_queue(used: &ServerEnforcement) -> DeviceQueue {
+    DeviceQueue { channels: used.channels, outstanding: used.outstanding, reserve: used.reserve }
+}
+
+/// The workloads that a policy has on a server.
+fn members<'a>(policy: &'a Policy, server: &'a str) -> impl Iterator<Item = &'a PolicyWorkload> {
+    policy.workloads.iter().filter(move |workload| workload.server.as_deref() == Some(server))
+}
+
+fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, OperationError> {
+    let mut limits = PerStage::default();
+    for stage in Stage::ALL {
+        let limit = workload.limits.iter().find(|limit| limit.stage == stage).ok_or_else(|| {
+            OperationError::input(format_args!(
+                "the policy has no {stage} limit for workload '{}'",
+                workload.name
+            ))
+        })?;
+        // A plan reckons with buckets as they are enforced.
+        limits[stage] = RateLimit { burst: limit.limit.burst + limit.allowance, ..limit.limit };
+    }
+    Ok(limits)
+}
+
+/// What the servers of a plan, with these names, change of a policy.
+pub(super) fn kept_changes(
+    policy: &Policy,
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
+    names: &[String],
+) -> KeptChanges {
+    let mut changed: Vec<String> = Vec::new();
+    for (server, name) in servers.iter().zip(names) {
+        if !is_unchanged(policy, instance, server, name) {
+            changed.push(name.clone());
+        }
+    }
+    let empty = policy.servers.iter().map(|server| &server.name).filter(|name| !names.contains(name));
+    changed.extend(empty.cloned());
+    KeptChanges { servers: changed, moved: moved_workloads(policy, instance, servers, names) }
+}
+
+fn moved_workloads(
+    policy: &Policy,
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
+    names: &[String],
+) -> Vec<MovedWorkload> {
+    let mut moved = Vec::new();
+    for old in &policy.workloads {
+        let index = instance.workloads.iter().position(|known| known.name == old.name);
+        let (Some(index), Some(from)) = (index, &old.server) else { continue };
+        let place = servers.iter().position(|server| server.members.contains(&index));
+        let to = place.map(|server| names[server].clone());
+        if to.as_ref() != Some(from) {
+            moved.push(MovedWorkload { name: old.name.clone(), from: from.clone(), to });
+        }
+    }
+    moved
+}
+
+/// Whether a server has the members, the limits and the queue at its device that the policy has for its name.
+fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedServer, name: &str) -> bool {
+    let used = policy.enforcement_of(name).map(device_queue);
+    let is_used_alike = used == instance.classes[server.class].enforced.map(|_| server.queue);
+    let mut before = members(policy, name);
+    is_used_alike
+        && members(policy, name).count() == server.members.len()
+        && before.all(|old| {
+            let index = server.members.iter().position(|&w| instance.workloads[w].name == old.name);
+            let has_limits = |at: usize| limits_of(old).is_ok_and(|limits| limits == server.limits[at]);
+            old.limits.len() == Stage::ALL.len() && index.is_some_and(has_limits)
+        })
+}

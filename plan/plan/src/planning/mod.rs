@@ -1,0 +1,23 @@
+//! Where every workload goes, with which limits, and what it is then guaranteed: the only place that calls the
+//! search of `plan`.
+
+mod compare;
+mod derivation;
+mod kept;
+mod names;
+mod policy;
+mod recipe;
+mod request;
+mod search;
+mod solution;
+mod wording;
+
+pub use compare::{MethodComparison, OrderComparison, compare};
+pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub use kept::{KeptChanges, MovedWorkload};
+pub use policy::policy_of;
+pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
+pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};
+pub use search::plan;
+pub use solution::{PlannedCluster, WorkloadPlace};
+pub use wording::{describe_refusal, summarise};

@@ -1,0 +1,161 @@
+//! The questions of planning from files to answers.
+
+use crate::cluster::{ClusterProblem, ClusterSource, find_workload};
+use crate::footprints::characterise;
+use crate::planning::compare::{MethodComparison, compare};
+use crate::planning::derivation::{GuaranteeDerivation, derive};
+use crate::planning::recipe::PlanningRecipe;
+use crate::planning::search::plan;
+use crate::planning::solution::PlannedCluster;
+use crate::planning::wording::describe_refusal;
+use model::{OperationError, Policy};
+use operation::text::time;
+use operation::{Notice, ProgressObserver};
+use std::time::Duration;
+
+/// What is to be planned.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanningQuestion<'a> {
+    /// Where servers and workloads come from.
+    pub source: &'a ClusterSource,
+    /// The choices that decide the plan.
+    pub recipe: &'a PlanningRecipe,
+    /// A policy whose workloads stay where they are.
+    pub keep: Option<&'a Policy>,
+    /// Whether the published methods plan, too.
+    pub compare: bool,
+}
+
+/// A plan with what it was made from.
+#[derive(Debug)]
+pub struct PlanRun {
+    /// The cluster that was planned.
+    pub problem: ClusterProblem,
+    /// The plan for it.
+    pub planned: PlannedCluster,
+    /// Wall time of reading traces, or of finding what was read before.
+    pub characterise: Duration,
+    /// The plan beside those of other methods; empty unless they were asked for.
+    pub compared: Vec<MethodComparison>,
+}
+
+/// Reads a cluster, plans it and, if asked, compares.
+///
+/// # Errors
+///
+/// When a file cannot be read, or the cluster cannot be planned.
+pub fn plan_cluster(
+    question: &PlanningQuestion,
+    observer: &dyn ProgressObserver,
+) -> Result<PlanRun, OperationError> {
+    let problem = ClusterProblem::read(question.source, observer)?;
+    let footprints = characterise(&problem, observer)?;
+    let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
+    let compared =
+        if question.compare { compare(&problem, &footprints, &planned, observer)? } else { Vec::new() };
+    Ok(PlanRun { problem, planned, characterise: footprints.elapsed, compared })
+}
+
+/// Why a workload is promised what it is promised, or why nothing.
+#[derive(Debug)]
+pub enum GuaranteeExplanation {
+    /// The workload is admitted, and this is the derivation of its bound.
+    Admitted(Box<GuaranteeDerivation>),
+    /// The workload is not admitted.
+    Refused {
+        /// The name of the workload.
+        workload: String,
+        /// Why it is not admitted, and what would admit it.
+        why: String,
+    },
+}
+
+/// Derives the bound of one workload in the plan for a cluster; with a kept policy in that policy.
+///
+/// # Errors
+///
+/// When a file cannot be read, there is no such workload, the cluster cannot be planned, or the kept policy does not have
+/// the workload or gives it limits that do not hold for these inputs.
+pub fn explain(
+    workload: &str,
+    source: &ClusterSource,
+    recipe: &PlanningRecipe,
+    keep: Option<&Policy>,
+    observer: &dyn ProgressObserver,
+) -> Result<GuaranteeExplanation, OperationError> {
+    let problem = ClusterProblem::read(source, observer)?;
+    let names: Vec<&str> = problem.cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+    let workload = find_workload(workload, &names)?;
+    let footprints = characterise(&problem, observer)?;
+    let planned = plan(&problem, &footprints, recipe, keep, observer)?;
+    let derivation = derive(&planned, workload);
+    if let Some(policy) = keep {
+        check_kept(policy, &planned, names[workload], observer)?;
+    }
+    Ok(match derivation {
+        Some(derivation) => {
+            if let Some(difference) = keep.and_then(|policy| difference(policy, &derivation)) {
+                observer.notice(Notice::Warning(difference));
+            }
+            GuaranteeExplanation::Admitted(Box::new(derivation))
+        }
+        None => {
+            let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
+            GuaranteeExplanation::Refused {
+                workload: planned.instance.workloads[workload].name.clone(),
+                why: describe_refusal(&planned, number.expect("a workload without a place was refused")),
+            }
+        }
+    })
+}
+
+/// Refuses a policy that says nothing of the workload, or has limits on its server that these inputs do not allow: what
+/// would be derived is another plan. Other servers that changed are a warning.
+fn check_kept(
+    policy: &Policy,
+    planned: &PlannedCluster,
+    name: &str,
+    observer: &dyn ProgressObserver,
+) -> Result<(), OperationError> {
+    let hint = "`tailwright plan --keep` fits a plan to its inputs; without --plan, a new plan is explained";
+    let Some(stated) = policy.workloads.iter().find(|stated| stated.name == name) else {
+        return Err(
+            OperationError::input(format_args!("the plan does not have workload '{name}'")).hint(hint)
+        );
+    };
+    let changed = planned.changed.as_ref().map_or(&[][..], |changed| &changed.servers);
+    if let Some(server) = stated.server.as_ref().filter(|server| changed.contains(server)) {
+        return Err(OperationError::input(format_args!(
+            "the plan's limits on server '{server}' do not hold for these inputs"
+        ))
+        .hint(hint));
+    }
+    if !changed.is_empty() {
+        let servers = changed.join(", ");
+        observer
+            .notice(Notice::Warning(format!("the plan's limits on {servers} do not hold for these inputs")));
+    }
+    Ok(())
+}
+
+/// How far a bound in a file may be from the one that is computed anew, a fraction of it: what printing rounds.
+const ROUNDING: f64 = 1e-9;
+
+/// What a policy says of a workload otherwise than the derivation from its limits; `None` where both say the same.
+fn difference(policy: &Policy, derivation: &GuaranteeDerivation) -> Option<String> {
+    let GuaranteeDerivation { workload, bound_s, priority, .. } = derivation;
+    let stated = policy.workloads.iter().find(|stated| stated.name == *workload)?;
+    let promised = stated.bound_s.filter(|promised| (promised - bound_s).abs() > bound_s * ROUNDING);
+    if let Some(promised) = promised {
+        let (promised, bound) = (time(promised), time(*bound_s));
+        return Some(format!(
+            "the policy guarantees {workload} {promised}, but what follows from these inputs is {bound}"
+        ));
+    }
+    let used = stated.priority.map(usize::try_from)?.ok()?;
+    (used != *priority).then(|| {
+        format!(
+            "the policy serves {workload} with priority {used}, but the derivation is for priority {priority}"
+        )
+    })
+}

@@ -1,0 +1,173 @@
+//! Workloads with their servers and priorities as a [`Policy`].
+
+use crate::prediction::applicant::sketched_by;
+use crate::prediction::enforced_models::worst_case;
+use crate::prediction::problem::PredictionProblem;
+use crate::prediction::procedure_name::ProcedureName;
+use model::{
+    Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, ServerMember, Stage,
+    StageLimit,
+};
+use operation::Silent;
+use placement::DeviceQueue;
+use placement::admission::Priority;
+use predict::{EnforcedPath, EnforcedSketch, bunching_allowance};
+use std::collections::BTreeSet;
+use workload::profile_file::profile_hash;
+
+/// Where a workload goes and what it is promised.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadAssignment {
+    /// Number of the server, from 0.
+    pub server: usize,
+    /// Priority at each stage; 0 is served first.
+    pub priority: Priority,
+    /// The promised latency, base latency included, seconds.
+    pub bound_s: f64,
+}
+
+/// The name of a server in use, `<class>-<n>`.
+pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
+    format!("{}-{}", problem.class, server + 1)
+}
+
+/// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
+pub fn assignment_policy(
+    problem: &PredictionProblem,
+    procedure: ProcedureName,
+    assignments: &[Option<Result<WorkloadAssignment, String>>],
+) -> Policy {
+    let enforced = problem.enforced.filter(|_| procedure.counts_enforcement());
+    let mut used: Vec<usize> =
+        assignments.iter().flatten().flatten().map(|assignment| assignment.server).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut servers = Vec::new();
+    for server in used {
+        servers.push(PolicyServer {
+            name: server_name(problem, server),
+            class: problem.class.clone(),
+            network_bytes_per_s: problem.network.bytes_per_sec(),
+            storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
+            storage_profile_hash: problem.profile.as_ref().map(profile_hash),
+            enforcement: enforced.map(|path| server_enforcement(problem, &path)),
+        });
+    }
+    let limits = assigned_limits(problem, enforced, assignments);
+    let mut workloads = Vec::new();
+    for (workload, assignment) in assignments.iter().enumerate() {
+        let spec = &problem.workloads[workload].spec;
+        match assignment {
+            Some(Ok(assignment)) => {
+                let placement = PolicyPlacement {
+                    server: server_name(problem, assignment.server),
+                    priority: assignment.priority,
+                    bound_s: Some(assignment.bound_s),
+                    limits: limits[workload].clone(),
+                };
+                workloads.push(
+                    PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement)
+                        .with_largest_request(largest_request(problem, workload))
+                        .with_densest_answer(
+                            enforced.and_then(|path| densest_answer(problem, &path, workload)),
+                        ),
+                );
+            }
+            Some(Err(why)) => workloads.push(PolicyWorkload::refused(spec.name.as_str(), spec.slo, why)),
+            None => {}
+        }
+    }
+    Policy::new(procedure.name(), servers, workloads)
+        .unwrap_or_else(|error| panic!("a packing that cannot be enforced: {error}"))
+}
+
+/// The device time of a workload's largest request, in seconds; `None` without a device.
+fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> {
+    let jobs = problem.workloads[workload].traffic.items().iter();
+    let largest = jobs.map(|job| job.work[Stage::Storage]).max()?;
+    (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
+}
+
+/// The most bytes at network-out per second of device time that a request of a workload brings; `None` where one is served at a
+/// time.
+fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: usize) -> Option<f64> {
+    let mut densest = path.class.densest_answer;
+    for job in problem.workloads[workload].traffic.items() {
+        if job.work[Stage::Storage].0 > 0 {
+            densest = densest.max(job.work[Stage::NetworkOut].as_secs() / job.work[Stage::Storage].as_secs());
+        }
+    }
+    let is_known = path.has_storage && path.queue.channels > 1;
+    is_known.then_some(densest * problem.network.bytes_per_sec())
+}
+
+/// How a server is used, as the predictions count it.
+fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> ServerEnforcement {
+    let DeviceQueue { channels, outstanding, reserve } = path.queue;
+    ServerEnforcement {
+        channels,
+        outstanding,
+        beside: path.queue.beside(),
+        reserve,
+        best_effort_request_s: path.class.best_effort_request,
+        packet_bytes: problem.packet.0 as f64,
+        proxy_s: path.class.proxy,
+    }
+}
+
+/// Several simultaneous limits per stage for each workload, which delay nothing of its trace (thesis §3.2.1): the allowance of
+/// each is what stages before may bunch. That is the worst case, or the SLO where this is longer: what takes longer than the SLO
+/// may wait for tokens of its own. On servers that interrupt, nothing is counted as bunched.
+fn assigned_limits(
+    problem: &PredictionProblem,
+    enforced: Option<EnforcedPath>,
+    assignments: &[Option<Result<WorkloadAssignment, String>>],
+) -> Vec<Vec<StageLimit>> {
+    let model = worst_case(enforced);
+    let placed = |workload: usize| assignments[workload].as_ref()?.as_ref().ok();
+    let applicants = sketched_by(problem, &model, &Silent);
+    let mut limits = vec![Vec::new(); assignments.len()];
+    let servers: BTreeSet<usize> = assignments.iter().flatten().flatten().map(|a| a.server).collect();
+    for server in servers {
+        let members: Vec<usize> = (0..assignments.len())
+            .filter(|&workload| placed(workload).is_some_and(|a| a.server == server))
+            .collect();
+        let company: Vec<ServerMember<'_, _>> = members
+            .iter()
+            .map(|&workload| ServerMember {
+                sketch: &*applicants[workload].sketch,
+                priority: placed(workload).expect("a member is placed").priority,
+                group: workload,
+                percentile: problem.workloads[workload].spec.slo.percentile,
+            })
+            .collect();
+        let worst = model.worst_case(&company);
+        for (position, &workload) in members.iter().enumerate() {
+            let slo = problem.workloads[workload].spec.slo.latency.0;
+            let bunched = |stage| worst.as_ref().map_or(0.0, |worst| worst[position].bunched[stage].min(slo));
+            limits[workload] = stage_limits(problem, company[position].sketch, bunched);
+        }
+    }
+    limits
+}
+
+/// The limits of a workload whose arrivals are bunched by so much at each stage.
+fn stage_limits<S>(
+    problem: &PredictionProblem,
+    sketch: &EnforcedSketch<S>,
+    bunched: impl Fn(Stage) -> f64,
+) -> Vec<StageLimit> {
+    let network = problem.network.bytes_per_sec();
+    let mut limits = Vec::new();
+    for stage in Stage::ALL {
+        if stage == Stage::Storage && problem.profile.is_none() {
+            continue;
+        }
+        for &(rate, burst) in sketch.limits(stage) {
+            let allowance = bunching_allowance(rate, bunched(stage));
+            let limit = StageLimit::new(stage, RateLimit { rate, burst }, network);
+            limits.push(limit.with_allowance(allowance, network));
+        }
+    }
+    limits
+}

@@ -1,0 +1,425 @@
+//! How one prediction comes about, as steps whose figures add up.
+
+use crate::prediction::bounds::{ServerCompany, WorkloadBound, predict_bounds};
+use crate::prediction::calibration::{WorkloadCalibration, report_calibration};
+use crate::prediction::enforced_models;
+use crate::prediction::model_name::ModelName;
+use crate::prediction::problem::PredictionProblem;
+use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
+use operation::ProgressObserver;
+use operation::text::{percent, time};
+use predict::{
+    EnforcedModel, EnforcedSketch, OneBurstSum, Probabilistic, ProbabilisticDerivation, PublishedSnc,
+    Replayed, WorstCase, WorstCaseSketch,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::{Percentile, plural};
+
+/// How a prediction comes about, for people and machines.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PredictionDerivation {
+    /// The workload whose latency is predicted.
+    pub workload: String,
+    /// The model that predicts it.
+    pub model: ModelName,
+    /// What the prediction rests on.
+    pub assumption: &'static str,
+    /// Which part of the latency distribution it is about, 0 to 100.
+    pub percentile: f64,
+    /// Priority of the workload; 0 is served first.
+    pub priority: u32,
+    /// Latency of the SLO, seconds.
+    pub slo_s: f64,
+    /// The predicted latency, seconds; null where the model has no bound, and `reason` says why.
+    pub bound_s: Option<f64>,
+    /// Why the model has no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Workloads whose work may come first.
+    pub ahead: Vec<ServedBefore>,
+    /// The figures that the latency is made of.
+    pub steps: Vec<PredictionStep>,
+    /// What the steps mean.
+    pub method: &'static str,
+}
+
+/// A workload of the same or a higher priority.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ServedBefore {
+    /// The name of the workload.
+    pub name: String,
+    /// Its priority; 0 is served first.
+    pub priority: u32,
+    /// Mean use of network-in, storage and network-out, fractions of capacity.
+    pub load: [f64; 3],
+}
+
+/// One figure of a derivation.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PredictionStep {
+    /// What the figure is.
+    pub what: String,
+    /// How the figure comes about.
+    pub how: String,
+    /// The figure in seconds, where it is a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+impl PredictionStep {
+    fn new(what: impl Into<String>, how: impl Into<String>, seconds: Option<f64>) -> Self {
+        Self { what: what.into(), how: how.into(), seconds }
+    }
+}
+
+/// Derives what `model` predicts for a workload that shares a server with all others.
+pub fn derive(
+    problem: &PredictionProblem,
+    workload: usize,
+    model: ModelName,
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> PredictionDerivation {
+    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
+    let all = predict_bounds(problem, &everybody, &[model], percentile, observer);
+    let server = ServerCompany { problem, members: &everybody, percentile, observer };
+    let (mut steps, method) = match model {
+        ModelName::WorstCase if problem.enforced.is_some() => {
+            let model = enforced_models::worst_case(problem.enforced);
+            (server.with_members(&model, |members| enforced(&model, members, workload)), ENFORCED)
+        }
+        ModelName::WorstCase => {
+            let model = WorstCase::default();
+            (server.with_members(&model, |members| worst_case(&model, members, workload)), WORST_CASE)
+        }
+        ModelName::Probabilistic => {
+            let model = enforced_models::probabilistic(problem.enforced);
+            (server.with_members(&model, |members| probabilistic(&model, members, workload)), PROBABILISTIC)
+        }
+        ModelName::PublishedSnc => {
+            let model = PublishedSnc::default();
+            (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
+        }
+        ModelName::Replayed => {
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
+            (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
+        }
+        ModelName::Calibrated => {
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
+            let traced = server.with_members(&model, |members| replayed(&model, members, workload));
+            let report = report_calibration(problem, percentile, observer);
+            let steps = if report.load_factor > 1.0 {
+                let loaded = problem.with_work(report.load_factor);
+                let server = ServerCompany { problem: &loaded, ..server };
+                let loaded = server.with_members(&model, |members| replayed(&model, members, workload));
+                with_load(&traced, loaded, report.load_factor)
+            } else {
+                traced
+            };
+            (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
+        }
+    };
+    if problem.base_latency() > 0.0 {
+        steps.push(PredictionStep::new("idle storage", "device profile", Some(problem.base_latency())));
+    }
+    let own = &all[workload];
+    let spec = &problem.workloads[workload].spec;
+    PredictionDerivation {
+        workload: spec.name.clone(),
+        model: own.model,
+        assumption: own.model.assumption(),
+        percentile: own.percentile.percent(),
+        priority: own.priority,
+        slo_s: spec.slo.latency.0,
+        bound_s: own.latency.ok().map(|prediction| prediction.bound),
+        reason: own.latency.err().map(|why| why.to_string()),
+        ahead: served_before(problem, own, &all),
+        steps,
+        method,
+    }
+}
+
+/// Everybody else of the same or a higher priority, whoever is served first before the others.
+fn served_before(
+    problem: &PredictionProblem,
+    own: &WorkloadBound,
+    all: &[WorkloadBound],
+) -> Vec<ServedBefore> {
+    let mut ahead: Vec<&WorkloadBound> =
+        all.iter().filter(|bound| bound.priority <= own.priority && bound.workload != own.workload).collect();
+    ahead.sort_by_key(|bound| (bound.priority, bound.workload));
+    let mut workloads = Vec::new();
+    for bound in ahead {
+        let workload = &problem.workloads[bound.workload];
+        workloads.push(ServedBefore {
+            name: workload.spec.name.clone(),
+            priority: bound.priority,
+            load: workload.traffic.utilisation().into_array(),
+        });
+    }
+    workloads
+}
+
+const WORST_CASE: &str = "The path is divided into runs of stages with one order of priorities. In a run, work of the \
+same and higher priorities arrives within the burst curves of the traces; the longest horizontal distance to what \
+the higher priorities leave of the capacity is the delay. What arrives at a later run may have been bunched by as much \
+as the times to it differ.";
+
+fn worst_case(
+    model: &WorstCase,
+    members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let terms = model.terms(members).swap_remove(workload);
+    let mut steps = Vec::new();
+    for term in terms {
+        let how = format!("arrivals bunched by up to {}", time(term.jitter));
+        steps.push(PredictionStep::new(stage_range(term.stages), how, Some(term.delay)));
+    }
+    steps
+}
+
+const ENFORCED: &str = "On a link, work of the same and higher priorities arrives within what their limits admit, and at \
+the device also within that of the workload's own level; the longest horizontal distance to what the higher priorities \
+leave of the capacity is the delay. What a stage has begun and does not interrupt comes first. Limits admit what the \
+stages before may bunch, so that they delay no workload that keeps to the curves of its trace.";
+
+fn enforced(
+    model: &EnforcedModel<WorstCase>,
+    members: &[ServerMember<'_, EnforcedSketch<WorstCaseSketch>>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let Some(worst) = model.worst_case(members) else { return Vec::new() };
+    let worst = worst[workload];
+    let begun = model.begun_by_stage(members.iter().map(|member| member.sketch));
+    let mut steps = Vec::new();
+    for (stage, delay) in worst.delays.iter() {
+        let how = format!("{} may already be in service", time(begun[stage]));
+        steps.push(PredictionStep::new(stage.to_string(), how, Some(*delay)));
+    }
+    for (what, how, seconds) in [
+        ("own service", "on one channel instead of all", worst.own_service),
+        ("proxy", "without queueing", worst.proxy),
+    ] {
+        if seconds > 0.0 {
+            steps.push(PredictionStep::new(what, how, Some(seconds)));
+        }
+    }
+    steps
+}
+
+fn stage_range((first, last): (Stage, Stage)) -> String {
+    if first == last { first.to_string() } else { format!("{first} to {last}") }
+}
+
+const PROBABILISTIC: &str = "A request finds some work of its own stream; whoever else is served before it, at any \
+relative shift, must not need more than the room that is left. Requests are sorted by what they find: the shares of \
+requests times the probabilities that the others exceed the room add up to what the percentile allows. Bursts at \
+different time scales are counted by a union bound, each scale by its exact or exponential tail; or, where that is less, the \
+largest burst of one stream by the delay that it causes alone, over all scales at once, and only the rest by a union bound.";
+
+fn probabilistic(
+    model: &EnforcedModel<Probabilistic>,
+    members: &[ServerMember<'_, EnforcedSketch<<Probabilistic as LatencyModel>::Sketch>>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let inner = EnforcedModel::<Probabilistic>::inner_members(members);
+    let begun = model.begun(members)[workload];
+    let found = match model.worst_case(members) {
+        None => model.inner().derivation(&inner, workload),
+        Some(worst) => {
+            let worst = Some(worst[workload].total).filter(|worst| worst.is_finite());
+            let worst = worst.ok_or(UndefinedLatency::NoBound);
+            model.inner().derivation_behind(&inner, (workload, begun), worst)
+        }
+    };
+    let derivation = match found {
+        Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
+        Ok(ProbabilisticDerivation::OneBurst(sum)) => return by_one_burst(&sum, begun),
+        Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
+            let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
+            return vec![PredictionStep::new(LESSER_BOUND, how, Some(seconds))];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let share = percent(derivation.share);
+    let mut steps = vec![PredictionStep::new("own stream", format!("is given {share} of the queue"), None)];
+    if begun > 0.0 {
+        let how = format!("{} may already be in service, and are counted in all that follows", time(begun));
+        steps.push(PredictionStep::new("stages", how, None));
+    }
+    let mut sum = 0.0;
+    for term in &derivation.terms {
+        let late = term.probability * term.late;
+        // What adds nothing that can be seen is one line at the end.
+        if late < 0.02 * derivation.allowed {
+            continue;
+        }
+        sum += late;
+        let what = format!("{} of requests find {}", percent(term.probability), time(term.own));
+        let how = if term.room < 0.0 {
+            format!("late for sure: {}", percent(late))
+        } else {
+            format!(
+                "others need more than {} with {}: {}",
+                time(term.room),
+                percent(term.late),
+                percent(late)
+            )
+        };
+        steps.push(PredictionStep::new(what, how, None));
+    }
+    let all: f64 = derivation.terms.iter().map(|term| term.probability * term.late).sum();
+    steps.push(PredictionStep::new("all others", format!("late: {}", percent(all - sum)), None));
+    let allowed = format!("late: {} of {} that may be", percent(all), percent(derivation.allowed));
+    steps.push(PredictionStep::new("queueing", allowed, Some(derivation.latency)));
+    steps
+}
+
+/// The steps of a probabilistic bound that counts each burst once.
+fn by_one_burst(sum: &OneBurstSum, begun: f64) -> Vec<PredictionStep> {
+    let how = "is given the share of the queue that makes its request late least often";
+    let mut steps = vec![PredictionStep::new("own stream", how, None)];
+    if begun > 0.0 {
+        let how = format!("{} may already be in service, and are counted in all that follows", time(begun));
+        steps.push(PredictionStep::new("stages", how, None));
+    }
+    let how = "each burst counts once, however long it delays others";
+    steps.push(PredictionStep::new("all others", how, None));
+    if let Some(one_burst) = sum.one_burst {
+        let [own, large] = one_burst.shares.map(percent);
+        let how =
+            format!("or {large} of the queue for one burst of another stream, {own} for the own stream");
+        steps.push(PredictionStep::new("one burst", how, None));
+        let (burst, two) = (time(one_burst.burst), percent(one_burst.two));
+        let how = format!("of more than {burst}, in two other streams at once; late: {two}");
+        steps.push(PredictionStep::new("two bursts", how, None));
+    }
+    let allowed = format!("late: {} of {} that may be", percent(sum.late), percent(sum.allowed));
+    steps.push(PredictionStep::new("queueing", allowed, Some(sum.latency)));
+    steps
+}
+
+const PUBLISHED: &str = "Each stage is a queue that may exceed its share of what the percentile leaves. At an exponent \
+theta, the same and higher priorities leave a rate; the latency is what theta gives least (thesis Theorem 1, \
+Table 4.1), with sigma = 0.";
+
+fn published(
+    model: &PublishedSnc,
+    members: &[ServerMember<'_, <PublishedSnc as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let mut steps = Vec::new();
+    for stage in model.stages(members, workload).unwrap_or_default() {
+        let how = format!("exceeded by {} at theta = {:.4} per second", percent(stage.exceeded), stage.theta);
+        steps.push(PredictionStep::new(stage.stage.to_string(), how, Some(stage.latency)));
+    }
+    steps
+}
+
+const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and replayed in \
+company; its score is what a workload saw in it, divided by what the replays of the rest predicted with as many times its work \
+as the load factor says. The margin is the quantile of the scores by split conformal prediction, and multiplies the largest \
+latency of the alignments. The load factor is 1 where margins are enough for whom they let in, else the least with which none \
+is needed. No bound is above the worst case, which is the bound where there is no margin.";
+
+/// The steps of `replayed` that come after the margin.
+const BEGUN_WORK: &str = "already in service";
+const LESSER_BOUND: &str = "worst case";
+
+/// The steps of `replayed` for traces as they are, with the replays of those whose work is multiplied.
+fn with_load(
+    traced: &[PredictionStep],
+    loaded: Vec<PredictionStep>,
+    load_factor: f64,
+) -> Vec<PredictionStep> {
+    let is_beside = |step: &&PredictionStep| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str());
+    let how = format!("{load_factor} times the work of the traces, for what the next window may bring");
+    let mut steps = vec![PredictionStep::new("load factor", how, None)];
+    steps.extend(loaded.into_iter().take_while(|step| !is_beside(&step)));
+    steps.extend(traced.iter().skip_while(|step| !is_beside(step)).cloned());
+    steps
+}
+
+/// The steps of `replayed` with the margin on them.
+fn with_margin(
+    mut steps: Vec<PredictionStep>,
+    calibration: &WorkloadCalibration,
+    coverage: f64,
+) -> Vec<PredictionStep> {
+    let blocks = calibration.blocks;
+    let window = time(calibration.window_s);
+    let score = match (&calibration.fallback, calibration.margin) {
+        (Some(why), _) => why.clone(),
+        (None, Some(margin)) => format!(
+            "{margin:.3} times the largest: scores of held-out windows of {window}, {} of {blocks} blocks and one to come ({})",
+            percent(coverage),
+            calibration.basis.unwrap_or_default()
+        ),
+        (None, None) => {
+            format!(
+                "none: with no margin did held-out windows of {window} keep the coverage; the worst case counts"
+            )
+        }
+    };
+    let beside = steps.iter().position(|step| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str()));
+    steps.insert(beside.unwrap_or(steps.len()), PredictionStep::new("margin", score, None));
+    steps
+}
+
+/// The quantiles of the alignments' latencies that are shown.
+const QUARTILES: [(&str, f64); 5] = [
+    ("smallest", 0.0),
+    ("lower quartile", 0.25),
+    ("median", 0.5),
+    ("upper quartile", 0.75),
+    ("largest", 1.0),
+];
+
+const REPLAYED: &str = "The traces are replayed exactly at random shifts. Each alignment gives the percentile over the \
+requests of its longest trace; the bound is an order statistic of these values, chosen so that it covers 95% of all \
+alignments with 95% confidence whatever their distribution.";
+
+fn replayed(
+    model: &EnforcedModel<Replayed>,
+    members: &[ServerMember<'_, EnforcedSketch<<Replayed as LatencyModel>::Sketch>>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let (begun, worst) = (model.begun(members)[workload], model.worst_case(members));
+    let members = &EnforcedModel::<Replayed>::inner_members(members)[..];
+    let model = model.inner();
+    let Ok(mut values) = model.samples(members).swap_remove(workload) else { return Vec::new() };
+    values.sort_unstable();
+    let mut steps = Vec::new();
+    for (what, share) in QUARTILES {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a small number"
+        )]
+        let rank = (share * (values.len() - 1) as f64).round() as usize;
+        let how = format!("of {}", plural(values.len(), "alignment"));
+        steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));
+    }
+    if let Ok(correlated) = model.correlated(members).swap_remove(workload) {
+        steps.push(PredictionStep::new(
+            "all traces begin together",
+            "one alignment",
+            Some(correlated.recorded),
+        ));
+        steps.push(PredictionStep::new(
+            "all worst bursts end together",
+            "one alignment",
+            Some(correlated.bursts_together),
+        ));
+    }
+    if begun > 0.0 {
+        steps.push(PredictionStep::new(BEGUN_WORK, "added to each of these", Some(begun)));
+    }
+    if let Some(worst) = worst.filter(|worst| worst[workload].total.is_finite()) {
+        let how = "the lesser of it and the sum counts (--model worst-case derives it)";
+        steps.push(PredictionStep::new(LESSER_BOUND, how, Some(worst[workload].total)));
+    }
+    steps
+}

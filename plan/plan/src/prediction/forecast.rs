@@ -1,0 +1,165 @@
+//! What the workloads of a placement will see, server by server.
+
+use crate::prediction::applicant::{of_members, server_members, sketched_by, without_traffic};
+use crate::prediction::bounds::{WorkloadBound, member_bounds};
+use crate::prediction::enforced_models::{replaying, worst_case};
+use crate::prediction::model_name::{ModelName, ModelVisitor};
+use crate::prediction::problem::PredictionProblem;
+use model::{LatencyModel, Prediction, Stage, UndefinedLatency};
+use operation::ProgressObserver;
+use placement::admission::Applicant;
+use predict::{CorrelatedLatency, EnforcedModel, EnforcedSketch, Replayed, WorstCase};
+
+/// What a placed workload will see.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadForecast {
+    /// The latency by the model that decided.
+    pub bound: WorkloadBound,
+    /// The latency without any assumption on how bursts meet; unknown where the forecast was cut short.
+    pub worst_case: Option<WorkloadBound>,
+    /// The longest latency of the replays of the server, base latency included, seconds: one of them lets all worst bursts end
+    /// at the same time. It is no bound of all alignments; `worst_case` is. See `in_order`.
+    pub bursts_together: Option<f64>,
+}
+
+/// What is to be forecast for a placement.
+pub(super) struct ForecastQuestion<'a> {
+    pub(super) problem: &'a PredictionProblem,
+    pub(super) model: ModelName,
+    /// The workloads of each server.
+    pub(super) servers: &'a [Vec<usize>],
+    /// Whether to take what is certain for servers that have not been forecast yet.
+    pub(super) interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Whether the model is known to keep every SLO on a server.
+    pub(super) is_kept: &'a (dyn Fn(&[usize]) -> bool + Sync),
+    pub(super) observer: &'a dyn ProgressObserver,
+}
+
+impl WorkloadForecast {
+    /// The forecast in which no replay shown is longer than `bursts_together`, and that is no longer than the worst case.
+    ///
+    /// The alignment in which worst bursts end together is one of many, and a workload may see more in another one: `together`
+    /// becomes the longest of what was replayed, the estimate of the model and its bound where it is one of these. What may be
+    /// in service is added to a replay without a proof, so that the sum may exceed the worst case, which then counts.
+    fn in_order(bound: WorkloadBound, worst_case: WorkloadBound, together: Option<f64>) -> Self {
+        let together = together.map(|together| {
+            let replayed = match bound.latency {
+                Ok(found) if bound.model == ModelName::Replayed => found.bound,
+                Ok(Prediction { estimate: Some(estimate), .. }) => estimate.latency,
+                _ => 0.0,
+            };
+            together.max(replayed).min(worst_case.seconds())
+        });
+        Self { bound, worst_case: Some(worst_case), bursts_together: together }
+    }
+
+    /// The latency without any assumption on how bursts meet, seconds; infinite without a bound.
+    pub fn worst_case_s(&self) -> Option<f64> {
+        self.worst_case.map(|bound| bound.seconds())
+    }
+}
+
+impl ForecastQuestion<'_> {
+    /// The forecasts of each server, one per member, and how many servers were cut short by an interruption.
+    pub(super) fn answer(self) -> (Vec<Vec<WorkloadForecast>>, usize) {
+        if (self.interrupted)() {
+            let certain = self.servers.iter().map(|members| self.certain_forecasts(members));
+            return (certain.collect(), self.servers.len());
+        }
+        self.model.visit(self.problem, None, self.observer, self)
+    }
+
+    /// What is certain of the members of a server without any computation: the SLO of each as its bound where the model is
+    /// known to keep it, no bound otherwise.
+    fn certain_forecasts(&self, members: &[usize]) -> Vec<WorkloadForecast> {
+        let is_kept = (self.is_kept)(members);
+        let applicants = without_traffic(self.problem, members);
+        let company: Vec<&Applicant<()>> = applicants.iter().collect();
+        let mut forecasts = Vec::new();
+        for (member, &workload) in server_members(self.problem, &company).iter().zip(members) {
+            let slo = self.problem.workloads[workload].spec.slo.latency.0;
+            let within_slo = Prediction { bound: slo, estimate: None };
+            let bound = WorkloadBound {
+                workload,
+                model: self.model,
+                percentile: member.percentile,
+                priority: member.priority[Stage::NetworkIn],
+                latency: if is_kept { Ok(within_slo) } else { Err(UndefinedLatency::NoBound) },
+            };
+            forecasts.push(WorkloadForecast { bound, worst_case: None, bursts_together: None });
+        }
+        forecasts
+    }
+}
+
+impl ModelVisitor for ForecastQuestion<'_> {
+    type Output = (Vec<Vec<WorkloadForecast>>, usize);
+
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output {
+        let enforced = self.problem.enforced;
+        let (replayed, worst_case) = (replaying(Replayed::default(), enforced), worst_case(enforced));
+        let forecaster = Forecaster {
+            question: &self,
+            model,
+            sketches: sketched_by(self.problem, model, self.observer),
+            replayed: sketched_by(self.problem, &replayed, self.observer),
+            worst_case: sketched_by(self.problem, &worst_case, self.observer),
+            by_replay: replayed,
+            at_worst: worst_case,
+        };
+        let task = self.observer.begin("forecasting", self.servers.len() as u64, "servers");
+        let forecasts = machine::parallel::map(self.servers, |members| {
+            let forecasts = forecaster.forecasts(members);
+            task.advance();
+            forecasts
+        });
+        let cut_short = forecasts.iter().filter(|(_, cut_short)| *cut_short).count();
+        (forecasts.into_iter().map(|(forecasts, _)| forecasts).collect(), cut_short)
+    }
+}
+
+struct Forecaster<'a, M: LatencyModel> {
+    question: &'a ForecastQuestion<'a>,
+    model: &'a EnforcedModel<M>,
+    /// All workloads of the problem as the model that decided sees them.
+    sketches: Vec<Applicant<EnforcedSketch<M::Sketch>>>,
+    by_replay: EnforcedModel<Replayed>,
+    replayed: Vec<Applicant<EnforcedSketch<<Replayed as LatencyModel>::Sketch>>>,
+    at_worst: EnforcedModel<WorstCase>,
+    worst_case: Vec<Applicant<EnforcedSketch<<WorstCase as LatencyModel>::Sketch>>>,
+}
+
+impl<M: LatencyModel> Forecaster<'_, M> {
+    /// What each member of a server will see, and whether that was cut short; then it is what is certain without replays.
+    fn forecasts(&self, members: &[usize]) -> (Vec<WorkloadForecast>, bool) {
+        let (problem, base) = (self.question.problem, self.question.problem.base_latency());
+        let Some((chosen, together)) = self.replayed_latencies(members) else {
+            return (self.question.certain_forecasts(members), true);
+        };
+        let worst = server_members(problem, &of_members(&self.worst_case, members));
+        let worst = member_bounds(self.at_worst.predict(&worst), ModelName::WorstCase, &worst, members, base);
+        let mut forecasts = Vec::new();
+        for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
+            forecasts.push(WorkloadForecast::in_order(bound, worst_case, bursts_together));
+        }
+        (forecasts, false)
+    }
+
+    /// The latency of each member by the model that decided, and when all bursts come together; `None` when it is interrupted.
+    fn replayed_latencies(&self, members: &[usize]) -> Option<(Vec<WorkloadBound>, Vec<Option<f64>>)> {
+        let question = self.question;
+        let (problem, base) = (question.problem, question.problem.base_latency());
+        let own = server_members(problem, &of_members(&self.sketches, members));
+        let predictions = self.model.predict_unless(question.interrupted, &own)?;
+        let chosen = member_bounds(predictions, question.model, &own, members, base);
+        let replayed = server_members(problem, &of_members(&self.replayed, members));
+        let begun = self.by_replay.begun(&replayed);
+        let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
+        let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
+        let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
+            let latency = latency.ok()?;
+            Some(latency.bursts_together.max(latency.recorded) + begun + base)
+        };
+        Some((chosen, correlated.map(later).collect()))
+    }
+}

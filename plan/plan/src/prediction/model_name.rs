@@ -1,0 +1,89 @@
+//! Models of latency by the names that users give them.
+
+use crate::prediction::calibration::calibrated;
+use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
+use crate::prediction::problem::PredictionProblem;
+use crate::prediction::procedure_name::ProcedureName;
+use model::LatencyModel;
+use operation::ProgressObserver;
+use predict::{EnforcedModel, Replayed};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::Percentile;
+
+/// What is assumed of the traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelName {
+    /// Nothing but that every workload stays within its burst curves, however they meet.
+    WorstCase,
+    /// Independent workloads (or groups) that behave as their traces, at any shift; a bound.
+    Probabilistic,
+    /// The published procedure of SNC-Meister, to compare with; not safe on bursty traces.
+    PublishedSnc,
+    /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
+    Replayed,
+    /// The same with margins for what the next window of traffic may bring; a prediction with stated coverage.
+    Calibrated,
+}
+
+/// Something that can be done with a model of any type.
+pub(crate) trait ModelVisitor {
+    /// What comes of a visit.
+    type Output;
+    /// Visits the model of the name.
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output;
+}
+
+impl ModelName {
+    /// The three models that are shown side by side.
+    pub const SIDE_BY_SIDE: [Self; 3] = [Self::WorstCase, Self::Probabilistic, Self::Replayed];
+
+    /// The name that users write.
+    pub fn name(self) -> &'static str {
+        self.as_procedure().name()
+    }
+
+    /// What a prediction of this model rests on, completing "NAME: …".
+    pub fn assumption(self) -> &'static str {
+        self.as_procedure().assumption()
+    }
+
+    /// The rule that admits whoever this model predicts to keep all SLOs.
+    pub fn as_procedure(self) -> ProcedureName {
+        match self {
+            Self::WorstCase => ProcedureName::WorstCase,
+            Self::Probabilistic => ProcedureName::Probabilistic,
+            Self::PublishedSnc => ProcedureName::PublishedSnc,
+            Self::Replayed => ProcedureName::Replayed,
+            Self::Calibrated => ProcedureName::Calibrated,
+        }
+    }
+
+    /// Whether the model replays traces, so that a search that looks at few alignments wants another judgement.
+    pub(crate) fn is_replaying(self) -> bool {
+        matches!(self, Self::Replayed | Self::Calibrated)
+    }
+
+    /// Hands the model of this name to the visitor; for the servers and workloads of this problem at `percentile`, or each at
+    /// that of its SLO. The published procedure is always about servers that interrupt what they have begun.
+    pub(crate) fn visit<V: ModelVisitor>(
+        self,
+        problem: &PredictionProblem,
+        percentile: Option<Percentile>,
+        observer: &dyn ProgressObserver,
+        visitor: V,
+    ) -> V::Output {
+        let enforced = problem.enforced;
+        match self {
+            Self::WorstCase => visitor.visit(&worst_case(enforced)),
+            Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
+            Self::PublishedSnc => visitor.visit(&published_snc()),
+            Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
+            Self::Calibrated => {
+                let model = calibrated(problem, percentile, observer);
+                visitor.visit(&with_margins((*model).clone(), enforced))
+            }
+        }
+    }
+}

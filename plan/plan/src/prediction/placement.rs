@@ -1,0 +1,289 @@
+//! Few servers for everybody, under a model.
+
+use crate::prediction::applicant::{admission_host, of_members, server_members, sketched_by};
+use crate::prediction::assignment::{WorkloadAssignment, assignment_policy};
+use crate::prediction::calibration::calibrated;
+use crate::prediction::enforced_models::{replaying, with_margins, worst_case};
+use crate::prediction::forecast::{ForecastQuestion, WorkloadForecast};
+use crate::prediction::model_name::{ModelName, ModelVisitor};
+use crate::prediction::problem::PredictionProblem;
+use crate::prediction::refusal::describe_refusal;
+use model::{LatencyModel, PerStage, Policy};
+use operation::ProgressObserver;
+use placement::SearchEffort;
+use placement::admission::{AdmissionProcedure, Applicant, ByModel};
+use placement::packing::{
+    Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
+};
+use predict::{Calibrated, EnforcedModel, Replayed};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use units::{Nanos, plural};
+
+/// A placement, what each server's workloads will see, and what a correlated day would do to it.
+#[derive(Debug)]
+pub struct ModelPlacement {
+    /// The model that decided.
+    pub model: ModelName,
+    /// Who is on which server, and who was refused.
+    pub packing: Packing,
+    /// The forecasts of each server, one per member in the order of the packing.
+    pub servers: Vec<Vec<WorkloadForecast>>,
+    /// Wall time of the search, without reading traces and without forecasts.
+    pub search: Duration,
+    /// Whether it was interrupted: the placement holds, but workloads may be without a place that there is, and bounds
+    /// that were not computed any more are said to be the SLOs, within which they are.
+    pub interrupted: bool,
+}
+
+impl ModelPlacement {
+    /// Whether everybody who has a place keeps the SLO there.
+    pub fn is_kept(&self, problem: &PredictionProblem) -> bool {
+        self.servers.iter().flatten().all(|forecast| {
+            let slo = problem.workloads[forecast.bound.workload].spec.slo;
+            forecast.bound.seconds() <= slo.latency.0
+        })
+    }
+}
+
+/// Places everybody that fits. `interrupted` is asked again and again: from the first `true` on, what is certain by then is
+/// the answer.
+///
+/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments, and a
+/// server that does not hold under these drops whoever misses the SLO by the largest factor, until it does.
+/// Whoever picks the placement that looks good in some alignments must not quote these.
+pub fn place(
+    problem: &PredictionProblem,
+    model: ModelName,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> ModelPlacement {
+    let start = Instant::now();
+    let question = PlacementQuestion { problem, interrupted, observer };
+    let (judged, enforced) = (JudgedServers::default(), problem.enforced);
+    let packing = match model {
+        ModelName::Replayed => {
+            let few = many(|| replaying(searching().remembering(), enforced));
+            let judge = replaying(Replayed::default().remembering(), enforced);
+            question.pack_by_replay(&few, &judge, &judged)
+        }
+        ModelName::Calibrated => {
+            let model = calibrated(problem, None, observer);
+            let few =
+                many(|| with_margins(model.with_replays(searching()), enforced).map(Calibrated::remembering));
+            let judge = with_margins((*model).clone(), enforced).map(Calibrated::remembering);
+            question.pack_by_replay(&few, &judge, &judged)
+        }
+        _ => model.visit(problem, None, observer, question),
+    };
+    let search = start.elapsed();
+    let is_kept = |members: &[usize]| !model.is_replaying() || judged.is_kept(members);
+    let servers = &packing.servers;
+    let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
+    let (servers, cut_short) = question.answer();
+    let interrupted = packing.interrupted || cut_short > 0;
+    ModelPlacement { model, packing, servers, search, interrupted }
+}
+
+/// 14 alignments cover 80 % of all with 95 % confidence.
+const SEARCHED_ALIGNMENTS: usize = 14;
+const SEARCHED_COVERAGE: f64 = 0.8;
+/// The seed of alignments that are not those of the default, by which the result is judged.
+const SEARCH_SEED: u64 = 2;
+
+/// Servers and whether the judge found every SLO kept, by their members.
+#[derive(Debug, Default)]
+struct JudgedServers(Mutex<BTreeMap<Vec<usize>, bool>>);
+
+impl JudgedServers {
+    fn known(&self, members: &[usize]) -> Option<bool> {
+        self.0.lock().expect("no thread panics while it holds the lock").get(members).copied()
+    }
+
+    /// Whether the judge has found every SLO kept on a server.
+    fn is_kept(&self, members: &[usize]) -> bool {
+        self.known(members) == Some(true)
+    }
+
+    /// The judgement on a server, which is made once.
+    fn judge(&self, members: &[usize], judgement: impl FnOnce() -> bool) -> bool {
+        if let Some(known) = self.known(members) {
+            return known;
+        }
+        let kept = judgement();
+        self.0.lock().expect("no thread panics while it holds the lock").insert(members.to_vec(), kept);
+        kept
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PlacementQuestion<'a> {
+    problem: &'a PredictionProblem,
+    interrupted: &'a (dyn Fn() -> bool + Sync),
+    observer: &'a dyn ProgressObserver,
+}
+
+impl PlacementQuestion<'_> {
+    fn pack_by_replay<M: LatencyModel>(self, few: &[M], model: &M, judged: &JudgedServers) -> Packing {
+        let problem = self.problem;
+        let applicants = sketched_by(problem, model, self.observer);
+        let judge = ReplayJudge { problem, model, applicants: &applicants, base: problem.base_latency() };
+        let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
+        let missing = |members: &[usize]| judge.missing(members);
+        let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
+        let procedures: Vec<_> = few.iter().map(ByModel::by_slo).collect();
+        let packing = self.pack(&procedures, &applicants, SearchEffort::FirstFound, Some(judgement));
+        if packing.interrupted || (packing.refused.is_empty() && packing.servers.len() <= packing.lower_bound)
+        {
+            return packing;
+        }
+        // The worst case caps every bound, so that its servers keep their SLOs here, too. A search by few alignments may
+        // still end with more servers: the better of the two is taken.
+        let guaranteed = self.visit(&worst_case(problem.enforced));
+        let extent = |packing: &Packing| (packing.refused.len(), packing.servers.len());
+        let is_better = !guaranteed.interrupted && extent(&guaranteed) < extent(&packing);
+        if is_better && guaranteed.servers.iter().all(|members| confirms(members)) {
+            return Packing { asked: packing.asked + guaranteed.asked, ..guaranteed };
+        }
+        packing
+    }
+
+    fn pack<P: AdmissionProcedure<Sketch: Send + Sync> + Sync>(
+        self,
+        procedures: &[P],
+        applicants: &[Applicant<P::Sketch>],
+        effort: SearchEffort,
+        judgement: Option<SecondJudgement<'_>>,
+    ) -> Packing {
+        let workloads = &self.problem.workloads;
+        let task = self.observer.begin("packing", workloads.len() as u64, "done");
+        let phase = Mutex::new(None);
+        let watch = |progress: PackingProgress| {
+            let mut phase = phase.lock().expect("no thread panics while it holds the lock");
+            if phase.replace(progress.phase) != Some(progress.phase) {
+                task.rename(&phase_name(progress.phase));
+            }
+            task.update(progress.done as u64, progress.total as u64);
+        };
+        let packing_problem = PackingProblem {
+            servers: admission_host(self.problem),
+            applicants,
+            loads: &workloads.iter().map(|workload| workload.traffic.utilisation()).collect::<Vec<_>>(),
+            servers_min: 1,
+        };
+        let control = PackingControl { interrupted: &self.interrupted, watch: &watch, judgement };
+        pack(procedures, &packing_problem, effort, &control)
+    }
+}
+
+impl ModelVisitor for PlacementQuestion<'_> {
+    type Output = Packing;
+
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Packing {
+        let applicants = sketched_by(self.problem, model, self.observer);
+        let procedures = many(|| ByModel::by_slo(model));
+        self.pack(&procedures, &applicants, SearchEffort::Exhaustive, None)
+    }
+}
+
+/// So many servers at most are filled at once: each thread remembers replays, some hundred megabytes.
+const THREADS_MAX: usize = 16;
+
+/// What each thread of a search has of its own.
+fn many<T>(make: impl Fn() -> T) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    (0..threads).map(|_| make()).collect()
+}
+
+/// The replays of a search.
+fn searching() -> Replayed {
+    let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
+    few.expect("enough alignments for this coverage")
+}
+
+/// Judges servers by a model with the alignments of the default, which no search has seen.
+struct ReplayJudge<'a, M: LatencyModel> {
+    problem: &'a PredictionProblem,
+    model: &'a M,
+    applicants: &'a [Applicant<M::Sketch>],
+    /// The latency without any queueing, seconds.
+    base: f64,
+}
+
+impl<M: LatencyModel> ReplayJudge<'_, M> {
+    fn is_kept(&self, members: &[usize]) -> bool {
+        let company = of_members(self.applicants, members);
+        self.model.all_within(&server_members(self.problem, &company), &self.limits(&company))
+    }
+
+    /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
+    fn missing(&self, members: &[usize]) -> Vec<usize> {
+        let company = of_members(self.applicants, members);
+        let mut missing = Vec::new();
+        let late = self.model.bounds_above(&server_members(self.problem, &company), &self.limits(&company));
+        for (member, bound) in late {
+            missing.push(((bound + self.base) / company[member].slo.latency.0, members[member]));
+        }
+        missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        missing.into_iter().map(|(_, member)| member).collect()
+    }
+
+    /// The longest latency without the base latency that each SLO allows, seconds.
+    fn limits<S>(&self, company: &[&Applicant<S>]) -> Vec<f64> {
+        company.iter().map(|applicant| queueing_limit(applicant.slo.latency.0, self.base)).collect()
+    }
+}
+
+/// The longest latency without `base` that is within an SLO when `base` is added to it, both in seconds; half a nanosecond
+/// above a whole one, so that it does not matter how it is rounded.
+fn queueing_limit(slo: f64, base: f64) -> f64 {
+    let is_within = |ns: u64| Nanos(ns).as_secs() + base <= slo;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+    let mut ns = ((slo - base) * 1e9).max(0.0) as u64;
+    if !is_within(0) {
+        return -1.0;
+    }
+    while !is_within(ns) {
+        ns -= 1;
+    }
+    while is_within(ns + 1) {
+        ns += 1;
+    }
+    (ns as f64 + 0.5) * 1e-9
+}
+
+/// What a search does at the moment, as the name of a task.
+fn phase_name(phase: PackingPhase) -> String {
+    match phase {
+        PackingPhase::Alone => "each one alone".to_owned(),
+        PackingPhase::Spread(servers) => format!("trying {}", plural(servers, "server")),
+        PackingPhase::Confirm(servers) => format!("judging {}", plural(servers, "server")),
+        PackingPhase::FirstFit(_) => "filling servers".to_owned(),
+        PackingPhase::Offer => "offering to other servers".to_owned(),
+        PackingPhase::Explain => "reasons of refusals".to_owned(),
+    }
+}
+
+/// The forecasts of a server, whoever is served first before the others.
+pub fn by_priority(forecasts: &[WorkloadForecast]) -> Vec<WorkloadForecast> {
+    let mut sorted = forecasts.to_vec();
+    sorted.sort_by_key(|forecast| (forecast.bound.priority, forecast.bound.workload));
+    sorted
+}
+
+/// The placement as the document that enforcing and simulating take.
+pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement) -> Policy {
+    let mut assignments = vec![None; problem.workloads.len()];
+    for (server, forecasts) in placement.servers.iter().enumerate() {
+        for WorkloadForecast { bound, .. } in forecasts {
+            let priority = PerStage::from_fn(|_| bound.priority);
+            assignments[bound.workload] =
+                Some(Ok(WorkloadAssignment { server, priority, bound_s: bound.seconds() }));
+        }
+    }
+    for (workload, refusal) in &placement.packing.refused {
+        assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
+    }
+    assignment_policy(problem, placement.model.as_procedure(), &assignments)
+}

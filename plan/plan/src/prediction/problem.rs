@@ -1,0 +1,295 @@
+//! A prediction problem: one kind of server with the traffic of every workload.
+
+use crate::cluster::{ClusterSource, enforced_path, read_groups, warn_of_percentile, warn_of_preemption};
+use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use operation::parallel::in_parallel;
+use operation::{Notice, ProgressObserver};
+use predict::{Calibrated, CalibrationGoal, EnforcedPath};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use trace::OpenOptions;
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, plural};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
+use workload::profile_file::{base_latency, read_profile};
+
+/// Where servers, workloads and traces come from, and what requests pass.
+#[derive(Debug, Clone)]
+pub struct PredictionSource {
+    /// Where servers and workloads are described.
+    pub cluster: ClusterSource,
+    /// The class of server; by default the first one with servers.
+    pub class: Option<String>,
+    /// Requests pass a network link alone, in both directions, and no storage.
+    pub link_only: bool,
+    /// A file that says which workloads may burst together; without it all are independent.
+    pub groups: Option<PathBuf>,
+    /// Servers interrupt what they have begun, as in published formulas; no real server does.
+    pub preemptive: bool,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
+}
+
+/// A workload and its requests.
+#[derive(Debug, Clone)]
+pub struct TracedWorkload {
+    /// Name, trace and SLO of the workload.
+    pub spec: WorkloadSpec,
+    /// Workloads of the same group may burst together.
+    pub group: usize,
+    /// The requests of its trace as time at each stage; workloads with the same trace share them.
+    pub traffic: Arc<CircularTrace<Job>>,
+    /// When its first request came by the clock of the trace; `None` where the format counts from the first request.
+    pub recorded_from: Option<Nanos>,
+}
+
+/// A kind of server and who may share one.
+#[derive(Debug)]
+pub struct PredictionProblem {
+    /// Name of the server class.
+    pub class: String,
+    /// How many servers there are.
+    pub count: usize,
+    /// Link bandwidth of a server in each direction.
+    pub network: ByteRate,
+    /// The storage of a server; `None` for a link alone.
+    pub profile: Option<StorageProfile>,
+    /// Factor on all work, at least 1.
+    pub safety_margin: f64,
+    /// Everybody who asks for a place, in the order of the input.
+    pub workloads: Vec<TracedWorkload>,
+    /// How the enforcers use a server; `None` for servers that interrupt what they have begun, which are there to compare
+    /// with.
+    pub enforced: Option<EnforcedPath>,
+    /// The bytes that a link sends without looking for others.
+    pub packet: Bytes,
+    /// The file that says what is asked, for reports.
+    pub origin: PathBuf,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
+    /// What it has learnt, by the percentile that is asked of everybody.
+    pub(super) learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
+}
+
+impl PredictionProblem {
+    /// Reads everything, the traces in parallel.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or the class of servers is not there.
+    pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
+        let cluster = source.cluster.read()?;
+        let class = choose_class(&cluster, source, observer)?.clone();
+        let profile = if source.link_only { None } else { Some(read_profile(&class.storage)?) };
+        if let Some(profile) = &profile {
+            warn_of_percentile(&cluster, profile, observer);
+        }
+        let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
+        if source.preemptive {
+            warn_of_preemption(observer);
+        }
+        let names: Vec<&str> = cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+        let groups = match &source.groups {
+            Some(path) => read_groups(path, &names)?,
+            None => (0..names.len()).collect(),
+        };
+        let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
+        let path = PathWork::new(network, class.network, profile.as_ref(), margin);
+        let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
+        let mut workloads = Vec::new();
+        for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
+            let (traffic, recorded_from) = traffic;
+            workloads.push(TracedWorkload { spec, group, traffic, recorded_from });
+        }
+        Ok(Self {
+            class: class.class,
+            count: class.count,
+            network: class.network,
+            safety_margin: cluster.safety_margin,
+            workloads,
+            profile,
+            enforced,
+            packet: class.packet,
+            origin: source.cluster.origin().to_owned(),
+            calibration: source.calibration,
+            learnt: Mutex::default(),
+        })
+    }
+
+    /// How many levels of priority a stage of a server can have.
+    pub(crate) fn levels_max(&self) -> usize {
+        self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
+    }
+
+    /// The distinct traces in order of appearance, and the number of each workload's among them.
+    pub(super) fn distinct_traces(&self) -> (Vec<&Arc<CircularTrace<Job>>>, Vec<usize>) {
+        let (mut distinct, mut numbers): (Vec<&Arc<_>>, Vec<usize>) = (Vec::new(), Vec::new());
+        for workload in &self.workloads {
+            let known = distinct.iter().position(|traffic| Arc::ptr_eq(traffic, &workload.traffic));
+            numbers.push(known.unwrap_or_else(|| {
+                distinct.push(&workload.traffic);
+                distinct.len() - 1
+            }));
+        }
+        (distinct, numbers)
+    }
+
+    /// The same problem with the first, and with the second half of each trace, so that what is decided by one can be judged by the
+    /// other. `None` when nothing arrives in one half of a trace.
+    pub fn halves(&self) -> Option<[Self; 2]> {
+        let mut halves = [Vec::new(), Vec::new()];
+        let (traces, numbers) = self.distinct_traces();
+        let mut traffic = Vec::new();
+        for trace in traces {
+            traffic.push(trace.halves()?.map(Arc::new));
+        }
+        for (workload, number) in self.workloads.iter().zip(numbers) {
+            for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
+                let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
+                half.push(TracedWorkload { spec, group: workload.group, traffic, recorded_from: None });
+            }
+        }
+        Some(halves.map(|workloads| self.with_workloads(workloads)))
+    }
+
+    /// The same problem with `factor` times the work of every request.
+    pub(super) fn with_work(&self, factor: f64) -> Self {
+        let (traces, numbers) = self.distinct_traces();
+        let traffic: Vec<_> = traces.into_iter().map(|trace| Arc::new(trace.with_work(factor))).collect();
+        let mut workloads = self.workloads.clone();
+        for (workload, number) in workloads.iter_mut().zip(numbers) {
+            workload.traffic = Arc::clone(&traffic[number]);
+        }
+        self.with_workloads(workloads)
+    }
+
+    /// The same servers for other workloads.
+    #[must_use]
+    pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
+        Self {
+            class: self.class.clone(),
+            count: self.count,
+            network: self.network,
+            profile: self.profile.clone(),
+            safety_margin: self.safety_margin,
+            workloads,
+            enforced: self.enforced,
+            packet: self.packet,
+            origin: self.origin.clone(),
+            calibration: self.calibration,
+            learnt: Mutex::default(),
+        }
+    }
+
+    /// Latency of a request on the idle storage stack, seconds; added to every prediction.
+    pub fn base_latency(&self) -> f64 {
+        self.profile.as_ref().map_or(0.0, base_latency)
+    }
+}
+
+/// The class of servers that predictions are for.
+fn choose_class<'a>(
+    cluster: &'a Cluster,
+    source: &PredictionSource,
+    observer: &dyn ProgressObserver,
+) -> Result<&'a ServerClass, OperationError> {
+    let mut with_servers = cluster.servers.iter().filter(|class| class.count > 0);
+    let class = match &source.class {
+        None => with_servers.next(),
+        Some(name) => cluster.servers.iter().find(|class| class.class == *name),
+    };
+    let Some(class) = class else {
+        let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
+        let class = source.class.as_deref().unwrap_or("with servers");
+        return Err(OperationError::input(format_args!(
+            "there is no server class '{class}': expected one of {}",
+            names.join(", ")
+        )));
+    };
+    if source.class.is_none() && with_servers.next().is_some() {
+        let class = &class.class;
+        observer
+            .notice(Notice::Note(format!("predictions are for class '{class}'; other classes are left out")));
+    }
+    Ok(class)
+}
+
+/// The traffic of a trace, and when its first request came by the clock of the trace.
+type RecordedTraffic = (Arc<CircularTrace<Job>>, Option<Nanos>);
+
+/// The traffic of every workload on its path; a trace that several of them have is read once.
+fn read_traces(
+    workloads: &[WorkloadSpec],
+    path: &PathWork,
+    options: &OpenOptions,
+    observer: &dyn ProgressObserver,
+) -> Result<Vec<RecordedTraffic>, OperationError> {
+    let start = Instant::now();
+    let mut number_of_file = BTreeMap::new();
+    let mut files: Vec<&Path> = Vec::new();
+    let mut numbers = Vec::with_capacity(workloads.len());
+    for spec in workloads {
+        let file = spec.trace.as_path();
+        numbers.push(*number_of_file.entry(file).or_insert_with(|| {
+            files.push(file);
+            files.len() - 1
+        }));
+    }
+    let read =
+        in_parallel(observer, "reading traces", &files, |file| read_traffic(file, path.clone(), options))?;
+    let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
+    let elapsed = Seconds(start.elapsed().as_secs_f64());
+    let count = read.len();
+    observer
+        .notice(Notice::Done(format!("traces: {count} read, {} in {elapsed}", plural(requests, "request"))));
+    let mut shared = Vec::with_capacity(count);
+    for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
+        if skipped > 0 {
+            let trace = file.display();
+            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
+        }
+        shared.push((Arc::new(traffic), recorded_from));
+    }
+    Ok(numbers.into_iter().map(|number| shared[number].clone()).collect())
+}
+
+/// The traffic of a trace on its path, when its first request came, and how many malformed requests were passed over.
+fn read_traffic(
+    file: &Path,
+    mut path: PathWork,
+    options: &OpenOptions,
+) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
+    let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
+    let mut reader = trace::open(file, options).map_err(wrong)?;
+    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    for request in reader.by_ref() {
+        let request = request.map_err(wrong)?;
+        bytes += u128::from(request.size.0);
+        jobs.push(path.job(&request));
+    }
+    check_work(file, &jobs, bytes)?;
+    let first = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
+    let traffic = CircularTrace::repeating(jobs);
+    let traffic =
+        traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
+    Ok((traffic, first, reader.skipped()))
+}
+
+/// The most work of a trace at all stages together, nanoseconds, and its most bytes: what models add and multiply stays
+/// within 64 bits.
+const WORK_MAX: u128 = 1 << 60;
+const BYTES_MAX: u128 = 10_u128.pow(16);
+
+/// Refuses a trace with more work than models can count.
+fn check_work(file: &Path, jobs: &[Job], bytes: u128) -> Result<(), OperationError> {
+    let work: u128 = jobs.iter().flat_map(|job| job.work.into_array()).map(|work| u128::from(work.0)).sum();
+    if work <= WORK_MAX && bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    Err(OperationError::input(format_args!(
+        "{}: the requests have more than 1e16 bytes, or take a server more than 36 years: expected less",
+        file.display()
+    ))
+    .hint("check the sizes in the trace, the bandwidth of the links and the device profile"))
+}

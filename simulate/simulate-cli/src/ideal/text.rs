@@ -1,0 +1,102 @@
+//! The ideal latencies of a stream, by discipline: as JSON and as a table.
+
+use crate::simulate::figure::{interval, plain};
+use cli::terminal::TextTable;
+use operation::document::document;
+use operation::text::percent;
+use schemars::JsonSchema;
+use serde::Serialize;
+use simulate::ideal::IdealOutcome;
+use simulate::simulation::{LatencyFigures, PERCENTILES};
+use units::plural;
+
+/// Everything that was asked for.
+pub(crate) struct IdealView {
+    /// What the stream is called.
+    pub(crate) name: String,
+    pub(crate) service: String,
+    pub(crate) workers: usize,
+    pub(crate) utilisation: f64,
+    pub(crate) seed: u64,
+    /// The latencies by discipline, at least one.
+    pub(crate) outcomes: Vec<IdealOutcome>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct IdealDocument<'a> {
+    stream: &'a str,
+    service: &'a str,
+    workers: usize,
+    utilisation: f64,
+    seed: u64,
+    #[serde(flatten)]
+    first: DisciplineDocument<'a>,
+    compared: Vec<DisciplineDocument<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DisciplineDocument<'a> {
+    discipline: String,
+    #[serde(flatten)]
+    figures: &'a LatencyFigures,
+}
+
+/// The first discipline's figures, the others' under `compared`.
+pub(crate) fn json(view: &IdealView) -> String {
+    document(&IdealDocument {
+        stream: &view.name,
+        service: &view.service,
+        workers: view.workers,
+        utilisation: view.utilisation,
+        seed: view.seed,
+        first: discipline(&view.outcomes[0]),
+        compared: view.outcomes[1..].iter().map(discipline).collect(),
+    })
+}
+
+fn discipline(outcome: &IdealOutcome) -> DisciplineDocument<'_> {
+    DisciplineDocument { discipline: outcome.order.to_string(), figures: &outcome.figures }
+}
+
+/// What was simulated, in a sentence.
+pub(crate) fn lead(view: &IdealView) -> String {
+    let workers = plural(view.workers, "worker");
+    let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
+    let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
+    format!(
+        "{} of {}, service {}, {workers}: utilisation {}.{intervals}",
+        requests(view.outcomes[0].figures.requests),
+        view.name,
+        view.service,
+        percent(view.utilisation)
+    )
+}
+
+fn requests(count: u64) -> String {
+    if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
+}
+
+/// Headings and a row per discipline.
+pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut headings = vec!["discipline", "mean"];
+    headings.extend(PERCENTILES.map(|(name, _)| name));
+    headings.extend(["slowdown p99", "reordering"]);
+    let row = |at: &IdealOutcome| {
+        let f = &at.figures;
+        let mut cells = vec![at.order.to_string()];
+        let times = [f.mean_s, f.p50_s, f.p90_s, f.p99_s, f.p99_9_s];
+        cells.extend(times.map(interval));
+        cells.push(plain(f.slowdown_p99.map(|e| e.value), ""));
+        cells.push(plain(f.reordering_pct.map(|e| e.value), " %"));
+        cells
+    };
+    (headings, view.outcomes.iter().map(row).collect())
+}
+
+/// The table for people.
+pub(crate) fn text(view: &IdealView) -> String {
+    let (headings, rows) = rows(view);
+    let table =
+        TextTable::of_rows(&headings, 1, rows).without_first(&["reordering", "p90", "slowdown p99", "p50"]);
+    format!("{}\n\n{}", lead(view), table.render())
+}

@@ -1,0 +1,71 @@
+//! Figures with their confidence intervals as text.
+
+use operation::text::time;
+use sim::engine::Estimate;
+use simulate::simulation::SimulatedFigure;
+
+/// A number with one decimal, or a dash.
+pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}{unit}"))
+}
+
+/// A relative change as a percentage with its interval, in digits that show how wide that is.
+pub(crate) fn change(figure: SimulatedFigure) -> String {
+    let Some(estimate) = figure else { return "-".to_owned() };
+    let (value, half) = (100.0 * estimate.value, 100.0 * estimate.half_width);
+    if !estimate.has_interval() {
+        return format!("{value:+.1} %");
+    }
+    let decimals = decimals_of(half);
+    format!("{value:+.decimals$} ± {half:.decimals$} %")
+}
+
+/// How many decimals show how wide an interval is: at least one.
+fn decimals_of(half_width: f64) -> usize {
+    const DECIMALS_MAX: usize = 6;
+    let shows = |decimals: &usize| half_width * 10f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 0.5;
+    (1..DECIMALS_MAX).find(shows).unwrap_or(DECIMALS_MAX)
+}
+
+/// A time with its interval; without one where nothing varies, which says nothing about how sure it is.
+pub(crate) fn interval(figure: SimulatedFigure) -> String {
+    match figure {
+        None => "-".to_owned(),
+        Some(estimate) if estimate.has_interval() => {
+            format!("{} ± {}", time(estimate.value), time(estimate.half_width))
+        }
+        Some(estimate) => time(estimate.value),
+    }
+}
+
+/// Percent with their interval, in digits that show how wide that is.
+pub(crate) fn percent_interval(figure: SimulatedFigure) -> String {
+    let Some(estimate) = figure.filter(Estimate::has_interval) else {
+        return plain(figure.map(|estimate| estimate.value), " %");
+    };
+    let decimals = decimals_of(estimate.half_width);
+    format!("{:.decimals$} ± {:.decimals$} %", estimate.value, estimate.half_width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::engine::Estimate;
+
+    #[test]
+    fn no_interval_has_zero_width() {
+        let figure = |value, half_width| Some(Estimate { value, half_width });
+        for (shown, expected) in [
+            (interval(figure(0.002, 0.0001)), "2ms ± 100us"),
+            (interval(figure(0.002, 0.0)), "2ms"),
+            (interval(figure(0.002, 1e-19)), "2ms"),
+            (interval(figure(0.002, f64::INFINITY)), "2ms"),
+            (change(figure(-0.25, 0.031)), "-25.0 ± 3.1 %"),
+            (change(figure(-0.25, 0.0001)), "-25.00 ± 0.01 %"),
+            (change(figure(-0.25, 0.0)), "-25.0 %"),
+            (change(None), "-"),
+        ] {
+            assert_eq!(shown, expected);
+        }
+    }
+}

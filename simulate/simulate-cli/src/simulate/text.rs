@@ -1,0 +1,138 @@
+//! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
+
+use crate::simulate::figure::{interval, plain};
+use crate::simulate::measured::{class_table, evenness};
+use crate::simulate::workloads;
+use cli::terminal::TextTable;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sim::engine::SimulationPlan;
+use simulate::simulation::{
+    ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
+    VariantFigures, intervals,
+};
+use units::plural;
+
+/// Everything about one experiment.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VariantDocument<'a> {
+    scenario: &'a str,
+    seed: u64,
+    replications: usize,
+    confidence: f64,
+    #[schemars(extend("enum" = ["done", "transient", "unstable", "imprecise"]))]
+    verdict: &'static str,
+    message: String,
+    /// Why the bounds of its policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds_do_not_apply: Option<&'a str>,
+    #[serde(flatten)]
+    end_to_end: LatencyFigures,
+    #[serde(flatten)]
+    evenness: RequestEvenness,
+    tiers: Vec<StationDocument<'a>>,
+    /// Empty where there is but one.
+    classes: Vec<ClassFigures<'a>>,
+    /// What the workloads of a storage server saw.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    workloads: Vec<workloads::WorkloadOutcomeDocument>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct StationDocument<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    occupancy: StationOccupancy,
+    #[serde(flatten)]
+    figures: LatencyFigures,
+}
+
+/// One object: end to end, and by tier.
+pub(crate) fn json(view: &VariantFigures) -> String {
+    operation::document::document(&document(view))
+}
+
+/// The object that [`json()`] prints.
+pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
+    let (mut end_to_end, evenness) = (view.end_to_end(), view.evenness());
+    end_to_end.ci.extend(intervals(&evenness.named()));
+    VariantDocument {
+        scenario: &view.case.name,
+        seed: view.seed,
+        replications: view.report.runs.len(),
+        confidence: view.report.confidence,
+        verdict: view.verdict(),
+        message: view.message(),
+        bounds_do_not_apply: view.broken_bounds,
+        end_to_end,
+        evenness,
+        tiers: (0..view.case.network.stations.len()).map(|station| tier(view, station)).collect(),
+        classes: view.classes(),
+        workloads: workloads::documents(&view.workloads),
+    }
+}
+
+/// What a replication measures.
+pub(crate) fn window(plan: &SimulationPlan) -> String {
+    match plan.window.span {
+        Some((begin, end)) => format!("{} after {begin}", end - begin),
+        None => format!("{} after {}", plural(plan.window.measured, "request"), plan.window.warm_up),
+    }
+}
+
+fn tier<'a>(view: &VariantFigures<'a>, station: usize) -> StationDocument<'a> {
+    let (mut figures, occupancy) = (view.station(station), view.occupancy(station));
+    figures.ci.extend(intervals(&occupancy.named()));
+    StationDocument { name: &view.case.network.stations[station].name, occupancy, figures }
+}
+
+/// A sentence about how it was run.
+pub(crate) fn lead(view: &VariantFigures) -> String {
+    let plan = &view.case.plan;
+    format!(
+        "{}: {} of {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        view.case.name,
+        plural(view.report.runs.len(), "replication"),
+        window(plan),
+        view.seed,
+        100.0 * view.report.confidence
+    )
+}
+
+/// The rows of the table: headings, then a row end to end and one per tier.
+pub(crate) fn rows(view: &VariantFigures) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let mut headings = vec!["tier", "load", "mean"];
+    headings.extend(PERCENTILES.map(|(name, _)| name));
+    headings.extend(["slowdown p99", "reordering", "per second", "present", "most", "overhead"]);
+    let mut rows = vec![row("end to end", &StationOccupancy::default(), &view.end_to_end())];
+    let stations = view.case.network.stations.iter().enumerate();
+    rows.extend(stations.map(|(index, at)| row(&at.name, &view.occupancy(index), &view.station(index))));
+    (headings, rows)
+}
+
+fn row(name: &str, at: &StationOccupancy, figures: &LatencyFigures) -> Vec<String> {
+    let percent = |figure: SimulatedFigure| plain(figure.map(|share| 100.0 * share.value), " %");
+    let mut cells = vec![name.to_owned(), percent(at.utilisation)];
+    cells.extend(figures.times().map(interval));
+    cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
+    cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
+    cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
+    cells.push(plain(at.present_mean.map(|e| e.value), ""));
+    cells.push(at.present_max.map_or_else(|| "-".to_owned(), |most| most.to_string()));
+    cells.push(percent(at.overhead));
+    cells
+}
+
+/// The table for people.
+pub(crate) fn text(view: &VariantFigures) -> String {
+    let (headings, rows) = rows(view);
+    let details = ["overhead", "most", "reordering", "slowdown p99", "p90", "present", "per second", "p50"];
+    let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
+    if !view.workloads.is_empty() {
+        let workloads = workloads::text(&view.workloads);
+        let broken = view.broken_bounds.map_or(String::new(), |broken| format!("{broken}\n"));
+        return format!("{broken}{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());
+    }
+    let (classes, evenness) = (class_table(view), evenness(view));
+    format!("{}\n\n{}{classes}\n{evenness}\n{}\n", lead(view), table.render(), view.message())
+}

@@ -1,0 +1,178 @@
+//! A measured stream, read once; with a load twice: how much work it brings, then what becomes of it. Short
+//! ones are kept in between.
+
+use crate::ideal::figures::IdealOutcome;
+use crate::ideal::interruption::nothing_complete;
+use crate::ideal::settings::{IdealAnswer, IdealSettings};
+use crate::ideal::utilisation::check_stable;
+use arrivals::TimedRequest;
+use arrivals::scale::{StreamTotals, TimeScaling};
+use model::OperationError;
+use operation::ProgressObserver;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::ideal::{StationRun, Summary};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use units::Nanos;
+
+/// Arrivals that are kept rather than read again: 64 MiB.
+const KEPT_MAX: usize = 1 << 23;
+/// The instant at which everybody has to be served, nanoseconds.
+const END_NS: u128 = u64::MAX as u128;
+/// Requests between two looks at the clock.
+const CHUNK: usize = 4096;
+
+/// Plays the arrivals of a trace.
+pub(super) fn play(
+    settings: &IdealSettings,
+    path: &Path,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> Result<IdealAnswer, OperationError> {
+    let mut plays = DisciplinePlays::new(settings);
+    // How many requests a trace has is known when it has been read.
+    let task = observer.begin("simulating", 0, "requests");
+    let played = AtomicU64::new(0);
+    let goes_on = |requests: usize| {
+        let before = played.fetch_add(requests as u64, Ordering::Relaxed);
+        task.update(before + requests as u64, before + requests as u64);
+        !interrupted()
+    };
+    match settings.load {
+        None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
+        Some(load) => {
+            let (totals, kept) = survey(settings, path, interrupted)?;
+            measure_utilisation(&totals, settings, path)?;
+            let scaling = totals.time_scaling(settings.workers.get(), load).map_err(OperationError::input)?;
+            plays.scaling = Some(scaling);
+            match kept {
+                Some(kept) => plays.run(settings, kept.into_iter().map(Ok), &goes_on)?,
+                None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
+            }
+        }
+    }
+    let utilisation = measure_utilisation(&plays.totals, settings, path)?;
+    check_stable(utilisation, settings)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let utilisation = settings.load.unwrap_or(utilisation);
+    Ok(IdealAnswer { name, utilisation, outcomes: plays.finish(settings)? })
+}
+
+/// The utilisation of the workers; an error where requests have no totals in time.
+fn measure_utilisation(
+    totals: &StreamTotals,
+    settings: &IdealSettings,
+    path: &Path,
+) -> Result<f64, OperationError> {
+    if totals.arrivals.is_none() {
+        return Err(scenario::empty_trace_error(path));
+    }
+    totals.utilisation(settings.workers.get()).ok_or_else(|| {
+        OperationError::input(format!("{}: all requests arrive at one instant", path.display()))
+            .hint("a utilisation needs requests at two instants at least")
+    })
+}
+
+/// The work of a trace, and its arrivals if they are few or cannot be read again.
+fn survey(
+    settings: &IdealSettings,
+    path: &Path,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
+    let can_be_read_again = path.is_file();
+    let (mut totals, mut kept) = (StreamTotals::default(), Some(Vec::new()));
+    for (number, request) in timed_requests(settings, scenario::trace_arrivals(path)?).enumerate() {
+        let request = request?;
+        // The load is that of the whole trace.
+        if number % CHUNK == 0 && interrupted() {
+            return Err(nothing_complete());
+        }
+        totals.add(&request);
+        kept.take_if(|kept: &mut Vec<Nanos>| can_be_read_again && kept.len() == KEPT_MAX);
+        if let Some(kept) = &mut kept {
+            kept.push(request.arrival);
+        }
+    }
+    Ok((totals, kept))
+}
+
+/// Arrivals with their service times, which are the same in every pass.
+fn timed_requests(
+    settings: &IdealSettings,
+    arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
+) -> impl Iterator<Item = Result<TimedRequest, OperationError>> {
+    let (sampler, mut random) = (settings.service.sampler(), StdRng::seed_from_u64(settings.seed));
+    arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
+}
+
+/// The plays of all disciplines at once, so that the trace is read once for them.
+struct DisciplinePlays {
+    plays: Vec<StationRun>,
+    /// Wall time of each play, seconds.
+    elapsed_s: Vec<f64>,
+    /// How arrivals are brought to the wanted load.
+    scaling: Option<TimeScaling>,
+    /// The work and time of what was played.
+    totals: StreamTotals,
+}
+
+impl DisciplinePlays {
+    fn new(settings: &IdealSettings) -> Self {
+        // Lots are drawn apart from service times.
+        let seed = StdRng::seed_from_u64(settings.seed).random();
+        let disciplines = settings.disciplines.iter();
+        let plays: Vec<StationRun> = disciplines
+            .map(|&order| StationRun::new(settings.station(order), seed, 0, Summary::of_one_stream()))
+            .collect();
+        Self { elapsed_s: vec![0.0; plays.len()], plays, scaling: None, totals: StreamTotals::default() }
+    }
+
+    fn run(
+        &mut self,
+        settings: &IdealSettings,
+        arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
+        goes_on: &dyn Fn(usize) -> bool,
+    ) -> Result<(), OperationError> {
+        let mut timed_requests = timed_requests(settings, arrivals);
+        let mut chunk = Vec::with_capacity(CHUNK);
+        loop {
+            chunk.clear();
+            for request in timed_requests.by_ref().take(CHUNK) {
+                let request = request?;
+                let request = self.scaling.map_or(request, |scaling| scaling.apply(request));
+                self.totals.add(&request);
+                chunk.push(request);
+            }
+            if u128::from(self.totals.arrivals.map_or(0, |(_, last)| last.0)) + self.totals.work > END_NS {
+                return Err(OperationError::input("the requests bring more than 584 years of work")
+                    .hint("give a shorter --service"));
+            }
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            for (play, elapsed_s) in self.plays.iter_mut().zip(&mut self.elapsed_s) {
+                let start = Instant::now();
+                chunk.iter().try_for_each(|request| play.arrive(*request)).map_err(OperationError::input)?;
+                *elapsed_s += start.elapsed().as_secs_f64();
+            }
+            if !goes_on(chunk.len()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn finish(self, settings: &IdealSettings) -> Result<Vec<IdealOutcome>, OperationError> {
+        let mut outcomes = Vec::new();
+        for ((play, elapsed_s), order) in
+            self.plays.into_iter().zip(self.elapsed_s).zip(&settings.disciplines)
+        {
+            let start = Instant::now();
+            let summary = play.finish();
+            let elapsed_s = elapsed_s + start.elapsed().as_secs_f64();
+            outcomes.push(IdealOutcome::new(*order, &summary, summary.count(), elapsed_s)?);
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,33 @@
+//! The latencies that queueing alone causes, for a stream, a service time and a number of workers.
+
+mod figures;
+mod interruption;
+mod measured;
+mod random;
+mod settings;
+mod utilisation;
+
+pub use figures::IdealOutcome;
+pub use settings::{IdealAnswer, IdealSettings, IdealStream};
+
+use model::OperationError;
+use operation::ProgressObserver;
+
+/// Plays a stream of requests under each discipline, until `interrupted` says so: then the answer is about the disciplines
+/// of random requests that were complete, or the requests of a trace that were played.
+///
+/// # Errors
+///
+/// When a trace cannot be read, the work is more than the workers can do, or nothing was complete when it was interrupted.
+pub fn ideal_latency(
+    settings: &IdealSettings,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> Result<IdealAnswer, OperationError> {
+    match &settings.stream {
+        IdealStream::Trace(path) => measured::play(settings, path, interrupted, observer),
+        IdealStream::Random { arrivals, requests } => {
+            random::play(settings, arrivals, *requests, interrupted, observer)
+        }
+    }
+}

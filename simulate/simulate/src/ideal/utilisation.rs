@@ -1,0 +1,19 @@
+//! The utilisation at which no queue grows without bound.
+
+use crate::ideal::settings::IdealSettings;
+use model::OperationError;
+use operation::text::overload;
+use units::plural;
+
+/// Refuses work that is more than the workers can do.
+pub(super) fn check_stable(utilisation: f64, settings: &IdealSettings) -> Result<(), OperationError> {
+    if utilisation < 1.0 {
+        return Ok(());
+    }
+    let workers = plural(settings.workers.get(), "worker");
+    let message = format!(
+        "unstable: grows without bound; the requests bring {} of the work that {workers} can do",
+        overload(utilisation)
+    );
+    Err(OperationError::input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
+}
