@@ -52,7 +52,9 @@ fn dash_use(verb: &str, argument: &Arg) -> DashUse {
 ///
 /// When such a value was given; the message names the argument.
 pub(crate) fn check_dashes(program: &Command, matches: &ArgMatches) -> Result<(), OperationError> {
-    let (mut command, mut matches, mut inputs) = (program, matches, 0);
+    let mut command = program;
+    let mut matches = matches;
+    let mut inputs = 0;
     while let Some((name, of_verb)) = matches.subcommand() {
         let Some(verb) = command.find_subcommand(name) else { break };
         (command, matches) = (verb, of_verb);
@@ -85,7 +87,9 @@ const REPLACEMENTS: [(&str, &str, &str); 1] = [("plan", "output", "keep")];
 ///
 /// When a result is also read, or two results are one.
 pub(crate) fn check_results(program: &Command, matches: &ArgMatches) -> Result<(), OperationError> {
-    let (mut command, mut matches, mut verb) = (program, matches, "");
+    let mut command = program;
+    let mut matches = matches;
+    let mut verb = "";
     let mut named: Vec<(String, PathBuf)> = Vec::new();
     while let Some((name, of_verb)) = matches.subcommand() {
         let Some(found) = command.find_subcommand(name) else { break };

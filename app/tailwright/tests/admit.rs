@@ -37,12 +37,13 @@ fn everybody_is_admitted_or_refused_with_a_reason_and_promises_are_kept() {
     let mut counts = Vec::new();
     for model in ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc"] {
         let (code, answer) = admit(&cluster, &["--model", model]);
-        let (admitted, refused) = (names(&answer["admitted"]), names(&answer["refused"]));
+        let admitted = names(&answer["admitted"]);
+        let refused = names(&answer["refused"]);
         assert_eq!(admitted.len() + refused.len(), 12, "{model}");
         assert_eq!(code, i32::from(!refused.is_empty()), "{model}");
         for entry in answer["workloads"].as_array().expect("a list") {
-            let (bound, slo) =
-                (entry["bound_s"].as_f64().expect("a bound"), entry["slo_s"].as_f64().unwrap());
+            let bound = entry["bound_s"].as_f64().expect("a bound");
+            let slo = entry["slo_s"].as_f64().unwrap();
             assert!(bound <= slo, "{model}: {entry}");
         }
         for refusal in answer["refused"].as_array().expect("a list") {

@@ -97,7 +97,8 @@ fn percentiles_and_dependence_only_raise_bounds() {
             |w: &Value| (format!("{}/{}", w["name"], w["model"]), w["bound_s"].as_f64().expect("a bound"));
         all.iter().map(figure).collect::<BTreeMap<_, _>>()
     };
-    let (p90, p99) = (run(&["--percentile", "90"]), run(&["--percentile", "99"]));
+    let p90 = run(&["--percentile", "90"]);
+    let p99 = run(&["--percentile", "99"]);
     let dependent = run(&["--percentile", "99", "--groups", "groups.csv"]);
     for (name, bound) in &p99 {
         assert!(p90[name] <= *bound, "{name}: p90 {} above p99 {bound}", p90[name]);

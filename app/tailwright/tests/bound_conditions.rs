@@ -81,7 +81,8 @@ fn a_policy_is_simulated_on_the_servers_of_the_cluster() {
         let workloads = found["servers"][0]["workloads"].as_array().expect("workloads");
         workloads.iter().map(|workload| workload["longest_s"].as_f64().expect("it was served")).collect()
     };
-    let (beside, alone) = (longest(&fitting), longest(&json));
+    let beside = longest(&fitting);
+    let alone = longest(&json);
     assert!(beside.iter().zip(&alone).any(|(beside, alone)| beside > alone), "{beside:?} {alone:?}");
 
     for (class, said) in [
@@ -133,7 +134,8 @@ fn a_policy_is_simulated_on_the_servers_of_the_cluster() {
 #[test]
 fn a_scenario_with_a_policy_is_compared_with_it() {
     let cluster = planned();
-    let (folder, policy) = (&cluster.folder, policy(&cluster.folder));
+    let folder = &cluster.folder;
+    let policy = policy(&cluster.folder);
     let workload =
         |name: &str| format!("[[workload]]\nname = \"{name}\"\ntrace = \"{name}.csv\"\nslo = \"99% < 1s\"\n");
     let placed: String = policy["workloads"]

@@ -156,7 +156,8 @@ fn memcached_by_a_proxy_without_a_policy() {
 
 /// The names that a policy's template has marked, replaced.
 fn filled_hosts(template: &str, address: SocketAddr, profile: &str) -> String {
-    let (mut lines, mut client) = (Vec::new(), 0);
+    let mut lines = Vec::new();
+    let mut client = 0;
     for line in template.lines() {
         let line = if line.starts_with("device") {
             "device = { nothing = \"1Gbps\" }".to_owned()
@@ -354,7 +355,8 @@ fn nfs_of_ganesha_by_a_proxy_without_a_policy() {
     let said = [output.stdout, output.stderr].concat();
     let log = std::fs::read_to_string(folder.join("proxy.log")).unwrap_or_default();
     assert!(output.status.success(), "{}\n{log}", String::from_utf8_lossy(&said));
-    let (sent, seen) = (requests(&folder, "run.parquet"), requests(&folder, "rec#web-0"));
+    let sent = requests(&folder, "run.parquet");
+    let seen = requests(&folder, "rec#web-0");
     // The file is made first, which takes writes of its own.
     assert!(sent > 100 && (sent..=sent + 64).contains(&seen), "{seen} of {sent}");
     assert_eq!(plan_of(&folder, "rec", "workload")["servers_used"], 1);
@@ -362,7 +364,8 @@ fn nfs_of_ganesha_by_a_proxy_without_a_policy() {
 
 #[test]
 fn memcached_by_captured_packets() {
-    let (server, tcpdump) = (memcached_at_a_service_port(), testkit::program("tcpdump"));
+    let server = memcached_at_a_service_port();
+    let tcpdump = testkit::program("tcpdump");
     let (Some((_memcached, address)), Some(tcpdump)) = (server, tcpdump) else { return };
     let folder = Folder::new();
     let capture = std::fs::File::create(folder.join("capture.tcpdump")).expect("it is ours");

@@ -16,7 +16,8 @@ fn output_of(program: &str, args: &[&str], folder: &Folder) -> Option<std::proce
 
 /// What bash offers for the last of these words.
 fn completed(folder: &Folder, words: &[&str]) -> Option<String> {
-    let (last, before) = (words[words.len() - 1], words[words.len() - 2]);
+    let last = words[words.len() - 1];
+    let before = words[words.len() - 2];
     let script = format!(
         "source ./tailwright.bash; COMP_WORDS=({}); COMP_CWORD={}; _tailwright tailwright '{last}' '{before}'; \
          echo \"${{COMPREPLY[@]}}\"",

@@ -105,7 +105,8 @@ fn a_killed_experiment_is_undone_by_the_next_run() {
     child.wait().expect("a killed child ends");
     assert!(server.is_real_time(), "killed in the middle of a period");
     let state = folder.state();
-    let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
+    let process = server.server.id().to_string();
+    let port = server.address.port().to_string();
     let refused = folder
         .run(&["experiment", "nothing", "--pid", &process, "--port", &port, "--state", &state])
         .expect_code(3);
@@ -162,8 +163,8 @@ fn what_somebody_else_sets_is_left_alone() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
     let child = server.begin(&folder);
-    let (thread, theirs) =
-        (server.threads()[1], ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, 3));
+    let thread = server.threads()[1];
+    let theirs = ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, 3);
     set_scheduling(thread, &theirs).expect("root may");
     let output = child.wait_with_output().expect("the program ends");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -198,7 +199,8 @@ fn priority_helps_beside_a_hog() {
     }
     set_scheduling(hog.0.id(), &ThreadScheduling::ordinary(-10)).expect("root may");
     let before = server.scheduled();
-    let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
+    let process = server.server.id().to_string();
+    let port = server.address.port().to_string();
     let state = folder.state();
     let args = ["experiment", "fifo", "--percentile", "99", "--period", "500ms", "--guard", "100ms"];
     let more = ["--pid", &process, "--port", &port, "--state", &state, "--json"];
@@ -209,7 +211,8 @@ fn priority_helps_beside_a_hog() {
         (Some("helps"), Some("it is decided")),
         "{view}"
     );
-    let (off, on) = (value["tested"]["off"].as_f64(), value["tested"]["on"].as_f64());
+    let off = value["tested"]["off"].as_f64();
+    let on = value["tested"]["on"].as_f64();
     assert!(off.zip(on).is_some_and(|(off, on)| on < off), "{value}");
     assert!(value["cpu_per_request"]["on"].is_f64(), "{value}");
     let rounds = view["rounds"].as_u64().expect("a number");
@@ -224,9 +227,11 @@ fn priority_helps_beside_a_hog() {
 fn a_command_is_applied_and_reverted_with_its_value() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
-    let (port, state, log) =
-        (server.address.port().to_string(), folder.state(), folder.join("log").display().to_string());
-    let (apply, revert) = (format!("echo on {{}} >> {log}"), format!("echo off {{}} >> {log}"));
+    let port = server.address.port().to_string();
+    let state = folder.state();
+    let log = folder.join("log").display().to_string();
+    let apply = format!("echo on {{}} >> {log}");
+    let revert = format!("echo off {{}} >> {log}");
     let args =
         ["experiment", "command=a,b", "--port", &port, "--state", &state, "--period", "50ms", "--guard"];
     let more = ["20ms", "--apply", &apply, "--revert", &revert, "--max-periods", "21", "--seed", "3"];
@@ -271,7 +276,8 @@ fn the_end_of_one_of_several_processes_ends_it() {
     let child = server.begin_with(&folder, &[other.id()]);
     other.kill().and_then(|()| other.wait()).expect("it is our child");
     let output = child.wait_with_output().expect("the program ends");
-    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said} {errors}");
     assert!(said.contains(&format!("ended because process {} of the server ended", other.id())), "{said}");
     assert_eq!(server.scheduled(), before);
@@ -305,7 +311,8 @@ fn whoever_stops_reading_ends_it() {
 fn the_end_of_the_load_ends_it() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
-    let (port, state) = (server.address.port().to_string(), folder.state());
+    let port = server.address.port().to_string();
+    let state = folder.state();
     let args = ["experiment", "nothing", "--port", &port, "--state", &state, "--load-command", "sleep 1"];
     let outcome = folder.run(&[&args[..], &["--period", "100ms", "--guard", "50ms"]].concat()).expect_code(1);
     assert!(outcome.stdout.contains("ended because the load ended"), "{}", outcome.stdout);
@@ -316,7 +323,8 @@ fn without_load_or_rights_nothing_is_changed() {
     let folder = Folder::new();
     let Some(server) = LoadedServer::start(&folder) else { return };
     let before = server.scheduled();
-    let (process, state) = (server.server.id().to_string(), folder.state());
+    let process = server.server.id().to_string();
+    let state = folder.state();
     let idle = testkit::free_address().port().to_string();
     let args = ["experiment", "fifo", "--pid", &process, "--port", &idle, "--state", &state];
     let outcome = folder.run(&[&args[..], &["--period", "100ms"]].concat()).expect_code(3);

@@ -39,7 +39,8 @@ fn write_load(folder: &Folder, name: &str, target: &str, more: &str) {
 
 /// A command that notes the value and the number of its process, and becomes a generator.
 fn generator(folder: &Folder) -> String {
-    let (log, program) = (folder.join("log"), env!("CARGO_BIN_EXE_tailwright"));
+    let log = folder.join("log");
+    let program = env!("CARGO_BIN_EXE_tailwright");
     format!("echo {{}} $$ >> {}; exec {program} load {}/{{}}.toml", log.display(), folder.path().display())
 }
 
@@ -63,8 +64,10 @@ fn tcp_is_compared_with_udp_of_the_same_port() {
     let Some((server, address)) = memcached(&folder) else { return };
     write_load(&folder, "tcp", &format!("memcached://{address}?keys=10"), "");
     write_load(&folder, "udp", &format!("memcached+udp://{address}?keys=10"), "");
-    let (command, state) = (generator(&folder), folder.state());
-    let (port, process) = (address.port().to_string(), server.0.id().to_string());
+    let command = generator(&folder);
+    let state = folder.state();
+    let port = address.port().to_string();
+    let process = server.0.id().to_string();
     let args = ["experiment", "load=udp", "--load-off", "tcp", "--load-command", &command, "--port", &port];
     let more = ["--pid", &process, "--state", &state, "--period", "500ms", "--guard", "500ms"];
     let outcome = folder.run(&[&args[..], &more[..], &["--max-periods", "12", "--json"]].concat());
@@ -83,7 +86,8 @@ fn tcp_is_compared_with_udp_of_the_same_port() {
     }
     // The first one is there before the first period.
     let values: Vec<String> = noted(&folder).into_iter().map(|(value, _)| value).collect();
-    let (tcp, udp) = (values.iter().filter(|value| *value == "tcp").count(), values.len());
+    let tcp = values.iter().filter(|value| *value == "tcp").count();
+    let udp = values.len();
     assert_eq!((values[0].as_str(), tcp), ("tcp", (udp - 1) / 2 + 1), "{values:?}");
     assert!(!is_any_left(&folder));
     assert_eq!(folder.read("state/experiment-load.jsonl"), "");
@@ -168,7 +172,8 @@ fn a_load_that_ends_or_is_silent_is_an_error() {
     let folder = Folder::new();
     let Some((_server, address)) = memcached(&folder) else { return };
     write_load(&folder, "a", &format!("memcached://{address}?keys=10"), "");
-    let (port, state) = (address.port().to_string(), folder.state());
+    let port = address.port().to_string();
+    let state = folder.state();
     let run = |command: &str| {
         let args = ["experiment", "load=b", "--load-off", "a", "--load-command", command, "--port", &port];
         folder.run(&[&args[..], &["--state", &state, "--period", "200ms", "--guard", "300ms"]].concat())
@@ -214,7 +219,8 @@ fn connections_begin_in_the_period_of_their_knob() {
         return testkit::skip("there is one congestion control");
     };
     write_load(&folder, "keeps", &format!("memcached://{address}?keys=10"), "");
-    let (port, state) = (address.port().to_string(), folder.state());
+    let port = address.port().to_string();
+    let state = folder.state();
     let knob = format!("congestion-control={other}");
     let command = generator(&folder).replace("{}", "keeps");
     let mut experiment = Command::new(env!("CARGO_BIN_EXE_tailwright"));

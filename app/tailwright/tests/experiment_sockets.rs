@@ -31,7 +31,8 @@ impl AskingClients {
     fn of_nginx(address: SocketAddr, count: usize) -> Self {
         let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
         Self::new(address, count, request, |reader| {
-            let (mut line, mut length) = (String::new(), 0);
+            let mut line = String::new();
+            let mut length = 0;
             while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
                 if line == "\r\n" {
                     let mut body = vec![0; length];
@@ -143,7 +144,8 @@ fn nginx_is_reloaded_while_its_sockets_are_set() {
         if !folder.may_observe() {
             return;
         }
-        let (port, id) = (server.port(), server.id());
+        let port = server.port();
+        let id = server.id();
         let clients = AskingClients::of_nginx(SocketAddr::from(([127, 0, 0, 1], port)), 4);
         let seen = || no_delays(&server.process_ids(), port);
         let all = |wanted: bool| {
@@ -219,7 +221,8 @@ fn an_experiment_with_open_sockets_comes_to_its_end() {
             return;
         }
         let clients = AskingClients::of_options(server.address, 3);
-        let (process, port) = (server.id().to_string(), server.address.port().to_string());
+        let process = server.id().to_string();
+        let port = server.address.port().to_string();
         let state = folder.state();
         let of_server = ["experiment", "nodelay", "--pid", &process, "--port", &port, "--state", &state];
         let short = ["--period", "100ms", "--guard", "50ms", "--max-periods", "12"];
@@ -249,20 +252,24 @@ fn an_experiment_with_open_sockets_comes_to_its_end() {
 #[test]
 fn one_experiment_at_a_time_sets_an_option_of_the_same_sockets() {
     with_bpf_file_system(|| {
-        let (first_folder, second_folder) = (Folder::new(), Folder::new());
+        let first_folder = Folder::new();
+        let second_folder = Folder::new();
         let Some(server) = OptionServer::start(OptionServerPlace::Loopback) else { return };
         if !first_folder.may_observe() {
             return;
         }
         let clients = AskingClients::of_options(server.address, 3);
-        let (process, port) = (server.id(), server.address.port());
+        let process = server.id();
+        let port = server.address.port();
         let is_on = || server.connect().seen().no_delay;
         let first = begin(&first_folder, "nodelay=on", process, port);
         wait_until(LIMIT, "it is on", is_on);
         let by = |holder: &Child| {
             format!("another experiment (process {}) is about TCP_NODELAY at port {port}", holder.id())
         };
-        let (id, number, state) = (process.to_string(), port.to_string(), second_folder.state());
+        let id = process.to_string();
+        let number = port.to_string();
+        let state = second_folder.state();
         let second = ["experiment", "nodelay=off", "--pid", &id, "--port", &number, "--state", &state];
         let said = second_folder.run(&second).expect_code(3).stderr;
         assert!(said.contains(&by(&first)), "{said}");
@@ -294,7 +301,8 @@ fn records_are_found_where_another_process_has_them_mounted() {
             return;
         }
         let clients = AskingClients::of_options(server.address, 3);
-        let (process, port) = (server.id(), server.address.port());
+        let process = server.id();
+        let port = server.address.port();
         let is_on = || server.connect().seen().no_delay;
         let undo = || folder.run(&["experiment", "--undo", "--state", &folder.state()]).expect_code(0).stdout;
         for (is_container_there, said) in [(true, "restored: TCP_NODELAY"), (false, "gone: TCP_NODELAY")] {
@@ -341,12 +349,14 @@ fn what_is_missing_is_named_before_anything_is_changed() {
         if testkit::program("setpriv").is_none() || !folder.may_observe() {
             return;
         }
-        let (copy, state) = (folder.join("tailwright"), folder.join("nobody"));
+        let copy = folder.join("tailwright");
+        let state = folder.join("nobody");
         std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
         std::fs::create_dir(&state).expect("it is ours");
         std::os::unix::fs::chown(&state, Some(65534), Some(65534)).expect("root may");
-        let (process, port) = (server.id().to_string(), server.address.port().to_string());
+        let process = server.id().to_string();
+        let port = server.address.port().to_string();
         let [copy, state] = [copy, state].map(|path| path.display().to_string());
         let of_server =
             [&copy, "experiment", "nodelay", "--pid", &process, "--port", &port, "--state", &state];
@@ -357,8 +367,8 @@ fn what_is_missing_is_named_before_anything_is_changed() {
             let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &inherited, &ambient];
             with_mounts(mounts, &user, &arguments)
         };
-        let (open, closed) =
-            ("mount -t bpf -o mode=1777 bpf /sys/fs/bpf", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf");
+        let open = "mount -t bpf -o mode=1777 bpf /sys/fs/bpf";
+        let closed = "mount -t bpf -o mode=0700 bpf /sys/fs/bpf";
         let all = ",+sys_ptrace,+dac_read_search,+bpf,+perfmon";
         for (mounts, rights, said) in [
             (open, "", "+sys_ptrace,+dac_read_search"),

@@ -123,7 +123,8 @@ fn every_verb_ends_by_the_same_rule() {
             }
             support::servers::signal(&child, signal);
             let status = child.wait().expect("it is ours");
-            let (mut said, mut printed) = (String::new(), String::new());
+            let mut said = String::new();
+            let mut printed = String::new();
             child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
             child.stdout.take().expect("it is piped").read_to_string(&mut printed).expect("text");
             let place = format!("{args:?} {signal}: {said}");

@@ -14,7 +14,8 @@ fn memcached() -> u16 {
         std::sync::Arc::new(std::sync::Mutex::new(std::collections::BTreeMap::<String, Vec<u8>>::new()));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (mut stream, values) = (stream.unwrap(), values.clone());
+            let mut stream = stream.unwrap();
+            let values = values.clone();
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(stream.try_clone().unwrap());
                 let mut line = String::new();
@@ -43,7 +44,8 @@ fn memcached() -> u16 {
 }
 
 fn folder(workload: &str) -> (Folder, u16) {
-    let (folder, port) = (Folder::new(), memcached());
+    let folder = Folder::new();
+    let port = memcached();
     let file = format!(
         "duration = \"1s\"\nverify_data = true\n[[workload]]\nname = \"web\"\n\
          target = \"memcached://127.0.0.1:{port}?keys=5\"\n{workload}\n"
@@ -132,7 +134,8 @@ fn faults_say_where_and_whose_they_are() {
 /// The server is not to blame for a limit of this process.
 #[test]
 fn too_few_open_files_are_named_as_the_reason() {
-    let (folder, port) = (Folder::new(), memcached());
+    let folder = Folder::new();
+    let port = memcached();
     folder.write(
         "load.toml",
         &format!(

@@ -172,7 +172,8 @@ fn nothing_unusual_is_said_of_servers_that_nobody_disturbs() {
         let Some((server, address)) = memcached(REAL_TIME) else { return };
         let before = (waited_ns(server.0.id()), stolen());
         let found = finding(address, usual_clients(address), || wait(Duration::from_secs(2)));
-        let (waited, stolen) = (waited_ns(server.0.id()) - before.0, stolen() - before.1);
+        let waited = waited_ns(server.0.id()) - before.0;
+        let stolen = stolen() - before.1;
         println!("{}", sentence(&found));
         // A hundredth of the requests would have waited for more than the p99 of others.
         if waited > 20_000_000 || stolen > 20_000_000 {

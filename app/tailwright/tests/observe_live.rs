@@ -38,7 +38,9 @@ impl BusyServer {
 
     /// Begins to ask, when the observation has begun.
     fn ask(&mut self) {
-        let (address, stop, asked) = (self.address, Arc::clone(&self.stop), Arc::clone(&self.asked));
+        let address = self.address;
+        let stop = Arc::clone(&self.stop);
+        let asked = Arc::clone(&self.asked);
         self.client = Some(thread::spawn(move || {
             let mut stream = TcpStream::connect(address).expect("the server listens");
             stream.set_nodelay(true).expect("a TCP socket has this option");
@@ -244,7 +246,8 @@ fn listening(port: u16, more: &[&str]) -> (Child, SocketAddr) {
         .spawn()
         .expect("the program starts");
     let mut said = BufReader::new(child.stderr.as_mut().expect("it is piped"));
-    let (mut address, mut line) = (None, String::new());
+    let mut address = None;
+    let mut line = String::new();
     while !line.starts_with("observing") {
         line.clear();
         said.read_line(&mut line).expect("stderr can be read");

@@ -52,7 +52,8 @@ fn who_stays_stays_where_it_is() {
     // One leaves, four arrive.
     cluster.describe(&[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], 14);
     let after = keep(&cluster);
-    let (old, new) = (homes(&before), homes(&after));
+    let old = homes(&before);
+    let new = homes(&after);
     assert_eq!(new.len(), 13);
     for (name, server) in &old {
         if name != "w3" {

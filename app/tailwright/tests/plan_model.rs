@@ -41,7 +41,8 @@ fn an_assumption_saves_servers_and_its_price_is_said() {
     let cluster = Cluster::new(18, 18);
     cluster.folder.write("ssd.json", SLOW);
     let servers = |args: &[&str]| plan(&cluster, args).1["servers_used"].as_u64().expect("a number");
-    let (guaranteed, worst) = (servers(&[]), servers(&["--model", "worst-case"]));
+    let guaranteed = servers(&[]);
+    let worst = servers(&["--model", "worst-case"]);
     let (code, replayed) = plan(&cluster, &["--model", "replayed"]);
     let used = replayed["servers_used"].as_u64().expect("a number");
     assert!(code == 0 && used < guaranteed && used < worst, "{used} against {guaranteed} and {worst}");
@@ -91,7 +92,9 @@ fn no_replay_is_longer_than_bursts_together_and_that_not_than_the_worst_case() {
     let Some(real) = testkit::shared("traces") else { return };
     let folder = support::Folder::new();
     let path = |name: &str| real.join(name).display().to_string();
-    let (slos, traces, storage) = (path("slos.csv"), path(""), path("ssd-profile.json"));
+    let slos = path("slos.csv");
+    let traces = path("");
+    let storage = path("ssd-profile.json");
     let inputs =
         ["plan", "--slos", &slos, "--traces", &traces, "--storage", &storage, "--network", "125MB/s"];
     for more in [&["--preemptive"][..], &[]] {
@@ -117,7 +120,8 @@ fn limits_delay_nothing_of_the_trace() {
             let of_stage: Vec<&Value> = limits.iter().filter(|limit| limit["stage"] == *stage).collect();
             assert!(of_stage.len() > 1, "several at once: {workload}");
             for limit in of_stage {
-                let (rate, bucket) = (limit["rate"].as_f64().unwrap(), limit["burst"].as_f64().unwrap());
+                let rate = limit["rate"].as_f64().unwrap();
+                let bucket = limit["burst"].as_f64().unwrap();
                 let needed = burst(&cluster.traces[w], number, rate);
                 // Work is counted in whole nanoseconds, rounded up. What the stages before may bunch comes on top.
                 let bunched = rate * workload["slo_s"].as_f64().expect("an SLO");

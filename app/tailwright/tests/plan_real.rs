@@ -8,7 +8,9 @@ use support::{Folder, judge};
 fn plan(folder: &Folder, more: &[&str]) -> Option<Value> {
     let dir = testkit::shared("traces")?;
     let path = |name: &str| dir.join(name).to_str().expect("the path is text").to_owned();
-    let (slos, traces, storage) = (path("slos.csv"), path(""), path("ssd-profile.json"));
+    let slos = path("slos.csv");
+    let traces = path("");
+    let storage = path("ssd-profile.json");
     let mut args = vec!["plan", "--slos", &slos, "--traces", &traces, "--storage", &storage];
     args.extend(["--network", "125MB/s", "--max-servers", "62", "--json"]);
     args.extend(more);

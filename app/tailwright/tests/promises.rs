@@ -37,7 +37,8 @@ impl Device {
         let size = size as f64;
         let rate = |row: &(f64, f64, f64)| if is_read { row.1 } else { row.2 };
         let above = self.0.partition_point(|row| row.0 < size);
-        let (low, high) = (&self.0[above.saturating_sub(1)], &self.0[above.min(self.0.len() - 1)]);
+        let low = &self.0[above.saturating_sub(1)];
+        let high = &self.0[above.min(self.0.len() - 1)];
         if low.0 == high.0 {
             return size / rate(low);
         }

@@ -376,7 +376,8 @@ fn a_recording_in_which_requests_are_missing_is_a_failure() {
     assert!(line.contains("it goes on when it can"), "{line}");
     running.signal("TERM");
     let code = running.0.wait().unwrap().code();
-    let (mut said, mut printed) = (String::new(), String::new());
+    let mut said = String::new();
+    let mut printed = String::new();
     std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
     std::io::Read::read_to_string(running.0.stdout.as_mut().unwrap(), &mut printed).unwrap();
     assert_eq!(code, Some(3), "{said}");

@@ -165,8 +165,8 @@ fn an_address_that_is_taken_is_said_before_the_proxy_serves() {
     let _listener = std::net::TcpListener::bind(taken).expect("it is free");
     let folder = Folder::new();
     write_files(&folder, testkit::free_address());
-    let (fixed, taken) =
-        (["proxy", "--hosts", "hosts.toml", "--server", "cache", "--listen"], taken.to_string());
+    let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--listen"];
+    let taken = taken.to_string();
     let refused = folder.run(&[&fixed[..], &[&taken], &["--state", "state"]].concat()).expect_code(3);
     assert!(refused.stderr.contains(&taken) && refused.stderr.contains("hint"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("listening on"), "{}", refused.stderr);

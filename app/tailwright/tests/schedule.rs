@@ -53,7 +53,9 @@ fn every_mode_answers_the_same_requests_and_has_a_prediction() {
         assert_eq!(mode["plays"].as_array().map(Vec::len), Some(2));
     }
     for gain in ["mean_gain", "p50_gain", "p99_gain"] {
-        let (total, cap, age) = (&run[gain]["total"], &run[gain]["cap"], &run[gain]["age"]);
+        let total = &run[gain]["total"];
+        let cap = &run[gain]["cap"];
+        let age = &run[gain]["age"];
         let product = number(&cap["ratio"]) * number(&age["ratio"]);
         assert!((product / number(&total["ratio"]) - 1.0).abs() < 1e-6, "{}", run[gain]);
         for part in [total, cap, age] {
@@ -370,7 +372,8 @@ fn requests_of_a_real_system_are_played() {
     if !has_two_cpus() {
         return;
     }
-    let (folder, _alone) = (Folder::new(), alone());
+    let folder = Folder::new();
+    let _alone = alone();
     let spans = data.join("media_load25.spans.csv.gz");
     let file = format!(
         "[run]\nload = 0.5\n[call_graph]\nspans = \"{}\"\nworkers = 1\ndiscipline = \"fifo\"\n\

@@ -18,7 +18,8 @@ fn every_measure_is_in_the_document() {
     let folder = Folder::new();
     let found = folder.run(&["simulate", &example("kinds.toml"), "--json"]).expect_code(0).json();
     for name in ["overtaken_pct", "fairness", "shortest_p99_s", "reordering_pct", "slowdown_p99"] {
-        let (value, ends) = (number(&found[name]), &found["ci"][name]);
+        let value = number(&found[name]);
+        let ends = &found["ci"][name];
         assert!(number(&ends[0]) <= value && value <= number(&ends[1]), "{name}: {value} {ends}");
     }
     // Who waits longest is slower than 999 of 1000 wait.

@@ -185,7 +185,8 @@ fn next_steps_are_commands_that_work() {
     }
     let hostile = folder.read("cluster.toml").replace("\"w1\"", "\"-w 1\"").replace("\"w0\"", "\"-w 0\"");
     folder.write("-x/cluster.toml", &hostile.replace("\"w2\"", "\"-w 2\""));
-    let (file, plan) = (format!("{long}/cluster.toml"), format!("{long}/a plan.json"));
+    let file = format!("{long}/cluster.toml");
+    let plan = format!("{long}/a plan.json");
     let mut run = 0;
     for args in [
         &["plan", &file, "-o", &plan][..],

@@ -161,7 +161,8 @@ impl OnOffTimes {
         let biased = Pareto::new(pareto_scale(mean, shape), shape - 1.0).expect("checked: shape above one");
         let length: f64 = biased.sample(&mut random);
         let until = length * random.random::<f64>();
-        let (on, off) = (pareto(on_s, shape), pareto(off_s, shape));
+        let on = pareto(on_s, shape);
+        let off = pareto(off_s, shape);
         Self { rate_on, on, off, is_on, now: 0.0, until, random }
     }
 }
@@ -215,7 +216,8 @@ impl DiurnalClock {
     fn time_of(self, steady: f64) -> f64 {
         // u(t) − t lies within ± a·P/π, and u increases: bisection is safe and ends at one double.
         let swing = self.amplitude * self.period_s / std::f64::consts::PI;
-        let (mut low, mut high) = ((steady - swing).max(0.0), steady + swing);
+        let mut low = (steady - swing).max(0.0);
+        let mut high = steady + swing;
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
             if self.steady_time(middle) < steady { low = middle } else { high = middle }

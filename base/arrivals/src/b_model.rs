@@ -76,7 +76,8 @@ impl Iterator for BModelTimes {
                 // memory. A single arrival is uniform, because both halves were equally likely.
                 let u: f64 = self.random.random();
                 let gap = interval.length * (1.0 - u.powf(1.0 / interval.count as f64));
-                let (start, length) = (interval.start + gap, interval.length - gap);
+                let start = interval.start + gap;
+                let length = interval.length - gap;
                 self.stack.push(CountedInterval { start, length, count: interval.count - 1, levels_left: 0 });
                 return Some(start);
             }

@@ -149,7 +149,8 @@ impl TimeDistribution {
                 (moment(1), moment(2))
             }
             DistributionFamily::Uniform { from, to } => {
-                let (a, b) = (from.0, to.0);
+                let a = from.0;
+                let b = to.0;
                 (0.5 * (a + b), (a * a + a * b + b * b) / 3.0)
             }
             DistributionFamily::Empirical(samples) => {

@@ -85,7 +85,8 @@ impl ArrivalPattern {
             Self::Renewal(gap) => renewal(gap, seed),
             Self::Batches { size, of } => {
                 size.check()?;
-                let (size, mut random) = (*size, StdRng::seed_from_u64(split_seed(seed, 1)));
+                let size = *size;
+                let mut random = StdRng::seed_from_u64(split_seed(seed, 1));
                 let batches = of.instants(split_seed(seed, 0))?;
                 Ok(Box::new(
                     batches.flat_map(move |instant| std::iter::repeat_n(instant, size.draw(&mut random))),
@@ -98,7 +99,8 @@ impl ArrivalPattern {
 fn renewal(gap: &TimeDistribution, seed: u64) -> Result<ArrivalTimes, ParameterError> {
     // Gaps that are all zero would never leave the origin.
     ParameterError::require(gap.mean().0 > 0.0, || "expected gaps of positive mean".to_owned())?;
-    let (sampler, mut random) = (gap.sampler(), StdRng::seed_from_u64(seed));
+    let sampler = gap.sampler();
+    let mut random = StdRng::seed_from_u64(seed);
     let mut now = Nanos::ZERO;
     Ok(Box::new(std::iter::repeat_with(move || {
         now = Nanos(now.0.saturating_add(sampler.draw(&mut random).0));

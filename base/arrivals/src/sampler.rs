@@ -82,7 +82,8 @@ impl TimeDistribution {
 fn hyperexponential(mean: f64, c2: f64) -> PreparedFamily {
     let root = ((c2 - 1.0) / (c2 + 1.0)).sqrt();
     // 1 − p without cancellation: (1 − root²)/(1 + root)/2 with 1 − root² = 2/(C² + 1).
-    let (p, rest) = (0.5 * (1.0 + root), 1.0 / ((c2 + 1.0) * (1.0 + root)));
+    let p = 0.5 * (1.0 + root);
+    let rest = 1.0 / ((c2 + 1.0) * (1.0 + root));
     PreparedFamily::Hyperexponential { p, first: mean / (2.0 * p), second: mean / (2.0 * rest) }
 }
 

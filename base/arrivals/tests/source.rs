@@ -16,7 +16,8 @@ fn law(text: &str) -> TimeDistribution {
 
 /// Ascending, in milliseconds.
 fn draws(law: &TimeDistribution, seed: u64) -> Vec<f64> {
-    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
+    let sampler = law.sampler();
+    let mut random = StdRng::seed_from_u64(seed);
     let mut values: Vec<f64> = (0..DRAWS).map(|_| sampler.draw(&mut random).0 as f64 / 1e6).collect();
     values.sort_by(f64::total_cmp);
     values
@@ -24,7 +25,8 @@ fn draws(law: &TimeDistribution, seed: u64) -> Vec<f64> {
 
 /// Sample mean and five times its standard error.
 fn mean(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut squares = 0.0;
     for value in values {
         sum += value;
         squares += value * value;
@@ -104,7 +106,8 @@ fn sampled_quantiles_are_those_of_the_closed_forms() {
     for (text, below) in distributions() {
         let values = draws(&law(text), 12);
         for x in points(text) {
-            let (expected, share) = (below(x), values.partition_point(|v| *v <= x) as f64 / DRAWS as f64);
+            let expected = below(x);
+            let share = values.partition_point(|v| *v <= x) as f64 / DRAWS as f64;
             let error = 5.0 * (expected * (1.0 - expected) / DRAWS as f64).sqrt() + 1e-9;
             assert!((share - expected).abs() <= error, "{text} at {x}: {share}, not {expected} ± {error}");
         }
@@ -292,10 +295,12 @@ proptest! {
         let scaled = law.scaled(factor).unwrap();
         // Measured values round to nanoseconds.
         let rounding = if matches!(law.family(), DistributionFamily::Empirical(_)) { 1e-9 } else { 0.0 };
-        let (mean, expected) = (scaled.mean().0, law.mean().0 * factor);
+        let mean = scaled.mean().0;
+        let expected = law.mean().0 * factor;
         prop_assert!(mean == expected || (mean - expected).abs() <= 1e-9 * expected + rounding);
         if rounding == 0.0 {
-            let (c2, expected) = (scaled.c2(), law.c2());
+            let c2 = scaled.c2();
+            let expected = law.c2();
             prop_assert!(c2 == expected || (c2 - expected).abs() <= 1e-6 * (1.0 + expected), "{c2} {expected}");
         }
     }

@@ -41,7 +41,9 @@ pub fn change_point(values: &[f64], permutations: u32, seed: u64) -> ChangePoint
 
 /// Where the cumulative sum of centred ranks is furthest from zero, and how far it is there.
 fn largest_deviation(ranks: &[f64]) -> (usize, f64) {
-    let (mut sum, mut at, mut largest) = (0.0f64, 1, 0.0f64);
+    let mut sum = 0.0f64;
+    let mut at = 1;
+    let mut largest = 0.0f64;
     for (index, rank) in ranks[..ranks.len() - 1].iter().enumerate() {
         sum += rank;
         if sum.abs() > largest {

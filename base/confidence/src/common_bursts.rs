@@ -47,7 +47,8 @@ pub struct CommonBursts {
 pub fn common_bursts(a: &WindowedSeries, b: &WindowedSeries) -> CommonBursts {
     assert_eq!(a.windows, b.windows, "series over the same windows");
     let mut largest = vec![f64::NEG_INFINITY; a.windows];
-    let (mut clearest, mut scales) = (0, Vec::with_capacity(a.scales.len()));
+    let mut clearest = 0;
+    let mut scales = Vec::with_capacity(a.scales.len());
     for (number, (of_a, of_b)) in a.scales.iter().zip(&b.scales).enumerate() {
         let by_shift = products_by_shift(of_a, of_b, a.windows);
         let correlations = standardised(by_shift.iter().map(|product| product.re));
@@ -74,7 +75,8 @@ fn products_by_shift(a: &ScaleSpectrum, b: &ScaleSpectrum, windows: usize) -> Ve
     let mut products = Vec::with_capacity(windows);
     for frequency in 0..windows {
         let ([ranks_a, busy_a], [ranks_b, busy_b]) = (a.at(frequency), b.at(frequency));
-        let (ranks, busy) = (ranks_a.conj() * ranks_b, busy_a.conj() * busy_b);
+        let ranks = ranks_a.conj() * ranks_b;
+        let busy = busy_a.conj() * busy_b;
         // The conjugate turns the forward transform into the inverse one.
         products.push(Complex { re: ranks.re - busy.im, im: ranks.im + busy.re }.conj());
     }
@@ -117,9 +119,11 @@ mod tests {
     fn correlations_and_coincidences_are_those_of_the_definition() {
         let mut random = StdRng::seed_from_u64(4);
         let [a, b] = [0, 1].map(|_| (0..1024).map(|_| random.random::<f64>()).collect::<Vec<_>>());
-        let (of_a, of_b) = (WindowedSeries::new(&a), WindowedSeries::new(&b));
+        let of_a = WindowedSeries::new(&a);
+        let of_b = WindowedSeries::new(&b);
         let by_shift = products_by_shift(&of_a.scales[0], &of_b.scales[0], 1024);
-        let (ranks_a, ranks_b) = (centred_ranks(&a), centred_ranks(&b));
+        let ranks_a = centred_ranks(&a);
+        let ranks_b = centred_ranks(&b);
         let squares: f64 = ranks_a.iter().map(|rank| rank * rank).sum();
         let is_busy = |ranks: &[f64], at: usize| ranks[at] > 511.5 - 51.0;
         for shift in [0, 1, 77, 1023] {

@@ -81,7 +81,8 @@ pub fn conformal_quantile(blocks: &[Vec<f64>], coverage: f64) -> Result<f64, Too
 /// The coverage that a limit has which was not chosen by these blocks: the shares of scores at or below it, summed over the
 /// blocks, ÷ (K + 1). [`conformal_quantile`] turned round; 0 without scores.
 pub fn conformal_coverage(blocks: &[Vec<f64>], limit: f64) -> f64 {
-    let (mut count, mut sum) = (0, 0.0);
+    let mut count = 0;
+    let mut sum = 0.0;
     for block in blocks.iter().filter(|block| !block.is_empty()) {
         count += 1;
         sum += block.iter().filter(|score| **score <= limit).count() as f64 / block.len() as f64;

@@ -46,8 +46,8 @@ pub fn quantile(count: usize, fraction: f64, confidence: f64, effect: f64) -> Bo
     let scale = count as f64 / worth as f64;
     // Both outward: fewer above the upper end, more above the lower end.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let (fewer, more) =
-        (|s: usize| (s as f64 * scale) as usize, |s: usize| (s as f64 * scale).ceil() as usize);
+    let fewer = |s: usize| (s as f64 * scale) as usize;
+    let more = |s: usize| (s as f64 * scale).ceil() as usize;
     let measured = nearest_rank(100.0 * fraction, count) - 1;
     let high = match largest_within(worth, 1.0 - fraction, side) {
         Some(above) => Ok((count - 1).saturating_sub(fewer(above)).max(measured)),

@@ -53,7 +53,8 @@ impl Estimate {
 pub fn t_quantile(degrees: usize, confidence: f64) -> f64 {
     assert!(degrees > 0 && confidence > 0.0 && confidence < 1.0, "confidence is strictly between 0 and 1");
     // t = √ν tan θ; P is increasing in θ from 0 to π/2.
-    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    let mut low = 0.0;
+    let mut high = std::f64::consts::FRAC_PI_2;
     for _ in 0..100 {
         let middle = 0.5 * (low + high);
         if within(degrees, middle) < confidence {
@@ -69,7 +70,8 @@ pub fn t_quantile(degrees: usize, confidence: f64) -> f64 {
 fn within(degrees: usize, theta: f64) -> f64 {
     let (sin, cos) = theta.sin_cos();
     let odd = degrees % 2 == 1;
-    let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);
+    let mut term = if odd { cos } else { 1.0 };
+    let mut sum = 0.0;
     // The power of the cosine; it ends with ν − 2.
     let mut power = usize::from(odd);
     while power + 2 <= degrees {

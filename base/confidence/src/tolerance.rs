@@ -135,7 +135,8 @@ mod tests {
             for p in [0.001, 0.05, 0.5, 0.95] {
                 let mut sum = 0.0;
                 for ((k, ways), got) in row.iter().enumerate().zip(binomial_sums(n, p)) {
-                    let (hits, misses) = (i32::try_from(k).unwrap(), i32::try_from(n - k).unwrap());
+                    let hits = i32::try_from(k).unwrap();
+                    let misses = i32::try_from(n - k).unwrap();
                     sum += ways * f64::powi(p, hits) * f64::powi(1.0 - p, misses);
                     assert!((got - sum).abs() <= 1e-12, "n {n} p {p} k {k}: {got} instead of {sum}");
                 }
@@ -160,11 +161,13 @@ mod tests {
         {
             let upper = tolerance_rank(n, coverage, confidence).unwrap();
             let (low, high) = median_ranks(n, confidence).unwrap();
-            let (mut covered, mut inside) = (0, 0);
+            let mut covered = 0;
+            let mut inside = 0;
             let runs = 4000;
             for _ in 0..runs {
                 // The m-th value is at or above x when fewer than m are below.
-                let (mut below_coverage, mut below_half) = (0, 0);
+                let mut below_coverage = 0;
+                let mut below_half = 0;
                 for _ in 0..n {
                     let value = random.random_range(0.0..1.0);
                     below_coverage += usize::from(value < coverage);

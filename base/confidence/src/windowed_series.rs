@@ -88,8 +88,10 @@ impl ScaleSpectrum {
             let [re, im] = self.transform[index].map(f64::from);
             Complex { re, im }
         };
-        let (here, mirror) = (value(frequency), value((count - frequency) % count).conj());
-        let (sum, difference) = (here + mirror, here - mirror);
+        let here = value(frequency);
+        let mirror = value((count - frequency) % count).conj();
+        let sum = here + mirror;
+        let difference = here - mirror;
         let half = |re: f64, im: f64| Complex { re: 0.5 * re, im: 0.5 * im };
         [half(sum.re, sum.im), half(difference.im, -difference.re)]
     }

@@ -52,6 +52,7 @@ fn a_change_is_found_and_none_where_none_is() {
         };
         (0..200).filter(|seed| p_value(*seed) <= LEVEL).count()
     };
-    let (none, doubled) = (share(1.0), share(2.0));
+    let none = share(1.0);
+    let doubled = share(2.0);
     assert!(none <= 20 && doubled >= 190, "{none} and {doubled} of 200");
 }

@@ -45,9 +45,11 @@ impl CpuHierarchy {
         let parsed = |line: &str| {
             let (mount, system) = line.split_once(" - ")?;
             let mut fields = mount.split(' ').skip(3);
-            let (root, place) = (fields.next()?.to_owned(), PathBuf::from(fields.next()?));
+            let root = fields.next()?.to_owned();
+            let place = PathBuf::from(fields.next()?);
             let mut fields = system.split(' ');
-            let (kind, options) = (fields.next()?, fields.nth(1).unwrap_or_default());
+            let kind = fields.next()?;
+            let options = fields.nth(1).unwrap_or_default();
             let is_version_1 = kind == "cgroup" && options.split(',').any(|option| option == "cpu");
             (is_version_1 || kind == "cgroup2").then_some(Self { place, root, is_version_1 })
         };
@@ -71,7 +73,8 @@ impl CpuHierarchy {
     /// `NUMBER:CONTROLLERS:GROUP`.
     fn group_in<'a>(&self, line: &'a str) -> Option<&'a str> {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next()?, fields.next()?);
+        let controllers = fields.next()?;
+        let group = fields.next()?;
         let is_it = if self.is_version_1 {
             controllers.split(',').any(|controller| controller == "cpu")
         } else {

@@ -12,7 +12,8 @@ const UDP_WITHOUT_PEER: &str = "07";
 /// Whether a TCP socket listens at one of these ports, or a UDP socket receives there from everybody: in the network
 /// namespace of this process, or in that of any process that can be seen.
 pub fn is_any_listening(ports: &BTreeSet<u16>) -> bool {
-    let (mut seen, own) = (BTreeSet::new(), PathBuf::from("/proc/self/net"));
+    let mut seen = BTreeSet::new();
+    let own = PathBuf::from("/proc/self/net");
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let others = processes.filter(|entry| entry.file_name().to_str().is_some_and(is_process));

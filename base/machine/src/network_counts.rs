@@ -82,7 +82,8 @@ fn of_process(process: u32, ports: &BTreeSet<u16>) -> NetworkCounts {
 /// A line of names, and one of numbers below it, both with a prefix.
 fn named_value(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
-    let (names, numbers) = (lines.next()?, lines.next()?);
+    let names = lines.next()?;
+    let numbers = lines.next()?;
     let place = names.split_whitespace().position(|one| one == name)?;
     numbers.split_whitespace().nth(place)?.parse().ok()
 }

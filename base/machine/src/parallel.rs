@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn jobs_of_jobs_run_on_no_more_threads_than_there_are_cpus() {
-        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let running = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         let leaf = |number: &usize| {
             most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             std::thread::yield_now();

@@ -55,7 +55,8 @@ fn named(name: &str) -> Result<Option<OrdinaryUser>, String> {
 pub fn become_user(user: &OrdinaryUser) -> io::Result<()> {
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     unistd::setgroups(&groups)?;
-    let (uid, gid) = (Uid::from_raw(user.user), Gid::from_raw(user.group));
+    let uid = Uid::from_raw(user.user);
+    let gid = Gid::from_raw(user.group);
     unistd::setresgid(gid, gid, gid)?;
     unistd::setresuid(uid, uid, uid)?;
     if unistd::setuid(Uid::from_raw(0)).is_ok() {

@@ -41,7 +41,8 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
 #[test]
 fn what_is_open_is_written_behind_what_is_there() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (log, link) = (folder.path().join("log"), folder.path().join("link"));
+    let log = folder.path().join("log");
+    let link = folder.path().join("link");
     fs::write(&log, "precious\n").expect("it is ours");
     let inode = fs::metadata(&log).expect("it is there").ino();
     let open = fs::OpenOptions::new().append(true).open(&log).expect("it is ours");
@@ -59,7 +60,8 @@ fn what_is_open_is_written_behind_what_is_there() {
 #[test]
 fn mode_and_links_stay() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (place, link) = (folder.path().join("file"), folder.path().join("link"));
+    let place = folder.path().join("file");
+    let link = folder.path().join("link");
     fs::write(&place, "secret").expect("it is ours");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).expect("it is ours");
     symlink("file", &link).expect("it is ours");

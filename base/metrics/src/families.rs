@@ -29,7 +29,9 @@ impl<'f> MetricFamily<'f> {
     ) -> fmt::Result {
         let mut family = self.begin(encoder, MetricType::Histogram)?;
         for (labels, times) in series {
-            let (labels, buckets, sum) = (labels.map(escaped), times.buckets(), times.sum_seconds());
+            let labels = labels.map(escaped);
+            let buckets = times.buckets();
+            let sum = times.sum_seconds();
             let mut one = family.encode_family(&labels)?;
             one.encode_histogram::<NoLabelSet>(sum, times.count(), &buckets, None)?;
         }

@@ -140,7 +140,8 @@ impl<T: Arrives> CircularTrace<T> {
     /// with the first of the next, and come before them.
     pub fn position(&self, time: Nanos) -> u64 {
         let count = self.items.len() as u64;
-        let (period_number, within) = (time.0 / self.period.0, time.0 % self.period.0);
+        let period_number = time.0 / self.period.0;
+        let within = time.0 % self.period.0;
         if within == 0 && period_number > 0 {
             (period_number - 1) * count + self.arrivals_before(self.period)
         } else {
@@ -321,7 +322,8 @@ mod tests {
             let of = |part: Option<CircularTrace<Job>>| {
                 part.map(|trace| (arrivals(trace.items().to_vec()), trace.period().0))
             };
-            let (begin, end) = (Nanos(begin), Nanos(end));
+            let begin = Nanos(begin);
+            let end = Nanos(end);
             (of(trace().window(begin, end)), of(trace().without(begin, end)))
         };
         assert_eq!(parts(1, 7), (Some((vec![1, 5], 6)), Some((vec![0], 3))));

@@ -205,7 +205,9 @@ fn latency(random: &mut Random) -> Vec<Block> {
             (0..50_000).map(|_| scale * (0.9 * random.exponential()).exp() * random.next().powf(-0.1)),
         )
     };
-    let (before, after, ideal) = (sample(random, 0.002), sample(random, 0.0011), sample(random, 0.0007));
+    let before = sample(random, 0.002);
+    let after = sample(random, 0.0011);
+    let ideal = sample(random, 0.0007);
     let p99 = |scale: f64, random: &mut Random| {
         (0..40).map(|t| (f64::from(t) * 30.0, scale * (1.0 + random.exponential()))).collect::<Vec<_>>()
     };

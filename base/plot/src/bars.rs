@@ -185,7 +185,8 @@ impl Bars {
         };
         for (part, (from, to)) in spans.into_iter().enumerate().filter(|(_, (_, to))| self.axis.accepts(*to))
         {
-            let (a, b) = (frame.x_px(from), frame.x_px(to));
+            let a = frame.x_px(from);
+            let b = frame.x_px(to);
             let (top, height) = match self.arrangement {
                 Arrangement::Stacked => (frame.top_of(index) + 4.0, 16.0),
                 Arrangement::Grouped => {
@@ -232,7 +233,8 @@ fn format_number(unit: Unit, value: f64) -> String {
 /// Where each part of a stack starts and ends: positive parts to the right of zero, negative ones to the left.
 /// Parts that the axis does not accept take no room.
 fn stacked_spans(axis: &Axis, values: &[f64]) -> Vec<(f64, f64)> {
-    let (mut up, mut down) = (0.0, 0.0);
+    let mut up = 0.0;
+    let mut down = 0.0;
     let mut spans = Vec::new();
     for &value in values {
         let end = if value < 0.0 { &mut down } else { &mut up };

@@ -156,7 +156,8 @@ impl Bullets {
             &RowFrameNeeds { names, number_px, row_px: ROW_PX, number_title: &title, width },
         );
         let missed = rows.iter().filter(|r| !r.is_met()).count();
-        let (value, target) = (&self.value_name, &self.target_name);
+        let value = &self.value_name;
+        let target = &self.target_name;
         let description = format!("{} rows: {value} against {target}. {missed} above {target}.", rows.len());
         figure::svg(xml, (frame.width, frame.height), &self.title, &description, |xml| {
             frame.write_grid(xml);

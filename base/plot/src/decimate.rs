@@ -69,7 +69,8 @@ fn runs(len: usize, same: impl Fn(usize, usize) -> bool) -> impl Iterator<Item =
 
 /// The first, lowest, highest and last point of a non-empty run, ascending and without repetition.
 fn corners(positions: &[PixelPosition], run: std::ops::Range<usize>) -> BTreeSet<usize> {
-    let (mut low, mut high) = (run.start, run.start);
+    let mut low = run.start;
+    let mut high = run.start;
     for i in run.clone() {
         if positions[i].1 < positions[low].1 {
             low = i;

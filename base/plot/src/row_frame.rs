@@ -66,7 +66,8 @@ impl RowFrame {
         let top = TITLES_PX + if rows_px > AXIS_TWICE_PX { LABELS_PX } else { 0.0 };
         let bottom = top + rows_px;
         let half = |tick: Option<&Tick>| tick.map_or(0.0, |t| text_width::width(&t.label) / 2.0);
-        let (first_tick, last_tick) = (half(axis.ticks.first()), half(axis.ticks.last()));
+        let first_tick = half(axis.ticks.first());
+        let last_tick = half(axis.ticks.last());
         Self {
             left: (widest.min((needs.width * NAMES_SHARE).max(NAMES_PX)) + 12.0).max(first_tick),
             right: needs.width
@@ -149,7 +150,8 @@ impl RowFrame {
 
     fn write_labels(&self, xml: &mut Xml, y: f64) {
         let extent = |tick: &Tick| {
-            let (x, half) = (self.x_px(tick.value), text_width::width(&tick.label) / 2.0);
+            let x = self.x_px(tick.value);
+            let half = text_width::width(&tick.label) / 2.0;
             (x - half, x + half)
         };
         for tick in self.axis.labelled(extent) {

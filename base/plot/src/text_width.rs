@@ -42,8 +42,11 @@ pub(crate) fn fit_name(name: &str, room: f64) -> String {
     if width(name) <= room + TOLERANCE_PX {
         return name.to_owned();
     }
-    let (characters, room) = (name.chars().collect::<Vec<char>>(), room - em('…') * FONT_PX);
-    let (mut head, mut tail, mut used) = (0, 0, 0.0);
+    let characters = name.chars().collect::<Vec<char>>();
+    let room = room - em('…') * FONT_PX;
+    let mut head = 0;
+    let mut tail = 0;
+    let mut used = 0.0;
     while head + tail < characters.len() {
         // The end says more than the beginning where names have one of both in common.
         let from_end = tail <= head;

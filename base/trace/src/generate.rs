@@ -77,7 +77,8 @@ impl Synthetic {
         let arrivals = self.process.arrivals(self.seed)?;
         // Directions and sizes have a generator of their own, so that they do not change the arrivals.
         let mut random = StdRng::seed_from_u64(split_seed(self.seed, u64::MAX));
-        let (sizes, duration) = (self.sizes.clone(), self.duration);
+        let sizes = self.sizes.clone();
+        let duration = self.duration;
         let total = sizes.0.iter().map(|(_, weight)| weight).sum();
         Ok(arrivals.take_while(move |arrival| *arrival < duration).map(move |arrival| Request {
             arrival,

@@ -107,7 +107,8 @@ fn run<M>(
 ) -> Result<RecordingTally, OperationError> {
     // It has inherited the priority of whoever is recorded. Where that cannot be given up, it is only unkind to others.
     let _ = machine::realtime::ordinary();
-    let (mut has_failed, mut lost_before) = (false, 0);
+    let mut has_failed = false;
+    let mut lost_before = 0;
     loop {
         let written = match receiver.recv_timeout(LOOK_EVERY) {
             Ok(message) => writer.write(&convert.recorded(&message), now()),

@@ -76,7 +76,8 @@ impl TraceWriter {
     /// fails.
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.arrival < self.previous {
-            let (previous_ns, arrival_ns) = (self.previous.0, request.arrival.0);
+            let previous_ns = self.previous.0;
+            let arrival_ns = request.arrival.0;
             return Err(self.error(TraceErrorKind::Unsorted { previous_ns, arrival_ns }));
         }
         let is_first = self.count == 0;

@@ -229,7 +229,8 @@ fn lenient_counts_what_it_skips() {
     let text = b"1,0x10,DiskRead\nnoise\n5,0x10,DiskRead\n3,0x10,DiskWrite\n6,0x10,DiskRead\n";
     let (requests, skipped, _) = read_leniently(text);
     assert_eq!((requests.len(), skipped), (3, 2));
-    let (only_noise, skipped) = (b"1,0x10,DiskRead\n".repeat(2), 0);
+    let only_noise = b"1,0x10,DiskRead\n".repeat(2);
+    let skipped = 0;
     assert_eq!(read_leniently(&only_noise).1, skipped);
 }
 

@@ -18,7 +18,8 @@ fn every_shared_trace_is_detected_sorted_and_about_ten_minutes_long() {
         let reader = trace::open(&path, &OpenOptions::default()).expect("opens");
         assert_eq!(reader.format(), TraceFormat::ArrivalHex, "{}", path.display());
         let requests: Vec<_> = reader.collect::<Result<_, _>>().expect("reads");
-        let (first, last) = (requests[0].arrival, requests[requests.len() - 1].arrival);
+        let first = requests[0].arrival;
+        let last = requests[requests.len() - 1].arrival;
         let span_s = (last - first).as_secs();
         assert!((500.0..=605.0).contains(&span_s), "{}: {span_s} s", path.display());
         assert!(requests.iter().all(|r| r.size.0 > 0 && r.offset.is_none()));

@@ -176,7 +176,8 @@ fn a_kill_at_any_byte_loses_the_open_frame_and_no_more() {
     let path = folder.file("recording");
     record(&path, &by_answer(120));
     let segment = std::fs::read(path.join("00000001.csv.zst")).unwrap();
-    let (mut before, mut largest_step) = (0, 0);
+    let mut before = 0;
+    let mut largest_step = 0;
     for len in 0..=segment.len() {
         let left = left_of(&segment[..len], &folder);
         assert!(left >= before, "more bytes, fewer requests at {len}");

@@ -90,7 +90,9 @@ fn mmpp_disperses_as_its_closed_form() {
     // the variance and mean of the rate (Heffes and Lucantoni 1986, for two states).
     let states = vec![MmppState { rate: 100.0, stay_s: 0.2 }, MmppState { rate: 900.0, stay_s: 0.2 }];
     let stats = summary(&synthetic(RateProcess::Mmpp { states }, 2000, 5));
-    let (mean, variance, relax) = (500.0, 160_000.0, 0.1);
+    let mean = 500.0;
+    let variance = 160_000.0;
+    let relax = 0.1;
     assert!(close(stats.requests_per_sec.unwrap(), mean, 0.02));
     for at in &stats.binned_counts {
         let t = at.bin_length.as_secs();
@@ -140,7 +142,8 @@ fn many_different_sizes_stay_bounded_and_nearly_exact() {
     sizes.sort_unstable();
     assert!(!stats.sizes.exact && stats.sizes.counts.len() < 40_000);
     for (q, index) in [(0.01, 1999), (0.5, 99_999), (0.99, 197_999)] {
-        let (value, exact) = (stats.sizes.quantile(q).0 as f64, sizes[index] as f64);
+        let value = stats.sizes.quantile(q).0 as f64;
+        let exact = sizes[index] as f64;
         assert!(value <= exact && value >= exact * 0.998, "{q}: {value} for {exact}");
     }
 }

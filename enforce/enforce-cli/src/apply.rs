@@ -126,7 +126,8 @@ pub fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
-    let (host, commands) = (&answer.network.host, &answer.network.commands);
+    let host = &answer.network.host;
+    let commands = &answer.network.commands;
     let mut text = match (commands.len(), args.dry_run) {
         (0, _) => format!("# {host}: nothing to do\n"),
         (_, true) => format!("# {host}\n{}\n", commands.join("\n")),
@@ -199,7 +200,8 @@ impl<'a> HostDocument<'a> {
         let mut proxies = Vec::new();
         for proxy in &answer.proxies {
             let ProxyAnswer { server, control, is_running, is_change, .. } = proxy;
-            let (running, changed) = (*is_running, *is_change && !args.dry_run);
+            let running = *is_running;
+            let changed = *is_change && !args.dry_run;
             proxies.push(ProxyDocument { server, control, running, changed, done: proxy_text(args, proxy) });
         }
         let is_change = !commands.is_empty() || proxies.iter().any(|proxy| proxy.changed);
@@ -236,7 +238,8 @@ fn probe(as_json: bool) -> Result<VerbAnswer, OperationError> {
 fn probe_json(abilities: &[KernelFeature]) -> String {
     let view = |ability| {
         let KernelFeature { name, purpose, needed, lack }: &KernelFeature = ability;
-        let (needed, lack) = (*needed, lack.as_deref());
+        let needed = *needed;
+        let lack = lack.as_deref();
         AbilityView { name, works: lack.is_none(), needed, purpose, lack }
     };
     operation::document::document(&FeaturesDocument { features: abilities.iter().map(view).collect() })

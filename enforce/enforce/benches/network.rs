@@ -137,7 +137,8 @@ fn applying() {
     let names: Vec<String> = (0..50).map(|n| format!("w{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let tenants = |rate: f64| -> Vec<(f64, f64)> { vec![(rate, 1e5), (4e5, 1e4)] };
-    let (fixed, changed) = (tenants(1e5), tenants(2e5));
+    let fixed = tenants(1e5);
+    let changed = tenants(2e5);
     let of = |first: &[(f64, f64)]| -> Vec<traffic::Workload> {
         names
             .iter()

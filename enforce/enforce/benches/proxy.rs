@@ -30,8 +30,12 @@ fn measure(address: SocketAddr, depth: usize, count: usize) -> (f64, Vec<u64>) {
     let mut stream = proxy::nbd(address, "");
     let begun = Instant::now();
     let now = || u64::try_from(begun.elapsed().as_nanos()).expect("less than centuries");
-    let (mut sent, mut latencies, mut starts) = (0, Vec::with_capacity(count), vec![0; count]);
-    let (mut input, mut filled, mut out) = (vec![0; 1 << 20], 0, Vec::new());
+    let mut sent = 0;
+    let mut latencies = Vec::with_capacity(count);
+    let mut starts = vec![0; count];
+    let mut input = vec![0; 1 << 20];
+    let mut filled = 0;
+    let mut out = Vec::new();
     while latencies.len() < count {
         out.clear();
         while sent < count && sent - latencies.len() < depth {
@@ -64,7 +68,8 @@ fn start(forward: SocketAddr, spin: u64, realtime: bool) -> (SocketAddr, ProxyHa
     let mut options = ProxyOptions::new("ssd", deployment("nbd", forward, fields, ""), None, profile());
     options.busy_poll_max = Nanos(spin);
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.handle());
+    let address = proxy.addresses()[0];
+    let remote = proxy.handle();
     std::thread::spawn(move || {
         if realtime {
             machine::realtime::fifo(FIFO).expect("it went before");
@@ -155,7 +160,8 @@ fn main() {
             let p99 = percentile(latencies, 99.0);
             first = if first == 0.0 { p99 } else { first };
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-            let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+            let low = ratios[0];
+            let high = ratios[ratios.len() - 1];
             println!(
                 "{depth:>5}  {name:<18} {mean:>9.0} {:>7.2} {:>15} {p99:>9.1} {:>7.2}",
                 ratios[ratios.len() / 2],

@@ -147,7 +147,8 @@ impl StateFolder {
             Err(Errno::LOOP) => return Err(unsafe_place(&path, "it is a symbolic link")),
             Err(error) => return Err(unusable(&path, &error.into())),
         };
-        let (about, folder) = (stat(&path, &file)?, stat(&self.path, &self.folder)?);
+        let about = stat(&path, &file)?;
+        let folder = stat(&self.path, &self.folder)?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile || about.st_nlink != 1 {
             return Err(unsafe_place(&path, "it is not a file of its own"));
         }
@@ -321,7 +322,8 @@ mod tests {
     #[test]
     fn links_are_not_followed() {
         let place = folder();
-        let (real, victim) = (place.path().join("real"), place.path().join("victim"));
+        let real = place.path().join("real");
+        let victim = place.path().join("victim");
         let state = StateFolder::create(&real).unwrap_or_else(|error| panic!("{error}"));
         std::fs::write(&victim, "precious").expect("it is ours");
         for name in ["x.json", "x.json.new", "lock"] {

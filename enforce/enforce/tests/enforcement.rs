@@ -85,7 +85,8 @@ fn beyond_their_limits_requests_are_best_effort() {
         scope.spawn(|| flood(address, "silver", 200));
     });
     let ProxyReport { observations, .. } = proxy.drain();
-    let (gold, silver) = (requests_of(&observations, "gold"), requests_of(&observations, "silver"));
+    let gold = requests_of(&observations, "gold");
+    let silver = requests_of(&observations, "silver");
     assert_eq!((gold.len(), silver.len()), (200, 200));
     // Gold's burst is 10 requests, and hardly one more comes in time. While silver waits, nothing else of gold goes,
     // but for one when silver has just used up what came in so far.
@@ -108,7 +109,8 @@ fn priority_is_strict() {
         scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
     });
     let ProxyReport { observations, .. } = proxy.drain();
-    let (gold, silver) = (requests_of(&observations, "gold"), requests_of(&observations, "silver"));
+    let gold = requests_of(&observations, "gold");
+    let silver = requests_of(&observations, "silver");
     assert_eq!((gold.len(), silver.len()), (500, 3000));
     for request in &gold {
         let passed = silver.iter().filter(|other| other.sent > request.intended && other.sent < request.sent);

@@ -270,7 +270,8 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
         latencies.at(0.5)
     };
     testkit::Rounds { count: 5, must_hold: 3 }.check(|| {
-        let (protected, unprotected) = (measure("rpc"), measure("other"));
+        let protected = measure("rpc");
+        let unprotected = measure("other");
         let said = || format!("p50 protected {protected} s, unprotected {unprotected} s");
         (protected * 3.0 < unprotected).then_some(()).ok_or_else(said)
     });

@@ -55,7 +55,8 @@ fn nbdcopy_writes_and_reads_an_image() {
     let Some(nbdcopy) = testkit::program("nbdcopy") else { return };
     let proxy = Running::plain("nbd", server.address);
     let folder = tempfile::tempdir().unwrap();
-    let (image, copy) = (folder.path().join("image"), folder.path().join("copy"));
+    let image = folder.path().join("image");
+    let copy = folder.path().join("copy");
     let data = noise(32 << 20, 5);
     std::fs::write(&image, &data).unwrap();
     let uri = format!("nbd://{}", proxy.address);

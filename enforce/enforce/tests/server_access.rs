@@ -58,7 +58,8 @@ fn witness(netns: &str, at: SocketAddr) -> Receiver<Seen> {
             let sender = sender.clone();
             std::thread::spawn(move || {
                 let peer = stream.peer_addr().expect("it is connected");
-                let (mut is_first, mut line) = (true, Vec::new());
+                let mut is_first = true;
+                let mut line = Vec::new();
                 let mut byte = [0];
                 while stream.read(&mut byte).is_ok_and(|read| read > 0) {
                     line.push(byte[0]);

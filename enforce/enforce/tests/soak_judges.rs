@@ -41,7 +41,9 @@ const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::
 
 /// Runs clients of every protocol until there are so many answers, or a error; gives lost and corrupted blocks.
 fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
-    let (nbd, memcached, nfs) = (Mini::nbd(), Mini::memcached(), Mini::nfs());
+    let nbd = Mini::nbd();
+    let memcached = Mini::memcached();
+    let nfs = Mini::nfs();
     for mini in [&nbd, &memcached, &nfs] {
         mini.store.wrong_read.store(wrong_read, SeqCst);
         mini.store.dropped_write.store(dropped_write, SeqCst);

@@ -39,7 +39,8 @@ fn new_memcached() -> Box<dyn ProtocolParser> {
 }
 
 fn nfs(name: &'static str, writes: bool, size: u32) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     let auth = Credentials::Unix { machine: "client.example", uid: 0, gid: 0 };
     let data = vec![7; size as usize];
     let mut calls = CallEncoder::new(&mut requests, auth);
@@ -60,7 +61,8 @@ fn nfs(name: &'static str, writes: bool, size: u32) -> Talk {
 
 /// SEQUENCE, PUTFH, READ and GETATTR in one compound, as clients of NFSv4.1 send them.
 fn nfs4(name: &'static str, size: u32) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     for xid in 0..MESSAGES {
         let call = [1 << 31 | 224, xid, 0, 2, 100_003, 4, 1, 1, 20, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4];
         requests.extend(words(&call));
@@ -77,7 +79,8 @@ fn nfs4(name: &'static str, size: u32) -> Talk {
 }
 
 fn nbd_talk(name: &'static str, writes: bool, size: u32) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     let data = vec![7; size as usize];
     for cookie in 0..u64::from(MESSAGES) {
         if writes {
@@ -97,7 +100,8 @@ fn nbd_talk(name: &'static str, writes: bool, size: u32) -> Talk {
 }
 
 fn text(name: &'static str, size: usize, keys: usize) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     let value = vec![b'x'; size];
     let key = b"a-key-of-ordinary-length";
     for _ in 0..MESSAGES {
@@ -113,7 +117,8 @@ fn text(name: &'static str, size: usize, keys: usize) -> Talk {
 }
 
 fn meta(name: &'static str, size: usize) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     let value = vec![b'x'; size];
     for n in 0..MESSAGES {
         let opaque = format!("O{n}");
@@ -124,7 +129,8 @@ fn meta(name: &'static str, size: usize) -> Talk {
 }
 
 fn binary(name: &'static str, size: usize) -> Talk {
-    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut replies = Vec::new();
     let value = vec![b'x'; size];
     for n in 0..MESSAGES {
         requests.extend(words(&[0x8000_0003, 0, 3, n, 0, 0]));
@@ -143,7 +149,8 @@ fn recognise(talk: &Talk) -> u64 {
 }
 
 fn frames<T, E: std::fmt::Debug>(all: &[u8], mut next: impl FnMut(&[u8]) -> Result<ParseStep<T>, E>) -> u64 {
-    let (mut rest, mut count) = (all, 0);
+    let mut rest = all;
+    let mut count = 0;
     while !rest.is_empty() {
         let extent = match next(rest).expect("well-formed") {
             ParseStep::Message { extent, .. } | ParseStep::Continued { extent } => extent,
@@ -187,7 +194,8 @@ fn main() {
     for talk in &talks {
         let bytes = (talk.requests.len() + talk.replies.len()) as f64;
         let (parse_s, count) = best(|| recognise(black_box(talk)));
-        let (mut up, mut down) = (talk.requests.clone(), talk.replies.clone());
+        let mut up = talk.requests.clone();
+        let mut down = talk.replies.clone();
         let (copy_s, ()) = best(|| {
             up.copy_from_slice(black_box(&talk.requests));
             down.copy_from_slice(black_box(&talk.replies));

@@ -71,7 +71,8 @@ fn binary_requests_get_a_noop() {
         [&[magic, opcode, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], &opaque, &[0; 8]].concat()
     };
     let mut watch = Watch::memcached();
-    let (flush, noop) = (message(0x80, 0x18, *b"twir"), message(0x80, 0x0a, *b"twir"));
+    let flush = message(0x80, 0x18, *b"twir");
+    let noop = message(0x80, 0x0a, *b"twir");
     watch.feed(CLIENT, &flush).unwrap();
     let barrier = watch.wire.inject_barrier().expect("FLUSHQ may be silent");
     let mut other = MemcachedParser::new(ParserLimits::MEMCACHED);

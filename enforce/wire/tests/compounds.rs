@@ -320,7 +320,8 @@ proptest! {
         let mut bytes = random.iter().copied().cycle();
         let mut next = || bytes.next().unwrap();
         let mut xdr = Xdr { out: Vec::new(), random: &mut next };
-        let (mut read, mut written) = (1000, 0);
+        let mut read = 1000;
+        let mut written = 0;
         for &number in &numbers {
             let (more_read, more_written) = operation(&mut xdr, number);
             (read, written) = (read + more_read, written + more_written);
@@ -374,7 +375,8 @@ fn the_current_file_is_followed() {
         read_behind(&mut xdr);
         read_of(&mut xdr)
     };
-    let (restored, kept) = (with([1, 2], 31), with([1, 2], 10));
+    let restored = with([1, 2], 31);
+    let kept = with([1, 2], 10);
     assert_eq!(restored, with([1, 9], 31));
     assert_eq!(kept, with([9, 2], 10));
     assert!(restored != kept && with([1, 2], 16) == 0, "LOOKUPP leaves no known file");

@@ -88,8 +88,8 @@ fn requests_name_the_handle_that_they_are_about() {
     let call = |program: u32, version: u32, procedure: u32, arguments: &[u32]| {
         name(&words(&[&[1, 0, 2, program, version, procedure, 0, 0, 0, 0], arguments].concat()))
     };
-    let (handle, old) =
-        ([5, 0x0102_0304, 0x0500_0000, 0, 0, 0, 0, 0, 0, 0, 0], [9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]);
+    let handle = [5, 0x0102_0304, 0x0500_0000, 0, 0, 0, 0, 0, 0, 0, 0];
+    let old = [9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0];
     for procedure in 1..=21 {
         assert_eq!(call(100_003, 3, procedure, &handle), Some(vec![1, 2, 3, 4, 5]), "NFSv3 {procedure}");
     }

@@ -142,13 +142,16 @@ fn nbd_handshake() {
     let ack = |option: u32| [&0x0003_e889_0455_65a9_u64.to_be_bytes()[..], &words(&[option, 1, 0])].concat();
     let long = [&b"IHAVEOPT"[..], &words(&[7, 65_537])].concat();
     let name = [&b"IHAVEOPT"[..], &words(&[1, 4097])].concat();
-    let (tls, structured, list) = (opt(5, b""), opt(8, b""), opt(3, b""));
+    let tls = opt(5, b"");
+    let structured = opt(8, b"");
+    let list = opt(3, b"");
     let many = list.repeat(17);
     let name_beyond = opt(7, &words(&[1]));
     let go = opt(7, &[0; 6]);
     let reply = words(&[0x2560_9513]);
     let old = [&b"NBDMAGIC"[..], &0x0000_4202_8186_1253_u64.to_be_bytes()].concat();
-    let (c, s) = ((CLIENT, &flags[..]), (SERVER, &hello[..]));
+    let c = (CLIENT, &flags[..]);
+    let s = (SERVER, &hello[..]);
     table(
         Watch::nbd,
         &[
@@ -201,10 +204,8 @@ fn nbd_handshake() {
 
 #[test]
 fn nbd_transmission() {
-    let (framings, read) = (
-        [Framing::Simple, Framing::Structured, Framing::Extended],
-        words(&[0x2560_9513, 0, 0, 7, 0, 0, 512]),
-    );
+    let framings = [Framing::Simple, Framing::Structured, Framing::Extended];
+    let read = words(&[0x2560_9513, 0, 0, 7, 0, 0, 512]);
     let on = |framing| {
         move || Watch::new(NbdParser::after_handshake(ParserLimits::NBD, framing), ParserLimits::NBD)
     };
@@ -212,7 +213,8 @@ fn nbd_transmission() {
     let big_read = words(&[0x2560_9513, 0, 0, 7, 0, 0, 33_554_433]);
     let simple = words(&[0x6744_6698, 0, 0, 7]);
     let other = words(&[0x6744_6698, 0, 0, 8]);
-    let (short, long) = (words(&[0x668e_33ef, 1, 0, 7, 7]), words(&[0x668e_33ef, 1, 0, 7, 33_554_441]));
+    let short = words(&[0x668e_33ef, 1, 0, 7, 7]);
+    let long = words(&[0x668e_33ef, 1, 0, 7, 33_554_441]);
     table(
         on(framings[0]),
         &[

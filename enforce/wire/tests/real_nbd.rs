@@ -65,7 +65,8 @@ fn copies_there_and_back() {
     let Some(mut server) = serve_files() else { return };
     let bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
-    let (here, back) = (server.folder().join("here"), server.folder().join("back"));
+    let here = server.folder().join("here");
+    let back = server.folder().join("back");
     std::fs::write(&here, &bytes).unwrap();
     let uri = uri(server.folder());
     let watches = between(&mut server, Command::new(&program).arg("--flush").arg(&here).arg(&uri));
@@ -150,7 +151,8 @@ fn the_client_here_is_understood() {
         if structured {
             handshake = handshake.with_structured_replies();
         }
-        let (mut input, mut out) = (Vec::new(), Vec::new());
+        let mut input = Vec::new();
+        let mut out = Vec::new();
         let export = exchange(&mut stream, &mut out, &mut input, |input, out| {
             loop {
                 match handshake.advance(input, out).expect("the export is granted") {
@@ -192,13 +194,15 @@ fn reply(
 }
 
 fn write_and_read(stream: &mut UnixStream, mut wire: NbdParser) {
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251).to_le_bytes()[0]).collect();
     let mut ask = |wire: &mut NbdParser, id: u64, encode: &dyn Fn(&mut Vec<u8>)| {
         encode(&mut out);
         let Ok(ParseStep::Message { message, extent }) = wire.next_request(&out) else { panic!("a request") };
         assert_eq!((message.id, extent.len.0), (id, out.len() as u64));
-        let (mut waiting, mut got) = (None, Vec::new());
+        let mut waiting = None;
+        let mut got = Vec::new();
         exchange(stream, &mut out, &mut input, |input, _| {
             while let Some((reply, extent, bytes)) = reply(wire, input, &mut waiting) {
                 assert!(reply.is_solicited && !reply.is_error && reply.id == id);

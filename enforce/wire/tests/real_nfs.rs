@@ -122,8 +122,10 @@ impl Proxy {
     fn start(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (stop, relays) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
-        let (stopped, list) = (stop.clone(), relays.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let relays = Arc::new(Mutex::new(Vec::new()));
+        let stopped = stop.clone();
+        let list = relays.clone();
         let thread = std::thread::spawn(move || {
             for near in listener.incoming() {
                 if stopped.load(Ordering::SeqCst) {
@@ -156,7 +158,8 @@ fn run(program: &str, args: &[&str]) -> Vec<u8> {
 fn unmodified_clients() {
     let data: Vec<u8> = (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
     std::fs::write("/run/in", &data).unwrap();
-    let (mount, nfs) = (Proxy::start(20048), Proxy::start(2049));
+    let mount = Proxy::start(20048);
+    let nfs = Proxy::start(2049);
     let file = format!("nfs://127.0.0.1/export/file?version=3&nfsport={}&mountport={}", nfs.port, mount.port);
     run("nfs-cp", &["/run/in", &file]);
     assert!(run("nfs-cat", &[&file]) == data, "the data comes back");

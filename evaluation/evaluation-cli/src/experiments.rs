@@ -52,7 +52,9 @@ pub(crate) fn reproductions(experiments: &[PaperExperiment]) -> String {
 pub(crate) fn of_lab() -> String {
     let mut experiments = Vec::new();
     for experiment in EXPERIMENTS {
-        let (name, title, claim) = (experiment.name, experiment.title, experiment.claim);
+        let name = experiment.name;
+        let title = experiment.title;
+        let claim = experiment.claim;
         experiments.push(LabExperimentEntry { name, title, claim });
     }
     operation::document::document(&LabExperimentsDocument { experiments })

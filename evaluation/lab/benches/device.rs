@@ -65,13 +65,16 @@ fn closed_loop(server: &NbdServer, op: Op, size: Bytes, depth: u32) -> (u64, Vec
     let mut stream = connect(server);
     let data = vec![7; usize::try_from(size.0).expect("small")];
     let mut sent = vec![Instant::now(); depth as usize];
-    let (mut out, mut head, mut back) = (Vec::new(), [0; 16], vec![0; data.len()]);
+    let mut out = Vec::new();
+    let mut head = [0; 16];
+    let mut back = vec![0; data.len()];
     let ask = |out: &mut Vec<u8>, cookie: u64| match op {
         Op::Read => client::read(out, cookie, cookie * size.0, u32::try_from(size.0).expect("small")),
         Op::Write => client::write(out, cookie, cookie * size.0, &data),
     };
     (0..u64::from(depth)).for_each(|cookie| ask(&mut out, cookie));
-    let (mut count, mut latencies) = (0, Vec::new());
+    let mut count = 0;
+    let mut latencies = Vec::new();
     let mut start = None;
     stream.write_all(&out).expect("the server is there");
     loop {
@@ -102,7 +105,8 @@ fn connect(server: &NbdServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket");
     let mut handshake = ClientHandshake::new(b"ssd", ExportOption::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         match handshake.advance(&input, &mut out).expect("the export is granted") {
             HandshakeStep::Used(used) => drop(input.drain(..used)),

@@ -107,7 +107,8 @@ fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -
     let deployment = Deployment::parse(&hosts).expect("a hosts file");
     let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.handle());
+    let address = proxy.addresses()[0];
+    let remote = proxy.handle();
     std::thread::spawn(move || {
         let _ = machine::realtime::fifo(FIFO);
         proxy.run()

@@ -68,7 +68,8 @@ fn nbdcopy_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
     let (server, _) = server();
     let folder = tempfile::tempdir().unwrap();
-    let (here, back) = (folder.path().join("here"), folder.path().join("back"));
+    let here = folder.path().join("here");
+    let back = folder.path().join("back");
     let mut bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
     // A hole, which the client may not send.
@@ -110,7 +111,8 @@ fn qemu_reads_and_writes() {
 fn connect(server: &NbdServer, export: &str, ask: ExportOption) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut handshake = ClientHandshake::new(export.as_bytes(), ask).with_structured_replies();
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         match handshake.advance(&input, &mut out).expect("the export is granted") {
             HandshakeStep::Used(used) => drop(input.drain(..used)),
@@ -142,8 +144,8 @@ fn reply(stream: &mut TcpStream) -> (u32, u64) {
 #[test]
 fn an_acknowledged_write_is_what_another_connection_reads() {
     let (server, _) = server();
-    let (mut one, mut other) =
-        (connect(&server, "tank", ExportOption::Go), connect(&server, "tank", ExportOption::ExportName));
+    let mut one = connect(&server, "tank", ExportOption::Go);
+    let mut other = connect(&server, "tank", ExportOption::ExportName);
     for round in 0..50u8 {
         let mut out = Vec::new();
         client::write(&mut out, 1, 65_530, &[round; 100]);

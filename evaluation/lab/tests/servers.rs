@@ -69,7 +69,8 @@ impl TestHosts {
 
     /// What a client says and is told, from the other host.
     fn ask(&self, port: u16, text: &str, until: &str) -> String {
-        let (netns, store) = (self.netns("client"), self.lab.host("store").expect("a host").ipv4);
+        let netns = self.netns("client");
+        let store = self.lab.host("store").expect("a host").ipv4;
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
                 machine::netns::enter(netns).unwrap();
@@ -181,7 +182,8 @@ fn nfs() {
         // The portmapper tells where MOUNT is.
         let root = format!("nfs://{host}/export?version=3");
         assert!(hosts.run("nfs-ls", &[&root]).is_empty(), "an empty export");
-        let (here, there) = (hosts.folder.path().join("here"), format!("nfs://{host}/export/file?version=3"));
+        let here = hosts.folder.path().join("here");
+        let there = format!("nfs://{host}/export/file?version=3");
         std::fs::write(&here, "content").unwrap();
         let copy = testkit::program("nfs-ls").unwrap().with_file_name("nfs-cp");
         let netns = hosts.netns("client");
@@ -247,7 +249,8 @@ fn servers_die_with_whoever_started_them() {
     let line =
         said.lines().find_map(|line| line.strip_prefix("pid ")).unwrap_or_else(|| panic!("{output:?}"));
     let (pid, started) = line.split_once(' ').unwrap();
-    let (pid, started) = (pid.parse().unwrap(), started.parse().unwrap());
+    let pid = pid.parse().unwrap();
+    let started = started.parse().unwrap();
     assert!(!output.status.success());
     // The kernel tells it at once; until it is gone takes what it takes.
     testkit::wait_until(std::time::Duration::from_secs(60), "the servers are gone", || {

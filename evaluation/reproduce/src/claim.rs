@@ -88,7 +88,8 @@ impl Expected {
     /// Compares all values of an interval with the rule. The values that a rule allows have no gaps, so that both ends of
     /// the interval say whether all of them hold, and the nearest value of it whether any does.
     fn judge(self, found: f64, half_width: f64) -> Agreement {
-        let (low, high) = (found - half_width, found + half_width);
+        let low = found - half_width;
+        let high = found + half_width;
         let nearest = match self {
             Self::About { value, .. } => value.clamp(low, high),
             Self::AtLeast(_) | Self::Positive => high,
@@ -212,7 +213,8 @@ mod tests {
     fn rules_look_at_the_interval() {
         use Agreement::{Agree, Differ, Undecided};
         let about = Expected::About { value: 2.0, within: 0.1 };
-        let (least, most) = (Expected::AtLeast(1.0), Expected::AtMost(1.0));
+        let least = Expected::AtLeast(1.0);
+        let most = Expected::AtMost(1.0);
         for (expected, value, half_width, verdict) in [
             (about, 2.19, 0.0, Agree),
             (about, 2.1, 0.05, Agree),

@@ -197,7 +197,8 @@ impl ServerCase<'_> {
     /// Rounds by knob, in the order of the server's knobs.
     fn play(&mut self, arrivals: &OfferedArrivals) -> Result<Vec<Vec<KnobRound>>, OperationError> {
         let knobs = self.server.knobs;
-        let (rounds, seed) = (self.arguments.value("--rounds", 5), self.arguments.value("--seed", 1));
+        let rounds = self.arguments.value("--rounds", 5);
+        let seed = self.arguments.value("--seed", 1);
         let mut found: Vec<Vec<KnobRound>> = knobs.iter().map(|_| Vec::new()).collect();
         for (number, arm) in order(knobs.len(), rounds, seed).into_iter().enumerate() {
             if self.site.is_stopped() {

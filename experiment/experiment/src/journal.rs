@@ -142,7 +142,8 @@ impl Journal {
 
     /// Notes that a change is about to be made, and gives the line that says so.
     pub fn begin(&mut self, setting: &Setting, before: &str, after: &str, boot: &str) -> Vec<u8> {
-        let (before, boot) = (before.to_owned(), boot.to_owned());
+        let before = before.to_owned();
+        let boot = boot.to_owned();
         let line = JournalLine::Change {
             change: self.changes.len(),
             boot: boot.clone(),

@@ -469,11 +469,13 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         if let Some(end) = self.wait(self.settings.guard)? {
             return Ok(Some(end));
         }
-        let (begin, before) = (now(), self.used());
+        let begin = now();
+        let before = self.used();
         if let Some(end) = self.wait(self.settings.period)? {
             return Ok(Some(end));
         }
-        let (end, used) = (now(), self.used().since(before));
+        let end = now();
+        let used = self.used().since(before);
         let passed = self.wait(self.settings.drain)?;
         // It is complete, also where the experiment ends while its last requests are answered.
         periods.push(PlayedPeriod { arm, begin, end, used });

@@ -75,7 +75,9 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     /// # Errors
     /// When a setting does not take its value or the journal cannot be written; then [`Self::off`] undoes what was changed.
     pub fn on(&mut self, changes: &[PlannedChange]) -> Result<Vec<String>, OperationError> {
-        let (mut different, mut ended, mut is_any_made) = (Vec::new(), None, false);
+        let mut different = Vec::new();
+        let mut ended = None;
+        let mut is_any_made = false;
         for change in changes {
             let Some(made) = self.change(change)? else {
                 ended = Some(&change.setting);

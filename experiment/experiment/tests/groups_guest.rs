@@ -158,7 +158,8 @@ fn share(first: &Spinning, second: &Spinning) -> f64 {
 }
 
 fn weights_divide_the_cpu() {
-    let (heavy, light) = (Spinning::in_group("heavy"), Spinning::in_group("light"));
+    let heavy = Spinning::in_group("heavy");
+    let light = Spinning::in_group("light");
     let weight = || fs::read_to_string(heavy.group.join("cpu.weight")).expect("it is there");
     let alike = share(&heavy, &light);
     report_figure("share_alike", alike);

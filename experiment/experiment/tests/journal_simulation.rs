@@ -56,7 +56,8 @@ fn setting(index: usize) -> Setting {
 
 /// Open sockets, whose values before are kept with them: here, whether they are as before.
 fn sockets() -> Setting {
-    let (namespace, folder) = (NetworkNamespace { device: 4, inode: 5 }, PathBuf::from("/records"));
+    let namespace = NetworkNamespace { device: 4, inode: 5 };
+    let folder = PathBuf::from("/records");
     let sockets =
         ServerSockets { option: SocketOption::NoDelay, ports: vec![80], namespace, folder, device: None };
     Setting::Sockets { sockets, value: "on".into() }
@@ -165,7 +166,8 @@ impl JournalFile for Shared {
         if !machine.step() {
             return Err(io::ErrorKind::Other.into());
         }
-        let (keeps, unsynced) = (machine.keeps, machine.unsynced);
+        let keeps = machine.keeps;
+        let unsynced = machine.unsynced;
         if machine.random.random_bool(keeps) {
             return Err(io::ErrorKind::Other.into());
         }

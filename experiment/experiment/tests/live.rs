@@ -40,7 +40,8 @@ impl Waiting {
         let commands = Some(("true {}".to_owned(), "true {}".to_owned()));
         let processes = identity(self.0.id()).into_iter().collect();
         let load = Some(("true {}".to_owned(), "off".to_owned()));
-        let (device, disk) = (Some("lo".into()), Some("loop0".into()));
+        let device = Some("lo".into());
+        let disk = Some("loop0".into());
         KnobTarget { processes, ports: BTreeSet::new(), device, disk, commands, load }
     }
 }
@@ -69,9 +70,11 @@ fn value(knob: &Knob, other: u32) -> Option<String> {
 
 #[test]
 fn every_knob_that_there_is_here_is_set_and_undone() {
-    let (server, other) = (Waiting::new(), Waiting::new());
+    let server = Waiting::new();
+    let other = Waiting::new();
     let target = server.target();
-    let (mut set, mut absent) = (Vec::new(), BTreeMap::new());
+    let mut set = Vec::new();
+    let mut absent = BTreeMap::new();
     // Those of open sockets have tests of their own.
     let is_of_sockets = |knob: &&Knob| ["nodelay", "socket-congestion-control"].contains(&knob.name);
     for knob in KNOBS.iter().filter(|knob| !is_of_sockets(knob)) {

@@ -65,7 +65,8 @@ fn recorded_gaps_keep_their_proportions_at_another_rate() {
 fn batches_are_sent_at_multiples_of_their_interval_and_never_early() {
     let poisson = Offered::poisson(20_000.0);
     let batched = Offered { batch_interval: Some(Duration::from_micros(500)), ..poisson.clone() };
-    let (single, batched) = (arrivals(&poisson, 1), arrivals(&batched, 1));
+    let single = arrivals(&poisson, 1);
+    let batched = arrivals(&batched, 1);
     assert_eq!(single.len(), batched.len());
     for (single, batched) in single.iter().zip(&batched) {
         assert!(batched % 500_000 == 0 && single <= batched && batched - single < 500_000);

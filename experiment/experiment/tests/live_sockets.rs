@@ -121,7 +121,8 @@ fn folder_of(changes: &[PlannedChange]) -> PathBuf {
 fn all_sockets_of_a_server_are_set_and_given_back() {
     with_bpf_file_system(|| {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let (mut server, other) = (OwnServer::at(address), OwnServer::at(address));
+            let mut server = OwnServer::at(address);
+            let other = OwnServer::at(address);
             server.clients.push(TcpStream::connect(server.address).expect("it listens"));
             let Some(changes) = planned("nodelay", &server.target(), "on") else { return };
             let mut switch = SharedJournal::default().switch();
@@ -180,7 +181,8 @@ fn taking_back_goes_on_where_it_was_cut_short() {
         let mut switch = journal.switch();
         on(&mut switch, &changes);
         journal.kill(switch);
-        let (first, second) = (journal.copy(), journal.copy());
+        let first = journal.copy();
+        let second = journal.copy();
         let later = server.another();
         // Its folder is not as it was left, so that the records stay.
         let obstacle = folder_of(&changes).join("obstacle");
@@ -199,7 +201,8 @@ fn taking_back_goes_on_where_it_was_cut_short() {
 fn what_the_server_sets_is_set_again_and_is_what_it_has_in_the_end() {
     with_bpf_file_system(|| {
         let mut server = OwnServer::new();
-        let (early, late) = (server.another(), server.another());
+        let early = server.another();
+        let late = server.another();
         early.set_nodelay(true).expect("it is open");
         let Some(changes) = planned("nodelay", &server.target(), "off") else { return };
         let mut switch = SharedJournal::default().switch();
@@ -220,7 +223,8 @@ fn what_the_server_sets_is_set_again_and_is_what_it_has_in_the_end() {
 fn what_the_server_sets_alike_stays() {
     with_bpf_file_system(|| {
         let mut server = OwnServer::new();
-        let (second, third) = (server.another(), server.another());
+        let second = server.another();
+        let third = server.another();
         let Some(changes) = planned("nodelay", &server.target(), "on") else { return };
         for is_killed in [false, true] {
             for socket in [&server.accepted, &second, &third] {
@@ -268,7 +272,9 @@ fn congestion_control_is_that_of_connections() {
         on(&mut switch, &changes);
         assert_eq!(congestion_control(&server.accepted), value);
         assert_eq!(congestion_control(&server.listener), before, "it would never be forgotten");
-        let (later, alike, unlike) = (server.another(), server.another(), server.another());
+        let later = server.another();
+        let alike = server.another();
+        let unlike = server.another();
         keep_on_until(&mut switch, "connections that begin", || congestion_control(&unlike) == value);
         assert_eq!([&later, &alike].map(congestion_control), [value, value]);
         sockopt::set_tcp_congestion(&alike, value).expect("it is there");

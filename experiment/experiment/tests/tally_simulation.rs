@@ -96,7 +96,8 @@ fn several_values_share_the_level() {
 
 #[test]
 fn what_helps_is_found_in_few_rounds_and_what_harms_too() {
-    let (mut found, mut rounds) = (0, 0);
+    let mut found = 0;
+    let mut rounds = 0;
     for seed in 0..100 {
         let tally = experiment(seed, &[0.5], MANY);
         found += usize::from(verdict(&tally, 0) == KnobVerdict::Helps);
@@ -167,7 +168,8 @@ fn energy_is_compared_in_the_rounds_in_which_it_is_known() {
         let used = ResourceUse { cpu_ns: Some(100), energy_uj };
         PeriodResult::of(vec![5; 10], 99.0, 1.0, used).expect("there are requests")
     };
-    let (mut whole, mut tally) = (RoundTally::new(1, CONFIDENCE), RoundTally::new(1, CONFIDENCE));
+    let mut whole = RoundTally::new(1, CONFIDENCE);
+    let mut tally = RoundTally::new(1, CONFIDENCE);
     tally.add(vec![period(None), period(Some(900))]);
     let comparison = tally.comparison(0).expect("there is a round");
     assert!(comparison.energy_per_request_j.is_none() && comparison.cpu_per_request_ns.is_some());

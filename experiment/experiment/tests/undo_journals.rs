@@ -45,7 +45,9 @@ impl Machine {
 
     /// The lines of changes of a journal, and all of it.
     fn recorded(&self, journal: usize) -> (Vec<Vec<u8>>, Vec<u8>) {
-        let (mut record, mut lines, mut bytes) = (Journal::default(), Vec::new(), Vec::new());
+        let mut record = Journal::default();
+        let mut lines = Vec::new();
+        let mut bytes = Vec::new();
         for change in 0..CHANGES {
             let path = self.file(journal, change);
             let setting = Setting::KernelFile { path, form: FileForm::Text, process: None };
@@ -123,7 +125,8 @@ fn damage_of_one_journal_keeps_nothing_else_from_being_undone() {
                 let unread = undone.unread.iter().find(|unread| unread.path == path);
                 assert_eq!(unread.is_some(), damaged[journal], "{what}: {:?}", undone.unread);
                 if let Some(unread) = unread {
-                    let (said, name) = (&unread.error.message, path.display().to_string());
+                    let said = &unread.error.message;
+                    let name = path.display().to_string();
                     assert!(said.starts_with(&name), "{what}: {said}");
                     assert!(bytes.is_none() || said.contains("line "), "{what}: {said}");
                 }

@@ -94,9 +94,12 @@ fn quantiles(values: &mut [Nanos]) -> [Nanos; 4] {
 /// Requests per second of a blocking client. `encode` appends a request and returns the length of its reply.
 fn windowed(mut stream: TcpStream, mut encode: impl FnMut(&mut Vec<u8>, u64) -> usize) -> f64 {
     stream.set_nodelay(true).unwrap();
-    let (start, mut count, mut answers) = (Instant::now(), 0u64, Vec::new());
+    let start = Instant::now();
+    let mut count = 0u64;
+    let mut answers = Vec::new();
     while start.elapsed() < Duration::from_secs(2) {
-        let (mut out, mut expected) = (Vec::new(), 0);
+        let mut out = Vec::new();
+        let mut expected = 0;
         for _ in 0..WINDOW {
             expected += encode(&mut out, count);
             count += 1;
@@ -112,7 +115,8 @@ fn nbd_connection(address: SocketAddr) -> TcpStream {
     use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
     let mut stream = TcpStream::connect(address).unwrap();
     let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         let progress = handshake.advance(&input, &mut out).unwrap();
         stream.write_all(&std::mem::take(&mut out)).unwrap();

@@ -120,7 +120,8 @@ fn parse(text: &str) -> Option<LoadTarget> {
 }
 
 fn memcached(host: &str, query: Option<&str>, transport: MemcachedTransport) -> Option<LoadTarget> {
-    let (mut keys, mut key_size) = (DEFAULT_KEYS, None);
+    let mut keys = DEFAULT_KEYS;
+    let mut key_size = None;
     for setting in query.into_iter().flat_map(|query| query.split('&')) {
         match setting.split_once('=')? {
             ("keys", count) => keys = count.parse().ok()?,

@@ -42,7 +42,8 @@ fn a_stall_delays_all_requests_intended_during_it() {
 
 fn stalled_round() -> Result<(), String> {
     const STALLED: u64 = 300;
-    let (service_time, stall) = (Duration::from_micros(100), Duration::from_millis(200));
+    let service_time = Duration::from_micros(100);
+    let stall = Duration::from_millis(200);
     let server =
         Volume::start(SIZE, Faults { service_time, stalled: Some((STALLED, stall)), ..Faults::default() });
     let requests = poisson(1000.0, 1000, 7, &[4096]);
@@ -90,7 +91,8 @@ fn waiting_for_a_full_socket_is_latency_and_not_lag() {
             .unwrap();
     assert_eq!(done(&report), 64);
     let last = report.observations.requests.last().unwrap();
-    let (latency, lag) = (last.latency().unwrap().0, (last.sent - last.intended).0);
+    let latency = last.latency().unwrap().0;
+    let lag = (last.sent - last.intended).0;
     assert!(latency > 100 * MS, "the last waited {latency} ns");
     assert!(lag < latency / 2, "and the generator was {lag} ns late");
     assert!(report.observations.requests.iter().all(|request| match request.outcome {
@@ -157,7 +159,8 @@ fn lost_connections_are_set_up_again() {
 
 #[test]
 fn unsent_requests_of_a_lost_connection_go_to_the_next() {
-    let (service_time, closes_every) = (Duration::from_millis(2), Some(10));
+    let service_time = Duration::from_millis(2);
+    let closes_every = Some(10);
     let server = Volume::start(8 << 20, Faults { service_time, closes_every, ..Faults::default() });
     // At once, more than sockets hold.
     let request = model::Request {

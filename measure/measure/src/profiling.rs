@@ -78,7 +78,8 @@ pub fn measure_device(
     observer: &dyn ProgressObserver,
 ) -> Result<MeasuredDevice, OperationError> {
     check(settings)?;
-    let (access, seed) = (settings.access, settings.measurement.seed);
+    let access = settings.access;
+    let seed = settings.measurement.seed;
     // A plan that no target can satisfy should fail before gigabytes are written; no block is smaller.
     MeasurementPlan::new(&settings.measurement, access.ops(), Bytes(512))?;
     let target = StorageTarget::open(&settings.target, access, seed, progress, stop)?;
@@ -119,8 +120,10 @@ fn measure_table(
 ) -> Result<DeviceMeasurement, OperationError> {
     let plan = MeasurementPlan::new(&settings.measurement, settings.access.ops(), target.block())?;
     let time = Seconds(plan.duration().as_secs_f64());
-    let (path, cells) = (target.path().display(), plural(plan.cells().len(), "cell"));
-    let (repeats, seed) = (plural(plan.repeats(), "repeat"), plan.seed());
+    let path = target.path().display();
+    let cells = plural(plan.cells().len(), "cell");
+    let repeats = plural(plan.repeats(), "repeat");
+    let seed = plan.seed();
     observer.notice(Notice::Done(format!("{path}: {cells}, {repeats}, about {time}, seed {seed}")));
     let measurement = measure(target, &plan, progress, stop)?;
     Ok(DeviceMeasurement::Table { plan, measurement })
@@ -135,7 +138,8 @@ fn measure_seeks(
 ) -> Result<DeviceMeasurement, OperationError> {
     let per_cell = Duration::try_from_secs_f64(settings.measurement.per_cell.0)
         .map_err(|_| OperationError::input("--time-per-cell is too long"))?;
-    let (ops, seed) = (settings.access.ops(), settings.measurement.seed);
+    let ops = settings.access.ops();
+    let seed = settings.measurement.seed;
     let measurement = measure_disk(target, ops, per_cell, seed, progress, stop)?.ok_or_else(|| {
         OperationError::machine("interrupted: a disk's figures need every distance, nothing is kept")
     })?;
@@ -195,7 +199,8 @@ fn device_profile(
             measurement.profile(name, writes)?.with_source(source)
         }
         DeviceMeasurement::Disk { disk, spindle_rpm, .. } => {
-            let (per_cell, seed) = (settings.measurement.per_cell, settings.measurement.seed);
+            let per_cell = settings.measurement.per_cell;
+            let seed = settings.measurement.seed;
             let source = format!(
                 "sequential transfer and seeks with direct I/O on {target}, {per_cell} each, {spindle_rpm} revolutions per \
                  minute, seed {seed}{note}"

@@ -91,7 +91,9 @@ impl Observed {
 
 /// Periods without and with, in turn; which is first alternates.
 fn compare(name: &str, server: &RunningServer, exchange: &Exchange, how: Observed, count: usize) {
-    let (mut pairs, mut joining, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+    let mut pairs = Vec::new();
+    let mut joining = Vec::new();
+    let mut shares = Vec::new();
     let mut found = RequestNesting::default();
     period(server, exchange);
     for pair in 0..count {
@@ -145,9 +147,11 @@ fn median(values: &mut [f64]) -> String {
 
 fn period(server: &RunningServer, exchange: &Exchange) -> (Period, Vec<ClientRequest>) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
-    let (start, ticks) = (Instant::now(), server.cpu_ticks());
+    let start = Instant::now();
+    let ticks = server.cpu_ticks();
     let sent = clients::run(address, exchange, CLIENTS);
-    let (seconds, ticks) = (start.elapsed().as_secs_f64(), server.cpu_ticks() - ticks);
+    let seconds = start.elapsed().as_secs_f64();
+    let ticks = server.cpu_ticks() - ticks;
     let mut times: Vec<u64> = sent.iter().map(|request| request.received - request.sent).collect();
     times.sort_unstable();
     let at = |percent: usize| times[times.len() * percent / 100] as f64 / 1e9;
@@ -176,7 +180,9 @@ fn observed(
         intended_waits: IntendedWaits::Included,
         cost_limit: how.cost_limit.map(|share| CostLimit { share, seed: 1 }),
     };
-    let (stop, mut seen, mut joined_at) = (AtomicBool::new(false), Vec::new(), Vec::new());
+    let stop = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    let mut joined_at = Vec::new();
     let (report, period) = std::thread::scope(|scope| {
         let mut running = None;
         let attached = || {

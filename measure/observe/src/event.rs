@@ -131,7 +131,8 @@ impl KernelEvent {
     }
 
     fn decode_alone(bytes: &[u8; EVENT_BYTES]) -> Option<Self> {
-        let (kind, flags) = (kind(bytes[52])?, bytes[53]);
+        let kind = kind(bytes[52])?;
+        let flags = bytes[53];
         let udp = flags & 2 != 0;
         let head = match kind {
             EventKind::Arrival if udp => Some(24),

@@ -39,7 +39,8 @@ pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> Reque
     let mut result = RequestNesting::default();
     for request in arrived {
         let Some(open) = sent.get_mut(&request.peer) else { continue };
-        let (from, until) = (request.at(RequestPoint::Wire), request.at(RequestPoint::Transmitted));
+        let from = request.at(RequestPoint::Wire);
+        let until = request.at(RequestPoint::Transmitted);
         // No later arrival is in these.
         while open.front().is_some_and(|client| client.received < from) {
             open.pop_front();
@@ -96,7 +97,8 @@ mod tests {
         let mut result = RequestNesting::default();
         for request in &arrived {
             let is_around = |client: &ClientRequest| {
-                let (from, until) = (request.points[0], request.points[POINTS - 1]);
+                let from = request.points[0];
+                let until = request.points[POINTS - 1];
                 client.client == request.peer && client.sent <= from && until <= client.received
             };
             let around = free.iter().enumerate().filter(|(_, client)| is_around(client));

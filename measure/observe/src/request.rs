@@ -153,7 +153,8 @@ impl ObservedRequest {
 
     /// Of two instants at which the answer was written, the later one, if it lies between T5 and T6.
     pub(crate) fn await_write(&mut self, time: u64) {
-        let (written, transmitted) = (self.at(RequestPoint::Written), self.at(RequestPoint::Transmitted));
+        let written = self.at(RequestPoint::Written);
+        let transmitted = self.at(RequestPoint::Transmitted);
         self.last_awaited_write = self.last_awaited_write.max(time).clamp(written, transmitted);
     }
 
@@ -171,7 +172,8 @@ impl ObservedRequest {
 /// Points that never decrease: each is moved to the one before it, and the last one bounds all. True if one was moved.
 pub(crate) fn in_order(mut points: [u64; POINTS]) -> ([u64; POINTS], bool) {
     let end = points[POINTS - 1].max(points[0]);
-    let (mut previous, mut moved) = (points[0], false);
+    let mut previous = points[0];
+    let mut moved = false;
     for point in &mut points {
         let fitting = (*point).clamp(previous, end);
         moved |= fitting != *point;

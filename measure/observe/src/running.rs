@@ -214,8 +214,10 @@ impl RunningObservation {
     /// Notes what the programs have cost until now, if that is measured.
     pub(crate) fn end_measuring(&mut self, probes: &mut AttachedProbes) {
         if std::mem::take(&mut self.is_measuring) {
-            let (cost, duration) = (probes.cost(), self.start.elapsed());
-            let (run_ns, runs) = (cost.run_ns, cost.runs);
+            let cost = probes.cost();
+            let duration = self.start.elapsed();
+            let run_ns = cost.run_ns;
+            let runs = cost.runs;
             self.cost = Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration });
             probes.end_measuring_cost();
         }

@@ -143,7 +143,8 @@ mod tests {
         cost: impl Fn(Duration) -> u64,
     ) -> (Vec<Duration>, u64) {
         let mut plan = WindowPlan::new(CostLimit { share, seed });
-        let (mut begins, mut begin) = (Vec::new(), Duration::ZERO);
+        let mut begins = Vec::new();
+        let mut begin = Duration::ZERO;
         while begin < until {
             begins.push(begin);
             begin = plan.next(begin + WINDOW, WINDOW, cost(begin));
@@ -201,7 +202,8 @@ mod tests {
             if seconds <= CHASING_S {
                 return Ok(());
             }
-            let (mut chased, mut at) = (Vec::new(), Duration::ZERO);
+            let mut chased = Vec::new();
+            let mut at = Duration::ZERO;
             while at < until {
                 chased.push(at);
                 at += Duration::from_secs_f64(cost(at) as f64 / 1e9 / 0.03).max(WINDOW);

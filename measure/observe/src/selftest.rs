@@ -65,7 +65,8 @@ pub fn self_test(requests: usize) -> Result<SelfTestReport, OperationError> {
         let clients = clients.map_or(Ok(Vec::new()), |clients| clients.join().expect("clients do not panic"));
         (observed, clients)
     });
-    let (observed, clients) = (observed?, clients.map_err(failed)?);
+    let observed = observed?;
+    let clients = clients.map_err(failed)?;
     let nesting = nesting(&seen, &clients);
     Ok(SelfTestReport { observed, nesting, sent: clients.len() as u64 })
 }
@@ -117,7 +118,8 @@ fn echo(stream: &mut TcpStream) -> io::Result<()> {
 
 /// Sends requests one after the other.
 fn ask(stream: &mut TcpStream, requests: usize) -> io::Result<Vec<ClientRequest>> {
-    let (client, mut message) = (stream.local_addr()?, [1; MESSAGE_BYTES]);
+    let client = stream.local_addr()?;
+    let mut message = [1; MESSAGE_BYTES];
     let mut asked = Vec::with_capacity(requests);
     for _ in 0..requests {
         let sent = now();

@@ -53,7 +53,8 @@ pub(crate) fn watch_in_windows(
             break end;
         }
     };
-    let (windows, cost_ns) = (plan.windows(), plan.cost_ns());
+    let windows = plan.windows();
+    let cost_ns = plan.cost_ns();
     let sampled = SampledTime { windows, counted, cost_ns, limit, cut_off: window.cut_off };
     let report = observation.finish(end, window.lost_events, window.skipped_runs);
     Ok(ObservationReport { sampled: Some(sampled), ..report })
@@ -77,7 +78,8 @@ impl ObservationWindow<'_> {
         probes: &mut AttachedProbes,
         watcher: &mut dyn ObservationWatcher,
     ) -> Result<(u64, Duration), OperationError> {
-        let (began, events_before) = (Instant::now(), observation.events);
+        let began = Instant::now();
+        let events_before = observation.events;
         observation.begin_window(self.settings);
         if !probes.begin_measuring_cost() {
             return Err(OperationError::machine("the kernel does not measure the run time of programs")
@@ -94,7 +96,8 @@ impl ObservationWindow<'_> {
         };
         observation.counters.begin();
         let retransmits_before = probes.retransmits()?;
-        let (counts_before, from) = (observation.joiner.counts(), now());
+        let counts_before = observation.joiner.counts();
+        let from = now();
         observation.counted = from..u64::MAX;
         self.step_until(began + WARM_UP + COUNTED, observation, probes, watcher)?;
         let until = now();

@@ -91,7 +91,10 @@ fn event(time: u64, flow: u32, kind: EventKind, round: u32) -> KernelEvent {
 fn memory(burden: Burden, limits: &'static TableSizes) -> (usize, usize) {
     let before = ALLOCATED.load(Ordering::Relaxed);
     let mut joiner = RequestJoiner::with_limits(burden.protocol(), limits);
-    let (mut finished, mut time, mut said, mut allocated) = (Vec::new(), 0, 0, 0);
+    let mut finished = Vec::new();
+    let mut time = 0;
+    let mut said = 0;
+    let mut allocated = 0;
     let copied = [b'x'; 4096];
     for round in 0..burden.rounds() {
         for flow in 0..CONNECTIONS {

@@ -69,7 +69,8 @@ pub fn measure_disk(
     progress: &mut dyn FnMut(ProfileProgress),
     stop: &AtomicBool,
 ) -> Result<Option<DiskMeasurement>, OperationError> {
-    let (length, needed) = (target.length(), Bytes(MIN_REQUESTS * DISTANCE_MIN));
+    let length = target.length();
+    let needed = Bytes(MIN_REQUESTS * DISTANCE_MIN);
     if length < needed {
         let message = format!("{} holds {length}, too little", target.path().display());
         return Err(OperationError::input(message).hint(format!("seeks need a target of at least {needed}")));

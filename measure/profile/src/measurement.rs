@@ -99,7 +99,8 @@ impl Measurement {
     pub(crate) fn new(plan: &MeasurementPlan) -> Self {
         let mut cells = Vec::with_capacity(plan.cells().len());
         for &cell in plan.cells() {
-            let (bytes_per_s, latencies_ns) = (Vec::new(), Vec::new());
+            let bytes_per_s = Vec::new();
+            let latencies_ns = Vec::new();
             cells.push(CellMeasurement { cell, bytes_per_s, requests: 0, latencies_ns });
         }
         Self { cells, repeats: plan.repeats(), percentile: plan.percentile() }
@@ -136,7 +137,8 @@ impl Measurement {
         sizes.dedup();
         let mut rows = Vec::with_capacity(sizes.len());
         for request in sizes {
-            let (read, write) = (self.for_op(Op::Read, request), self.for_op(Op::Write, request));
+            let read = self.for_op(Op::Read, request);
+            let write = self.for_op(Op::Write, request);
             rows.push(SizeMeasurement { request, read, write });
         }
         rows
@@ -150,7 +152,8 @@ impl Measurement {
         let best = medians.iter().map(|(_, median)| median.value).fold(0.0, f64::max);
         let (chosen, median) = medians.iter().find(|(_, median)| median.value >= SATURATION * best)?;
         // Cells are ordered by parallelism, and the smallest one is always 1.
-        let (single, last) = (&medians.first()?.0, medians.last()?.0.cell);
+        let single = &medians.first()?.0;
+        let last = medians.last()?.0.cell;
         let mut latencies = single.latencies_ns.clone();
         latencies.sort_unstable();
         Some(OpMeasurement {
@@ -266,7 +269,8 @@ fn queue_limits(rows: &[ProfileRow]) -> QueueLimits {
     let mut limits =
         QueueLimits { read_requests_max: 1, write_requests_max: 1, read_bytes_max: 1, write_bytes_max: 1 };
     for row in rows {
-        let (reads, writes) = (row.read.parallelism as u64, row.write.parallelism as u64);
+        let reads = row.read.parallelism as u64;
+        let writes = row.write.parallelism as u64;
         limits.read_requests_max = limits.read_requests_max.max(reads);
         limits.write_requests_max = limits.write_requests_max.max(writes);
         limits.read_bytes_max = limits.read_bytes_max.max(reads * row.request.0);

@@ -29,7 +29,8 @@ impl Median {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (rank, confidence) = interval_rank(sorted.len());
-        let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
+        let lower = (sorted.len() - 1) / 2;
+        let upper = sorted.len() / 2;
         Some(Self {
             value: f64::midpoint(sorted[lower], sorted[upper]),
             low: sorted[rank],

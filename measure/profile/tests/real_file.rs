@@ -177,7 +177,8 @@ fn seeks_are_measured_at_every_distance() {
     let dir = folder.path();
     let access = TargetAccess::Create(Bytes(16 * MIB));
     let Some(target) = open_or_skip(dir, access) else { return };
-    let (per_cell, stop) = (Duration::from_millis(5), AtomicBool::new(false));
+    let per_cell = Duration::from_millis(5);
+    let stop = AtomicBool::new(false);
     let measured = measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop).unwrap().unwrap();
     let mut distances: Vec<u64> = measured.samples.iter().map(|sample| sample.distance.0 / MIB).collect();
     distances.dedup();

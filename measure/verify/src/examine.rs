@@ -109,13 +109,15 @@ impl<'o> WorkloadObservations<'o, '_> {
 
     /// Requests per second: the gaps between the first and the last request, over the time between them.
     fn rate(&self) -> Option<f64> {
-        let (first, last) = (self.requests().next()?, self.requests().next_back()?);
+        let first = self.requests().next()?;
+        let last = self.requests().next_back()?;
         let span = (last.intended - first.intended).as_secs();
         (span > 0.0).then(|| (self.positions.len() - 1) as f64 / span)
     }
 
     fn stages(&self, agreement: &ServiceAgreement) -> Vec<StageFinding> {
-        let (names, times) = (&self.observations.stages, &self.observations.stage_times);
+        let names = &self.observations.stages;
+        let times = &self.observations.stage_times;
         let answered = self.positions.iter().filter_map(|position| {
             let position = *position as usize;
             let latency = self.observations.requests[position].latency()?;

@@ -41,7 +41,8 @@ impl RunWindows {
     fn of(observations: &Observations, length: Nanos) -> Self {
         assert!(length > Nanos::ZERO, "windows have a length");
         let instants = || observations.requests.iter().map(|request| request.intended.0);
-        let (from, until) = (instants().min().unwrap_or(0), instants().max().unwrap_or(0));
+        let from = instants().min().unwrap_or(0);
+        let until = instants().max().unwrap_or(0);
         let count = usize::try_from((until - from) / length.0).unwrap_or(usize::MAX);
         Self { from, length: length.0, count }
     }

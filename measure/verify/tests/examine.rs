@@ -50,7 +50,8 @@ fn all_levels(requests: &[&Observation], arrival: fn(&Observation) -> Nanos) -> 
     let mut ordered = requests.to_vec();
     ordered.sort_by_key(|at| arrival(at));
     let request = |at: &Observation| {
-        let (size, op) = (at.size, at.op);
+        let size = at.size;
+        let op = at.op;
         Request { arrival: arrival(at), size, op, offset: None, response: None }
     };
     let amounts = |stage: Stage| {

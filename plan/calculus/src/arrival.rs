@@ -181,7 +181,8 @@ impl ArrivalCurve {
         assert!(jitter.is_finite() && jitter >= 0.0, "a jitter is finite and not negative");
         let mut vertices = vec![CurveVertex { duration: 0.0, work: round_up(self.work_within(jitter)) }];
         for v in self.vertices.iter().filter(|v| v.duration > jitter) {
-            let (last, duration) = (vertices[vertices.len() - 1], v.duration - jitter);
+            let last = vertices[vertices.len() - 1];
+            let duration = v.duration - jitter;
             if duration > last.duration {
                 vertices.push(CurveVertex { duration, work: v.work.max(last.work) });
             }

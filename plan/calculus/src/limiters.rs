@@ -24,7 +24,8 @@ pub fn limiters(curve: &ArrivalCurve, tolerance: f64) -> Vec<RateAndBurst> {
     let vertices = curve.vertices();
     let end = vertices[vertices.len() - 1];
     let mut limit = through(curve, end, curve.sustained_rate());
-    let (mut chosen, mut start) = (vec![limit], end);
+    let mut chosen = vec![limit];
+    let mut start = end;
     while let Some(point) = holds_from(curve, limit, start.duration, tolerance) {
         start = point;
         limit = through(curve, start, steepest(curve, start));
@@ -67,8 +68,8 @@ fn holds_from(curve: &ArrivalCurve, limit: RateAndBurst, until: f64, tolerance: 
     })?;
     let end = CurveVertex { duration: until, work: curve.work_within(until) };
     let next = vertices[last + 1..before].first().copied().unwrap_or(end);
-    let (above, below) =
-        (excess(limit, &vertices[last], tolerance), excess(limit, &next, tolerance).min(0.0));
+    let above = excess(limit, &vertices[last], tolerance);
+    let below = excess(limit, &next, tolerance).min(0.0);
     let share = above / (above - below);
     let duration = vertices[last].duration + share * (next.duration - vertices[last].duration);
     Some(CurveVertex { duration, work: (1.0 + tolerance) * curve.work_within(duration) })
@@ -135,7 +136,8 @@ mod tests {
                 let points = (0..4000).map(|n| f64::from(n) * 5e-3);
                 points.map(|d| admitted(limits, d) - d).fold(from_start, f64::max)
             };
-            let (all, kept) = (curve.burst(1.0), backlog(&limits));
+            let all = curve.burst(1.0);
+            let kept = backlog(&limits);
             prop_assert!((kept - all).abs() <= 1e-9 + all * 1e-2, "{} {}", kept, all);
         }
 
@@ -149,7 +151,8 @@ mod tests {
             prop_assert!(limits.len() <= curve.vertices().len());
             prop_assert!(limits.windows(2).all(|pair| pair[0].0 < pair[1].0));
             for d in curve.vertices().iter().map(|v| v.duration).chain([at]) {
-                let (exact, limited) = (curve.work_within(d), admitted(&limits, d));
+                let exact = curve.work_within(d);
+                let limited = admitted(&limits, d);
                 prop_assert!(limited >= exact * (1.0 - 1e-12), "{} {}", limited, exact);
                 prop_assert!(limited <= exact * (1.0 + tolerance) * (1.0 + 1e-9), "{} {}", limited, exact);
             }

@@ -184,7 +184,8 @@ impl PriorityQueue {
         let slope_after =
             |i: usize| vertices.get(i + 1).map_or(slope, |next| slope_between(vertices[i], *next));
         // The delay is concave in u: it rises while both slopes together exceed the capacity.
-        let (mut low, mut high) = (0, vertices.len() - 1);
+        let mut low = 0;
+        let mut high = vertices.len() - 1;
         let mut from = BusyPeriodEnd::NEVER;
         while low < high {
             let middle = low.midpoint(high);
@@ -196,7 +197,8 @@ impl PriorityQueue {
             }
         }
         // Where slopes tie up to rounding, a neighbour may be the higher one.
-        let (mut longest, mut from) = (0.0f64, BusyPeriodEnd::NEVER);
+        let mut longest = 0.0f64;
+        let mut from = BusyPeriodEnd::NEVER;
         for i in (low.saturating_sub(1)..=(low + 1).min(vertices.len() - 1)).rev() {
             from = self.busy_period_end(extra + vertices[i].work, from);
             longest = longest.max(from.time - vertices[i].duration + 8.0 * f64::EPSILON * from.time);
@@ -283,7 +285,8 @@ mod tests {
     fn slow(above: &ArrivalCurve, level: &ArrivalCurve, extra: f64) -> f64 {
         let leftover = |x: f64| x - above.work_within(x);
         let last = |y: f64| {
-            let (mut low, mut high) = (0.0, 1e6);
+            let mut low = 0.0;
+            let mut high = 1e6;
             for _ in 0..200 {
                 let middle = 0.5 * (low + high);
                 // Concave beyond its first zero: the last x is to the right of the least leftover.

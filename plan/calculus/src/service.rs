@@ -185,7 +185,8 @@ impl ServiceCurve {
         times.dedup();
         let mut points = Vec::with_capacity(times.len() + 1);
         for t in times {
-            let (served, taken) = (self.work_within(t), arrivals.work_within(t - theta));
+            let served = self.work_within(t);
+            let taken = arrivals.work_within(t - theta);
             points.push((t, served - taken - slack(served + taken)));
         }
         // Far enough to be positive and rising at the final rate.
@@ -197,12 +198,14 @@ impl ServiceCurve {
     /// The positive and non-decreasing part of a convex function through these points.
     fn from_difference(points: &[(f64, f64)], rate: f64) -> Self {
         let least = (0..points.len()).min_by(|&a, &b| points[a].1.total_cmp(&points[b].1)).unwrap_or(0);
-        let (jump, mut from) = (points[least].1.max(0.0), least);
+        let jump = points[least].1.max(0.0);
+        let mut from = least;
         let mut start = points[0].0;
         let mut kept = vec![(points[0].0, jump)];
         if points[least].1 <= 0.0 {
             from = points.iter().rposition(|p| p.1 <= 0.0).expect("the least one");
-            let (a, b) = (points[from], points[from + 1]);
+            let a = points[from];
+            let b = points[from + 1];
             let share = -a.1 / (b.1 - a.1);
             start = (a.0 + share * (b.0 - a.0)) * (1.0 + 8.0 * f64::EPSILON);
             kept = vec![(start, 0.0)];
@@ -277,7 +280,8 @@ pub fn vertical_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f6
     }
     let durations = arrivals.vertices().iter().map(|v| v.duration).chain(service.corners().map(|c| c.0));
     let distances = durations.map(|u| {
-        let (arrived, served) = (arrivals.work_within(u), service.work_within(u));
+        let arrived = arrivals.work_within(u);
+        let served = service.work_within(u);
         arrived - served + slack(arrived + served)
     });
     distances.fold(0.0, f64::max)
@@ -297,7 +301,9 @@ pub fn output_curve(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<A
     };
     // Both curves are followed while the arrivals are steeper than the service; the segments of the service that were
     // passed on the way then come back as slopes of the output.
-    let (mut at, mut lead, mut height) = (0, 0.0, vertices[0].work);
+    let mut at = 0;
+    let mut lead = 0.0;
+    let mut height = vertices[0].work;
     let mut behind: Vec<Piece> = Vec::new();
     for piece in service.pieces.iter().copied().chain([Piece { length: f64::INFINITY, rate: service.rate }]) {
         let mut rest = piece.length;

@@ -133,7 +133,8 @@ const STEP: f64 = 0.02;
 fn simulate(rates: [f64; 2], sources: &[Source], steps: usize) -> f64 {
     let own = sources.len() - 1;
     let mut queued = vec![[0.0f64; 2]; sources.len()];
-    let (mut come, mut gone) = (vec![0.0], vec![0.0]);
+    let mut come = vec![0.0];
+    let mut gone = vec![0.0];
     for step in 0..steps {
         for (queue, source) in queued.iter_mut().zip(sources) {
             queue[source.first] += source.work(step);
@@ -160,7 +161,8 @@ fn simulate(rates: [f64; 2], sources: &[Source], steps: usize) -> f64 {
 
 /// The longest horizontal distance of two cumulative curves.
 fn longest_gap(come: &[f64], gone: &[f64]) -> f64 {
-    let (mut longest, mut at) = (0, 0);
+    let mut longest = 0;
+    let mut at = 0;
     for (step, &work) in come.iter().enumerate() {
         while at < gone.len() && gone[at] < work - 1e-9 {
             at += 1;

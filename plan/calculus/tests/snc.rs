@@ -67,7 +67,8 @@ fn m_d_1_never_below_the_exact_tail_and_with_its_decay() {
             assert!(tail <= exceeded && tail > -1e-6, "{load} {exceeded} {bound} {tail}");
         }
         // θ* solves λ(e^{θ·size} − 1) = θ.
-        let (mut low, mut high) = (1e-3 / size, 100.0 / size);
+        let mut low = 1e-3 / size;
+        let mut high = 100.0 / size;
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
             if load / size * (middle * size).exp_m1() < middle { low = middle } else { high = middle }
@@ -81,7 +82,8 @@ fn m_d_1_never_below_the_exact_tail_and_with_its_decay() {
 /// E e^{θA(0,n)} over every path of a two-state chain that starts in `start`.
 fn enumerate(stay: [f64; 2], growth: [f64; 2], start: usize, steps: u32) -> f64 {
     let weight = |path: u32| {
-        let (mut at, mut product) = (start, 1.0);
+        let mut at = start;
+        let mut product = 1.0;
         for k in 0..steps {
             product *= growth[at];
             let next = usize::from(path >> k & 1 == 1);
@@ -105,7 +107,8 @@ fn without_the_prefactor_a_start_in_the_busy_state_exceeds_the_bound() {
     let stay = [0.9, 0.9];
     let growth = [1.0 + 0.5 * 0.4 / 0.6, 1.0];
     let at = |prefactor| two_states(stay, states, prefactor).bound_at(1.0).unwrap();
-    let (dropped, kept) = (at(Prefactor::Dropped), at(Prefactor::Kept));
+    let dropped = at(Prefactor::Dropped);
+    let kept = at(Prefactor::Kept);
     let exact = enumerate(stay, growth, 0, 6);
     assert!(exact > (dropped.rate * 3.0 + dropped.burst).exp() * 1.1);
     assert!(exact <= (kept.rate * 3.0 + kept.burst).exp());
@@ -319,8 +322,10 @@ proptest! {
     fn a_table_is_above_its_process_and_close(load in 0.01..0.9, mean in 0.001..0.05, part in 0.001..0.7) {
         let envelope = poisson(load / mean, SizeLaw::Exponential(mean));
         let table = RateTable::new(ThetaGrid::LATENCIES, envelope.as_ref());
-        let (theta, end) = (part / mean, 1.0 / mean);
-        let (exact, chord) = (envelope.bound_at(theta).unwrap().rate, table.growth_at(theta) / theta);
+        let theta = part / mean;
+        let end = 1.0 / mean;
+        let exact = envelope.bound_at(theta).unwrap().rate;
+        let chord = table.growth_at(theta) / theta;
         prop_assert!(chord >= exact * (1.0 - 1e-12));
         prop_assert!(chord <= exact * (1.0 + 1e-2), "{} {}", chord, exact);
         prop_assert!(table.growth_at(end * 1.001).is_infinite());

@@ -78,7 +78,8 @@ fn applicant(number: usize, slo: f64, sketch: &Arc<Sketch>) -> Applicant<Sketch>
 fn one_decision(model: &Replayed, applicants: &[&Applicant<Sketch>]) {
     let view =
         SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
-    let (priorities, groups) = (by_slo(&view), view.groups());
+    let priorities = by_slo(&view);
+    let groups = view.groups();
     let mut members = Vec::new();
     for (number, applicant) in applicants.iter().enumerate() {
         members.push(ServerMember {

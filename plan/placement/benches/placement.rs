@@ -219,7 +219,8 @@ fn one_decision(sources: &[Source]) {
             assert!(fits, "the SLOs are loose");
             time / repeats
         };
-        let (ours, theirs) = (time(LimitMethod::Exact, 200), time(LimitMethod::Relaxed, 10));
+        let ours = time(LimitMethod::Exact, 200);
+        let theirs = time(LimitMethod::Relaxed, 10);
         let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
         println!(
             "{count:>4} {:>9.0} us {:>9.0} us {ratio:>7.1}x",
@@ -298,7 +299,9 @@ fn arrivals_and_departures(sources: &[Source]) {
         let problem = drawn_instance(sources, &drawn, method);
         let mut fleet = Fleet::new(&problem, method);
         let mut random = StdRng::seed_from_u64(11);
-        let (mut present, mut most, mut refused) = (Vec::new(), 0, 0);
+        let mut present = Vec::new();
+        let mut most = 0;
+        let mut refused = 0;
         for workload in 0..COUNT {
             match fleet.arrive(workload) {
                 Ok(_) => present.push(workload),

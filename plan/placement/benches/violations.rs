@@ -389,7 +389,8 @@ impl Tally {
         };
         let worst = |excess: &[f64]| format!("{:.3}", excess.last().copied().unwrap_or(f64::NAN));
         let halves = [0, 1].map(|half: usize| {
-            let (pooled, each) = (pooled(half), each(half));
+            let pooled = pooled(half);
+            let each = each(half);
             format!("{:>7} {:>7} {:>7}", share(&pooled), share(&each), worst(&each))
         });
         let ratio = sorted(cases.iter().map(|c| c.bound / c.seen[0].pooled));

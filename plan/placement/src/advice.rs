@@ -145,7 +145,8 @@ impl Advisor {
 
     /// The largest share of the load that some server takes.
     fn lighter_load(&self) -> Option<SuggestedChange> {
-        let (mut low, mut high) = (LIGHTEST, 1.0);
+        let mut low = LIGHTEST;
+        let mut high = 1.0;
         self.first_fitting_load(low)?;
         for _ in 0..BISECTIONS {
             let middle = 0.5 * (low + high);

@@ -169,7 +169,8 @@ mod tests {
         use rand::rngs::StdRng;
         use rand::{RngExt as _, SeedableRng as _};
         let mut random = StdRng::seed_from_u64(1);
-        let (mut exact, mut by_sum) = (0, 0);
+        let mut exact = 0;
+        let mut by_sum = 0;
         for _ in 0..300 {
             let sizes: Vec<f64> = (0..8).map(|_| random.random_range(0.1..1.0)).collect();
             let fewest = fewest(&sizes, &mut Vec::new(), 9);

@@ -68,7 +68,8 @@ pub(crate) fn link_loads<'a>(
     (begun, packet): (f64, f64),
     limits: &impl Fn(usize) -> &'a WorkloadLimits,
 ) -> Vec<LinkLoad> {
-    let (mut burst_above, mut rate_above) = (0.0, 0.0);
+    let mut burst_above = 0.0;
+    let mut rate_above = 0.0;
     let mut loads = Vec::new();
     for level in levels {
         let burst: f64 = level.members.iter().map(|&w| limits(w)[stage].burst).sum();

@@ -238,7 +238,8 @@ impl PlannedServer {
                 }
             }
         }
-        let (mut worst_ratio, mut worst) = (ROUNDING, None);
+        let mut worst_ratio = ROUNDING;
+        let mut worst = None;
         for guarantee in self.guarantees(problem) {
             let slo = problem.workloads[guarantee.workload].slo.latency.0;
             let ratio = guarantee.total / (slo * problem.slo_factor);

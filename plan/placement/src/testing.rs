@@ -19,7 +19,8 @@ pub(crate) fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
             steps.sort_by(|a, b| b.1.total_cmp(&a.1));
             let mut vertices = vec![CurveVertex { duration: 0.0, work: start }];
             for (log_length, slope) in steps {
-                let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
+                let last = vertices[vertices.len() - 1];
+                let length = 10f64.powf(log_length);
                 vertices
                     .push(CurveVertex { duration: last.duration + length, work: last.work + length * slope });
             }
@@ -99,7 +100,8 @@ pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
         });
     }
     // A best-effort request of 1 MiB on this device and a packet of 64 KiB on these links.
-    let (best_effort_request, packet) = (0.017_76, 65_536.0 / 125e6);
+    let best_effort_request = 0.017_76;
+    let packet = 65_536.0 / 125e6;
     let enforced = is_enforced.then_some(EnforcedClass {
         channels: 1,
         best_effort_request,

@@ -19,7 +19,8 @@ fn packed_with(
     servers_min: usize,
     effort: SearchEffort,
 ) -> Packing {
-    let (applicants, by_stage) = (applicants(loads, slos), by_stage(loads));
+    let applicants = applicants(loads, slos);
+    let by_stage = by_stage(loads);
     let servers =
         IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };

@@ -17,7 +17,8 @@ const SEED: u64 = 2;
 
 /// Three seconds of bursts, with work at all stages or at two of them.
 fn bursty(random: &mut StdRng) -> CircularTrace<Job> {
-    let (mut at, mut jobs) = (0u64, Vec::new());
+    let mut at = 0u64;
+    let mut jobs = Vec::new();
     let overtakes = random.random_range(0..4) == 0;
     while at < 3_000_000_000 {
         let pause = if random.random_range(0..40) == 0 { 1_500_000_000 } else { 8_000_000 };
@@ -35,7 +36,8 @@ fn applicants(count: usize) -> (Vec<Applicant<Sketch>>, Vec<PerStage<f64>>) {
     let mut random = StdRng::seed_from_u64(SEED);
     let traces: Vec<CircularTrace<Job>> = (0..6).map(|_| bursty(&mut random)).collect();
     let sketches: Vec<Arc<Sketch>> = traces.iter().map(|t| Arc::new(Replayed::default().sketch(t))).collect();
-    let (mut applicants, mut loads) = (Vec::new(), Vec::new());
+    let mut applicants = Vec::new();
+    let mut loads = Vec::new();
     for number in 0..count {
         let drawn = random.random_range(0..traces.len());
         let latency = [0.02, 0.03, 0.05, 0.1, 0.2][random.random_range(0..5)];
@@ -57,7 +59,8 @@ const SERVERS: IdenticalServers =
 /// Whether everybody's percentile is within the SLO in all of so many alignments, each replayed from end to end.
 fn holds_by_complete_replays(members: &[&Applicant<Sketch>], seed: u64, alignments: usize) -> bool {
     let view = SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
-    let (priorities, groups) = (by_slo(&view), view.groups());
+    let priorities = by_slo(&view);
+    let groups = view.groups();
     let mut streams = Vec::new();
     for (number, member) in members.iter().enumerate() {
         let trace = member.sketch.as_ref().as_ref().expect("seconds, not years");

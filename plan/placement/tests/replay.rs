@@ -87,7 +87,10 @@ fn replay(streams: &[Stream], shifts: &[f64]) -> Vec<f64> {
 
 /// When the workload's worst burst at storage ends, for the rate that it was given there.
 fn worst_burst_end(jobs: &[Job], rate: f64) -> f64 {
-    let (mut bucket, mut before, mut most, mut end) = (0.0f64, 0.0, 0.0, 0.0);
+    let mut bucket = 0.0f64;
+    let mut before = 0.0;
+    let mut most = 0.0;
+    let mut end = 0.0;
     for job in jobs {
         bucket = (bucket - rate * (job.arrival - before)).max(0.0) + job.work[Stage::Storage];
         before = job.arrival;
@@ -155,7 +158,8 @@ fn read(folder: &std::path::Path) -> (PlanningProblem, Vec<Vec<Job>>) {
     let profile = StorageProfile::from_json(&text("ssd-profile.json")).unwrap();
     let network = "125MB/s".parse().unwrap();
     let normalisation = Normalisation { network, safety_margin: 1.0, sustained: true, enforced: None };
-    let (mut workloads, mut jobs) = (Vec::new(), Vec::new());
+    let mut workloads = Vec::new();
+    let mut jobs = Vec::new();
     for line in text("slos.csv").lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
         let requests: Vec<Request> = trace::open(&folder.join(fields[2]), &trace::OpenOptions::default())
@@ -180,7 +184,8 @@ fn read(folder: &std::path::Path) -> (PlanningProblem, Vec<Vec<Job>>) {
 
 fn job(request: &Request, storage_ps: u64) -> Job {
     let size = request.size.0 as f64;
-    let (data, other) = (200.0 + 1.1 * size, 200.0 + 0.025 * size);
+    let data = 200.0 + 1.1 * size;
+    let other = 200.0 + 0.025 * size;
     let (into, out) = if request.op == model::Op::Write { (data, other) } else { (other, data) };
     let work = PerStage::from_fn(|stage| match stage {
         Stage::NetworkIn => into / LINK_BYTES_PER_S,

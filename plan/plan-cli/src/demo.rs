@@ -58,7 +58,8 @@ pub fn run(args: &DemoArgs) -> Result<VerbAnswer, OperationError> {
 
 fn next_steps(dir: &Path, run: &PlanRun) -> String {
     let place = |name: &str| pasted_path(&dir.join(name));
-    let (cluster, plan) = (place(CLUSTER_FILE), place(PLAN_FILE));
+    let cluster = place(CLUSTER_FILE);
+    let plan = place(PLAN_FILE);
     let mut text = format!("\nnext: look at {} in a browser, and\n", dir.join(REPORT_FILE).display());
     if let Some(workload) = run.planned.tightest() {
         let name = &run.planned.instance.workloads[workload].name;

@@ -38,10 +38,12 @@ fn main() {
     let mut first = None;
     for count in draws {
         let problem = draw(&published, count, &percentiles, seed);
-        let (begin, cpu) = (Instant::now(), cpu_seconds());
+        let begin = Instant::now();
+        let cpu = cpu_seconds();
         let interrupted = || interrupt_at.is_some_and(|at| begin.elapsed() > at);
         let placement = place(&problem, model, &interrupted, &Silent);
-        let (wall, cpu) = (begin.elapsed(), cpu_seconds() - cpu);
+        let wall = begin.elapsed();
+        let cpu = cpu_seconds() - cpu;
         assert!(placement.is_kept(&problem), "every server that is returned keeps its SLOs");
         let each = cpu / count as f64;
         let answered = interrupt_at
@@ -60,7 +62,8 @@ fn main() {
 /// The published workloads; `None`, loudly, where they are absent.
 fn published() -> Option<PredictionProblem> {
     let folder = testkit::shared("traces")?;
-    let (slos, network) = (folder.join("slos.csv"), "125MB/s".into());
+    let slos = folder.join("slos.csv");
+    let network = "125MB/s".into();
     WorkloadTable { slos, traces: folder, network, link_only: false }.problem()
 }
 

@@ -59,7 +59,9 @@ struct CumulativeWork {
 
 impl CumulativeWork {
     fn new(traffic: &CircularTrace<Job>) -> Self {
-        let (mut times, mut before, mut sum) = (Vec::new(), Vec::new(), 0.0);
+        let mut times = Vec::new();
+        let mut before = Vec::new();
+        let mut sum = 0.0;
         for job in traffic.items() {
             times.push(job.arrival.as_secs());
             before.push(sum);
@@ -107,7 +109,9 @@ impl CumulativeWork {
         if self.rate() >= share {
             return None;
         }
-        let (mut backlog, mut last, mut found) = (0.0f64, 0.0, Vec::new());
+        let mut backlog = 0.0f64;
+        let mut last = 0.0;
+        let mut found = Vec::new();
         for round in 0..2 {
             for (index, time) in self.times.iter().enumerate() {
                 let now = f64::from(round) * self.period + time;
@@ -245,7 +249,8 @@ fn latency(own: &[f64], exceedance: &dyn Fn(f64) -> f64) -> f64 {
         });
         atoms.sum::<f64>()
     };
-    let (mut low, mut high) = (1e-7, 1e3);
+    let mut low = 1e-7;
+    let mut high = 1e3;
     for _ in 0..40 {
         let middle = f64::sqrt(low * high);
         if late(middle) > 1.0 - PERCENT / 100.0 { low = middle } else { high = middle }
@@ -300,7 +305,9 @@ fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 7]> {
     let mut coarse = OtherWork::sample(&streams[1..], PER_OCTAVE, &mut random);
     let cells = beyond_rates(&streams[1..], &coarse.windows, &mut random);
     coarse.work.iter_mut().for_each(|work| work.sort_by(f64::total_cmp));
-    let (mut split, mut joined, mut separate) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    let mut split = f64::INFINITY;
+    let mut joined = f64::INFINITY;
+    let mut separate = f64::INFINITY;
     for share in SHARES.into_iter().filter(|share| 1.0 - share > fine.rate) {
         let Some(own) = streams[0].own(share) else { continue };
         let most = fine.most_beyond(1.0 - share);
@@ -327,13 +334,15 @@ fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 7]> {
 fn show(name: &str, steps: &[f64; 7]) {
     let factors: Vec<String> =
         steps[..6].windows(2).map(|pair| format!("{:7.2}", pair[1] / pair[0])).collect();
-    let (total, separate) = (steps[5] / steps[0], steps[6] / steps[1]);
+    let total = steps[5] / steps[0];
+    let separate = steps[6] / steps[1];
     println!("{name:<34} {:9.3} ms {} {total:8.2} {separate:8.2}", steps[0] * 1e3, factors.join(" "));
 }
 
 /// Poisson arrivals of 1 ms of work for as long as there are so many.
 fn poisson(rate: f64, count: usize, random: &mut StdRng) -> CircularTrace<Job> {
-    let (mut now, mut jobs) = (0.0, Vec::new());
+    let mut now = 0.0;
+    let mut jobs = Vec::new();
     for _ in 0..count {
         now -= (1.0 - random.random::<f64>()).ln() / rate;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes in nanoseconds")]
@@ -355,7 +364,8 @@ fn m_d_1(utilisation: f64) -> f64 {
 
 fn main() {
     let given = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    let (count, size) = (given("MIXES").unwrap_or(12), given("SIZE").unwrap_or(SIZE));
+    let count = given("MIXES").unwrap_or(12);
+    let size = given("SIZE").unwrap_or(SIZE);
     println!("{:<34} {:>12} one que   split   union   bound  stages    total   queues", "p99.9", "replay");
     for utilisation in [0.3, 0.6, 0.8] {
         let mut random = StdRng::seed_from_u64(1);
@@ -385,7 +395,8 @@ fn main() {
         let mut factors: Vec<f64> = all.iter().map(|steps| steps[after] / steps[before]).collect();
         factors.sort_by(f64::total_cmp);
         let at = |index: usize| factors.get(index).copied().unwrap_or(f64::NAN);
-        let (half, last) = (factors.len() / 2, factors.len().saturating_sub(1));
+        let half = factors.len() / 2;
+        let last = factors.len().saturating_sub(1);
         println!("{name:<12} {:.2} to {:.2}, median {:.2}", at(0), at(last), at(half));
     }
 }

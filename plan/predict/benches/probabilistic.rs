@@ -67,7 +67,8 @@ impl Mix {
     fn exceeded(&self, traces: &[ReplayTrace], seed: u64, member: usize, bound: f64) -> f64 {
         let Some(system) = self.system(traces) else { return f64::NAN };
         let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
-        let (mut all, mut late) = (0, 0);
+        let mut all = 0;
+        let mut late = 0;
         for alignment in Alignment::random(seed, JUDGES) {
             let mut latencies = Latencies::new(self.members.len());
             replay.run(&alignment.shifts(&system), &mut latencies);
@@ -144,7 +145,9 @@ fn mixes(through: Through, real: &[CircularTrace<Job>], count: usize) {
     let sketches = models.each_ref().map(|m| fitted.iter().map(|t| m.sketch(t)).collect::<Vec<_>>());
     let mut random = StdRng::seed_from_u64(7);
     let mut outcomes = MARGINS.map(|_| Vec::new());
-    let (mut none, mut seconds, mut bounds_made) = (0, 0.0, 0);
+    let mut none = 0;
+    let mut seconds = 0.0;
+    let mut bounds_made = 0;
     for index in 0..count {
         let mix = Mix::random(&mut random, real.len());
         let [Some(seen), Some(other)] = judges.each_ref().map(|j| mix.replayed(j, index as u64)) else {

@@ -93,7 +93,8 @@ fn ratios(real: &[Real]) {
     let sketches = sketches(real);
     let mut random = StdRng::seed_from_u64(7);
     for (n, mixes) in [(1, 41), (2, 40), (4, 20), (8, 8), (16, 4), (32, 2)] {
-        let (mut ratios, mut reshaped) = (Vec::new(), Vec::new());
+        let mut ratios = Vec::new();
+        let mut reshaped = Vec::new();
         for mix in 0..mixes {
             let chosen: Vec<usize> = match n {
                 1 => vec![mix],
@@ -284,7 +285,8 @@ fn speed(real: &[Real]) {
         };
         let vertices: usize =
             (0..n).map(|i| sketches[i % sketches.len()].path_curve().vertices().len()).sum();
-        let (own, shared) = (time(&|i| i), time(&|i| i % 8));
+        let own = time(&|i| i);
+        let shared = time(&|i| i % 8);
         println!("{n:6} {vertices:9} {own:9.3} {:17.2} {shared:14.3}", own * 1e3 / n as f64);
     }
 }

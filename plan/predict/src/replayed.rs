@@ -320,7 +320,8 @@ type SteadySystem<'a> = (ReplaySystem<'a>, Vec<Percentile>);
 /// Why members have no latency, and the system of the others; `None` when there are no others.
 fn steady_system<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<SteadySystem<'a>>) {
     let mut undefined = undefined_latencies(members);
-    let (mut streams, mut percentiles) = (Vec::new(), Vec::new());
+    let mut streams = Vec::new();
+    let mut percentiles = Vec::new();
     for (member, undefined) in members.iter().zip(&undefined) {
         if let (None, Some(trace)) = (undefined, member.sketch.as_ref()) {
             streams.push(ReplayStream { trace, priority: member.priority, group: member.group });

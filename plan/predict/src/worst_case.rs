@@ -267,7 +267,8 @@ fn run_delays(members: &[ServerMember<'_, WorstCaseSketch>], run: StageRun, jitt
         if level.iter().any(|&m| !jitter[m].is_finite()) {
             break;
         }
-        let (mut curves, mut largest) = (Vec::with_capacity(level.len()), [0.0f64; 2]);
+        let mut curves = Vec::with_capacity(level.len());
+        let mut largest = [0.0f64; 2];
         for &m in &level {
             let sketch = &members[m].sketch.runs[index];
             curves.push(sketch.curve.delayed(jitter[m]));

@@ -62,7 +62,8 @@ fn scaled_trace(random: &mut StdRng, windows: u64, scale: f64) -> CircularTrace<
 
 /// The 90th percentile of the latencies of a queue that is empty before, by Lindley's recursion.
 fn seen(jobs: &[Job]) -> f64 {
-    let (mut free, mut latencies) = (0, Vec::new());
+    let mut free = 0;
+    let mut latencies = Vec::new();
     for job in jobs {
         free = job.arrival.0.max(free) + job.work[Stage::Storage].0;
         latencies.push(free - job.arrival.0);
@@ -123,7 +124,8 @@ fn goal(coverage: f64) -> CalibrationGoal {
 
 /// The share of next windows, of so many times so many traces, that stay within the bound of `calibrated` and of `replayed`.
 fn covered(coverage: f64, traces: usize, windows: u64, repetitions: u64, scale: f64) -> [f64; 2] {
-    let (mut within, mut asked) = ([0, 0], 0);
+    let mut within = [0, 0];
+    let mut asked = 0;
     for seed in 0..repetitions {
         let mut random = StdRng::seed_from_u64(seed);
         let history: Vec<_> = (0..traces).map(|_| trace(&mut random, windows)).collect();
@@ -216,7 +218,8 @@ fn no_bound_is_above_the_worst_case() {
 fn windows_beyond_the_curves_of_the_rest_are_counted() {
     let mut random = StdRng::seed_from_u64(12);
     let mut quiet = || {
-        let (first, second) = (steady_window(&mut random, 0.05), steady_window(&mut random, 1.0));
+        let first = steady_window(&mut random, 0.05);
+        let second = steady_window(&mut random, 1.0);
         let second = second.into_iter().map(|job| Job { arrival: Nanos(job.arrival.0 + WINDOW), ..job });
         CircularTrace::new(first.into_iter().chain(second).collect(), Nanos(2 * WINDOW)).unwrap()
     };
@@ -287,8 +290,8 @@ fn everybody_together_needs_more() {
         let model = learn(CalibrationGoal { scope, ..goal(0.9) }, &history, 2);
         model.margin_of(&history[0], percentile()).map(|margin| (margin.factor, margin.blocks))
     };
-    let (workload, servers) =
-        (factor(CalibrationScope::Workload).unwrap(), factor(CalibrationScope::Server).unwrap());
+    let workload = factor(CalibrationScope::Workload).unwrap();
+    let servers = factor(CalibrationScope::Server).unwrap();
     // Alone on a server, everybody there is one.
     assert_eq!(workload, servers);
     // A round is one plan, and its two windows are two.
@@ -327,7 +330,8 @@ fn a_load_factor_is_replayed() {
     assert_eq!(bound(&model.clone().capped_elsewhere(), traffic), loaded);
     assert_eq!(bound(&model, traffic), loaded.min(bound(&WorstCase::default(), traffic)));
     assert_eq!(estimate(&model, traffic), estimate(&Replayed::default(), traffic));
-    let (once, eight) = (traffic.utilisation(), traffic.with_work(8.0).utilisation());
+    let once = traffic.utilisation();
+    let eight = traffic.with_work(8.0).utilisation();
     assert!((eight[Stage::Storage] / once[Stage::Storage] - 8.0).abs() < 1e-3);
     assert_eq!(bound(&Replayed::default(), &traffic.with_work(1.0)), bound(&Replayed::default(), traffic));
 }

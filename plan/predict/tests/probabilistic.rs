@@ -156,7 +156,10 @@ fn longest_from(
 
 /// Work and allowance.
 fn demand(works: impl Iterator<Item = [u64; 3]>) -> u64 {
-    let (mut sum, mut first, mut second, mut both) = (0, 0, 0, 0);
+    let mut sum = 0;
+    let mut first = 0;
+    let mut second = 0;
+    let mut both = 0;
     for [a, b, c] in works {
         let most = a.max(b).max(c);
         sum += most;

@@ -192,7 +192,8 @@ fn dependence_percentiles_and_company_never_lower_a_bound() {
 #[test]
 fn replay_exceeds_the_published_bound() {
     let Some(real) = support::published(Through::Link) else { return };
-    let (model, judge) = (PublishedSnc::default(), Replayed::default());
+    let model = PublishedSnc::default();
+    let judge = Replayed::default();
     let exceeded = real.iter().filter(|r| {
         let sketch = model.sketch(&r.traffic);
         let bound = model.predict(&members(&[&sketch], 0, 99.9))[0].expect("stable").bound;

@@ -122,7 +122,8 @@ fn a_load_that_rounds_to_one_is_an_overload_for_somebody() {
 fn groups_move_as_one() {
     // Two single jobs in one group meet always or never; apart, in 5 of 100 alignments each way.
     let model = Replayed::new(300, 0.95, 0.95, 4).unwrap();
-    let (early, late) = (traffic(&[(0, [0, 5, 0])], 100), traffic(&[(0, [0, 4, 0])], 100));
+    let early = traffic(&[(0, [0, 5, 0])], 100);
+    let late = traffic(&[(0, [0, 4, 0])], 100);
     let sketches = [model.sketch(&early), model.sketch(&late)];
     let with = |groups: [usize; 2]| {
         let members =
@@ -181,7 +182,8 @@ proptest! {
         let list = |count: usize| -> Vec<_> {
             (0..count).map(|i| member(&sketches[i], members[i].1, i, percent)).collect()
         };
-        let (all, fewer) = (model.predict(&list(members.len())), model.predict(&list(members.len() - 1)));
+        let all = model.predict(&list(members.len()));
+        let fewer = model.predict(&list(members.len() - 1));
         for (fewer, all) in fewer.iter().zip(&all) {
             if let (Ok(fewer), Ok(all)) = (fewer, all) {
                 prop_assert!(fewer.bound <= all.bound && fewer.estimate.unwrap().latency <= all.estimate.unwrap().latency);
@@ -228,7 +230,8 @@ fn by_hand(
     percent: f64,
 ) -> Vec<u64> {
     let horizon = traffics.iter().map(|t| t.period().0).max().unwrap();
-    let (open, close) = (before * horizon, (before + 1) * horizon);
+    let open = before * horizon;
+    let close = (before + 1) * horizon;
     let mut requests: Vec<(u64, u64, usize, Job)> = Vec::new();
     for (i, traffic) in traffics.iter().enumerate() {
         let period = traffic.period().0;
@@ -291,7 +294,8 @@ fn decisions_on_real_mixes_are_those_of_complete_replays() {
     let model = Replayed::new(14, 0.8, 0.95, 3).unwrap();
     let sketches: Vec<Sketch> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
     let mut random = StdRng::seed_from_u64(11);
-    let (mut fit, mut exceed) = (0, 0);
+    let mut fit = 0;
+    let mut exceed = 0;
     for round in 0..24 {
         let count = random.random_range(1..16);
         let drawn: Vec<usize> = (0..count).map(|_| random.random_range(0..real.len())).collect();

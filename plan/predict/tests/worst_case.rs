@@ -214,7 +214,8 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
         // Sometimes shared levels, sometimes another order at storage.
         let priorities: Vec<_> = (0..size)
             .map(|_| {
-                let (at, storage) = (random.random_range(0..4), random.random_range(0..4));
+                let at = random.random_range(0..4);
+                let storage = random.random_range(0..4);
                 PerStage::from_fn(|stage| if stage == Stage::Storage && size == 3 { storage } else { at })
             })
             .collect();
@@ -297,7 +298,8 @@ proptest! {
     fn more_traffic_never_lowers_a_bound(traffics in prop::collection::vec((tiny(), any_priority()), 2..5)) {
         let (traffics, priorities): (Vec<_>, Vec<_>) = traffics.into_iter().unzip();
         let last = traffics.len() - 1;
-        let (fewer, more) = (bounds(&traffics[..last], &priorities[..last]), bounds(&traffics, &priorities));
+        let fewer = bounds(&traffics[..last], &priorities[..last]);
+        let more = bounds(&traffics, &priorities);
         for (fewer, more) in fewer.iter().zip(more) {
             match (fewer, more) {
                 (Ok(fewer), Ok(more)) => prop_assert!(fewer.bound <= more.bound * (1.0 + 1e-9)),

@@ -85,7 +85,8 @@ fn against_sweeps(traces: &[Vec<StageArrival>], count: usize) -> f64 {
             }
         }))
     };
-    let (printed, lanes) = (sweep(sweep::algorithm_2_1), sweep(sweep::vectorised));
+    let printed = sweep(sweep::algorithm_2_1);
+    let lanes = sweep(sweep::vectorised);
     row("Algorithm 2.1, 1000 rates", printed, exact);
     row("Algorithm 2.1 in vector lanes, 1000 rates", lanes, exact);
     let per_rate = |ns: f64| ns / RATES as f64;

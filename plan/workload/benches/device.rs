@@ -50,7 +50,8 @@ fn time(requests: &[Request], mut work: impl FnMut(&Request) -> Work) -> f64 {
 }
 
 fn main() {
-    let (table, network) = (table(), NetworkModel::default());
+    let table = table();
+    let network = NetworkModel::default();
     let mut model = StorageProfile::new("bench", DeviceModel::Ssd(table.clone())).work_model();
     println!("{:<18}{:>12}{:>12}{:>8}{:>12}", "sizes", "table ns", "model ns", "ratio", "network ns");
     for (name, grain) in [("whole sectors", 512), ("arbitrary bytes", 1)] {

@@ -87,7 +87,8 @@ impl FootprintBuilder {
     /// # Errors
     /// When there was no request.
     pub fn finish(self) -> Result<Footprint, BurstError> {
-        let (largest_request, densest_answer) = (self.largest_request.0, self.densest_answer);
+        let largest_request = self.largest_request.0;
+        let densest_answer = self.densest_answer;
         let [network_in, storage, network_out] = self.curves.into_array().map(BurstBuilder::finish);
         Ok(Footprint {
             network_in: network_in?,

@@ -129,7 +129,8 @@ proptest! {
         arrivals in arrivals(300), size in 1..20_usize, window in 1..9_usize, time in 0..1_u64 << 41,
     ) {
         let segments: Vec<_> = arrivals.chunks(size).collect();
-        let (mut by_count, mut by_time) = (SlidingBurstCurve::over_segments(window), SlidingBurstCurve::over_duration(Nanos(time)));
+        let mut by_count = SlidingBurstCurve::over_segments(window);
+        let mut by_time = SlidingBurstCurve::over_duration(Nanos(time));
         for (k, segment) in segments.iter().enumerate() {
             let curve = BurstCurve::from_arrivals(segment).unwrap();
             by_count.push(curve.clone()).unwrap();
@@ -192,10 +193,8 @@ fn refuses_what_is_not_a_stream() {
         assert_eq!(BurstCurve::from_arrivals(&arrivals), error);
         assert_eq!(BurstCurve::from_arrivals_parallel(&arrivals, NonZeroUsize::new(4).unwrap()), error);
     }
-    let (a, b) = (
-        BurstCurve::from_arrivals(&[at(0, 1), at(9, 1)]).unwrap(),
-        BurstCurve::from_arrivals(&[at(8, 1)]).unwrap(),
-    );
+    let a = BurstCurve::from_arrivals(&[at(0, 1), at(9, 1)]).unwrap();
+    let b = BurstCurve::from_arrivals(&[at(8, 1)]).unwrap();
     assert_eq!(a.merge(&b), Err(BurstError::Overlap { ends: Nanos(9), starts: Nanos(8) }));
     let huge = BurstCurve::from_arrivals(&[at(9, u64::MAX)]).unwrap();
     assert_eq!(a.merge(&huge), Err(BurstError::Overflow));

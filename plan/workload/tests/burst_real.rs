@@ -90,7 +90,8 @@ fn excess(envelope: &BurstEnvelope, reduced: &BurstEnvelope, segments: usize) ->
     assert!(reduced.vertices().len() <= segments.max(1));
     assert!(reduced.dominates(envelope), "{reduced:?} below {envelope:?}");
     let ratio = |r: f64| {
-        let (exact, reduced) = (envelope.burst(r), reduced.burst(r));
+        let exact = envelope.burst(r);
+        let reduced = reduced.burst(r);
         assert!(reduced >= exact * (1.0 - 1e-14), "at {r}: {reduced} below {exact}");
         if exact > 0.0 { reduced / exact - 1.0 } else { 0.0 }
     };
@@ -128,7 +129,8 @@ fn a_range_of_interest_makes_reduction_tighter_there() {
     let segments = NonZeroUsize::new(12).unwrap();
     for (name, curve) in curves.iter().filter(|(name, _)| name.ends_with("storage")) {
         let envelope = curve.envelope();
-        let (rate_max, burst_max) = (1e9, 30e9);
+        let rate_max = 1e9;
+        let burst_max = 30e9;
         let plain = envelope.reduce(segments);
         let focused = envelope.reduce_within(
             &EnvelopeReduction::to_segments(segments).up_to_rate(rate_max).up_to_burst(burst_max),
@@ -142,7 +144,8 @@ fn a_range_of_interest_makes_reduction_tighter_there() {
                 .fold(0.0, f64::max)
         };
         let whole = rates(&[envelope, &plain]).into_iter().map(|r| plain.burst(r) / envelope.burst(r));
-        let (inside, anywhere) = (worst(&focused), whole.fold(0.0, f64::max));
+        let inside = worst(&focused);
+        let anywhere = whole.fold(0.0, f64::max);
         eprintln!("{name}: {:.4} in the range, {:.4} for all rates", inside - 1.0, anywhere - 1.0);
         assert!(inside <= anywhere * (1.0 + 1e-6), "{name}: {inside} {anywhere}");
     }

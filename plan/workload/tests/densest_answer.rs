@@ -35,7 +35,8 @@ fn no_request_has_a_denser_answer() {
         };
         let rows = sizes.into_iter().zip(rates).map(row).collect();
         let profile = StorageProfile::new("ssd", DeviceModel::Ssd(SsdTable::new(rows).expect("a table")));
-        let (ours, brute) = (profile.densest_answer(&NetworkModel::default()), densest_by_size(&profile));
+        let ours = profile.densest_answer(&NetworkModel::default());
+        let brute = densest_by_size(&profile);
         assert!(ours >= brute * (1.0 - 1e-6) && ours <= brute * (1.0 + 1e-6), "{rates:?}: {ours} {brute}");
     }
 }
@@ -52,6 +53,7 @@ fn a_disk_is_no_faster_than_its_transfer() {
         sequential_gap: Bytes(0),
     });
     let profile = StorageProfile::new("disk", DeviceModel::Disk(disk.expect("a disk")));
-    let (ours, brute) = (profile.densest_answer(&NetworkModel::default()), densest_by_size(&profile));
+    let ours = profile.densest_answer(&NetworkModel::default());
+    let brute = densest_by_size(&profile);
     assert!(ours >= brute * (1.0 - 1e-6) && ours <= brute * (1.0 + 1e-6), "{ours} {brute}");
 }

@@ -65,7 +65,8 @@ fn real_traces_have_one_to_ten_states_and_their_mean_work() {
         if path.extension().is_none_or(|end| end != "gz") {
             continue;
         }
-        let (mut fitter, mut count) = (Fitter::new(FitOptions::PUBLISHED), 0_u32);
+        let mut fitter = Fitter::new(FitOptions::PUBLISHED);
+        let mut count = 0_u32;
         let file = std::fs::File::open(&path).expect("readable");
         let lines = std::io::BufRead::lines(std::io::BufReader::new(flate2::read::GzDecoder::new(file)));
         for line in lines {

@@ -49,8 +49,11 @@ pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
         }
     }
     changes.sort_unstable();
-    let (mut present, mut running) = (BTreeSet::new(), BTreeSet::new());
-    let (mut busy, mut younger, mut since) = (0, 0, 0);
+    let mut present = BTreeSet::new();
+    let mut running = BTreeSet::new();
+    let mut busy = 0;
+    let mut younger = 0;
+    let mut since = 0;
     for (instant, change, index) in changes {
         if !running.is_empty() {
             busy += instant - since;
@@ -95,7 +98,8 @@ mod tests {
 
     /// Looks at every instant by itself.
     fn by_instants(visits: &[TierVisit], limit: usize) -> Option<f64> {
-        let (mut busy, mut younger) = (0u32, 0u32);
+        let mut busy = 0u32;
+        let mut younger = 0u32;
         for now in 0..200 {
             let is_at = |from: u64, to: u64| from <= now && now < to;
             let mut present: Vec<_> = visits.iter().filter(|visit| is_at(visit.arrival, visit.end)).collect();
@@ -121,7 +125,8 @@ mod tests {
                 let runs = [(*arrival, instants[0]), (instants[1], instants[2])];
                 visit(request, *key, *arrival, instants[3], &runs)
             }).collect();
-            let (sweep, slow) = (younger_share(&visits, limit), by_instants(&visits, limit));
+            let sweep = younger_share(&visits, limit);
+            let slow = by_instants(&visits, limit);
             prop_assert_eq!(sweep.is_some(), slow.is_some());
             prop_assert!((sweep.unwrap_or(0.0) - slow.unwrap_or(0.0)).abs() < 1e-12, "{:?} {:?}", sweep, slow);
         }

@@ -71,7 +71,8 @@ pub fn run_bench(
     let slices = KernelSlices::read();
     let load_scheduling = LoadTurn::begin().scheduling.clone();
     let mut plays: Vec<ModePlays> = settings.modes.iter().map(|mode| ModePlays::of(*mode)).collect();
-    let (mut left_out, mut workloads) = (Vec::new(), Vec::new());
+    let mut left_out = Vec::new();
+    let mut workloads = Vec::new();
     if let Some(why) = no_round_robin() {
         leave_out(ScheduleMode::RoundRobin, &why, &mut plays, &mut left_out, host);
     }
@@ -160,7 +161,8 @@ fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), Operation
     if *load < 1.0 || case.plan.transient {
         return Ok(());
     }
-    let (name, percent) = (&tier.name, 100.0 * load);
+    let name = &tier.name;
+    let percent = 100.0 * load;
     Err(OperationError::input(format_args!(
         "unstable: tier '{name}' gets {percent:.1} % of the work that it can do"
     ))
@@ -226,7 +228,8 @@ impl RepetitionPlan<'_> {
     ) -> Result<bool, OperationError> {
         let mut order: Vec<ScheduleMode> = plays.iter().map(|plays| plays.mode).collect();
         order.shuffle(&mut StdRng::seed_from_u64(self.seed));
-        let (mut position, all) = (0, self.settings.repetitions * order.len());
+        let mut position = 0;
+        let all = self.settings.repetitions * order.len();
         while let Some(mode) = order.get(position).copied() {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);

@@ -38,7 +38,8 @@ impl RatioEstimate {
         let logarithms: Vec<f64> =
             before.iter().zip(after).map(|(before, after)| (after / before).ln()).collect();
         let Estimate { value, half_width } = Estimate::of(&logarithms, confidence)?;
-        let (low, high) = ((value - half_width).exp(), (value + half_width).exp());
+        let low = (value - half_width).exp();
+        let high = (value + half_width).exp();
         Some(Self { ratio: value.exp(), low, high })
     }
 

@@ -76,7 +76,10 @@ pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>,
     if head.method != Some("GET") {
         return Err("expected GET".to_owned());
     }
-    let (mut number, mut route, mut sent_ns, mut baggage) = (None, None, None, Vec::new());
+    let mut number = None;
+    let mut route = None;
+    let mut sent_ns = None;
+    let mut baggage = Vec::new();
     for field in head.headers.iter() {
         let name = field.name.to_ascii_lowercase();
         match name.as_str() {
@@ -123,7 +126,8 @@ fn parse_route(text: &str) -> Result<Vec<RouteHop>, String> {
 fn parse_hop(text: &str) -> Option<RouteHop> {
     let (tier, times) = text.split_once(':')?;
     let (work, wait) = times.split_once(':').unwrap_or((times, "0"));
-    let (wait, work) = (Nanos(wait.parse().ok()?), Nanos(work.parse().ok()?));
+    let wait = Nanos(wait.parse().ok()?);
+    let work = Nanos(work.parse().ok()?);
     Some(RouteHop { tier: tier.parse().ok()?, wait, work })
 }
 
@@ -182,7 +186,8 @@ mod tests {
             number: u64, start: u64, sent_ns: Option<u64>, hops in proptest::collection::vec((0usize..9, 0u64..1 << 40, 0u64..3), 1..HOPS_MAX),
         ) {
             let route: Vec<RouteHop> = hops.iter().map(|(tier, work, wait)| RouteHop { tier: *tier, wait: Nanos(*wait), work: Nanos(*work) }).collect();
-            let (mut bytes, tag) = (Vec::new(), RequestTag::starting_at(start));
+            let mut bytes = Vec::new();
+            let tag = RequestTag::starting_at(start);
             let baggage = vec![b"user=7,tailwright-start=1".to_vec()];
             let sent = RoutedHead { number, route, sent_ns, baggage };
             write_request(&mut bytes, &sent, tag);

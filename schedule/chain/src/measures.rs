@@ -106,7 +106,9 @@ fn out_of_order(ends: &[(u64, u64)]) -> (usize, usize) {
     ideal.iter().enumerate().for_each(|(at, index)| position[*index] = at);
     let mut measured: Vec<usize> = (0..ends.len()).collect();
     measured.sort_by_key(|index| ends[*index].1);
-    let (mut displaced, mut overtaken, mut latest) = (0, 0, 0);
+    let mut displaced = 0;
+    let mut overtaken = 0;
+    let mut latest = 0;
     for (at, index) in measured.into_iter().enumerate() {
         displaced += usize::from(position[index] != at);
         overtaken += usize::from(position[index] < latest);

@@ -185,13 +185,16 @@ fn finished(
         .iter()
         .map(|done| PlayedRequest { done: *done, at_tiers: vec![Nanos::ZERO; workload.tiers.len()] })
         .collect();
-    let (mut visits, mut limits, mut cpu_per_work) = (Vec::new(), Vec::new(), Vec::new());
+    let mut visits = Vec::new();
+    let mut limits = Vec::new();
+    let mut cpu_per_work = Vec::new();
     for (tier, report) in reports.into_iter().enumerate() {
         let mut numbers: Vec<u64> = report.visits.iter().map(|visit| visit.request).collect();
         numbers.sort_unstable();
         if sent.failed == 0 && numbers != expected_visits(workload, tier) {
             let name = &workload.tiers[tier].name;
-            let (found, expected) = (numbers.len(), workload.visits(tier));
+            let found = numbers.len();
+            let expected = workload.visits(tier);
             return Err(OperationError::machine(format_args!(
                 "tier '{name}' served {}, expected {expected}, each once",
                 units::plural(found, "visit")

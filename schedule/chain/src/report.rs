@@ -182,7 +182,8 @@ fn mode_report(
     let predicted: Vec<_> = workloads.iter().zip(plays.predicted.iter().map(Vec::as_slice)).collect();
     let mut summaries = Vec::new();
     for (repetition, (live, predicted)) in live.iter().zip(&predicted).enumerate() {
-        let (measured, simulated) = (PlayMeasures::of(&[*live])?, PlayMeasures::of(&[*predicted])?);
+        let measured = PlayMeasures::of(&[*live])?;
+        let simulated = PlayMeasures::of(&[*predicted])?;
         summaries.push(PlaySummary {
             repetition,
             mean_s: measured.mean_s,

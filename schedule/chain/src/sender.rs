@@ -283,7 +283,8 @@ mod tests {
     /// A service that answers every request after a millisecond, one thread for each connection.
     fn service(seen: &Arc<Mutex<Seen>>, status: u16) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (address, seen) = (listener.local_addr().unwrap(), Arc::clone(seen));
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::clone(seen);
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let seen = Arc::clone(&seen);

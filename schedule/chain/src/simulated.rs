@@ -63,7 +63,8 @@ fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
     let of_entry = workload.requests.iter().filter(|request| request.entry == entry);
     let (arrivals, contents): (Vec<Nanos>, Vec<(usize, Vec<RouteHop>)>) =
         of_entry.map(|request| (request.arrival, (request.class, request.route.clone()))).unzip();
-    let (tiers, mut contents) = (workload.tiers.len(), contents.into_iter());
+    let tiers = workload.tiers.len();
+    let mut contents = contents.into_iter();
     let draw = move |draft: &mut RequestDraft<'_>| {
         draft.demands.fill(SKIP);
         let (class, route) = contents.next().unwrap_or_default();
@@ -170,7 +171,8 @@ mod tests {
             c in 1u32..5,
             slo in 1u64..1_000_000,
         ) {
-            let (mut arrival, mut requests) = (0, Vec::new());
+            let mut arrival = 0;
+            let mut requests = Vec::new();
             for (gap, first, second) in drawn {
                 arrival += gap;
                 let second = (second > 0).then_some((1, second));

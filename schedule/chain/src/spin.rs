@@ -28,7 +28,8 @@ impl WorkingThread {
         let now = cpu_time::of_thread();
         let target = now + work_ns - (now - self.settled_ns).min(work_ns / 2);
         let mut runs = Vec::new();
-        let (mut from, mut last) = (clock::now(), clock::now());
+        let mut from = clock::now();
+        let mut last = clock::now();
         loop {
             for _ in 0..LOOKS {
                 let now = clock::now();
@@ -57,9 +58,11 @@ mod tests {
     #[test]
     fn work_is_cpu_time_and_lies_within_its_runs() {
         let mut thread = WorkingThread::new();
-        let (before, begin) = (cpu_time::of_thread(), clock::now());
+        let before = cpu_time::of_thread();
+        let begin = clock::now();
         let runs = thread.spend(5_000_000);
-        let (spent, end) = (cpu_time::of_thread() - before, clock::now());
+        let spent = cpu_time::of_thread() - before;
+        let end = clock::now();
         assert!(spent >= 2_500_000, "{spent}");
         assert!(runs[0].0 >= begin && runs[runs.len() - 1].1 <= end, "{runs:?}");
         assert!(runs.iter().all(|run| run.0 <= run.1) && runs.windows(2).all(|pair| pair[0].1 < pair[1].0));

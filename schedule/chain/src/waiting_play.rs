@@ -38,8 +38,10 @@ pub fn predicted_waiting_play(
 ) -> Vec<PlayedRequest> {
     assert_eq!(limits.len(), workload.tiers.len(), "one limit for each tier");
     let tier = |(tier, limit): (&crate::workload::ChainTier, &Option<u32>)| {
-        let (order, displacement) = (PoolOrder::Age, Displacement::OfYoungest);
-        let (limit, patience) = (limit.and_then(NonZeroU32::new), Some(patience.0.max(1)));
+        let order = PoolOrder::Age;
+        let displacement = Displacement::OfYoungest;
+        let limit = limit.and_then(NonZeroU32::new);
+        let patience = Some(patience.0.max(1));
         let rules = PoolRules { limit, order, displacement, patience };
         WaitingTier::at_rest(NonZeroU32::new(tier.workers).unwrap_or(NonZeroU32::MIN), rules)
     };
@@ -90,7 +92,9 @@ struct WaitingTier {
 
 impl WaitingTier {
     fn at_rest(workers: NonZeroU32, rules: PoolRules) -> Self {
-        let (pool, visits, seen) = (RequestPool::new(rules), BTreeMap::new(), BTreeSet::new());
+        let pool = RequestPool::new(rules);
+        let visits = BTreeMap::new();
+        let seen = BTreeSet::new();
         Self { workers, pool, visits, next_look: None, seen }
     }
 
@@ -246,14 +250,16 @@ impl WaitingSimulation<'_> {
         let drawn = &self.workload.requests[request];
         let RouteHop { tier, work, .. } = drawn.route[hop];
         let key = drawn.arrival.0.saturating_add_signed(self.workload.entries[drawn.entry].skew_ns);
-        let (now, tier) = (self.now, &mut self.tiers[tier]);
+        let now = self.now;
+        let tier = &mut self.tiers[tier];
         let pooled = tier.pool.enter(now, RequestKey(key), &mut Vec::new());
         let visit = SimulatedVisit { request, hop, arrived: now, left: work.0 as f64, wakes: None };
         tier.visits.insert(pooled, visit);
     }
 
     fn end_wait(&mut self, tier: usize, request: PooledRequest) {
-        let (now, tier) = (self.now, &mut self.tiers[tier]);
+        let now = self.now;
+        let tier = &mut self.tiers[tier];
         let visit = tier.visits.get_mut(&request).expect("it waits here");
         (visit.wakes, visit.arrived) = (None, now);
         if self.waits == WaitTreatment::Reported {
@@ -263,7 +269,8 @@ impl WaitingSimulation<'_> {
 
     /// The work of a hop is done: a wait follows, another tier, or the answer.
     fn finish_hop(&mut self, tier: usize, request: PooledRequest) {
-        let (now, here) = (self.now, &mut self.tiers[tier]);
+        let now = self.now;
+        let here = &mut self.tiers[tier];
         let visit = here.visits.get_mut(&request).expect("it works here");
         let number = visit.request;
         let time = &mut self.played[number].at_tiers[tier];
@@ -353,7 +360,8 @@ mod tests {
         fn with_reported_waits_it_is_the_simulator(
             drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..30, 1u64..20), 1..40),
         ) {
-            let (mut arrival, mut requests) = (0, Vec::new());
+            let mut arrival = 0;
+            let mut requests = Vec::new();
             for (gap, first, wait, second) in drawn {
                 arrival += gap;
                 requests.push((arrival, vec![(0, first), (wait, second)]));
@@ -373,7 +381,8 @@ mod tests {
             drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..60, 1u64..20), 1..30),
             c in 1u32..4,
         ) {
-            let (mut arrival, mut requests) = (0, Vec::new());
+            let mut arrival = 0;
+            let mut requests = Vec::new();
             for (gap, first, wait, second) in drawn {
                 arrival += gap;
                 requests.push((arrival, vec![(0, first), (wait, second)]));

@@ -192,7 +192,8 @@ fn check_skew(skew_ns: i64) -> Result<(), OperationError> {
     if (-SKEW_BEHIND_NS_MAX..=SKEW_AHEAD_NS_MAX).contains(&skew_ns) {
         return Ok(());
     }
-    let (size, direction) = (Nanos(skew_ns.unsigned_abs()), if skew_ns > 0 { "ahead" } else { "behind" });
+    let size = Nanos(skew_ns.unsigned_abs());
+    let direction = if skew_ns > 0 { "ahead" } else { "behind" };
     let hint = "services take a start of more than 1s in the future, or of more than 1h ago, for a mistake: give a skew from \
                 -30min to 1s";
     Err(unplayable(&format!("an entry whose clock is {size} {direction}"), hint))
@@ -209,8 +210,10 @@ fn add_requests(
     let EntryArrivals::Open(arrivals) = entry.arrivals else {
         return Err(unplayable("an entry of clients that wait", "give it `arrivals` or a `trace`"));
     };
-    let (mut draw, steps) = (entry.draw, network.steps.len());
-    let (mut demands, mut delays) = (vec![Nanos::ZERO; steps], vec![Nanos::ZERO; steps]);
+    let mut draw = entry.draw;
+    let steps = network.steps.len();
+    let mut demands = vec![Nanos::ZERO; steps];
+    let mut delays = vec![Nanos::ZERO; steps];
     for arrival in arrivals.take_while(|arrival| *arrival < duration) {
         demands.fill(Nanos::ZERO);
         delays.iter_mut().zip(&network.steps).for_each(|(delay, step)| *delay = step.delay);

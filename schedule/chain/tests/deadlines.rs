@@ -54,7 +54,8 @@ fn with_two_slos_far_fewer_urgent_requests_are_late_by_deadline() {
     assert!((25.0..40.0).contains(&fair[0]) && (2.0..6.0).contains(&fair[1]), "{fair:?}");
     assert!((2.0..6.0).contains(&deadline[0]) && (1.0..4.0).contains(&deadline[1]), "{deadline:?}");
     let easy = |mode| late(&measures(mode, Some(3), &[("run.load", "0.7")]));
-    let (by_age, by_deadline) = (easy(ScheduleMode::OldestFirst), easy(ScheduleMode::DeadlineFirst));
+    let by_age = easy(ScheduleMode::OldestFirst);
+    let by_deadline = easy(ScheduleMode::DeadlineFirst);
     assert!(by_age[0] > 20.0 && by_deadline[0] < 2.0 && by_deadline[1] < 0.1, "{by_age:?} {by_deadline:?}");
     // Who is in service stays there: an urgent request waits for one of the c.
     assert!((14.0..25.0).contains(&admission[0]) && (1.0..4.0).contains(&admission[1]), "{admission:?}");
@@ -67,7 +68,8 @@ fn what_deadlines_give_to_one_class_they_take_from_the_other() {
     assert!((1.3..1.6).contains(&ratio), "{ratio}");
     // Near saturation nobody keeps the short SLO for all, and far more of the long one are late than by age.
     let near = |mode| late(&measures(mode, Some(3), &[("run.load", "0.95")]));
-    let (oldest, deadline) = (near(ScheduleMode::OldestFirst), near(ScheduleMode::DeadlineFirst));
+    let oldest = near(ScheduleMode::OldestFirst);
+    let deadline = near(ScheduleMode::DeadlineFirst);
     assert!(deadline[0] > 20.0 && deadline[1] > 2.0 * oldest[1], "{oldest:?} {deadline:?}");
 }
 

@@ -73,7 +73,8 @@ impl TagCodec {
 
     /// Tags in baggage under the default keys.
     pub const fn baggage() -> Self {
-        let (start_key, deadline_key) = (Cow::Borrowed(Self::START_KEY), Cow::Borrowed(Self::DEADLINE_KEY));
+        let start_key = Cow::Borrowed(Self::START_KEY);
+        let deadline_key = Cow::Borrowed(Self::DEADLINE_KEY);
         Self { form: TagForm::Baggage { start_key, deadline_key } }
     }
 
@@ -82,7 +83,8 @@ impl TagCodec {
     /// # Errors
     /// Where a key is not of lower-case letters, digits, `-`, `_` and `.`, or both are the same.
     pub fn baggage_with_keys(start_key: &str, deadline_key: &str) -> Result<Self, TagNameError> {
-        let (start_key, deadline_key) = (checked(start_key)?, checked(deadline_key)?);
+        let start_key = checked(start_key)?;
+        let deadline_key = checked(deadline_key)?;
         if start_key == deadline_key {
             return Err(TagNameError { name: start_key, expected: "two different keys" });
         }
@@ -218,7 +220,8 @@ fn read_members<'a>(
     start_key: &[u8],
     deadline_key: &[u8],
 ) -> Result<StartAndDeadline, TagFault> {
-    let (mut start_ns, mut deadline_ns) = (None, None);
+    let mut start_ns = None;
+    let mut deadline_ns = None;
     for (key, value) in baggage::members(values).filter_map(baggage::key_and_value) {
         if key == start_key {
             set_once(&mut start_ns, number(value)?)?;
@@ -230,7 +233,8 @@ fn read_members<'a>(
 }
 
 fn read_header<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<StartAndDeadline, TagFault> {
-    let (mut start_ns, mut deadline_ns) = (None, None);
+    let mut start_ns = None;
+    let mut deadline_ns = None;
     for value in values {
         let mut parts = value.split(|byte| *byte == b';').map(baggage::trim);
         set_once(&mut start_ns, number(parts.next().unwrap_or_default())?)?;

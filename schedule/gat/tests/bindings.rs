@@ -41,7 +41,8 @@ fn check_chain(languages: &[Language]) {
         let urls: Vec<String> = next.into_iter().chain([format!("http://localhost:{stranger}/")]).collect();
         services.push(language.start(if at == 0 { "edge" } else { "inner" }, &urls));
     }
-    let (inner, edge) = (services[0].port, services[services.len() - 1].port);
+    let inner = services[0].port;
+    let edge = services[services.len() - 1].port;
 
     let before = now_ns() - CLOCK_NS;
     let (answer, reply) =

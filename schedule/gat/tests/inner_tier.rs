@@ -103,7 +103,8 @@ proptest! {
     #[test]
     fn tags_are_within_tolerance_and_swap_only_in_the_future(a: u64, b: u64, now_ns: u64) {
         let judged = |start_ns| TOLERANCE.judge(tag(start_ns, 0), now_ns).0.start_ns;
-        let (early, late) = (a.min(b), a.max(b));
+        let early = a.min(b);
+        let late = a.max(b);
         for start_ns in [judged(early), judged(late)] {
             prop_assert!(start_ns <= now_ns.saturating_add(TOLERANCE.ahead_ns_max));
             prop_assert!(start_ns >= now_ns.saturating_sub(TOLERANCE.age_ns_max));

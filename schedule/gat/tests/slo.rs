@@ -48,7 +48,8 @@ fn what_is_no_slo_is_refused_with_the_class() {
 /// Nothing that a client writes, in any spelling, reaches the order of deadlines behind an edge.
 #[test]
 fn a_client_cannot_claim_a_deadline() {
-    let (codec, order) = (TagCodec::baggage(), TagOrder::Deadline { default_slo: slo(1000) });
+    let codec = TagCodec::baggage();
+    let order = TagOrder::Deadline { default_slo: slo(1000) };
     for claimed in [
         "tailwright-deadline=1",
         "tailwright-start=1,tailwright-deadline=2",

@@ -103,7 +103,8 @@ impl KernelAccount {
         values: OperationValues,
     ) -> Result<AttachedOperations, AttachError> {
         let names = OperationsType::of(object.kind());
-        let (operations, whole) = (self.structure(names.operations)?, self.structure(names.value)?);
+        let operations = self.structure(names.operations)?;
+        let whole = self.structure(names.value)?;
         let begin = whole.member("data").ok_or_else(|| unsuitable("the kernel's operations have no data"))?.1;
         let place = |name: &str| {
             let member = operations.member(name).map(|(_, at)| begin + at);
@@ -200,7 +201,8 @@ mod tests {
 
     /// The kernel's types as far as a check of them goes: structures and functions of these names.
     fn types(structures: &[&str], functions: &[&str]) -> KernelTypes {
-        let (mut words, mut names) = (Vec::new(), vec![0]);
+        let mut words = Vec::new();
+        let mut names = vec![0];
         for (kind, name) in
             structures.iter().map(|name| (4, name)).chain(functions.iter().map(|name| (12, name)))
         {

@@ -40,7 +40,8 @@ impl KernelTypes {
         let sections =
             TypeSections::of(bytes).ok_or("the kernel's account of its types has no valid header")?;
         let mut found = Self::default();
-        let (mut at, mut number) = (0, 1);
+        let mut at = 0;
+        let mut number = 1;
         while at < sections.types.len() {
             let record = TypeRecord::at(&sections, at)
                 .ok_or_else(|| format!("the kernel's account of its types is broken at type {number}"))?;
@@ -141,7 +142,8 @@ struct TypeRecord<'a> {
 impl<'a> TypeRecord<'a> {
     fn at(sections: &TypeSections<'a>, at: usize) -> Option<Self> {
         let info = word(sections.types, at + 4)?;
-        let (kind, count) = (info >> 24 & 0x1f, info & 0xffff);
+        let kind = info >> 24 & 0x1f;
+        let count = info & 0xffff;
         // By number of kind: bytes of what follows the type, and how often it follows.
         let (kind, element, times) = match kind {
             1 | 14 | 17 => (Kind::Other, 4, 1),

@@ -39,7 +39,8 @@ impl FromStr for CpuList {
         let mut cpus = BTreeSet::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (number(first)?, number(last)?);
+            let first = number(first)?;
+            let last = number(last)?;
             if first > last {
                 return Err(bad());
             }

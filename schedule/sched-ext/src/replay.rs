@@ -65,7 +65,8 @@ impl LoggedEvent {
             _ => return None,
         };
         let cpu = u16::try_from(place & 0xffff).ok()?;
-        let (thread, other) = (low(threads), high(threads));
+        let thread = low(threads);
+        let other = high(threads);
         Some(Self { time_ns, kind, cpu, thread, key, other: (other, other_key), oldest: high(place) })
     }
 }

@@ -70,7 +70,9 @@ impl SchedulerControl {
     }
 
     pub(crate) fn of(control: &BpfMap, cpus: &BpfMap, slots: &BpfMap) -> io::Result<Self> {
-        let (control, cpus, slots) = (control.map_memory()?, cpus.map_memory()?, slots.map_memory()?);
+        let control = control.map_memory()?;
+        let cpus = cpus.map_memory()?;
+        let slots = slots.map_memory()?;
         let is_whole = control.len() >= CONTROL_WORDS && cpus.len() >= words(CPU_BYTES) * words(CPUS_MAX * 8);
         if is_whole { Ok(Self { control, cpus, slots }) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
@@ -145,7 +147,8 @@ impl SchedulerControl {
     /// Why the kernel ended the scheduler: its number for the kind of reason, and its words. `None` while it schedules.
     pub(crate) fn exit(&self) -> Option<(u32, String)> {
         let kind = low(self.control[EXIT_KIND].load(Relaxed));
-        let (reason, message) = (self.text(EXIT_REASON), self.text(EXIT_MESSAGE));
+        let reason = self.text(EXIT_REASON);
+        let message = self.text(EXIT_MESSAGE);
         let text = if message.is_empty() { reason } else { format!("{reason}: {message}") };
         (kind > 0).then_some((kind, text))
     }

@@ -44,7 +44,8 @@ impl QueueLook {
     fn choice(&self, running: Option<RunnableThread>, oldest: u32) -> OverlappingChoice<'_> {
         let places =
             |others: u32| usize::try_from(oldest.saturating_sub(others).max(1)).unwrap_or(usize::MAX);
-        let (places_min, places_max) = (places(self.others.1), places(self.others.0));
+        let places_min = places(self.others.1);
+        let places_max = places(self.others.0);
         OverlappingChoice { look: self, running, places_min, places_max }
     }
 }

@@ -53,7 +53,8 @@ impl AbiGateSettings {
             Some(NonZeroU32::MAX) => ConcurrencyLimit::Auto,
             Some(limit) => ConcurrencyLimit::Fixed(limit),
         };
-        let (by_arrival, admits) = (self.flags & BY_ARRIVAL != 0, self.flags & ADMISSION_ONLY != 0);
+        let by_arrival = self.flags & BY_ARRIVAL != 0;
+        let admits = self.flags & ADMISSION_ONLY != 0;
         Some(GateSettings {
             limit,
             order: if by_arrival { PoolOrder::Arrival } else { PoolOrder::Age },

@@ -15,7 +15,8 @@ const INTERRUPTED: i32 = 130;
 fn the_image_pipeline_runs_under_every_mode_and_can_be_interrupted() {
     let Some(python) = testkit::program("python3") else { return };
     let output = pipeline(&python, ["1", "0.2"]).output().expect("Python runs");
-    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(MISSING) {
         return testkit::skip(errors.lines().find(|line| line.starts_with("error: ")).unwrap_or(&errors));
     }

@@ -26,7 +26,8 @@ const MEASUREMENTS: usize = 7;
 const REQUESTS: usize = 50_000;
 
 fn main() {
-    let (gate, semaphore) = (gate(), Arc::new(Semaphore::new(1)));
+    let gate = gate();
+    let semaphore = Arc::new(Semaphore::new(1));
     let [ours, theirs] = fewest_ns([&|| alone(|key| gate.enter(RequestKey(key))), &|| {
         alone(|_| Arc::clone(&semaphore).acquire_owned())
     }]);

@@ -51,7 +51,8 @@ fn threads(end: Instant) -> (GateStatistics, u64) {
     let panics = AtomicU64::new(0);
     thread::scope(|scope| {
         for number in 0..THREADS {
-            let (gate, panics) = (&gate, &panics);
+            let gate = &gate;
+            let panics = &panics;
             scope.spawn(move || {
                 let mut count = 0u64;
                 while Instant::now() < end {

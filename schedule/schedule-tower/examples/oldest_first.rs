@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn run() -> Result<(), Box<dyn Error>> {
-    let (one, all) = (gate(ConcurrencyLimit::Fixed(NonZeroU32::MIN)), gate(ConcurrencyLimit::Unlimited));
+    let one = gate(ConcurrencyLimit::Fixed(NonZeroU32::MIN));
+    let all = gate(ConcurrencyLimit::Unlimited);
     let store = Router::new().route("/{name}", get(look_up)).layer(Extension(one.clone()));
     let store = serve(store.layer(GateLayer::new(one.clone()))).await?;
     let pages = Router::new().route("/{name}", get(page)).layer(Extension(one)).layer(Extension(store));

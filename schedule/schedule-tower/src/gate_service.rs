@@ -35,7 +35,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (tag, request) = self.rules.tag(request);
         let entry = self.rules.entry(tag);
-        let (service, rules) = (self.inner.clone(), Arc::clone(&self.rules));
+        let service = self.inner.clone();
+        let rules = Arc::clone(&self.rules);
         GatedResponse::new(entry, service, request, tag, rules)
     }
 }

@@ -79,8 +79,8 @@ mod tests {
             .await;
             (first, current_tag())
         };
-        let (mut one, mut other) =
-            (pin!(with_tag(tags[0], ask_twice())), pin!(with_tag(tags[1], ask_twice())));
+        let mut one = pin!(with_tag(tags[0], ask_twice()));
+        let mut other = pin!(with_tag(tags[1], ask_twice()));
         let waker = noop_waker();
         let context = &mut Context::from_waker(&waker);
         assert!(one.as_mut().poll(context).is_pending() && other.as_mut().poll(context).is_pending());

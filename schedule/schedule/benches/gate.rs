@@ -54,11 +54,14 @@ fn fewest_ns(measure: impl Fn() -> f64) -> f64 {
 
 /// Nanoseconds per request when so many threads have one after the other.
 fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
-    let (barrier, rounds) = (Barrier::new(threads as usize), REQUESTS / threads);
+    let barrier = Barrier::new(threads as usize);
+    let rounds = REQUESTS / threads;
     let begin = OnceLock::new();
     thread::scope(|scope| {
         for number in 0..threads {
-            let (barrier, begin, request) = (&barrier, &begin, &request);
+            let barrier = &barrier;
+            let begin = &begin;
+            let request = &request;
             scope.spawn(move || {
                 barrier.wait();
                 begin.get_or_init(Instant::now);

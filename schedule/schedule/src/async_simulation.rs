@@ -280,7 +280,8 @@ impl Executed {
             waiting_max,
         };
         let clock = GateClock { now: || NOW.get(), passes_by_itself: false };
-        let (limit, waiting_max) = (limit as usize, waiting_max.unwrap_or(usize::MAX));
+        let limit = limit as usize;
+        let waiting_max = waiting_max.unwrap_or(usize::MAX);
         let listed = ListedGate { limit, waiting_max, tasks: Vec::new(), numbers: 0 };
         Self { gate: AsyncGate::with_clock(settings, clock), tasks: Vec::new(), listed }
     }

@@ -174,7 +174,8 @@ mod tests {
         let round = || {
             let number = own_number();
             let before = scheduling(number).expect("the thread is there");
-            let (levels, cell) = (KernelLevels::default(), EntryCell::of_the_parent(number));
+            let levels = KernelLevels::default();
+            let cell = EntryCell::of_the_parent(number);
             assert!(!levels.demote(&cell) && cell.is_outdated());
             assert_eq!(scheduling(number).expect("the thread is there"), before);
         };

@@ -90,7 +90,8 @@ impl SharedAsyncGate {
         listener: &mut Option<ListenerNumber>,
         waker: &Waker,
     ) -> EntryProgress {
-        let (mut woken, mut state) = (TaskWakeList::default(), self.lock());
+        let mut woken = TaskWakeList::default();
+        let mut state = self.lock();
         let progress = state.admission.progress(entry);
         if progress == EntryProgress::Waiting {
             *listener = Some(state.admission.listen(entry, *listener, waker, &mut woken));
@@ -102,7 +103,8 @@ impl SharedAsyncGate {
 
     /// Wakes a listener no more.
     pub(crate) fn unlisten(&self, entry: TaskEntry, listener: ListenerNumber) {
-        let (mut woken, mut state) = (TaskWakeList::default(), self.lock());
+        let mut woken = TaskWakeList::default();
+        let mut state = self.lock();
         state.admission.unlisten(entry, listener, &mut woken);
         drop(state);
         woken.wake();
@@ -155,7 +157,8 @@ impl SharedAsyncGate {
 
     /// Lets time pass until now, and says at which instant time alone changes something next.
     pub(crate) fn wake(&self) -> Option<u64> {
-        let (mut woken, mut state) = (TaskWakeList::default(), self.lock());
+        let mut woken = TaskWakeList::default();
+        let mut state = self.lock();
         state.admission.wake((self.clock.now)(), &mut woken);
         state.looks_at = state.admission.wake_at();
         let next = state.looks_at;
@@ -179,7 +182,8 @@ impl SharedAsyncGate {
         &self,
         transition: impl FnOnce(&mut TaskAdmission, u64, &mut TaskWakeList) -> T,
     ) -> (TransitionEffects, T) {
-        let (mut woken, mut state) = (TaskWakeList::default(), self.lock());
+        let mut woken = TaskWakeList::default();
+        let mut state = self.lock();
         let result = transition(&mut state.admission, (self.clock.now)(), &mut woken);
         let due = state.admission.wake_at();
         let is_early = due.is_some_and(|due| state.looks_at.is_none_or(|looks_at| due < looks_at));

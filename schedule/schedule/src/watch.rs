@@ -25,7 +25,8 @@ pub(crate) struct Watch {
 impl Watch {
     /// None yet, of this name.
     pub(crate) const fn named(name: &'static str) -> Self {
-        let (process, sleeps) = (AtomicU32::new(0), AtomicBool::new(false));
+        let process = AtomicU32::new(0);
+        let sleeps = AtomicBool::new(false);
         Self { name, thread: Mutex::new(None), process, sleeps, has_failed: AtomicBool::new(false) }
     }
 

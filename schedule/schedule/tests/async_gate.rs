@@ -99,7 +99,8 @@ impl Drop for LooksWhenDropped {
 
 #[test]
 fn wakers_are_dropped_without_the_lock() {
-    let (gate, seen) = (gate(one_at_once(), None), Arc::new(AtomicUsize::new(0)));
+    let gate = gate(one_at_once(), None);
+    let seen = Arc::new(AtomicUsize::new(0));
     let new = || Waker::from(Arc::new(LooksWhenDropped(gate.clone(), Arc::clone(&seen))));
     let held = poll(&mut gate.enter(RequestKey(0)), &new());
     let mut entry = gate.enter(RequestKey(1));
@@ -178,7 +179,8 @@ impl Wake for Panicking {
 fn a_waker_that_panics_harms_nobody_else() {
     let gate = gate(one_at_once(), None);
     let (tell, told) = mpsc::channel();
-    let (telling, panicking) = (Waker::from(Arc::new(Telling(tell))), Waker::from(Arc::new(Panicking)));
+    let telling = Waker::from(Arc::new(Telling(tell)));
+    let panicking = Waker::from(Arc::new(Panicking));
     let held = poll(&mut gate.enter(RequestKey(0)), &telling);
     let [mut first, mut second] = [1, 2].map(|key| gate.enter(RequestKey(key)));
     assert!(poll(&mut first, &panicking).is_pending() && poll(&mut second, &telling).is_pending());

@@ -28,7 +28,8 @@ fn main() {
 }
 
 fn graph(format: SpanFormat, bytes: &[u8], outliving: Outliving) -> CallGraph {
-    let (mut assembler, mut builder) = (TraceAssembler::new(1000), CallGraphBuilder::new(outliving));
+    let mut assembler = TraceAssembler::new(1000);
+    let mut builder = CallGraphBuilder::new(outliving);
     let unreadable = read("data", format, BadRecords::Fatal, bytes, |span| {
         assembler.push(span).into_iter().for_each(|spans| drop(builder.push(spans)));
     });
@@ -41,7 +42,8 @@ fn speed(format: SpanFormat, bytes: &[u8], base: Option<f64>) -> f64 {
     let graph = graph(format, bytes, Outliving::Clipped);
     let seconds = begin.elapsed().as_secs_f64();
     let rate = graph.counts.spans as f64 / seconds;
-    let (volume, ratio) = (bytes.len() as f64 / 1e6 / seconds, rate / base.unwrap_or(rate));
+    let volume = bytes.len() as f64 / 1e6 / seconds;
+    let ratio = rate / base.unwrap_or(rate);
     println!("{:<10}{rate:>12.0}{volume:>12.1}{ratio:>9.2}", format.to_string());
     rate
 }
@@ -63,8 +65,10 @@ fn table(graph: &CallGraph) {
     );
     for operation in &graph.operations {
         let service = &graph.services[operation.service].name;
-        let (mean, c2) = (operation.own.mean_s * 1e3, operation.own.c2);
-        let (share, patterns) = (operation.critical_share * 100.0, operation.patterns.len());
+        let mean = operation.own.mean_s * 1e3;
+        let c2 = operation.own.c2;
+        let share = operation.critical_share * 100.0;
+        let patterns = operation.patterns.len();
         println!("{service:<24}{:<26}{mean:>10.3}{c2:>7.2}{share:>9.1}%{patterns:>9}", operation.name);
     }
     println!("{:?}", graph.counts);

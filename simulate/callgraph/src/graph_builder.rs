@@ -204,7 +204,8 @@ fn repeated_calls(groups: &[Vec<OperationCall>]) -> u64 {
 fn graph_entry(requests: &mut [(Nanos, Nanos, usize)], renamed: &[usize]) -> GraphEntry {
     requests.sort_unstable();
     let mut by_operation: BTreeMap<usize, u64> = BTreeMap::new();
-    let (mut gaps, mut latency) = (TimesCollector::new(SAMPLE_MAX, 1), TimesCollector::new(SAMPLE_MAX, 2));
+    let mut gaps = TimesCollector::new(SAMPLE_MAX, 1);
+    let mut latency = TimesCollector::new(SAMPLE_MAX, 2);
     for (start, end, number) in requests.iter() {
         *by_operation.entry(renamed[*number]).or_default() += 1;
         latency.push(*end - *start);
@@ -232,7 +233,8 @@ fn most_at_once(requests: &[(Nanos, Nanos, usize)]) -> u64 {
     let ends = requests.iter().map(|request| (request.1, -1i64));
     let mut events: Vec<(Nanos, i64)> = requests.iter().map(|request| (request.0, 1)).chain(ends).collect();
     events.sort_unstable();
-    let (mut now, mut most) = (0i64, 0i64);
+    let mut now = 0i64;
+    let mut most = 0i64;
     for (_, step) in events {
         now += step;
         most = most.max(now);

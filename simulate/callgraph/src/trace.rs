@@ -88,7 +88,8 @@ impl Trace {
 
 impl TraceNode {
     fn new(span: Span) -> Self {
-        let (start, end) = (span.start, Nanos(span.start.0.saturating_add(span.duration.0)));
+        let start = span.start;
+        let end = Nanos(span.start.0.saturating_add(span.duration.0));
         Self { span, parent: None, children: Vec::new(), start, end, is_waited_for: true }
     }
 
@@ -103,7 +104,8 @@ fn set_parents(nodes: &mut Vec<TraceNode>, counts: &mut RuleCounts) {
     let before = nodes.len();
     nodes.retain(|node| seen.insert((node.span.id.clone(), node.is_client())));
     counts.duplicates += (before - nodes.len()) as u64;
-    let (mut clients, mut others) = (HashMap::new(), HashMap::new());
+    let mut clients = HashMap::new();
+    let mut others = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
         let ids = if node.is_client() { &mut clients } else { &mut others };
         ids.insert(node.span.id.clone(), index);
@@ -159,7 +161,9 @@ fn top_down(nodes: &[TraceNode]) -> Vec<usize> {
 /// Applies rules 3 and 4 to a span whose parent has its final times.
 fn set_times(nodes: &mut [TraceNode], index: usize, outliving: Outliving, counts: &mut RuleCounts) {
     let Some(parent) = nodes[index].parent else { return };
-    let (from, to, service) = (nodes[parent].start, nodes[parent].end, nodes[parent].span.service.clone());
+    let from = nodes[parent].start;
+    let to = nodes[parent].end;
+    let service = nodes[parent].span.service.clone();
     let child = &mut nodes[index];
     let asynchronous = child.span.is_asynchronous();
     if child.start < from && child.span.service != service {

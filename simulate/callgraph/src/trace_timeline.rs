@@ -49,8 +49,10 @@ fn children_within(
 
 /// How long children that the span waits for cover it.
 fn time_waited(nodes: &[TraceNode], index: usize) -> Nanos {
-    let (from, to) = (nodes[index].start, nodes[index].end);
-    let (mut sum, mut reached) = (Nanos::ZERO, from);
+    let from = nodes[index].start;
+    let to = nodes[index].end;
+    let mut sum = Nanos::ZERO;
+    let mut reached = from;
     for (_, start, end) in children_within(nodes, index, from, to) {
         sum = sum + end.saturating_sub(start.max(reached));
         reached = reached.max(end);

@@ -78,10 +78,8 @@ fn alibaba_rows_are_calls_seen_from_both_sides() {
 
 #[test]
 fn errors_name_file_line_and_expectation() {
-    let (spans, alibaba) = (
-        "trace_id,span_id,parent_id,service,operation,start_us,duration_us\n",
-        "traceid,timestamp,rpcid,um,rpctype,dm,interface,rt\n",
-    );
+    let spans = "trace_id,span_id,parent_id,service,operation,start_us,duration_us\n";
+    let alibaba = "traceid,timestamp,rpcid,um,rpctype,dm,interface,rt\n";
     let jaeger =
         |span: &str| format!("{{\"data\":\n[{{\"traceID\":\"t\",\"spans\":[{span}],\"processes\":{{}}}}]}}");
     for (format, text, line, part) in [
@@ -139,8 +137,8 @@ fn interleaved_traces_come_apart_within_the_window() {
         duration: Nanos(100),
     };
     let fragments = |open_max: usize| {
-        let (mut assembler, mut builder) =
-            (TraceAssembler::new(open_max), CallGraphBuilder::new(Outliving::Clipped));
+        let mut assembler = TraceAssembler::new(open_max);
+        let mut builder = CallGraphBuilder::new(Outliving::Clipped);
         for (trace, id) in (0..5).flat_map(|id| (0..10).map(move |trace| (trace, id))) {
             assembler.push(span(trace, id)).into_iter().for_each(|spans| drop(builder.push(spans)));
         }

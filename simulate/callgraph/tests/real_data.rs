@@ -33,7 +33,8 @@ fn jaeger() -> Option<Vec<Vec<Span>>> {
 }
 
 fn traces(format: SpanFormat, from: impl std::io::BufRead) -> Vec<Vec<Span>> {
-    let (mut assembler, mut traces) = (TraceAssembler::new(64), Vec::new());
+    let mut assembler = TraceAssembler::new(64);
+    let mut traces = Vec::new();
     read("data", format, BadRecords::Fatal, from, |span| traces.extend(assembler.push(span)))
         .expect("published");
     traces.extend(assembler.finish());
@@ -98,7 +99,8 @@ fn by_name(graph: &CallGraph) -> BTreeMap<(String, String), (Vec<u64>, Vec<u64>)
 #[test]
 fn both_forms_of_one_run_agree() {
     let (Some(csv), Some(jaeger)) = (csv(50), jaeger()) else { return };
-    let (mut csv, jaeger) = (graph(&csv, |_, _| {}), graph(&jaeger, |_, _| {}));
+    let mut csv = graph(&csv, |_, _| {});
+    let jaeger = graph(&jaeger, |_, _| {});
     assert_eq!(by_name(&csv), by_name(&jaeger));
     assert_eq!((csv.entry.clone(), csv.counts), (jaeger.entry.clone(), jaeger.counts));
     // Sums of doubles depend on the order of traces; everything else does not.

@@ -131,7 +131,8 @@ fn pool_ns(waiting: u64, transitions: u32, displacement: Displacement, round: fn
 fn baseline_ns(waiting: u64, tell: fn(&Condvar)) -> f64 {
     let one = |_| {
         let heap: BinaryHeap<_> = (0..waiting).map(|number| Reverse(number * 1000)).collect();
-        let (heap, condition) = (Mutex::new(heap), Condvar::new());
+        let heap = Mutex::new(heap);
+        let condition = Condvar::new();
         let begin = Instant::now();
         for number in waiting..waiting + u64::from(ROUNDS) {
             heap.lock().expect("no panic").push(Reverse(number * 1000 + scattered(number) % 100_000));

@@ -86,7 +86,8 @@ mod tests {
             capacity in proptest::sample::select(vec![1usize, 63, 64, 65, 4096, 4097, 300_000]),
             steps in proptest::collection::vec((proptest::prelude::any::<u32>(), 0..2u8), 0..200),
         ) {
-            let (mut set, mut judge) = (BitSet::new(capacity), BTreeSet::new());
+            let mut set = BitSet::new(capacity);
+            let mut judge = BTreeSet::new();
             for (number, action) in steps {
                 let member = number as usize % capacity;
                 match action {

@@ -262,7 +262,8 @@ mod tests {
     fn slow(arrivals: &[(u64, QueueItem)], workers: f64, limit: usize, weights: &[u32]) -> Vec<f64> {
         let mut ends = vec![0.0; arrivals.len()];
         let mut left: Vec<(usize, f64)> = Vec::new();
-        let (mut now, mut coming) = (0.0, 0);
+        let mut now = 0.0;
+        let mut coming = 0;
         while coming < arrivals.len() || !left.is_empty() {
             let served = left.len().min(limit);
             let weight = |(item, _): &(usize, f64)| f64::from(weights[arrivals[*item].1.class as usize]);

@@ -132,7 +132,8 @@ mod tests {
             levels in 1usize..200,
             steps in proptest::collection::vec(proptest::option::weighted(0.6, 0usize..200), 0..300),
         ) {
-            let (mut queue, mut judge) = (StrictPriority::new(levels), Vec::<(usize, usize)>::new());
+            let mut queue = StrictPriority::new(levels);
+            let mut judge = Vec::<(usize, usize)>::new();
             for (item, step) in steps.into_iter().enumerate() {
                 if let Some(level) = step {
                     queue.push(level % levels, item);

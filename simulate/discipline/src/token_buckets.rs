@@ -241,7 +241,8 @@ mod tests {
 
     #[test]
     fn what_was_used_survives_a_change() {
-        let (slow, fast) = (Limit { rate: 10_000_000, burst: 50 }, Limit { rate: 100_000_000, burst: 10 });
+        let slow = Limit { rate: 10_000_000, burst: 50 };
+        let fast = Limit { rate: 100_000_000, burst: 10 };
         let mut buckets = TokenBuckets::new(0, &[fast, slow]);
         assert!(buckets.take(0, 10) && buckets.take(100, 10));
         // Used now: 10 of the fast one, 19 of the slow one.
@@ -263,7 +264,8 @@ mod tests {
             steps in proptest::collection::vec((0u64..9, 1u64..50, proptest::option::of((1u64..50, 1u64..40))), 1..40),
         ) {
             let mut buckets = TokenBuckets::new(0, &[Limit { rate: 100_000_000, burst: 40 }]);
-            let (mut now, mut passed) = (0, Vec::new());
+            let mut now = 0;
+            let mut passed = Vec::new();
             for (gap, size, change) in steps {
                 now += gap;
                 if let Some((rate, burst)) = change {
@@ -298,7 +300,8 @@ mod tests {
             let limits: Vec<Limit> =
                 limits.iter().map(|(rate, burst)| Limit { rate: rate * 100_000_000, burst: *burst }).collect();
             let mut buckets = TokenBuckets::new(0, &limits);
-            let (mut now, mut passed) = (0, Vec::new());
+            let mut now = 0;
+            let mut passed = Vec::new();
             for (gap, size) in items {
                 now += gap;
                 let ready = buckets.ready_at(now, size).unwrap();

@@ -63,7 +63,8 @@ mod tests {
             count in 1usize..70,
             steps in proptest::collection::vec((0usize..70, proptest::option::weighted(0.8, 0u64..20)), 1..200),
         ) {
-            let (mut tournament, mut judge) = (Tournament::new(count), vec![None; count]);
+            let mut tournament = Tournament::new(count);
+            let mut judge = vec![None; count];
             for (place, key) in steps {
                 judge[place % count] = key;
                 tournament.set(place % count, key);

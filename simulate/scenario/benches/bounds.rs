@@ -20,7 +20,8 @@ use predicted::{PredictedAttack, search_predictions};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
-    let (starts, steps) = (numbers.next().unwrap_or(40), numbers.next().unwrap_or(1500));
+    let starts = numbers.next().unwrap_or(40);
+    let steps = numbers.next().unwrap_or(1500);
     println!("stage            channels  bound ÷ worst   worst ÷ bound   worst s   bound s");
     for (name, route, shares_levels, spares_overtakers, keeps_tokens) in [
         ("device", AttackedPath::Device, true, true, true),

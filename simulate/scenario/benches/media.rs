@@ -60,7 +60,8 @@ struct Record {
 
 impl Record {
     fn read(path: &Path) -> Self {
-        let (mut counts, mut latencies) = (RuleCounts::default(), Vec::new());
+        let mut counts = RuleCounts::default();
+        let mut latencies = Vec::new();
         let mut events: BTreeMap<String, Vec<(u64, i64)>> = BTreeMap::new();
         callgraph::traces(path, None, BadRecords::Fatal, |spans| {
             let trace = Trace::new(spans, Outliving::Clipped, &mut counts);

@@ -111,7 +111,8 @@ impl EntryLoad {
 
     /// The entry with the randomness of the next seeds.
     pub(crate) fn entry(&self, seeds: &mut StdRng) -> RequestEntry {
-        let (arrival_seed, content_seed) = (seeds.random(), seeds.random());
+        let arrival_seed = seeds.random();
+        let content_seed = seeds.random();
         let draw: Box<dyn DrawRequest> = match &self.content {
             RequestContent::Kinds(kinds, delays) => Box::new(kinds.drawer(content_seed, delays)),
             RequestContent::Recorded(recorded) => Box::new(recorded.drawer(content_seed)),
@@ -146,7 +147,8 @@ impl ArrivalRule {
             }
             Self::Recorded(recorded) => EntryArrivals::Open(Box::new(recorded.clone().instants(seed))),
             Self::Closed { clients, think } => {
-                let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
+                let sampler = think.sampler();
+                let mut random = StdRng::seed_from_u64(seed);
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
                 EntryArrivals::Closed { clients: *clients, think: Box::new(think) }
             }

@@ -109,7 +109,8 @@ pub(crate) struct StationSpec {
 impl StationSpec {
     /// A station without costs.
     pub(crate) fn new(name: &str, workers: u32, discipline: TextField<DisciplineSpec>) -> Self {
-        let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
+        let switch = Nanos::ZERO;
+        let dispatch = Nanos::ZERO;
         Self {
             name: name.to_owned(),
             copies: None,

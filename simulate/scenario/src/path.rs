@@ -64,7 +64,8 @@ fn set_in_value(target: &mut Value, keys: &[&str], value: &Value, places: &mut u
 }
 
 fn set_in_list(list: &mut [Value], keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
-    let (key, rest) = (keys[0], &keys[1..]);
+    let key = keys[0];
+    let rest = &keys[1..];
     if key == "*" {
         return list.iter_mut().try_for_each(|element| set_in_value(element, rest, value, places));
     }

@@ -105,7 +105,8 @@ impl RecordedCalls {
 
     /// A function that draws recorded requests with equal probability.
     pub(crate) fn drawer(self: &Arc<Self>, seed: u64) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
-        let (calls, mut random) = (Arc::clone(self), StdRng::seed_from_u64(seed));
+        let calls = Arc::clone(self);
+        let mut random = StdRng::seed_from_u64(seed);
         move |draft| {
             let drawn = &calls.requests[random.random_range(0..calls.requests.len())];
             draft.steps = drawn.steps.clone();
@@ -138,7 +139,9 @@ impl Unfolding<'_> {
     /// Adds the steps of a span that begins `delay` after another step is done, and returns the last of them.
     fn add_span(&mut self, index: usize, after: Option<usize>, delay: Nanos) -> usize {
         let node = &self.nodes[index];
-        let (mut now, mut before, mut delay) = (node.start, Vec::from_iter(after), delay);
+        let mut now = node.start;
+        let mut before = Vec::from_iter(after);
+        let mut delay = delay;
         for (from, to, calls) in call_groups(self.nodes, index) {
             let part = self.add_step(node, std::mem::take(&mut before), from.saturating_sub(now), delay);
             delay = Nanos::ZERO;
@@ -196,7 +199,8 @@ pub(crate) fn attach(scenario: &mut Scenario, folder: &Path) -> Result<Option<Ar
     }
     let (recorded, services) = RecordedCalls::read(&folder.join(&spec.spans))?;
     if let Some(unknown) = scenario.stations.iter().find(|station| !services.contains(&station.name)) {
-        let (name, known) = (&unknown.name, services.join(", "));
+        let name = &unknown.name;
+        let known = services.join(", ");
         return Err(format!("call_graph: no service has the name '{name}'; there are {known}"));
     }
     for name in &services {

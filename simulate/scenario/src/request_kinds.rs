@@ -79,7 +79,8 @@ impl RequestKinds {
         delays: &RandomDelays,
     ) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let kinds: Vec<RequestKindSampler> = self.0.iter().map(RequestKindSampler::new).collect();
-        let (mut demands, mut choices) = (StdRng::seed_from_u64(seed), random_stream(seed, CHOICE_STREAM));
+        let mut demands = StdRng::seed_from_u64(seed);
+        let mut choices = random_stream(seed, CHOICE_STREAM);
         let mut delays = delays.drawer(seed);
         move |draft| {
             let kind = match kinds.as_slice() {

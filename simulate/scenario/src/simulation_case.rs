@@ -58,7 +58,8 @@ impl SimulationCase {
         if loads.is_empty() {
             return Err("at least one [[entry]] is needed".into());
         }
-        let (workloads, server) = (Vec::new(), None);
+        let workloads = Vec::new();
+        let server = None;
         let plan = simulation_plan(&scenario)?;
         let mut case = Self { name, network, classes, slos, plan, workloads, server, policy: None, loads };
         if let Some(load) = scenario.run.load {

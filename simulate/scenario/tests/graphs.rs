@@ -23,7 +23,8 @@ fn fault(text: &str) -> String {
 #[track_caller]
 fn agrees(run: &ScenarioRun, exact_s: f64, figure: impl Fn(&sim::engine::Measures) -> Option<f64>) {
     let found = run.report.estimate(figure).unwrap();
-    let (value, half) = (found.value / 1e9, found.half_width / 1e9);
+    let value = found.value / 1e9;
+    let half = found.half_width / 1e9;
     assert!((value - exact_s).abs() <= 3.0 * half + 1e-3 * exact_s, "{value} ± {half}, {exact_s}");
     assert!(half < 0.1 * exact_s, "{value} ± {half}");
 }

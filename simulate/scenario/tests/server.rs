@@ -81,7 +81,8 @@ impl Observer for Latencies {
 /// The judge: the replay's latencies with the traces where the case has them when its window opens.
 fn replayed(case: &SimulationCase) -> Vec<Histogram> {
     let (open, close) = case.plan.window.span.unwrap();
-    let (mut traces, mut shifts) = (Vec::new(), Vec::new());
+    let mut traces = Vec::new();
+    let mut shifts = Vec::new();
     for workload in &case.workloads {
         let WorkloadRequests::Recorded { trace, begin: Some(begin), .. } = &workload.requests else {
             unreachable!()
@@ -194,7 +195,8 @@ fn channels_keep_the_throughput() {
         let case = case.unwrap();
         (case.busiest().1, measure(&case).response.percentile(Percentile::new(50.0).unwrap()).unwrap().0)
     };
-    let (one, four) = (busiest(1), busiest(4));
+    let one = busiest(1);
+    let four = busiest(4);
     assert!((one.0 - 0.5).abs() < 0.01 && (four.0 - 0.5).abs() < 0.01);
     // Alone in the device a request takes four times as long.
     assert!(one.1.abs_diff(10_002) <= 20 && four.1.abs_diff(40_002) <= 100, "{one:?} {four:?}");

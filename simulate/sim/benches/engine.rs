@@ -116,7 +116,8 @@ fn speed() -> Vec<(String, f64)> {
 fn drawing(jobs: u64) -> (u64, f64) {
     let begun = Instant::now();
     let mut random = StdRng::seed_from_u64(1);
-    let (mut now, mut sum) = (0.0, 0);
+    let mut now = 0.0;
+    let mut sum = 0;
     for _ in 0..jobs {
         now += support::exponential(&mut random, SERVICE);
         sum ^= nanos(now).0 ^ nanos(SERVICE * memoryless(&mut random)).0;

@@ -23,24 +23,28 @@ fn main() {
             .collect();
         for order in ServiceOrder::ALL {
             let station = IdealStation { workers: NonZeroUsize::new(workers).expect("some"), order };
-            let (starts, whole) = (starts(station, &demands), whole(station, &demands));
+            let starts = starts(station, &demands);
+            let whole = whole(station, &demands);
             let base = *first.get_or_insert(starts);
             let name = format!("{workers} × {order}");
-            let (ratio, of_whole) = (starts / base, whole / base);
+            let ratio = starts / base;
+            let of_whole = whole / base;
             println!("{name:<22}{:>12.1} M{ratio:>9.2}{:>14.1} M{of_whole:>9.2}", starts / 1e6, whole / 1e6);
         }
     }
 }
 
 fn starts(station: IdealStation, demands: &[TimedRequest]) -> f64 {
-    let (begin, mut sum) = (Instant::now(), 0u64);
+    let begin = Instant::now();
+    let mut sum = 0u64;
     station.starts(demands.iter().copied(), 1, |_, _, start| sum ^= start.0).expect("sorted");
     assert!(sum != 1, "the starts are used");
     COUNT as f64 / begin.elapsed().as_secs_f64()
 }
 
 fn whole(station: IdealStation, demands: &[TimedRequest]) -> f64 {
-    let (begin, mut play) = (Instant::now(), StationRun::new(station, 1, 0, Summary::of_one_stream()));
+    let begin = Instant::now();
+    let mut play = StationRun::new(station, 1, 0, Summary::of_one_stream());
     demands.iter().for_each(|demand| play.arrive(*demand).expect("sorted"));
     assert_eq!(play.finish().count(), COUNT as u64);
     COUNT as f64 / begin.elapsed().as_secs_f64()

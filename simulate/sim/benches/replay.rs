@@ -78,7 +78,9 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
     let mut worst: Vec<f64> =
         (0..samples[0].len()).map(|k| everybody.iter().map(|at| ratio(*at, k)).fold(0.0, f64::max)).collect();
     worst.sort_by(f64::total_cmp);
-    let (least, median, most) = (worst[0], worst[worst.len() / 2], worst[worst.len() - 1]);
+    let least = worst[0];
+    let median = worst[worst.len() / 2];
+    let most = worst[worst.len() - 1];
     println!("\nworst p99.9 / SLO by alignment, {title}: {least:.3} to {most:.3}, median {median:.3}");
 }
 

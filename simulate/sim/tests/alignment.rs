@@ -51,7 +51,8 @@ fn samples_have_the_distribution_of_all_shifts() {
     let runs = alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &maximum);
     let mut values: Vec<Nanos> = runs.iter().map(|(values, _)| values[2].unwrap()).collect();
     values.sort_unstable();
-    let (mut cumulated, mut furthest) = (0.0, 0.0f64);
+    let mut cumulated = 0.0;
+    let mut furthest = 0.0f64;
     for (latency, share) in &all {
         cumulated += share;
         let sampled = values.partition_point(|v| v <= latency) as f64 / values.len() as f64;
@@ -81,7 +82,9 @@ fn a_group_keeps_its_alignment_and_others_do_not_move_it() {
         streams.iter_mut().zip(groups).for_each(|(stream, group)| stream.group = *group);
         ReplaySystem::new(streams).unwrap()
     };
-    let (together, apart, fewer) = (grouped(&[4, 2, 4]), grouped(&[4, 2, 9]), grouped(&[4, 2]));
+    let together = grouped(&[4, 2, 4]);
+    let apart = grouped(&[4, 2, 9]);
+    let fewer = grouped(&[4, 2]);
     let mut differ = 0;
     for alignment in Alignment::random(3, 50) {
         let shifts = alignment.shifts(&together);

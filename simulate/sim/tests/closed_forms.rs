@@ -87,7 +87,9 @@ fn constant_service_waits_half_as_long() {
     // M/D/1: mean wait ρ/(2(1 − ρ)); P(W ≤ x) = (1 − ρ) Σ_{k ≤ x} (ρ(k − x))^k/k! e^{−ρ(k − x)} (Erlang).
     let load = 0.6;
     let distribution = |x: f64| {
-        let (mut sum, mut factorial, mut k) = (0.0, 1.0, 0.0);
+        let mut sum = 0.0;
+        let mut factorial = 1.0;
+        let mut k = 0.0;
         while k <= x {
             sum += f64::powf(-1.0, k) * f64::powf(load * (x - k), k) / factorial * f64::exp(load * (x - k));
             k += 1.0;
@@ -145,7 +147,8 @@ fn two_priorities_by_hand() {
 #[test]
 fn priorities_share_the_mean_wait_as_known() {
     // M/M/1 with priorities, σ_k = ρ_1 + … + ρ_k, R the mean residual work of the classes that matter.
-    let (first, second) = (0.3, 0.4);
+    let first = 0.3;
+    let second = 0.4;
     let mut random = StdRng::seed_from_u64(3);
     let mut make =
         |load| poisson(&mut random, 250_000, load, |r, s| only(Stage::Storage, exponential(r, SERVICE))(s));
@@ -196,7 +199,8 @@ fn one_level_follows_lindley() {
     for service in [PreemptionMode::Preemptive, PreemptionMode::NonPreemptive] {
         let mut got = Latencies::new(1);
         Replay::new(&system, service).run(&[Nanos::ZERO], &mut got);
-        let (mut free, mut expected) = (0, Vec::new());
+        let mut free = 0;
+        let mut expected = Vec::new();
         for job in &jobs {
             free = job.arrival.0.max(free) + job.work[Stage::NetworkOut].0;
             expected.push(Nanos(free) - job.arrival);

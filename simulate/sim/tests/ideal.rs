@@ -151,9 +151,10 @@ fn erlang_c(workers: u32, utilisation: f64) -> f64 {
 #[test]
 fn m_m_c_waits_as_erlang_says() {
     for (workers, rate, utilisation) in [(1, "700/s", 0.7), (2, "1600/s", 0.8), (8, "7200/s", 0.9)] {
-        let (c, waits) = (erlang_c(workers, utilisation), |figure: &dyn Fn(&[f64]) -> f64| {
+        let c = erlang_c(workers, utilisation);
+        let waits = |figure: &dyn Fn(&[f64]) -> f64| {
             measured(&format!("poisson({rate})"), "exp(1ms)", workers as usize, ServiceOrder::Fifo, figure)
-        });
+        };
         let drain = f64::from(workers) * (1.0 - utilisation);
         agree(waits(&above(0.0)), c);
         agree(waits(&above(1.0)), c * (-drain).exp());

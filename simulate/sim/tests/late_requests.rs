@@ -35,7 +35,8 @@ fn bursty() -> impl Strategy<Value = Plain> {
 
 /// The same bursts with longer pauses.
 fn stretched(plain: Plain, factor: u64) -> Plain {
-    let (mut before, mut at) = (0, 0);
+    let mut before = 0;
+    let mut at = 0;
     let mut jobs = Vec::new();
     for (arrival, work) in plain.jobs {
         let gap = arrival - before;

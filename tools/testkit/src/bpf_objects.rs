@@ -22,7 +22,8 @@ pub fn expect_compiled_objects(folder: &Path, names: &[&str]) {
     }
     let built = elsewhere.path().join("again.o");
     for name in names {
-        let (source, object) = (format!("{name}.bpf.c"), format!("{name}.bpf.o"));
+        let source = format!("{name}.bpf.c");
+        let object = format!("{name}.bpf.o");
         let mut command = Command::new("sh");
         command.arg(elsewhere.path().join("build.sh")).arg(&source).arg(&built);
         let output = command.output().expect("sh can be run");

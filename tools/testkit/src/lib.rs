@@ -80,7 +80,9 @@ pub fn skip(reason: &str) {
 /// Erlang's distribution of the wait in M/D/1, in units of the service time: P(W ≤ t) = (1 − ρ) Σ_{k ≤ t} (−ρ(t − k))ᵏ/k!
 /// e^{ρ(t − k)}. The terms alternate in sign, so that the result is exact enough for small t only.
 pub fn waits_in_m_d_1(utilisation: f64, t: f64) -> f64 {
-    let (mut sum, mut k, mut factorial) = (0.0, 0.0, 1.0);
+    let mut sum = 0.0;
+    let mut k = 0.0;
+    let mut factorial = 1.0;
     while k <= t {
         let x = utilisation * (t - k);
         sum += (-x).powf(k) / factorial * x.exp();

@@ -110,7 +110,8 @@ fn start_memcached(mut command: Command, threads: usize) -> RunningServer {
 
 /// The arguments of memcached for a port by TCP and UDP, and a number of threads.
 pub(crate) fn memcached_arguments(port: u16, threads: usize) -> Vec<String> {
-    let (port, threads) = (port.to_string(), threads.to_string());
+    let port = port.to_string();
+    let threads = threads.to_string();
     ["-u", "nobody", "-p", &port, "-U", &port, "-t", &threads].map(str::to_owned).to_vec()
 }
 

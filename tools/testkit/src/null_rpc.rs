@@ -63,7 +63,8 @@ fn serve_one(mut stream: TcpStream, server: NullRpcServer) {
 fn serve_many(new: &Receiver<TcpStream>, server: NullRpcServer) {
     let epoll = epoll::create(CreateFlags::CLOEXEC).expect("the kernel has epoll");
     let mut streams: BTreeMap<u64, TcpStream> = BTreeMap::new();
-    let (mut events, mut buffer) = (Vec::with_capacity(64), vec![0; server.read_bytes]);
+    let mut events = Vec::with_capacity(64);
+    let mut buffer = vec![0; server.read_bytes];
     let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
     loop {
         for stream in new.try_iter() {

@@ -67,7 +67,8 @@ impl ServerAndClient {
     pub fn start(&self, command: &[&str], port: u16, folder: Option<TempDir>) -> RunningServer {
         let mut server = RunningServer::new(self.spawn(command), port, folder);
         let address = self.addresses(port)[0];
-        let (client, child) = (self.client(), server.child());
+        let client = self.client();
+        let child = server.child();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 machine::netns::enter(client).unwrap_or_else(|error| panic!("{error}"));

@@ -146,7 +146,8 @@ fn an_option_of_several_verbs_is_parsed_in_one_way() {
         let widest = occurrences.iter().max_by_key(|at| choices(&at.argument).map_or(0, |all| all.len()));
         let widest = widest.expect("an option is somewhere");
         for at in &occurrences {
-            let (one, other) = (at.argument.get_value_parser(), widest.argument.get_value_parser());
+            let one = at.argument.get_value_parser();
+            let other = widest.argument.get_value_parser();
             let is_part =
                 choices(&at.argument).zip(choices(&widest.argument)).is_some_and(|(a, b)| a.is_subset(&b));
             assert!(
@@ -434,7 +435,8 @@ fn every_result_is_known_as_one() {
     let folders_of_files = ["folder", "dir"];
     for (verb, command) in verbs() {
         for argument in command.get_arguments().filter(|argument| names_file(argument)) {
-            let (id, help) = (argument.get_id().as_str(), argument.get_help().map(ToString::to_string));
+            let id = argument.get_id().as_str();
+            let help = argument.get_help().map(ToString::to_string);
             let writes =
                 help.is_some_and(|help| ["Write ", "Record "].iter().any(|word| help.starts_with(word)));
             let is_known = crate::conventions::RESULTS.contains(&id) || folders_of_files.contains(&id);

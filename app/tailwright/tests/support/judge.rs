@@ -64,7 +64,8 @@ pub(crate) fn bound(plan: &Value, all: &[Admitted], who: &Admitted) -> f64 {
     let Some((used, packet)) = enforcement(plan, &who.server) else {
         return (0..STAGES.len()).map(|stage| behind(&company, who, stage, 0.0)).sum();
     };
-    let (channels, places) = (field(used, "channels"), field(used, "outstanding") - field(used, "reserve"));
+    let channels = field(used, "channels");
+    let places = field(used, "outstanding") - field(used, "reserve");
     let largest = company.iter().map(|w| w.largest_s).fold(0.0, f64::max);
     let begun = places * largest.max(field(used, "best_effort_request_s")) + field(used, "reserve") * largest;
     [0, 2].map(|link| on_link(&company, who, link, packet).0).iter().sum::<f64>()
@@ -88,7 +89,8 @@ fn on_link(company: &[&Admitted], who: &Admitted, link: usize, packet: f64) -> (
         let kept = company.iter().filter(|w| keep(w.priority)).map(|w| w.limits[link]);
         kept.fold((0.0, 0.0), |(rate, burst), limit| (rate + limit.0, burst + limit.1))
     };
-    let (above, until) = (sum(&|p| p < who.priority), sum(&|p| p <= who.priority));
+    let above = sum(&|p| p < who.priority);
+    let until = sum(&|p| p <= who.priority);
     let peers = company.iter().filter(|w| w.priority == who.priority).count() as f64;
     let (rate, burst) = who.limits[link];
     let left = 1.0 - (until.0 - rate);
@@ -132,7 +134,8 @@ pub(crate) fn check_promises(plan: &Value) {
 /// What a request costs each stage of a test cluster, seconds of capacity.
 pub(crate) fn work(request: &Request) -> [f64; 3] {
     let size = request.size as f64;
-    let (data, other) = (200.0 + 1.1 * size, 200.0 + 0.025 * size);
+    let data = 200.0 + 1.1 * size;
+    let other = 200.0 + 0.025 * size;
     let (input, output) = if request.read { (other, data) } else { (data, other) };
     [input / NETWORK_BYTES_PER_S, size / STORAGE_BYTES_PER_S, output / NETWORK_BYTES_PER_S]
 }

@@ -153,7 +153,8 @@ fn places_by_likeness(wanted: &[&str], printed: &[&str]) -> Vec<Option<usize>> {
         }
     }
     let mut places = vec![None; wanted.len()];
-    let (mut w, mut p) = (wanted.len(), printed.len());
+    let mut w = wanted.len();
+    let mut p = printed.len();
     while w > 0 && p > 0 {
         if best[w][p] <= best[w - 1][p] {
             w -= 1;
@@ -196,7 +197,8 @@ fn common_words(one: &str, other: &str) -> f64 {
 /// A page with other lines in some places: (index of the first line, how many lines, the new ones), ascending.
 pub(crate) fn with_lines(page: &str, edits: &[(usize, usize, Vec<String>)]) -> String {
     let mut lines = page.lines().map(str::to_owned);
-    let (mut text, mut at) = (Vec::new(), 0);
+    let mut text = Vec::new();
+    let mut at = 0;
     for (first, count, new) in edits {
         text.extend(lines.by_ref().take(first - at));
         text.extend(new.iter().cloned());

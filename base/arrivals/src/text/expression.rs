@@ -129,7 +129,9 @@ fn closing(text: Argument<'_>, open: usize) -> Result<usize, ExpressionError> {
 
 /// The texts between commas that are in no inner bracket.
 fn split_arguments(text: Argument<'_>, from: usize, to: usize) -> Vec<Argument<'_>> {
-    let (mut arguments, mut start, mut depth) = (Vec::new(), from, 0usize);
+    let mut arguments = Vec::new();
+    let mut start = from;
+    let mut depth = 0usize;
     for (offset, c) in text.value[from..to].char_indices() {
         match c {
             '(' => depth += 1,

@@ -62,7 +62,8 @@ fn parse_distribution(text: Argument<'_>) -> Result<TimeDistribution, Expression
         "trimodal" => points(&mut call, Some(3))?,
         "points" => points(&mut call, None)?,
         "uniform" => {
-            let (from, to) = (time(call.either("from")?)?, time(call.either("to")?)?);
+            let from = time(call.either("from")?)?;
+            let to = time(call.either("to")?)?;
             TimeDistribution::new(DistributionFamily::Uniform { from, to })
         }
         "empirical" => TimeDistribution::empirical(call.rest().map(nanos).collect::<Result<Vec<_>, _>>()?),
@@ -77,14 +78,16 @@ fn parse_distribution(text: Argument<'_>) -> Result<TimeDistribution, Expression
 type Unchecked = Result<Result<TimeDistribution, ParameterError>, ExpressionError>;
 
 fn two_moments(call: &mut CallExpression<'_>, shape: fn(Seconds, f64) -> DistributionFamily) -> Unchecked {
-    let (mean, c2) = (time(call.either("mean")?)?, number(call.key("c2")?)?);
+    let mean = time(call.either("mean")?)?;
+    let c2 = number(call.key("c2")?)?;
     Ok(TimeDistribution::new(shape(mean, c2)))
 }
 
 fn pareto(call: &mut CallExpression<'_>) -> Unchecked {
     let shape = number(call.key("shape")?)?;
     if call.has("mean") {
-        let (column, mean) = (call.column, time(call.key("mean")?)?);
+        let column = call.column;
+        let mean = time(call.key("mean")?)?;
         ParameterError::require(shape > 1.0, || {
             format!("expected a shape above 1, where there is a mean, found {shape}")
         })

@@ -93,7 +93,8 @@ fn process_text(process: &RateProcess) -> String {
             format!("mmpp({})", comma_separated(states, state))
         }
         RateProcess::OnOff { sources, rate_on, on_s, off_s, shape } => {
-            let (on, off) = (time(*on_s), time(*off_s));
+            let on = time(*on_s);
+            let off = time(*off_s);
             format!("onoff(sources={sources}, rate={rate_on}/s, on={on}, off={off}, shape={shape})")
         }
         RateProcess::BModel { rate, bias, interval_s, levels } => {
@@ -101,7 +102,8 @@ fn process_text(process: &RateProcess) -> String {
             format!("bmodel(rate={rate}/s, bias={bias}, interval={interval}, levels={levels})")
         }
         RateProcess::Diurnal { of, period_s, amplitude, phase } => {
-            let (of, period) = (process_text(of), time(*period_s));
+            let of = process_text(of);
+            let period = time(*period_s);
             format!("diurnal({of}, period={period}, amplitude={amplitude}, phase={phase})")
         }
         RateProcess::Sum(parts) => format!("sum({})", comma_separated(parts, process_text)),

@@ -61,7 +61,8 @@ pub(super) fn wrap_command(line: &str, width: usize) -> Vec<String> {
 
 /// The words of a command, with their quotes.
 fn words_of_command(command: &str) -> Vec<&str> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut is_quoted = false;
+    let mut is_escaped = false;
     let at_spaces = |character: char| {
         let is_space = character == ' ' && !is_quoted && !is_escaped;
         is_quoted ^= character == '\'' && !is_escaped;
@@ -81,7 +82,8 @@ fn broken<'a>(
         return vec![line.to_owned()];
     }
     let indent = line.len() - line.trim_start_matches(' ').len();
-    let (mut lines, mut current) = (Vec::new(), " ".repeat(indent));
+    let mut lines = Vec::new();
+    let mut current = " ".repeat(indent);
     let mut is_begun = false;
     for word in words(&line[indent..]) {
         let needed = display_width(&current) + 1 + display_width(word) + display_width(ending);

@@ -106,8 +106,8 @@ impl Axis {
         let linear = self.scale == AxisScale::Linear;
         let lo_auto = if linear && lo > 0.0 && (self.zero || near_zero) { 0.0 } else { lo };
         let hi_auto = if linear && self.zero { hi.max(0.0) } else { hi };
-        let (lo, hi) =
-            (flush_to_zero(self.min.unwrap_or(lo_auto)), flush_to_zero(self.max.unwrap_or(hi_auto)));
+        let lo = flush_to_zero(self.min.unwrap_or(lo_auto));
+        let hi = flush_to_zero(self.max.unwrap_or(hi_auto));
         let wide = hi > lo && (hi - lo) > 1e-9 * lo.abs().max(hi.abs());
         match self.scale {
             _ if wide => (lo, hi),
@@ -288,7 +288,8 @@ fn power_beyond_digits(largest: f64) -> i32 {
 
 /// The ends of a log axis: powers of ten, or 1, 2, 5 times them for ranges below a decade and a half.
 fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
-    let (below, above) = (10f64.powi(floor_log10(lo)), 10f64.powi(ceil_log10(hi)));
+    let below = 10f64.powi(floor_log10(lo));
+    let above = 10f64.powi(ceil_log10(hi));
     if (hi / lo).log10() > 1.5 {
         return (below, if above > below { above } else { below * 10.0 });
     }

@@ -85,7 +85,8 @@ fn multiple(k: f64, mantissa: f64, exponent: i32) -> f64 {
 /// The labelled ticks of a log axis over positive `lo < hi`: powers of ten, thinned to `count`, and 2 and 5 times them if
 /// there are few. There may be fewer than two if the range is narrow.
 pub(crate) fn log_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
-    let (first, last) = (floor_log10(lo), ceil_log10(hi));
+    let first = floor_log10(lo);
+    let last = ceil_log10(hi);
     let decades = usize::try_from(last - first).unwrap_or(0);
     let stride = decades.div_ceil(count.max(1)).max(1);
     let powers_inside = (first..=last).filter(|&e| is_inside(scaled(1.0, e), lo, hi)).count();
@@ -126,7 +127,8 @@ pub(crate) fn is_duration(seconds: f64) -> bool {
 /// The unlabelled ticks of a log axis, 2 to 9 times powers of ten, if there are few enough decades to distinguish
 /// them.
 pub(crate) fn log_minor(lo: f64, hi: f64) -> Vec<f64> {
-    let (first, last) = (floor_log10(lo), ceil_log10(hi));
+    let first = floor_log10(lo);
+    let last = ceil_log10(hi);
     if last - first > 6 {
         return Vec::new();
     }

@@ -92,8 +92,10 @@ impl PlotFrame {
     /// Writes content that is clipped to the plot. A nested drawing clips without an identifier that would have to be
     /// unique in the page.
     pub(crate) fn write_clipped(&self, xml: &mut Xml, inside: impl FnOnce(&mut Xml)) {
-        let (x, y) = (self.left - self.overhang.0, self.top - self.overhang.1);
-        let (width, height) = (self.right + self.overhang.0 - x, self.bottom + self.overhang.1 - y);
+        let x = self.left - self.overhang.0;
+        let y = self.top - self.overhang.1;
+        let width = self.right + self.overhang.0 - x;
+        let height = self.bottom + self.overhang.1 - y;
         let view: Vec<String> = [x, y, width, height].into_iter().map(crate::xml::px).collect();
         let attributes = [
             ("x", x.into()),
@@ -139,11 +141,13 @@ impl PlotFrame {
     /// Writes the labels of the x axis. Labels that would touch another are left out; their grid lines remain.
     fn write_x_labels(&self, xml: &mut Xml) {
         let extent = |tick: &Tick| {
-            let (x, half) = (self.x_px(tick.value), text_width::width(&tick.label) / 2.0);
+            let x = self.x_px(tick.value);
+            let half = text_width::width(&tick.label) / 2.0;
             (x - half, x + half)
         };
         for tick in self.x.labelled(extent) {
-            let (x, y) = (self.x_px(tick.value), self.bottom + 17.0);
+            let x = self.x_px(tick.value);
+            let y = self.bottom + 17.0;
             let attributes = [("class", "mid".into()), ("x", x.into()), ("y", y.into())];
             xml.text_element("text", &attributes, &tick.label);
         }

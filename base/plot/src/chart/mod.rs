@@ -101,7 +101,8 @@ impl Chart {
 
     /// A sentence that says which data could not be drawn; empty if all were.
     fn note_on_omissions(&self) -> String {
-        let (mut odd, mut low) = (0, 0);
+        let mut odd = 0;
+        let mut low = 0;
         for point in self.series.iter().flat_map(|s| &s.points) {
             if !(is_placeable(point.x) && is_placeable(point.y)) {
                 odd += 1;

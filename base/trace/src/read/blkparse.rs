@@ -224,7 +224,8 @@ fn begins_summary(word: &[u8]) -> bool {
 /// A device such as `8,0` as one number.
 fn parse_device(word: &[u8]) -> Option<u64> {
     let comma = word.iter().position(|&byte| byte == b',')?;
-    let (major, minor) = (decimal(&word[..comma])?, decimal(&word[comma + 1..])?);
+    let major = decimal(&word[..comma])?;
+    let minor = decimal(&word[comma + 1..])?;
     (major < 1 << 32 && minor < 1 << 32).then_some(major << 32 | minor)
 }
 

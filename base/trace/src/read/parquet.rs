@@ -91,7 +91,9 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
             if self.next_group >= self.file.num_row_groups() {
                 return Ok(false);
             }
-            let (file, columns, index) = (&self.file, &self.columns, self.next_group);
+            let file = &self.file;
+            let columns = &self.columns;
+            let index = self.next_group;
             self.group = Some(catch_damage(|| columns.open(&*file.get_row_group(index)?))?);
             self.next_group += 1;
         }

@@ -128,7 +128,8 @@ impl TcpdumpSource {
             self.latest.clear();
         }
         self.latest.insert(connection, self.first_pending + self.pending.len() as u64);
-        let (arrival_ns, last_ns) = (time_ns, time_ns);
+        let arrival_ns = time_ns;
+        let last_ns = time_ns;
         let exchange =
             PendingExchange { arrival_ns, asked: bytes, answered: 0, last_ns, connection, is_over: false };
         self.pending.push_back(exchange);

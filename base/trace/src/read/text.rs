@@ -36,7 +36,8 @@ impl LineParser for ArrivalHex {
         if fields.next().is_some() {
             return Err(EXPECTED);
         }
-        let (arrival, size) = (Nanos(arrival), Bytes(size));
+        let arrival = Nanos(arrival);
+        let size = Bytes(size);
         Ok(ParsedLine::Request(Request { arrival, size, op, offset: None, response: None }))
     }
 }
@@ -103,7 +104,8 @@ impl LineParser for Spc {
             _ => return Err(EXPECTED),
         };
         let arrival = fields.next().and_then(|seconds| fixed_point(seconds, 9)).ok_or(EXPECTED)?;
-        let (arrival, size) = (Nanos(arrival), Bytes(size));
+        let arrival = Nanos(arrival);
+        let size = Bytes(size);
         Ok(ParsedLine::Request(Request { arrival, size, op, offset: Some(offset), response: None }))
     }
 }

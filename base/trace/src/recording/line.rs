@@ -37,14 +37,17 @@ impl<'a> RecordedLine<'a> {
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut fields = DelimitedFields::new(line.trim_ascii_end(), b',');
         let mut next = || fields.next();
-        let (arrival, size) = (Nanos(decimal(next()?)?), Bytes(decimal(next()?)?));
+        let arrival = Nanos(decimal(next()?)?);
+        let size = Bytes(decimal(next()?)?);
         let op = operation::from_name(next()?)?;
         let offset = match next()? {
             b"" => None,
             digits => Some(decimal(digits)?),
         };
-        let (response, waited) = (Nanos(decimal(next()?)?), Nanos(decimal(next()?)?));
-        let (workload, client) = (unescape(next()?)?, unescape(next()?)?);
+        let response = Nanos(decimal(next()?)?);
+        let waited = Nanos(decimal(next()?)?);
+        let workload = unescape(next()?)?;
+        let client = unescape(next()?)?;
         let answered = Nanos(arrival.0.checked_add(response.0)?);
         if next().is_some() || waited > response {
             return None;
@@ -62,8 +65,10 @@ pub(super) fn write_line(request: &RecordableRequest<'_>, text: &mut Vec<u8>) {
     };
     let offset = request.offset.map(|offset| offset.to_string()).unwrap_or_default();
     let client = request.client.map(|client| client.to_canonical().to_string()).unwrap_or_default();
-    let (arrival, size, response, waited) =
-        (request.arrival.0, request.size.0, request.response.0, request.waited.0);
+    let arrival = request.arrival.0;
+    let size = request.size.0;
+    let response = request.response.0;
+    let waited = request.waited.0;
     write!(text, "{arrival},{size},{op},{offset},{response},{waited},").expect("memory can be written");
     escape(request.workload, text);
     writeln!(text, ",{client}").expect("memory can be written");

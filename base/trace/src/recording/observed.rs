@@ -60,7 +60,8 @@ impl RecordedObservations {
         let intended = request.arrival - *self.origin.get_or_insert(request.arrival);
         let response = request.response.unwrap_or_default();
         let outcome = RequestOutcome::Done(intended + response);
-        let (op, size) = (request.op, request.size);
+        let op = request.op;
+        let size = request.size;
         // Its client sent it when it arrived; the time in the proxy is a stage.
         self.observations.requests.push(Observation {
             workload,

@@ -62,7 +62,8 @@ pub(crate) struct ArrivalOrder<T> {
 
 impl<T> Default for ArrivalOrder<T> {
     fn default() -> Self {
-        let (newest, returned) = (Nanos::ZERO, Nanos::ZERO);
+        let newest = Nanos::ZERO;
+        let returned = Nanos::ZERO;
         Self { waiting: BinaryHeap::new(), newest, returned, count: 0, late: 0, is_ended: false }
     }
 }
@@ -125,7 +126,8 @@ mod tests {
         let mut order = ArrivalOrder::default();
         let mut arrivals = Vec::new();
         for &(arrival, answered) in answers {
-            let (size, op) = (Bytes(1), Op::Read);
+            let size = Bytes(1);
+            let op = Op::Read;
             let request = Request { arrival: Nanos(arrival), size, op, offset: None, response: None };
             order.push(request, Nanos(answered), ())?;
             arrivals.extend(std::iter::from_fn(|| order.pop()).map(|first| first.request.arrival.0));

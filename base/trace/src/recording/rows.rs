@@ -111,7 +111,8 @@ impl RecordingRows {
                 // Its writer has made room meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    let (kind, position) = (damage(error), TracePosition::File);
+                    let kind = damage(error);
+                    let position = TracePosition::File;
                     return Err(RowError { segment: Some(path), position, kind, is_recoverable: true });
                 }
             }

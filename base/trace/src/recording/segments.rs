@@ -158,7 +158,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn settings() -> RecordingSettings {
-        let (disk_max, segment_max) = (Bytes(16 * MIB), Bytes(64 * MIB));
+        let disk_max = Bytes(16 * MIB);
+        let segment_max = Bytes(64 * MIB);
         RecordingSettings { disk_max, segment_max, segment_time: Nanos(100), flush_every: Nanos(1) }
     }
 

@@ -110,7 +110,8 @@ impl RecordingWriter {
     }
 
     fn flush(&mut self, now: Nanos) -> Result<(), TraceError> {
-        let (text, waiting) = (std::mem::take(&mut self.text), std::mem::take(&mut self.waiting));
+        let text = std::mem::take(&mut self.text);
+        let waiting = std::mem::take(&mut self.waiting);
         let written = self.write_frame(&text, now);
         if written.is_err() {
             self.lost += waiting;

@@ -149,7 +149,8 @@ mod tests {
         #[test]
         fn the_cascade_equals_counting_every_bin(gaps in proptest::collection::vec(prop_oneof![0u64..20_000, 0u64..3_000_000], 1..80)) {
             let mut cascade = DyadicCascade::default();
-            let (mut at, mut times) = (0, vec![0]);
+            let mut at = 0;
+            let mut times = vec![0];
             cascade.add(0);
             for gap in gaps {
                 at += gap;

@@ -115,7 +115,8 @@ struct LineFit {
 /// Fits a line by weighted least squares.
 fn fit(points: &[RegressionPoint]) -> LineFit {
     let s = weighted_sum(points, |_| 1.0);
-    let (sx, sy) = (weighted_sum(points, |p| p.level), weighted_sum(points, |p| p.log2_energy));
+    let sx = weighted_sum(points, |p| p.level);
+    let sy = weighted_sum(points, |p| p.log2_energy);
     let sxx = weighted_sum(points, |p| p.level * p.level);
     let sxy = weighted_sum(points, |p| p.level * p.log2_energy);
     let determinant = s * sxx - sx * sx;

@@ -117,7 +117,8 @@ impl<'a> Client<'a> {
 
     fn open(&self, proxy: usize, turns: Turns) -> io::Result<SoakConnection> {
         let fronts = if self.direct { self.world.servers } else { self.world.proxies[proxy] };
-        let (plan, to) = (self.plan, fronts.of(self.plan.protocol));
+        let plan = self.plan;
+        let to = fronts.of(self.plan.protocol);
         let mut stream = connect_from(plan.from, to)?;
         let codec = match plan.protocol {
             Protocol::Nbd => ClientCodec::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
@@ -130,7 +131,9 @@ impl<'a> Client<'a> {
             )?,
         };
         stream.set_nonblocking(true)?;
-        let (out, in_flight, last_reply) = (Vec::new(), BTreeMap::new(), Instant::now());
+        let out = Vec::new();
+        let in_flight = BTreeMap::new();
+        let last_reply = Instant::now();
         Ok(SoakConnection { stream, codec, turns, proxy, out, in_flight, last_reply, half: false })
     }
 

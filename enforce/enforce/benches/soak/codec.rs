@@ -90,7 +90,8 @@ impl ClientCodec {
         if structured {
             handshake = handshake.with_structured_replies();
         }
-        let (mut input, mut out) = (Vec::new(), Vec::new());
+        let mut input = Vec::new();
+        let mut out = Vec::new();
         loop {
             match handshake.advance(&input, &mut out).map_err(|bad| broken(&bad.to_string()))? {
                 nbd::client::HandshakeStep::NeedMore { at_least } => {
@@ -160,7 +161,8 @@ impl ClientCodec {
 
     /// Appends a write of blocks from `first` on; gives the name that the answer will carry.
     pub fn write(&mut self, out: &mut Vec<u8>, first: usize, data: &[u8]) -> u64 {
-        let (start, offset) = (out.len(), self.base + (first * BLOCK) as u64);
+        let start = out.len();
+        let offset = self.base + (first * BLOCK) as u64;
         self.ids += 1;
         match self.protocol {
             Protocol::Nbd => nbd::client::write(out, self.ids, offset, data),
@@ -183,7 +185,8 @@ impl ClientCodec {
 
     /// Appends a read of `len` bytes from block `first` on.
     pub fn read(&mut self, out: &mut Vec<u8>, first: usize, len: usize) -> u64 {
-        let (start, offset) = (out.len(), self.base + (first * BLOCK) as u64);
+        let start = out.len();
+        let offset = self.base + (first * BLOCK) as u64;
         self.ids += 1;
         let len = u32::try_from(len).expect("requests are short");
         match self.protocol {

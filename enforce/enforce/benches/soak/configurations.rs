@@ -42,7 +42,8 @@ pub fn hosts(listen: Fronts, servers: Fronts, fields: &str, random: &mut StdRng)
 /// Bounds and modes.
 pub fn fields(random: &mut StdRng) -> String {
     let outstanding = random.random_range(1..=32);
-    let (beside, reserve) = (random.random_range(1..=outstanding), random.random_range(0..outstanding));
+    let beside = random.random_range(1..=outstanding);
+    let reserve = random.random_range(0..outstanding);
     let mut text = format!("outstanding = {outstanding}\nbeside = {beside}\nreserve = {reserve}\n");
     text += if random.random_bool(0.5) { "over = \"queue\"\n" } else { "over = \"demote\"\n" };
     text += &format!("batch = {}\n", random.random_range(1..=8));
@@ -63,14 +64,16 @@ pub fn policy(random: &mut StdRng) -> Policy {
         }
         let limits: Vec<String> = (0..random.random_range(0..=3))
             .map(|_| {
-                let (rate, burst) = (random.random_range(0.1..1.0f64), random.random_range(0.001..0.2));
+                let rate = random.random_range(0.1..1.0f64);
+                let burst = random.random_range(0.001..0.2);
                 format!(
                     r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate},
                     "burst_work": {burst} }}"#
                 )
             })
             .collect();
-        let (level, limits) = (random.random_range(0..10), limits.join(","));
+        let level = random.random_range(0..10);
+        let limits = limits.join(",");
         workloads.push(format!(
             r#"{{ "name": "w{number}", "admitted": true, "server": "ssd", "priority": {level},
             "slo": "99% < 1s", "slo_percentile": 99.0, "slo_s": 1.0, "bound_s": 0.5, "limits": [{limits}] }}"#

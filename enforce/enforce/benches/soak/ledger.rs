@@ -101,7 +101,8 @@ impl Ledger {
 
     /// What a read brought; `None` for "there is none". `starts` is that of when it came.
     pub fn read(&mut self, block: usize, found: Option<&[u8]>, starts: u32, now: Instant) -> Verdict {
-        let (owner, forgets) = (self.owner, self.forgets);
+        let owner = self.owner;
+        let forgets = self.forgets;
         let state = &mut self.blocks[block];
         state.busy = false;
         let forgotten = forgets && state.starts != starts;

@@ -88,7 +88,8 @@ fn soak(time: Duration, in_namespace: bool) -> ExitCode {
         let hosts = configurations::hosts(fronts, servers, "", &mut random);
         ProxyProcess::start(folder.join(format!("proxy{number}")), &hosts, fronts)
     };
-    let (first, second) = (start(0, first), start(1, second));
+    let first = start(0, first);
+    let second = start(1, second);
     let sockets = [first.socket(), second.socket()];
     eprintln!("soak: {} s, {protocols:?}, folder {}", time.as_secs(), folder.display());
     let plans = plans(&protocols);

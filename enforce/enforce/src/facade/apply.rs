@@ -110,7 +110,8 @@ fn plan_hosts(
         let mut proxies = Vec::new();
         for server in &hosts.deployment.servers {
             if server.host == host.host.name && server.storage.is_some() {
-                let (state, name) = (&settings.state, &server.name);
+                let state = &settings.state;
+                let name = &server.name;
                 proxies.push(if is_here {
                     ProxyChange::new(state, name, policy, hosts, settings.dry_run)?
                 } else {
@@ -172,7 +173,8 @@ fn plan_host(
     is_here: bool,
     store: &StateStore,
 ) -> Result<(Option<HostChange>, ApplyReport), OperationError> {
-    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
+    let mut programs = Programs;
+    let mut elsewhere = UnreachableHost;
     let run: &mut dyn CommandRunner = if is_here { &mut programs } else { &mut elsewhere };
     let options = ApplyOptions { dry_run: settings.dry_run, replace: settings.replace };
     let change = if settings.remove {
@@ -197,7 +199,8 @@ fn plan_host(
 /// Does what was planned. If something fails, what was done before is undone, the last first.
 fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
     let Err(cause) = execute_all(planned, policy, hosts) else { return Ok(()) };
-    let (mut as_before, mut failed) = (Vec::new(), Vec::new());
+    let mut as_before = Vec::new();
+    let mut failed = Vec::new();
     for host in planned.iter_mut().rev() {
         let proxies = host.proxies.iter_mut().rev().try_for_each(ProxyChange::undo);
         let network = host.change.as_mut().map_or(Ok(()), |change| change.undo(&mut Programs));

@@ -77,14 +77,16 @@ impl ProxyChange {
             ProxySituation::Unknown => (false, false, true),
             ProxySituation::Absent(is_remembered) => (true, false, *is_remembered),
         };
-        let (server, control) = (self.server.clone(), self.control.clone());
+        let server = self.server.clone();
+        let control = self.control.clone();
         ProxyAnswer { server, control, is_known, is_running, is_change }
     }
 
     /// A proxy of another machine.
     pub(super) fn elsewhere(state: &Path, server: &str) -> Self {
         let control = storage::control_path(state, server);
-        let (server, situation) = (server.to_owned(), ProxySituation::Unknown);
+        let server = server.to_owned();
+        let situation = ProxySituation::Unknown;
         Self { server, control, situation, has_begun: false }
     }
 

@@ -106,10 +106,12 @@ impl ProxyCollector {
             let one = |seen: &ProxiedWorkload| (seen.workload.clone(), count(seen));
             self.counted.snapshot.workloads.iter().map(one).collect::<Vec<_>>()
         };
-        let (name, help) = ("tailwright_proxy_request", "Bytes that were read and written");
+        let name = "tailwright_proxy_request";
+        let help = "Bytes that were read and written";
         let family = MetricFamily { name, help, unit: Some(&Unit::Bytes) };
         family.encode_counts(encoder, "workload", counts(|seen| seen.bytes))?;
-        let (name, help) = ("tailwright_proxy_control_requests", "Requests that neither read nor write");
+        let name = "tailwright_proxy_control_requests";
+        let help = "Requests that neither read nor write";
         let family = MetricFamily { name, help, unit: None };
         family.encode_counts(encoder, "workload", counts(|seen| seen.control))?;
         let help = "Best-effort requests that are larger than bounds count";
@@ -150,7 +152,8 @@ impl ProxyCollector {
         ] {
             MetricFamily { name, help, unit: None }.encode_gauge(encoder, Some(*value as f64))?;
         }
-        let (name, help) = ("tailwright_proxy_held", "Bytes of requests and answers that the proxy holds");
+        let name = "tailwright_proxy_held";
+        let help = "Bytes of requests and answers that the proxy holds";
         MetricFamily { name, help, unit: Some(&Unit::Bytes) }
             .encode_gauge(encoder, Some(*buffered_bytes as f64))?;
         for (name, help, value) in [

@@ -46,7 +46,9 @@ fn admitted(policy: &Policy) -> impl Iterator<Item = &PolicyWorkload> {
 }
 
 fn server_tables(name: &str, profile: &str, link: &str) -> String {
-    let (host, name, profile) = (toml_string(&host_name(name)), toml_string(name), comment(profile));
+    let host = toml_string(&host_name(name));
+    let name = toml_string(name);
+    let profile = comment(profile);
     format!(
         "
 [[host]]
@@ -68,7 +70,8 @@ front = [
 }
 
 fn client_tables(workload: &str) -> String {
-    let (host, name) = (toml_string(&host_name(workload)), toml_string(workload));
+    let host = toml_string(&host_name(workload));
+    let name = toml_string(workload);
     format!(
         "
 [[host]]

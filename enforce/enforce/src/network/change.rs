@@ -186,7 +186,8 @@ impl HostChange {
     }
 
     fn assume_unconfigured(&mut self, error: &OperationError, names: &[&str]) {
-        let (host, message) = (&self.host, &error.message);
+        let host = &self.host;
+        let message = &error.message;
         self.warnings.push(format!("{host}: {message}; shown as for devices without a queueing discipline"));
         for name in names {
             self.observed.devices.insert((*name).to_owned(), ObservedDevice::unconfigured());

@@ -36,7 +36,9 @@ impl HostConfiguration {
         numbers: &mut BTreeMap<String, ClassNumbers>,
     ) -> (Self, Vec<String>) {
         let by_nft = desired.host.filters == PacketFilters::Nft && !desired.host.switch;
-        let (mut configuration, mut rules, mut warnings) = (Self::default(), String::new(), Vec::new());
+        let mut configuration = Self::default();
+        let mut rules = String::new();
+        let mut warnings = Vec::new();
         for device in &desired.devices {
             let packet_bytes = observed[&device.name].frame_bytes_max();
             let numbers = numbers.entry(device.name.clone()).or_default();

@@ -53,7 +53,9 @@ pub(super) fn steps_between(
     original: &BTreeMap<String, OriginalDevice>,
 ) -> Vec<ChangeStep> {
     let mut steps = Vec::new();
-    let (mut before, mut after, mut obsolete) = (Vec::new(), Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut after = Vec::new();
+    let mut obsolete = Vec::new();
     for (name, device) in &target.devices {
         let change = DeviceChange::new(name, &observed.devices[name], applied, device);
         steps.extend(change.gso.map(|arguments| ChangeStep::Run(namespace.ip(&arguments))));

@@ -202,7 +202,8 @@ fn reduce_to(buckets: &[FrameBucket], most: usize) -> Vec<FrameBucket> {
 
 /// The factor by which the envelope rises at most if the bucket at `index` goes: where its two neighbours cross.
 fn raise(buckets: &[FrameBucket], index: usize) -> f64 {
-    let (slow, fast) = (buckets[index - 1], buckets[index + 1]);
+    let slow = buckets[index - 1];
+    let fast = buckets[index + 1];
     let t = (slow.burst_bytes - fast.burst_bytes) / (fast.rate_bytes_per_s - slow.rate_bytes_per_s);
     admitted_bytes(slow, t) / admitted_bytes(buckets[index], t)
 }
@@ -257,7 +258,8 @@ mod tests {
     #[test]
     fn numbers_stay_with_their_traffic_class() {
         let mut numbers = ClassNumbers::new();
-        let (a, b) = (traffic_class("a", 0, &[]), traffic_class("b", 1, &[bucket(1e6, 1e5)]));
+        let a = traffic_class("a", 0, &[]);
+        let b = traffic_class("b", 1, &[bucket(1e6, 1e5)]);
         let both = HtbTree::new(&device(vec![a.clone(), b.clone()]), 1514, &mut numbers);
         let alone = HtbTree::new(&device(vec![b]), 1514, &mut numbers);
         assert_eq!(both.leaves[1], alone.leaves[0]);

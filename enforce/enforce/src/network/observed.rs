@@ -205,7 +205,8 @@ pub(super) fn backlog_bytes(
     classes: &[u16],
 ) -> Result<u64, OperationError> {
     let printed = run.run(&namespace.tc(&format!("-statistics class show dev {device}")))?;
-    let (mut is_counted, mut total) = (false, 0);
+    let mut is_counted = false;
+    let mut total = 0;
     for line in printed.lines() {
         if line.starts_with("class ") {
             is_counted = class_number(line).is_some_and(|number| classes.contains(&number));

@@ -68,7 +68,8 @@ impl<'a> Route<'a> {
     ) -> Result<Self, OperationError> {
         let server = server_of(workload, deployment)?;
         let clients = clients_of(workload, deployment)?;
-        let (name, at) = (&workload.name, &server.name);
+        let name = &workload.name;
+        let at = &server.name;
         let route = Self { workload, server, clients };
         match route.clients.iter().find(|client| route.matches(client, Stage::NetworkIn).is_empty()) {
             Some(client) => Err(OperationError::input(format_args!(

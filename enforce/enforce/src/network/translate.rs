@@ -53,7 +53,8 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
 /// # Errors
 /// When the deployment lacks something: all that it lacks.
 fn routes<'a>(policy: &'a Policy, deployment: &'a Deployment) -> Result<Vec<Route<'a>>, OperationError> {
-    let (mut routes, mut errors) = (Vec::new(), Vec::new());
+    let mut routes = Vec::new();
+    let mut errors = Vec::new();
     for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
         match Route::new(workload, deployment) {
             Ok(route) => routes.push(route),

@@ -198,7 +198,8 @@ mod tests {
         fn all_bytes_are_written_in_order(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20), at_once in 1usize..40,
         ) {
-            let (mut queue, mut slow) = (WriteQueue::default(), SlowStream(vec![], at_once, false));
+            let mut queue = WriteQueue::default();
+            let mut slow = SlowStream(vec![], at_once, false);
             let mut taken = 0;
             for piece in &pieces {
                 queue.push(piece.clone());
@@ -215,7 +216,8 @@ mod tests {
         fn what_was_added_is_consumed_in_order(
             steps in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..9000), 0usize..9000), 1..30),
         ) {
-            let (mut buffer, mut taken) = (ReadBuffer::default(), Vec::new());
+            let mut buffer = ReadBuffer::default();
+            let mut taken = Vec::new();
             for (bytes, take) in &steps {
                 buffer.extend(bytes);
                 let take = (*take).min(buffer.len());

@@ -103,7 +103,8 @@ impl ProxyConfigurator {
         current: ConfiguredPolicy,
         memory: Option<PolicyMemory>,
     ) -> Result<Self, OperationError> {
-        let (server, profile) = (options.server.clone(), options.profile.clone());
+        let server = options.server.clone();
+        let profile = options.profile.clone();
         let rules = enforced_rules(current.policy.as_ref(), &options.deployment, &server, &profile)?;
         let state = ConfiguratorState { server, profile, memory, current, rules };
         Ok(Self { handle, state: Arc::new(Mutex::new(state)) })

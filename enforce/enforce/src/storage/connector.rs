@@ -120,7 +120,8 @@ impl ServerConnector {
     /// Begins a connection from the client's address, and from its port unless another connection has it: then from
     /// another one, below 1024 if the client's is.
     fn begin_as(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
-        let (to, address) = (self.forward, client.ip().to_canonical());
+        let to = self.forward;
+        let address = client.ip().to_canonical();
         if address.is_ipv6() != to.is_ipv6() {
             let message =
                 "source = \"client\": the client and the server have addresses of different families";

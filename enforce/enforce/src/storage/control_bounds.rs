@@ -201,7 +201,9 @@ impl ControlAttack {
 
     /// The requests of a member at the earliest instants that its limits allow: instant, cost, whether it is control.
     fn requests(member: &ControlMember) -> Vec<(u64, u64, bool)> {
-        let (mut now, mut tokens, mut requests) = (0.0, member.burst, Vec::new());
+        let mut now = 0.0;
+        let mut tokens = member.burst;
+        let mut requests = Vec::new();
         for &(gap, size) in &member.steps {
             let work = size.map_or(CONTROL_S, |size| member.largest * size);
             // A control request that is larger than what has a level takes no tokens.
@@ -224,7 +226,8 @@ impl ControlAttack {
             }
         }
         let control = nanoseconds(CONTROL_S);
-        let (data, best_effort) = (self.strangers[0], nanoseconds(self.best_effort));
+        let data = self.strangers[0];
+        let best_effort = nanoseconds(self.best_effort);
         let first = server.arrivals.entry(0).or_default();
         first.extend((0..data).map(|_| (UNKNOWN_FLOW, best_effort, true)));
         first.extend((0..self.strangers[1]).map(|_| (UNKNOWN_FLOW | CONTROL_FLOW, control, true)));
@@ -246,7 +249,8 @@ impl ControlAttack {
                 found.stranger_control = found.stranger_control.max(more);
             }
             let Some(at) = flows.iter().position(|&flow| flow == data_flow(request.flow)) else { continue };
-            let (member, is_control) = (&self.members[at], request.flow & CONTROL_FLOW != 0);
+            let member = &self.members[at];
+            let is_control = request.flow & CONTROL_FLOW != 0;
             let bound = self.bound(member);
             let latency = Nanos(request.done - request.arrived).as_secs();
             if self.over == Some(at) {
@@ -368,7 +372,9 @@ fn search(
     starts: u64,
     steps: usize,
 ) -> (ControlApproach, ControlAttack) {
-    let (mut over_ratio, mut stranger_control, mut control) = (0.0_f64, 0.0_f64, 0);
+    let mut over_ratio = 0.0_f64;
+    let mut stranger_control = 0.0_f64;
+    let mut control = 0;
     let play = |attack: &ControlAttack| {
         let found = attack.play();
         over_ratio = over_ratio.max(found.over_ratio);

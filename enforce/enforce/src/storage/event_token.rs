@@ -34,7 +34,8 @@ impl EventSource {
     pub(super) fn from_token(token: u64) -> Self {
         // The casts cut off the bits of listener and side.
         #[allow(clippy::cast_possible_truncation, reason = "30 and 32 bits are wanted")]
-        let (index, serial) = ((token & SLOT_MASK) as u32, (token >> SERIAL_SHIFT) as u32);
+        let index = (token & SLOT_MASK) as u32;
+        let serial = (token >> SERIAL_SHIFT) as u32;
         if token == WAKER {
             Self::Waker
         } else if token & LISTENER_BIT != 0 {

@@ -153,7 +153,8 @@ mod tests {
         let handle = |export: [u8; 2], file: [u8; 5], padding: usize| {
             [&[0x43, 0][..], &export, &system, &file, &vec![0; padding]].concat()
         };
-        let (folder, file) = ([0x2d, 0x07, 0xc6, 0x9f, 5], [0xa6, 0xa3, 0x2b, 0xe2, 0x0e]);
+        let folder = [0x2d, 0x07, 0xc6, 0x9f, 5];
+        let file = [0xa6, 0xa3, 0x2b, 0xe2, 0x0e];
         let mut table = ExportTable::default();
         table.learn(b"/gold", &handle([0, 2], folder, 8));
         // The only one that is known, and yet not every export's.

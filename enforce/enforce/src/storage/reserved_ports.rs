@@ -59,7 +59,8 @@ mod tests {
         assert_eq!((numbers.len(), numbers[0], numbers[511]), (512, 1023, 512));
         numbers.dedup();
         assert_eq!(numbers.len(), 512);
-        let (first, second) = (leases.remove(0), leases.remove(0));
+        let first = leases.remove(0);
+        let second = leases.remove(0);
         assert_eq!((first.port, second.port), (1023, 1022));
         drop(second);
         let again = ports.lease().expect("it was given back");

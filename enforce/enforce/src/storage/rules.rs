@@ -104,7 +104,8 @@ impl ProxyRules {
         let fronts = storage.front.clone();
         let warnings =
             policy.map(|policy| unsafe_conditions(policy, server, storage, profile)).unwrap_or_default();
-        let (clients, batch) = (ClientTable::new(clients), used.batch);
+        let clients = ClientTable::new(clients);
+        let batch = used.batch;
         Ok(Self { rules, clients, allowed, fronts, batch, warnings })
     }
 }

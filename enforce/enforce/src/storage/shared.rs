@@ -146,7 +146,9 @@ impl SharedState {
         self.release(number);
         let request = self.requests.get_mut(number);
         let reply = ServedReply { bytes: request.reply_bytes, is_error };
-        let (class, cost, flow) = (request.class, request.cost, request.flow);
+        let class = request.class;
+        let cost = request.cost;
+        let flow = request.flow;
         let is_estimate = request.is_size_unknown();
         if let Some(charge) = request.charge.take() {
             let served = self.served_cost.served_ns(class, cost, reply);

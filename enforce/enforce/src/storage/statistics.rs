@@ -165,7 +165,9 @@ impl ProxyStatistics {
             RequestClass::Read(_) => Op::Read,
             RequestClass::Write(_) => Op::Write,
         };
-        let (intended, sent, end) = (Nanos(request.arrived), Nanos(request.sent), Nanos(now));
+        let intended = Nanos(request.arrived);
+        let sent = Nanos(request.sent);
+        let end = Nanos(now);
         let waited_s = (sent - intended).as_secs();
         traffic.requests += 1;
         traffic.bytes += request.size().0;

@@ -69,7 +69,8 @@ impl Caller {
     /// Adds a read to what is to be sent.
     pub fn read(&mut self, len: u32) {
         self.place += 1;
-        let (offset, xid) = (self.place * u64::from(BLOCK), self.xid());
+        let offset = self.place * u64::from(BLOCK);
+        let xid = self.xid();
         match self.protocol {
             FrontProtocol::Nbd => {
                 wire::nbd::client::read(&mut self.out, self.place << 32 | u64::from(len), offset, len);
@@ -84,7 +85,8 @@ impl Caller {
 
     pub fn write(&mut self, data: &[u8]) {
         self.place += 1;
-        let (offset, xid) = (self.place * u64::from(BLOCK), self.xid());
+        let offset = self.place * u64::from(BLOCK);
+        let xid = self.xid();
         match self.protocol {
             FrontProtocol::Nbd => {
                 wire::nbd::client::write(&mut self.out, self.place << 32, offset, data);
@@ -195,7 +197,8 @@ impl Caller {
 
 /// The length of a reply, and where the data of its first value begins.
 fn memcached_reply(input: &[u8]) -> Option<(usize, usize)> {
-    let (mut at, mut data) = (0, 0);
+    let mut at = 0;
+    let mut data = 0;
     loop {
         let end = at + input[at..].iter().position(|byte| *byte == b'\n')? + 1;
         let line = std::str::from_utf8(&input[at..end]).unwrap_or_default();
@@ -218,7 +221,8 @@ fn memcached_reply(input: &[u8]) -> Option<(usize, usize)> {
 /// Opens an export.
 pub fn shake_hands(stream: &mut TcpStream, export: &[u8]) -> io::Result<()> {
     let mut handshake = ClientHandshake::new(export, ExportOption::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         match handshake.advance(&input, &mut out).map_err(|bad| io::Error::other(bad.to_string()))? {
             HandshakeStep::NeedMore { at_least } => {

@@ -102,7 +102,8 @@ fn a_policy_reaches_busy_connections() {
 fn a_refused_mount_gives_nothing() {
     let _alone = alone_on_the_machine();
     // Paths of the same length.
-    let (refused, granted) = ("/no/gold/abc", "/export/bulk");
+    let refused = "/no/gold/abc";
+    let granted = "/export/bulk";
     for paths in [&[refused][..], &[refused, granted], &[granted, refused]] {
         let ground = by_export();
         drop(mount(&ground, stranger(1), paths));

@@ -46,7 +46,8 @@ fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts)
 fn beside_others<T>(run: impl FnOnce() -> T) -> (T, f64) {
     let cpus: BTreeSet<usize> = (0..std::thread::available_parallelism().map_or(1, usize::from)).collect();
     let others = || cpu_time::busy(&cpus).map_or(0.0, |busy| busy as f64 - cpu_time::of_process() as f64);
-    let (begun, before) = (Instant::now(), others());
+    let begun = Instant::now();
+    let before = others();
     let result = run();
     let time = begun.elapsed().as_nanos() as f64 * cpus.len() as f64;
     (result, (others() - before) / time)

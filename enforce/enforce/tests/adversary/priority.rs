@@ -69,7 +69,8 @@ pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> Latency
             let mut sample = LatencySample::default();
             let mut caller = None;
             let first = Instant::now();
-            let (mut begun, mut turn) = (first, 0);
+            let mut begun = first;
+            let mut turn = 0;
             while (turn < WARM_UP && first.elapsed() < STUCK) || begun.elapsed() < window {
                 if turn == WARM_UP {
                     (begun, sample.latencies) = (Instant::now(), Vec::new());

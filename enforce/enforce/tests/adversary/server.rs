@@ -69,8 +69,10 @@ impl RunningServer {
         let listeners: Vec<TcpListener> =
             (0..LISTENERS).map(|_| listen().expect("a free port of the loopback device")).collect();
         let addresses = std::array::from_fn(|at| listeners[at].local_addr().expect("it is bound"));
-        let (counts, over) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
-        let (of_thread, end) = (Arc::clone(&counts), Arc::clone(&over));
+        let counts = Arc::new(Mutex::default());
+        let over = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&counts);
+        let end = Arc::clone(&over);
         let thread = std::thread::spawn(move || {
             let _ = (machine::realtime::fifo(SERVER_FIFO), machine::realtime::exact_timers());
             DeviceServer::new(listeners, channels, cost, of_thread).run(&end);

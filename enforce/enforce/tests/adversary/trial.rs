@@ -102,7 +102,8 @@ impl HostileTrial<'_> {
 
     fn beside(&self, act: &(dyn Fn(&Scene<'_>) + Sync)) -> (LatencySample, OracleVerdicts) {
         let ground = Ground::new(self.setting);
-        let (over, ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        let over = AtomicBool::new(false);
+        let ready = AtomicBool::new(false);
         let begun = Instant::now();
         let sample = std::thread::scope(|scope| {
             let scene = Scene { ground: &ground, over: &over, ready: &ready };

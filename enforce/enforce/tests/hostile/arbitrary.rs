@@ -31,7 +31,8 @@ fn be(words: &[u32]) -> Vec<u8> {
 
 /// Mostly what a client may say.
 fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
-    let (mut out, data) = (Vec::new(), vec![what; size.into()]);
+    let mut out = Vec::new();
+    let data = vec![what; size.into()];
     let id = u32::from(what % 8);
     match (protocol, what / 8 % 8) {
         (_, 0) => return noise.to_vec(),

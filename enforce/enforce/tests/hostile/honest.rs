@@ -103,7 +103,8 @@ impl HonestClient {
     pub fn round(&mut self, requests: usize) {
         for _ in 0..requests {
             // Odd factors walk through all blocks; two passes write before one reads.
-            let (block, writes) = (self.turn * 27 % BLOCKS, (self.turn / BLOCKS).is_multiple_of(2));
+            let block = self.turn * 27 % BLOCKS;
+            let writes = (self.turn / BLOCKS).is_multiple_of(2);
             self.turn += 1;
             let mut out = Vec::new();
             let id = if writes {

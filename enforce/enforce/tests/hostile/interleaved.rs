@@ -43,7 +43,8 @@ fn content(index: usize, request: usize, size: u16) -> Vec<u8> {
 
 /// Requests to memcached on three keys, all of them written first, and every byte of the answers.
 fn script(index: usize, requests: &[(u8, u16)]) -> (Vec<u8>, Vec<u8>) {
-    let (mut said, mut answers) = (Vec::new(), Vec::new());
+    let mut said = Vec::new();
+    let mut answers = Vec::new();
     let mut values = vec![Vec::new(); 3];
     let first = [(0, 5), (3, 5), (6, 5)];
     for (number, &(what, size)) in first.iter().chain(requests).enumerate() {
@@ -90,7 +91,8 @@ fn in_any_order(proxy: &Running, protocol: Protocol, plans: &[Plan], turns: &[us
         let mut said = Vec::new();
         let mut expected = Vec::new();
         for (index, (requests, _)) in plans.iter().enumerate() {
-            let (mut out, mut answers) = (Vec::new(), Vec::new());
+            let mut out = Vec::new();
+            let mut answers = Vec::new();
             for (number, (_, size)) in requests.iter().enumerate() {
                 let data = content(index, number, *size);
                 let id = match reads {

@@ -104,7 +104,8 @@ impl Mini {
     }
 
     fn start_on(listener: TcpListener, serve: Serve) -> Self {
-        let (address, store) = (listener.local_addr().unwrap(), Arc::new(Store::default()));
+        let address = listener.local_addr().unwrap();
+        let store = Arc::new(Store::default());
         let shared = store.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {

@@ -34,7 +34,8 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
     loop {
         let head = take(stream, 28)?;
         store.seen.fetch_add(1, SeqCst);
-        let (offset, len) = (long(&head, 16), word(&head, 24));
+        let offset = long(&head, 16);
+        let len = word(&head, 24);
         let mut out = SIMPLE_REPLY_MAGIC.to_be_bytes().to_vec();
         out.extend([0; 4]);
         out.extend(&head[8..16]);

@@ -16,7 +16,8 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
             // An answer to what this server never asked.
             continue;
         }
-        let (program, procedure) = (word(&call, 12), word(&call, 20));
+        let program = word(&call, 12);
+        let procedure = word(&call, 20);
         // Credentials and verifier.
         let arguments = 32 + word(&call, 28).next_multiple_of(4) + 8;
         let arguments = &call[arguments..];

@@ -62,7 +62,8 @@ pub struct Running {
 impl Running {
     pub fn start(options: ProxyOptions) -> Self {
         let proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
-        let (address, remote) = (proxy.addresses()[0], proxy.handle());
+        let address = proxy.addresses()[0];
+        let remote = proxy.handle();
         Self { address, remote, thread: Some(std::thread::spawn(move || proxy.run())) }
     }
 
@@ -166,7 +167,8 @@ pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a socket option");
     let mut handshake = ClientHandshake::new(export.as_bytes(), ExportOption::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         let progress = handshake.advance(&input, &mut out).expect("the server grants it");
         stream.write_all(&out).expect("the server reads");

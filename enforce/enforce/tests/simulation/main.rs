@@ -58,7 +58,8 @@ fn worlds_find_every_promise_kept() {
 #[test]
 fn a_seed_is_a_world() {
     for seed in 0..4 {
-        let (first, second) = (play(seed, None, true), play(seed, None, true));
+        let first = play(seed, None, true);
+        let second = play(seed, None, true);
         assert_eq!(first.log, second.log, "{}", replay(seed));
         assert_eq!((first.rounds, first.answered), (second.rounds, second.answered), "{}", replay(seed));
     }

@@ -46,7 +46,8 @@ pub(crate) fn answer(netns: &str, port: u16, reply_bytes: usize) -> JoinHandle<(
         let (mut stream, _) = listener.accept().expect("a client comes");
         urgent();
         prepare(&stream);
-        let (reply, mut request) = (vec![0; reply_bytes], [0; 64]);
+        let reply = vec![0; reply_bytes];
+        let mut request = [0; 64];
         while let Ok(count @ 1..) = stream.read(&mut request) {
             for _ in 0..count {
                 if stream.write_all(&reply).is_err() {

@@ -120,7 +120,8 @@ pub(crate) struct Conformance {
 pub(crate) fn conformance(arrivals: &[(u64, u64)], rate: f64, burst: f64) -> Conformance {
     const WINDOW_NS: u64 = 100_000_000;
     let packet = arrivals.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as f64;
-    let (mut fullest, mut before) = (0f64, vec![0u64]);
+    let mut fullest = 0f64;
+    let mut before = vec![0u64];
     arrivals.iter().for_each(|(_, bytes)| before.push(before[before.len() - 1] + bytes));
     for first in 0..arrivals.len() {
         for last in first..arrivals.len() {

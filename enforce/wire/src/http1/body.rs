@@ -43,7 +43,8 @@ impl ChunkedBody {
         self.searched = 0;
         self.pieces += 1;
         check_at_most("chunks of an HTTP body", limits.fragments.into(), self.pieces)?;
-        let (head, words) = (line.len(), line.trim_ascii());
+        let head = line.len();
+        let words = line.trim_ascii();
         if self.is_trailer {
             return Ok(Extent { head, len: Bytes(head as u64), last: words.is_empty() });
         }

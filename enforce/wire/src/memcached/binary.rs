@@ -116,7 +116,8 @@ impl<'a> BinaryHeader<'a> {
 pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, HeadError> {
     let header = BinaryHeader::read(buffer, REQUEST_MAGIC, "0x80 (request)", limits)?;
     if header.body > 0 && !is_known(header.opcode()) {
-        let (field, expected) = ("memcached binary opcode", "a known one, or no body");
+        let field = "memcached binary opcode";
+        let expected = "a known one, or no body";
         return Err(ProtocolError::Value { field, expected, found: header.opcode().into() }.into());
     }
     let opcode = loud_opcode(header.opcode());
@@ -131,7 +132,8 @@ pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedC
     let quiet = opcode != header.opcode() || opcode == QUIT;
     let reply = if quiet { ReplyExpectation::Sometimes } else { ReplyExpectation::Always };
     let expected = ExpectedReply::Binary { opcode, opaque: header.opaque() };
-    let (ends_connection, len) = (opcode == QUIT, header.message_len());
+    let ends_connection = opcode == QUIT;
+    let len = header.message_len();
     Ok(MemcachedCommand { class, reply, expected, ends_connection, head: HEADER_LEN, len })
 }
 

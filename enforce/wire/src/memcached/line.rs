@@ -20,7 +20,8 @@ impl LineSearch {
         }
         self.searched = until;
         if until == max {
-            let (field, max) = ("memcached line in bytes", max as u64);
+            let field = "memcached line in bytes";
+            let max = max as u64;
             return Err(ProtocolError::AboveLimit { field, max, found: max + 1 }.into());
         }
         Err(HeadError::NeedMore(buffer.len() + 1))

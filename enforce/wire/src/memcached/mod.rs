@@ -110,7 +110,9 @@ impl MemcachedParser {
             text::request(self.request_line.first_line(buffer, self.limits.head)?, &self.limits)?
         };
         self.request_line = LineSearch::default();
-        let (id, class, reply) = (self.request_count, command.class, command.reply);
+        let id = self.request_count;
+        let class = command.class;
+        let reply = command.reply;
         self.before_barrier = match reply {
             ReplyExpectation::Always => None,
             ReplyExpectation::Sometimes => Some(BarrierPlace::BehindPending),
@@ -121,14 +123,15 @@ impl MemcachedParser {
         }
         let is_behind_dump = self.pending.back().is_some_and(|pending| pending.expected.is_dump());
         if is_behind_dump && !command.ends_connection {
-            let (what, remedy) =
-                ("a memcached request behind metadump or mgdump", "wait for the end of the list");
+            let what = "a memcached request behind metadump or mgdump";
+            let remedy = "wait for the end of the list";
             return Err(ProtocolError::Unsupported { what, remedy }.into());
         }
         if reply != ReplyExpectation::Never {
             let max = self.limits.in_flight as u64;
             check_at_most("outstanding memcached requests", max, self.pending.len() as u64 + 1)?;
-            let (expected, is_quiet) = (command.expected, reply == ReplyExpectation::Sometimes);
+            let expected = command.expected;
+            let is_quiet = reply == ReplyExpectation::Sometimes;
             self.pending.push_back(UnansweredCommand { id, expected, is_quiet, is_injected: false });
         }
         self.request_count += 1;
@@ -161,12 +164,14 @@ impl MemcachedParser {
     fn match_reply(&mut self, reply: &MemcachedReply) -> Result<(u64, bool, bool), ProtocolError> {
         loop {
             let Some(pending) = self.pending.front() else {
-                let (field, id) = ("memcached reply after request", self.request_count);
+                let field = "memcached reply after request";
+                let id = self.request_count;
                 return Err(ProtocolError::Unsolicited { field, id });
             };
             if let Some(last) = pending.expected.is_completed_by(reply.kind) {
-                let (id, is_injected, is_barrier) =
-                    (pending.id, pending.is_injected, pending.expected.is_barrier());
+                let id = pending.id;
+                let is_injected = pending.is_injected;
+                let is_barrier = pending.expected.is_barrier();
                 self.doubtful_replies = self.doubtful_replies.saturating_add(pending.is_quiet.into());
                 if last {
                     self.pending.pop_front();
@@ -178,7 +183,8 @@ impl MemcachedParser {
                 return Ok((id, is_injected, last));
             }
             if !pending.is_quiet {
-                let (field, expected) = ("memcached reply", pending.expected.describe());
+                let field = "memcached reply";
+                let expected = pending.expected.describe();
                 let error = ProtocolError::Line { field, expected };
                 self.doubtful_replies = self.doubtful_replies.checked_sub(1).ok_or(error)?;
             }
@@ -202,7 +208,8 @@ impl ProtocolParser for MemcachedParser {
             self.pending.push_back(UnansweredCommand { id, expected, is_quiet: true, is_injected: false });
         }
         let (expected, bytes): (_, &[u8]) = if self.is_binary == Some(true) {
-            let (opcode, opaque) = (BINARY_NOOP, binary::BARRIER_OPAQUE);
+            let opcode = BINARY_NOOP;
+            let opaque = binary::BARRIER_OPAQUE;
             (ExpectedReply::Binary { opcode, opaque }, &binary::BARRIER)
         } else {
             (ExpectedReply::Version, TEXT_BARRIER)

@@ -38,7 +38,8 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
             check_key(rest.next())?;
             let command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
             if rest.clone().nth(META_FLAGS_MAX).is_some() {
-                let (field, max) = ("flags of a memcached meta command", META_FLAGS_MAX as u64);
+                let field = "flags of a memcached meta command";
+                let max = META_FLAGS_MAX as u64;
                 return Err(ProtocolError::AboveLimit { field, max, found: max + 1 });
             }
             with_meta_flags(MetaCommand::Set, rest, command)
@@ -49,7 +50,8 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
         b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
         b"version" => control(line, ExpectedReply::Version),
         b"watch" => {
-            let (what, remedy) = ("memcached's watch", "connect without the proxy");
+            let what = "memcached's watch";
+            let remedy = "connect without the proxy";
             return Err(ProtocolError::Unsupported { what, remedy });
         }
         b"quit" => {
@@ -101,8 +103,10 @@ fn reply_to_control<'a>(
 
 /// A command that is this line alone, and neither reads nor writes.
 fn control(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
-    let (class, reply) = (RequestClass::Control, ReplyExpectation::Always);
-    let (head, len) = (line.len(), line.len() as u64);
+    let class = RequestClass::Control;
+    let reply = ReplyExpectation::Always;
+    let head = line.len();
+    let len = line.len() as u64;
     MemcachedCommand { class, reply, expected, ends_connection: false, head, len }
 }
 
@@ -112,7 +116,8 @@ fn read(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
 }
 
 fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
-    let (field, expected) = ("memcached storage command", "a key");
+    let field = "memcached storage command";
+    let expected = "a key";
     let word = word.ok_or(ProtocolError::Line { field, expected })?;
     check_at_most(KEY_FIELD, KEY_LEN_MAX, word.len() as u64)?;
     Ok(())
@@ -138,7 +143,8 @@ fn storage<'a>(
     let field = "flags of a memcached value";
     check_at_most(field, u32::MAX.into(), number(rest.next(), field)?)?;
     let expiry = rest.next().map(|word| word.strip_prefix(b"-").unwrap_or(word));
-    let (field, expected) = ("expiry time of a memcached value", "a number of seconds");
+    let field = "expiry time of a memcached value";
+    let expected = "a number of seconds";
     if !expiry.is_some_and(|digits| digits.len() <= 18 && number(Some(digits), field).is_ok()) {
         return Err(ProtocolError::Line { field, expected });
     }
@@ -149,7 +155,8 @@ fn storage<'a>(
     if rest.next() == Some(b"noreply") {
         command.reply = ReplyExpectation::Never;
     }
-    let (field, expected) = ("memcached storage command", "at most one word behind its numbers");
+    let field = "memcached storage command";
+    let expected = "at most one word behind its numbers";
     if rest.next().is_some() { Err(ProtocolError::Line { field, expected }) } else { Ok(command) }
 }
 
@@ -177,7 +184,8 @@ fn with_meta_flags<'a>(
     flags: impl Iterator<Item = &'a [u8]>,
     mut command: MemcachedCommand,
 ) -> MemcachedCommand {
-    let (mut quiet, mut opaque) = (false, None);
+    let mut quiet = false;
+    let mut opaque = None;
     for flag in flags {
         match flag {
             [b'q', ..] => quiet = true,

@@ -41,7 +41,8 @@ pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply,
         Some(bytes) => check_at_most("memcached value in bytes", limits.message.0, bytes)? + 2,
         None => 0,
     };
-    let (head, len) = (line.len(), line.len() as u64 + data_len);
+    let head = line.len();
+    let len = line.len() as u64 + data_len;
     Ok(MemcachedReply { kind, is_error: kind == ReplyKind::Error, head, len })
 }
 

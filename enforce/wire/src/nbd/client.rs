@@ -171,7 +171,8 @@ impl ClientHandshake {
         let header = first_bytes::<18>(input)?;
         check_equal("NBD greeting", "NBDMAGIC", GREETING_MAGIC, u64_at(header, 0))?;
         if u64_at(header, 8) == OLDSTYLE_MAGIC {
-            let (what, remedy) = ("the oldstyle NBD handshake", "configure the server for newstyle");
+            let what = "the oldstyle NBD handshake";
+            let remedy = "configure the server for newstyle";
             return Err(ProtocolError::Unsupported { what, remedy }.into());
         }
         check_equal("NBD greeting style", "IHAVEOPT", OPTION_MAGIC, u64_at(header, 8))?;
@@ -257,7 +258,8 @@ impl ClientHandshake {
 
 /// The first `needed` bytes of a piece of information.
 fn information_bytes(data: &[u8], needed: usize) -> Result<&[u8], ProtocolError> {
-    let (field, left) = ("NBD information", data.len() as u64);
+    let field = "NBD information";
+    let left = data.len() as u64;
     data.get(..needed).ok_or(ProtocolError::TooShort { field, needed: needed as u64, left })
 }
 
@@ -265,7 +267,8 @@ fn information_bytes(data: &[u8], needed: usize) -> Result<&[u8], ProtocolError>
 fn option_reply(input: &[u8], option: u32) -> Result<(u32, &[u8]), HeadError> {
     let header = first_bytes::<OPTION_REPLY_HEADER_LEN>(input)?;
     check_equal("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY_MAGIC, u64_at(header, 0))?;
-    let (field, expected) = ("NBD option reply", "the option that was asked");
+    let field = "NBD option reply";
+    let expected = "the option that was asked";
     check_equal(field, expected, option.into(), u32_at(header, 8).into())?;
     let len = u32_at(header, 16);
     check_at_most("NBD option reply in bytes", OPTION_DATA_MAX.into(), len.into())?;

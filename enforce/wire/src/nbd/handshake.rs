@@ -95,7 +95,8 @@ impl ObservedHandshake {
         self.client_flags = u32::from_be_bytes(*first_bytes::<4>(buffer)?);
         let expected = "flags 0 to 3 of the client";
         if self.client_flags > 3 {
-            let (field, found) = ("NBD client flags", self.client_flags.into());
+            let field = "NBD client flags";
+            let found = self.client_flags.into();
             return Err(ProtocolError::Value { field, expected, found }.into());
         }
         self.client = HandshakePhase::Options;
@@ -105,7 +106,8 @@ impl ObservedHandshake {
     fn option(&mut self, buffer: &[u8], limits: &ParserLimits) -> Result<ParseStep<RequestHead>, HeadError> {
         let header = first_bytes::<OPTION_HEADER_LEN>(buffer)?;
         check_equal("NBD option magic", "IHAVEOPT", OPTION_MAGIC, u64_at(header, 0))?;
-        let (option, len) = (u32_at(header, 8), u32_at(header, 12));
+        let option = u32_at(header, 8);
+        let len = u32_at(header, 12);
         check_at_most("NBD option in bytes", OPTION_DATA_MAX.into(), len.into())?;
         let field = "NBD options ahead of their replies";
         check_at_most(field, PENDING_OPTIONS_MAX as u64, self.pending.len() as u64 + 1)?;
@@ -138,9 +140,11 @@ impl ObservedHandshake {
         }
         let header = first_bytes::<OPTION_REPLY_HEADER_LEN>(buffer)?;
         check_equal("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY_MAGIC, u64_at(header, 0))?;
-        let (field, expected) = ("NBD option reply", "the first option not answered");
+        let field = "NBD option reply";
+        let expected = "the first option not answered";
         check_equal(field, expected, pending.option.into(), u32_at(header, 8).into())?;
-        let (kind, len) = (u32_at(header, 12), u32_at(header, 16));
+        let kind = u32_at(header, 12);
+        let len = u32_at(header, 16);
         check_at_most("NBD option reply in bytes", OPTION_DATA_MAX.into(), len.into())?;
         let is_error = kind & REP_FLAG_ERROR != 0;
         let last = is_error || kind == REP_ACK;
@@ -156,7 +160,8 @@ impl ObservedHandshake {
         let header = first_bytes::<16>(buffer)?;
         check_equal("NBD greeting", "NBDMAGIC", GREETING_MAGIC, u64_at(header, 0))?;
         if u64_at(header, 8) == OLDSTYLE_MAGIC {
-            let (what, remedy) = ("the oldstyle NBD handshake", "configure the server for newstyle");
+            let what = "the oldstyle NBD handshake";
+            let remedy = "configure the server for newstyle";
             return Err(ProtocolError::Unsupported { what, remedy }.into());
         }
         check_equal("NBD greeting style", "IHAVEOPT", OPTION_MAGIC, u64_at(header, 8))?;
@@ -186,7 +191,8 @@ impl ObservedHandshake {
                 return Ok(());
             }
             Some(OPT_STARTTLS) if acknowledged => {
-                let (what, remedy) = ("NBD over TLS", "switch TLS off between this client and server");
+                let what = "NBD over TLS";
+                let remedy = "switch TLS off between this client and server";
                 return Err(ProtocolError::Unsupported { what, remedy });
             }
             Some(OPT_STRUCTURED_REPLY) if acknowledged && *framing == Framing::Simple => {
@@ -219,7 +225,9 @@ fn export_name_in_option(
         OPT_EXPORT_NAME => export_name_at(OPTION_HEADER_LEN, len, buffer, limits),
         OPT_GO | OPT_INFO => {
             // The data begin with the length of the name.
-            let (field, needed, left) = ("NBD option GO or INFO", 4, u64::from(len));
+            let field = "NBD option GO or INFO";
+            let needed = 4;
+            let left = u64::from(len);
             if len < 4 {
                 return Err(ProtocolError::TooShort { field, needed, left }.into());
             }

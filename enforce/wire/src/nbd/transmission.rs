@@ -91,7 +91,8 @@ impl Transmission {
         match self.pending.insert(cookie, request) {
             None => Ok(()),
             Some(_) => {
-                let (field, expected) = ("NBD cookie", "one that is not outstanding");
+                let field = "NBD cookie";
+                let expected = "one that is not outstanding";
                 Err(ProtocolError::Value { field, expected, found: cookie })
             }
         }
@@ -137,13 +138,15 @@ impl Transmission {
         &mut self,
         header: &[u8; SIMPLE_REPLY_HEADER_LEN],
     ) -> Result<ParseStep<ReplyHead>, HeadError> {
-        let (error, id) = (u32_at(header, 4), u64_at(header, 8));
+        let error = u32_at(header, 4);
+        let id = u64_at(header, 8);
         let payload = match self.pending_request(id)?.read_len {
             Some(bytes) if error == 0 => bytes,
             _ => 0,
         };
         if payload > 0 && self.framing == Framing::Structured && !self.is_learning {
-            let (field, expected) = ("NBD reply magic", "0x668e33ef (structured) for data");
+            let field = "NBD reply magic";
+            let expected = "0x668e33ef (structured) for data";
             return Err(ProtocolError::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
         }
         self.finish_request(id);
@@ -156,7 +159,9 @@ impl Transmission {
     /// Reads a chunk of `len` bytes behind its header. Headers of structured and extended chunks both begin with magic,
     /// flags, type and cookie.
     fn chunk(&mut self, buffer: &[u8], header: &[u8], len: u64) -> Result<ParseStep<ReplyHead>, HeadError> {
-        let (flags, kind, id) = (u16_at(header, 4), u16_at(header, 6), u64_at(header, 8));
+        let flags = u16_at(header, 4);
+        let kind = u16_at(header, 6);
+        let id = u64_at(header, 8);
         let is_solicited = self.pending.contains_key(&id);
         if !self.is_learning {
             self.pending_request(id)?;
@@ -213,7 +218,8 @@ impl RequestHeader {
         let is_announced = framing == Framing::Extended && self.flags & CMD_FLAG_PAYLOAD_LEN != 0;
         match self.kind {
             CMD_WRITE if framing == Framing::Extended && !is_announced => {
-                let (field, expected) = ("flags of an extended NBD WRITE", "the payload flag");
+                let field = "flags of an extended NBD WRITE";
+                let expected = "the payload flag";
                 Err(ProtocolError::Value { field, expected, found: self.flags.into() })
             }
             CMD_WRITE => Ok(self.len),

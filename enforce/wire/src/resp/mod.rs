@@ -164,7 +164,8 @@ fn behind(error: HeadError, bytes: usize) -> HeadError {
 }
 
 fn refuse_if(is_refused: bool) -> Result<(), ProtocolError> {
-    let (what, remedy) = ("a RESP command without one reply", "observe such connections without a protocol");
+    let what = "a RESP command without one reply";
+    let remedy = "observe such connections without a protocol";
     if is_refused { Err(ProtocolError::Unsupported { what, remedy }) } else { Ok(()) }
 }
 

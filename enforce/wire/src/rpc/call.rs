@@ -46,11 +46,13 @@ pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> R
     match record.u32("RPC message type")? {
         CALL => {}
         REPLY => {
-            let (access, results) = (Access::CONTROL, ResultsForm::Any);
+            let access = Access::CONTROL;
+            let results = ResultsForm::Any;
             return Ok(CallHead { xid, access, is_reply: true, results, mount_path: None });
         }
         found => {
-            let (field, expected) = ("RPC message type", "0 (call) or 1 (reply)");
+            let field = "RPC message type";
+            let expected = "0 (call) or 1 (reply)";
             return Err(ProtocolError::Value { field, expected, found: found.into() }.into());
         }
     }
@@ -58,7 +60,8 @@ pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> R
     let procedure =
         [record.u32("RPC program")?, record.u32("RPC program version")?, record.u32("RPC procedure")?];
     if skip_auth(record, "RPC credentials")? == FLAVOR_GSS {
-        let (what, remedy) = ("RPCSEC_GSS", "mount with sec=sys, arguments under Kerberos cannot be read");
+        let what = "RPCSEC_GSS";
+        let remedy = "mount with sec=sys, arguments under Kerberos cannot be read";
         return Err(ProtocolError::Unsupported { what, remedy }.into());
     }
     skip_auth(record, "RPC verifier")?;

@@ -173,7 +173,8 @@ pub fn read(body: &[u8]) -> Result<ReadResult<'_>, CallError> {
 pub fn write(body: &[u8]) -> Result<WriteResult, CallError> {
     let mut results = successful_results(body)?;
     results.skip_changes()?;
-    let (count, stable) = (results.u32("WRITE count")?, results.u32("WRITE stable")?);
+    let count = results.u32("WRITE count")?;
+    let stable = results.u32("WRITE stable")?;
     Ok(WriteResult { count, stable, verifier: results.u64("WRITE verifier")? })
 }
 

@@ -86,14 +86,16 @@ impl RpcParser {
         }
         let mut record = RecordReader::open(buffer, &self.limits)?;
         let call = call::read(&mut record, &mut self.handle)?;
-        let (extent, size) = (record.extent(), record.size());
+        let extent = record.extent();
+        let size = record.size();
         self.open_request = (!extent.last).then_some(size);
         let id = call.xid.into();
         let message = if call.is_reply {
             self.finish_callback(call.xid)?;
             RequestHead { is_callback_reply: true, ..RequestHead::control(id, ReplyExpectation::Never) }
         } else {
-            let (class, position) = (call.access.class, call.access.position);
+            let class = call.access.class;
+            let position = call.access.position;
             let is_retransmission = self.remember(call)?;
             let control = RequestHead::control(id, ReplyExpectation::Always);
             RequestHead { class, position, is_retransmission, ..control }
@@ -187,13 +189,15 @@ fn server_message(
     record: &mut RecordReader<'_>,
     form: Option<ResultsForm>,
 ) -> Result<ServerMessage, HeadError> {
-    let (field, expected) = ("RPC message type", "1 (reply), or 0 (call) to the client");
+    let field = "RPC message type";
+    let expected = "1 (reply), or 0 (call) to the client";
     match record.u32(field)? {
         protocol::REPLY => {}
         protocol::CALL => return Ok(ServerMessage::Call),
         found => return Err(ProtocolError::Value { field, expected, found: found.into() }.into()),
     }
-    let (field, expected) = ("RPC reply state", "0 (accepted) or 1 (denied)");
+    let field = "RPC reply state";
+    let expected = "0 (accepted) or 1 (denied)";
     match record.u32(field)? {
         0 => {}
         1 => return Ok(ServerMessage::Reply { is_error: true, root: None }),

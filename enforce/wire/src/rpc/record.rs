@@ -33,7 +33,8 @@ impl RecordSize {
         mark: u32,
         limits: &ParserLimits,
     ) -> Result<(u32, bool), ProtocolError> {
-        let (len, last) = (mark & !LAST_FRAGMENT, mark & LAST_FRAGMENT != 0);
+        let len = mark & !LAST_FRAGMENT;
+        let last = mark & LAST_FRAGMENT != 0;
         self.bytes = check_at_most("RPC record in bytes", limits.message.0, self.bytes + u64::from(len))?;
         self.fragments += 1;
         check_at_most("fragments of an RPC record", limits.fragments.into(), self.fragments.into())?;

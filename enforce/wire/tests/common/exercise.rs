@@ -15,10 +15,12 @@ const TIGHT: ParserLimits = ParserLimits { message: Bytes(4096), head: 1100, fra
 #[allow(unreachable_pub, reason = "a test includes this file as a module, the fuzz crate re-exports it")]
 pub fn connection(choice: u8) -> Watch {
     let fit = |limits| if choice & 8 == 0 { limits } else { TIGHT };
-    let (rpc, nbd, memcached) =
-        (fit(ParserLimits::RPC), fit(ParserLimits::NBD), fit(ParserLimits::MEMCACHED));
+    let rpc = fit(ParserLimits::RPC);
+    let nbd = fit(ParserLimits::NBD);
+    let memcached = fit(ParserLimits::MEMCACHED);
     let on = |framing| Watch::new(nbd::NbdParser::after_handshake(nbd, framing), nbd);
-    let (http, resp) = (fit(ParserLimits::HTTP), fit(ParserLimits::RESP));
+    let http = fit(ParserLimits::HTTP);
+    let resp = fit(ParserLimits::RESP);
     let mut watch = match choice & 7 {
         0 if choice & 32 != 0 => Watch::new(HttpParser::new(http), http),
         1 if choice & 32 != 0 => Watch::new(RespParser::new(resp), resp),

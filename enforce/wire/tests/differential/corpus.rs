@@ -69,7 +69,8 @@ pub(super) fn converse<S: Read + Write + Send>(
                 std::thread::yield_now();
             }
         });
-        let (mut heard, mut piece) = (Vec::new(), [0; 60_000]);
+        let mut heard = Vec::new();
+        let mut piece = [0; 60_000];
         loop {
             if done(&heard) {
                 return (heard, Ending::Done);

@@ -9,7 +9,8 @@ const LAST_OPAQUE: u32 = 0xfeed_f00d;
 
 /// Opcode, status, opaque and body length of each complete reply.
 fn replies(heard: &[u8]) -> Vec<(u8, u16, u32, usize)> {
-    let (mut found, mut rest) = (Vec::new(), heard);
+    let mut found = Vec::new();
+    let mut rest = heard;
     while rest.len() >= 24 {
         let word = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().unwrap());
         let body = word(8) as usize;
@@ -24,7 +25,8 @@ fn replies(heard: &[u8]) -> Vec<(u8, u16, u32, usize)> {
 
 fn corpus() -> Vec<Vec<u8>> {
     let count: Vec<u8> = [&1u64.to_be_bytes()[..], &5u64.to_be_bytes(), &[0; 4]].concat();
-    let (long, big) = ([b'k'; 251], vec![b'z'; 1_500_000]);
+    let long = [b'k'; 251];
+    let big = vec![b'z'; 1_500_000];
     let shapes: [(&[u8], &[u8], &[u8]); 16] = [
         (b"", b"", b""),
         (b"", b"a", b""),

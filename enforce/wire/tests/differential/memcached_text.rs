@@ -76,7 +76,8 @@ fn corpus() -> Vec<Vec<u8>> {
         all.push(format!("{line}{many}\r\n").into_bytes());
     }
     for place in 19..25 {
-        let (before, behind) = ("a ".repeat(place), " b".repeat(25 - place));
+        let before = "a ".repeat(place);
+        let behind = " b".repeat(25 - place);
         all.push(format!("verbosity {before}noreply{behind}\r\n").into_bytes());
     }
     for zero in [
@@ -119,7 +120,9 @@ fn ends_with_versions(heard: &[u8], count: usize) -> bool {
 /// The number of answers in front of the last version, told by the lines that can only be inside or at the end of one.
 fn answers(heard: &[u8]) -> usize {
     let lines: Vec<&[u8]> = heard.split_inclusive(|&byte| byte == b'\n').collect();
-    let (mut count, mut index, mut in_list) = (0, 0, false);
+    let mut count = 0;
+    let mut index = 0;
+    let mut in_list = false;
     while index + 1 < lines.len() {
         let line = lines[index];
         index += 1;
@@ -220,7 +223,9 @@ pub(super) fn pipelined() {
     let corpus: Vec<Vec<u8>> =
         corpus().into_iter().filter(|request| request.len() < 5000 && !is_dump(request)).collect();
     for _ in 0..150 {
-        let (mut watch, mut said, mut barriers) = (Watch::memcached(), Vec::new(), 0);
+        let mut watch = Watch::memcached();
+        let mut said = Vec::new();
+        let mut barriers = 0;
         for _ in 0..40 {
             let request = &corpus[choices.below(corpus.len())];
             // Only what the parser takes, and what is one request.

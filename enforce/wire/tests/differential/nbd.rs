@@ -65,7 +65,9 @@ fn command(choices: &mut CorpusChoices, cookie: u64) -> (Vec<u8>, u32) {
 /// The lengths of messages in front of `limit` bytes, as the protocol document has them. An option's replies are counted,
 /// the rest are commands' with whether each is the last of its cookie.
 fn boundaries(heard: &[u8], by_name: bool, options: usize, reads: &HashMap<u64, u32>) -> Vec<(usize, bool)> {
-    let (mut found, mut at, mut done) = (vec![(18, true)], 18, 0);
+    let mut found = vec![(18, true)];
+    let mut at = 18;
+    let mut done = 0;
     let word = |at: usize| u32::from_be_bytes(heard[at..at + 4].try_into().unwrap());
     while done < options && at < heard.len() {
         if by_name && done + 1 == options {
@@ -74,7 +76,8 @@ fn boundaries(heard: &[u8], by_name: bool, options: usize, reads: &HashMap<u64, 
             at += 10;
             break;
         }
-        let (kind, len) = (word(at + 12), 20 + word(at + 16) as usize);
+        let kind = word(at + 12);
+        let len = 20 + word(at + 16) as usize;
         let last = kind == 1 || kind >= 1 << 31;
         done += usize::from(last);
         found.push((len, last));
@@ -100,9 +103,11 @@ pub(super) fn conversations() {
     let mut choices = CorpusChoices::new(14);
     let mut counts = ComparisonCount::default();
     for round in 0..60 {
-        let (structured, by_name) = (round % 2 == 0, round % 3 == 0);
+        let structured = round % 2 == 0;
+        let by_name = round % 3 == 0;
         let options = handshake(&mut choices, structured, by_name);
-        let (mut commands, mut reads) = (Vec::new(), HashMap::new());
+        let mut commands = Vec::new();
+        let mut reads = HashMap::new();
         for cookie in (1u64 << 33..).take(60) {
             let (bytes, len) = command(&mut choices, cookie);
             commands.push(bytes);
@@ -140,7 +145,8 @@ pub(super) fn conversations() {
 
 /// Whether all options have their last reply. What is incomplete counts as nothing.
 fn ends_handshake(heard: &[u8], by_name: bool, options: usize) -> bool {
-    let (mut at, mut done) = (18, 0);
+    let mut at = 18;
+    let mut done = 0;
     while done < options {
         if by_name && done + 1 == options {
             return heard.len() >= at + 10;

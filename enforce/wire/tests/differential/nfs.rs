@@ -25,7 +25,8 @@ fn call(xid: u32, procedure: [u32; 3], arguments: &[u8]) -> Vec<u8> {
 
 /// A record of the body in fragments of random lengths.
 fn fragments(body: &[u8], choices: &mut CorpusChoices) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::new(), body);
+    let mut out = Vec::new();
+    let mut rest = body;
     while !rest.is_empty() {
         let len =
             if choices.below(3) == 0 { 4 * (1 + choices.below(40)) } else { rest.len() }.min(rest.len());
@@ -103,7 +104,8 @@ fn compound(choices: &mut CorpusChoices, xid: u32) -> Vec<u8> {
 
 /// The lengths of complete records and the xid of each.
 fn records(heard: &[u8]) -> Vec<(u32, usize)> {
-    let (mut found, mut rest) = (Vec::new(), heard);
+    let mut found = Vec::new();
+    let mut rest = heard;
     while rest.len() >= 8 {
         let word = |at: usize| u32::from_be_bytes(rest[at..at + 4].try_into().unwrap());
         assert!(word(0) >> 31 == 1, "this server sends one fragment");
@@ -139,7 +141,8 @@ pub(super) fn calls(server: &mut GaneshaServer) {
         let mut stream: TcpStream = server.connect(NFS_PORT);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut watch = Watch::rpc();
-        let (mut said, mut xids) = (Vec::new(), Vec::new());
+        let mut said = Vec::new();
+        let mut xids = Vec::new();
         for xid in (round * 1000..).take(40) {
             let record = fragments(&any_call(&mut choices, xid, &root), &mut choices);
             let mut alone = Watch::rpc();

@@ -203,7 +203,8 @@ impl<'a> CaseSection<'a> {
         let other = (0..self.done.len()).find(|at| Some(*at) != protected);
         let both: Vec<usize> = other.into_iter().chain(protected).collect();
         let slo = self.done[0].rows[tenant].slo_s;
-        let (mut low, mut high) = (slo, slo);
+        let mut low = slo;
+        let mut high = slo;
         for (_, latency) in both.iter().flat_map(|&at| &self.seen[at][tenant]) {
             if let Some(latency) = latency.map(Nanos::as_secs) {
                 (low, high) = (low.min(latency), high.max(latency));

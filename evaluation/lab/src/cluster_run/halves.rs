@@ -48,7 +48,8 @@ impl ClusterHalves {
         profiles: &[StorageProfile],
         options: &OpenOptions,
     ) -> Result<Self, OperationError> {
-        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut first = Vec::new();
+        let mut second = Vec::new();
         for workload in &mut cluster.workloads {
             let requests: Vec<Request> = trace::open(&workload.trace, options)
                 .and_then(Iterator::collect)
@@ -114,7 +115,8 @@ impl ClusterHalves {
 
 /// The requests before and after the middle of their time, each beginning at 0.
 fn cut(requests: &[Request]) -> Option<[Vec<Request>; 2]> {
-    let (origin, last) = (requests.first()?.arrival, requests.last()?.arrival);
+    let origin = requests.first()?.arrival;
+    let last = requests.last()?.arrival;
     let middle = Nanos(origin.0 + (last - origin).0 / 2 + 1);
     let at = requests.partition_point(|request| request.arrival < middle);
     let rebased = |half: &[Request], from: Nanos| {

@@ -85,7 +85,8 @@ impl ClusterTestbed {
         let mut names: Vec<String> = (0..policy.workloads.len()).map(workload_host).collect();
         names.push(copy_host(server));
         let listen = (Ipv4Addr::LOCALHOST, DEVICE_PORT).into();
-        let (netns, priority) = (self.netns(&server_host(server)), realtime.then_some(DEVICE_PRIORITY));
+        let netns = self.netns(&server_host(server));
+        let priority = realtime.then_some(DEVICE_PRIORITY);
         let device = start_device(netns, listen, class.model, &names, priority, "an emulated SSD")?;
         self.devices.push(device);
         Ok(())
@@ -135,7 +136,8 @@ impl ClusterTestbed {
     }
 
     fn server_text(&self, number: usize, server: &PolicyServer) -> String {
-        let (host, address) = (server_host(number), self.ip(&server_host(number)));
+        let host = server_host(number);
+        let address = self.ip(&server_host(number));
         let used = server.enforcement.map_or_else(String::new, |used| {
             format!(
                 "outstanding = {}\nbeside = {}\nreserve = {}\n",

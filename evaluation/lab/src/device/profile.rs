@@ -109,11 +109,14 @@ mod tests {
             capped in any::<bool>(),
         ) {
             let bandwidth = ByteRate::from_bytes_per_sec(1e8).filter(|_| capped);
-            let (read, write) = (LinearServiceTime::new(Nanos(90_000), 2000), LinearServiceTime::new(Nanos(200_000), 5000));
+            let read = LinearServiceTime::new(Nanos(90_000), 2000);
+            let write = LinearServiceTime::new(Nanos(200_000), 5000);
             let model = SsdModel { channels, read, write, bandwidth };
             let profile = model.profile(&[65536, 4096, 16384].map(Bytes));
-            let (mut works, mut device) = (profile.work_model(), EmulatedSsd::new(model));
-            let (mut sum, mut end) = (0.0, Nanos::ZERO);
+            let mut works = profile.work_model();
+            let mut device = EmulatedSsd::new(model);
+            let mut sum = 0.0;
+            let mut end = Nanos::ZERO;
             for (size, reads) in requests {
                 let op = if reads { Op::Read } else { Op::Write };
                 sum += works.work(&request(op, size)).base_units() * 1e-9;

@@ -78,7 +78,8 @@ pub(crate) fn enforced_rules(
             Limit { rate: nanoseconds(limit.rate_per_s), burst: nanoseconds(limit.bucket_work()) }
         });
         let limits = limits.collect();
-        let (over_limit, largest) = (OverLimit::Demote, workload.largest_request.map(nanoseconds));
+        let over_limit = OverLimit::Demote;
+        let largest = workload.largest_request.map(nanoseconds);
         let own = FlowRules { level, limits, over_limit, largest, shares_limits_of: None };
         rules.flows.insert(flow, own);
     }

@@ -50,7 +50,8 @@ fn read(path: &Path) -> Result<Vec<Request>, OperationError> {
 fn draw(c2: f64, size: Bytes, seed: u64) -> Vec<Request> {
     let distribution = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
     let distribution: TimeDistribution = distribution.parse().expect("a distribution");
-    let (sampler, mut random) = (distribution.sampler(), StdRng::seed_from_u64(seed));
+    let sampler = distribution.sampler();
+    let mut random = StdRng::seed_from_u64(seed);
     let mut requests = Vec::with_capacity(SYNTHETIC_REQUESTS);
     let mut arrival = Nanos::ZERO;
     for _ in 0..SYNTHETIC_REQUESTS {

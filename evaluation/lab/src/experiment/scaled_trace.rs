@@ -35,7 +35,8 @@ impl ScaledTrace {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
             return Err(OperationError::input("a trace is empty").hint("it is one of the public traces"));
         };
-        let (origin, span) = (first.arrival, last.arrival.saturating_sub(first.arrival).as_secs());
+        let origin = first.arrival;
+        let span = last.arrival.saturating_sub(first.arrival).as_secs();
         // The first request comes again one mean gap after the last.
         let recorded_period = span * requests.len() as f64 / (requests.len() as f64 - 1.0).max(1.0);
         let time_scale = work / load / recorded_period;

@@ -32,7 +32,8 @@ impl VolumeCommand {
         }
         // Bytes 4 and 5 are flags: FUA, which memory fulfils, and hints.
         let kind = u16::from_be_bytes(array_at(header, 6).unwrap_or_default());
-        let (cookie, offset) = (u64_at(header, 8).unwrap_or(0), u64_at(header, 16).unwrap_or(0));
+        let cookie = u64_at(header, 8).unwrap_or(0);
+        let offset = u64_at(header, 16).unwrap_or(0);
         Ok(Some(Self { kind, cookie, offset, len: u32_at(header, 24).unwrap_or(0) }))
     }
 

@@ -202,8 +202,9 @@ impl DeviceEventLoop {
     fn advance(&mut self, id: u64, previous: Result<(), ConnectionEnd>) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let (device, completions, submissions) =
-            (&mut self.device, &mut self.completions, &mut self.submissions);
+        let device = &mut self.device;
+        let completions = &mut self.completions;
+        let submissions = &mut self.submissions;
         let mut submit = |task: DeviceTask| {
             *submissions += 1;
             completions.push(Reverse(ScheduledCompletion {

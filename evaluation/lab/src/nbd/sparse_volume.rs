@@ -53,7 +53,8 @@ impl SparseVolume {
     pub(super) fn zero(&mut self, offset: u64, len: u64) {
         // Zeroing all of a large sparse export must not take time in proportion to its length.
         let touched: Vec<u64> = if len / BLOCK > self.blocks.len() as u64 {
-            let (first, last) = (offset / BLOCK, (offset + len) / BLOCK);
+            let first = offset / BLOCK;
+            let last = (offset + len) / BLOCK;
             self.blocks.keys().copied().filter(|block| (first..=last).contains(block)).collect()
         } else {
             parts_by_block(offset, len).map(|(block, _, _)| block).collect()
@@ -81,7 +82,8 @@ mod tests {
     proptest! {
         #[test]
         fn is_an_array(steps in prop::collection::vec((0u64..SIZE, 0u64..SIZE, 0u8..3, any::<u8>()), 1..20)) {
-            let (mut volume, mut array) = (SparseVolume::default(), vec![0u8; index(SIZE)]);
+            let mut volume = SparseVolume::default();
+            let mut array = vec![0u8; index(SIZE)];
             for (offset, len, kind, fill) in steps {
                 let len = len.min(SIZE - offset);
                 let range = index(offset)..index(offset + len);

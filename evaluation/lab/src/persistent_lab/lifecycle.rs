@@ -145,7 +145,8 @@ fn ensure_running(
     service: &LabService,
 ) -> Result<bool, OperationError> {
     let host = state.hosts.iter().find(|host| host.name == STORE).expect("a lab has a store");
-    let (netns, uri) = (host.netns.clone(), service.uri(host.ipv4.into()));
+    let netns = host.netns.clone();
+    let uri = service.uri(host.ipv4.into());
     if let Some(index) = state.servers.iter().position(|server| server.name == service.name()) {
         if state.servers[index].is_running() && state.servers[index].uri == uri {
             return Ok(false);

@@ -98,7 +98,8 @@ impl LabFolder {
 
     /// Replaces the state file as a whole, so that whoever reads it never sees half of it.
     pub(super) fn write_state(&self, state: &LabState) -> Result<(), OperationError> {
-        let (file, partial) = (self.state_file(), self.partial_state_file());
+        let file = self.state_file();
+        let partial = self.partial_state_file();
         let text = serde_json::to_string_pretty(state).expect("plain data") + "\n";
         fs::write(&partial, text)
             .and_then(|()| fs::rename(&partial, &file))

@@ -46,7 +46,8 @@ fn mebibytes(memory: Bytes) -> String {
 
 impl MemcachedServer {
     fn launch(&self) -> Result<LaunchCommand, OperationError> {
-        let (ip, port) = (self.address.ip().to_string(), self.address.port().to_string());
+        let ip = self.address.ip().to_string();
+        let port = self.address.port().to_string();
         let threads = self.threads.to_string();
         let args =
             ["-u", "root", "-l", &ip, "-p", &port, "-U", "0", "-m", &mebibytes(self.memory), "-t", &threads];
@@ -56,7 +57,8 @@ impl MemcachedServer {
 
 impl NbdkitServer {
     fn launch(&self) -> Result<LaunchCommand, OperationError> {
-        let (ip, port) = (self.address.ip().to_string(), self.address.port().to_string());
+        let ip = self.address.ip().to_string();
+        let port = self.address.port().to_string();
         let size = format!("size={}", self.size.0);
         let args = ["--foreground", "--ipaddr", &ip, "--port", &port, "memory", &size];
         Ok(LaunchCommand::new(programs::find("nbdkit")?, &args))
@@ -80,7 +82,8 @@ exec \"$4\" -F -f /run/ganesha.conf -L /dev/stderr -p /run/ganesha.pid";
 
 impl NfsServer {
     fn launch(&self) -> Result<LaunchCommand, OperationError> {
-        let (rpcbind, ganesha) = (programs::find("rpcbind")?, programs::find("ganesha.nfsd")?);
+        let rpcbind = programs::find("rpcbind")?;
+        let ganesha = programs::find("ganesha.nfsd")?;
         let configuration = self.configuration();
         let mut launch = LaunchCommand::new(
             programs::find("sh")?,
@@ -127,7 +130,8 @@ impl HttpServer {
     }
 
     fn configuration(&self, root: &Path) -> String {
-        let (address, root) = (self.address, root.display());
+        let address = self.address;
+        let root = root.display();
         format!(
             "daemon off;
 master_process off;

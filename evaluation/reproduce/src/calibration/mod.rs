@@ -83,7 +83,8 @@ fn nearest_workers(
     known: &LatencyDistribution,
     seed: u64,
 ) -> (usize, f64) {
-    let (mut nearest, mut least) = (WORKERS[0], 1.0);
+    let mut nearest = WORKERS[0];
+    let mut least = 1.0;
     for workers in WORKERS {
         let predicted = predict(ios, workers, isolated.sampler(seed));
         let distance = predicted.map_or(1.0, |predicted| predicted.distance(known));
@@ -191,7 +192,8 @@ mod tests {
         let Some(path) = testkit::shared(recorded_ios::FILE) else { return };
         let mut ios = recorded_ios::read(&path).unwrap();
         ios.sort_by_key(|io| (io.end, io.arrival));
-        let (mut free, mut near) = (Nanos::ZERO, 0);
+        let mut free = Nanos::ZERO;
+        let mut near = 0;
         for io in &ios {
             let end = io.arrival.max(free) + io.service;
             near += usize::from(end.0.abs_diff(io.end.0) <= 200);

@@ -14,7 +14,8 @@ const READING: &str = "100 requests/s, one to six tiers, with half the mean and 
 
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
     let runs = ScenarioRuns::run_scenario(context, "tailclipper-fig-13b.toml", SCENARIO)?;
-    let (mut plots, mut claims) = (Vec::new(), Vec::new());
+    let mut plots = Vec::new();
+    let mut claims = Vec::new();
     for mean in runs.values("mean") {
         plots.push(FigurePlot::new(
             format!("99th percentile, mean of {mean} by tier"),
@@ -42,7 +43,8 @@ fn linearity_claims(runs: &ScenarioRuns, mean: &str) -> Vec<Claim> {
 
 fn margin_claim(runs: &ScenarioRuns, mean: &str, pair: [&str; 2], against: &str) -> Option<Claim> {
     let statement = format!("mean {mean}: six tiers have a larger margin to {against} than two");
-    let (six, two) = (margin(runs, mean, "6", pair)?, margin(runs, mean, "2", pair)?);
+    let six = margin(runs, mean, "6", pair)?;
+    let two = margin(runs, mean, "2", pair)?;
     // The intervals of the margins add up: the runs are independent but for common arrivals.
     let growth = Estimate { value: six.value - two.value, half_width: six.half_width + two.half_width };
     Some(Claim::new(&statement, Expected::Positive, growth, format_time))
@@ -67,7 +69,9 @@ fn r_squared(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let mean_x = points.iter().map(|point| point.0).sum::<f64>() / n;
     let mean_y = points.iter().map(|point| point.1).sum::<f64>() / n;
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    let mut xx = 0.0;
+    let mut xy = 0.0;
+    let mut yy = 0.0;
     for (x, y) in points.iter().map(|(x, y)| (x - mean_x, y - mean_y)) {
         xx += x * x;
         xy += x * y;

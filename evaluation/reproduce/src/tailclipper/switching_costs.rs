@@ -88,7 +88,8 @@ fn age_claim(runs: &ScenarioRuns, reading: &str) -> Option<Claim> {
 
 pub(crate) fn slice(context: &Context) -> Result<ReproducedFigure, FigureError> {
     let runs = ScenarioRuns::run_scenario(context, "tailclipper-slice.toml", SLICE)?;
-    let (mut lines, mut claims) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut claims = Vec::new();
     for law in runs.values("law") {
         for scheduler in ["round-robin", "orf"] {
             let name = format!("{law}, {scheduler}");
@@ -121,7 +122,8 @@ fn points_by_slice(runs: &ScenarioRuns, law: &str, scheduler: &str) -> Vec<(f64,
 
 /// The claim that ten times the slice with ten times the costs changes nothing that matters.
 fn proportion_claim(runs: &ScenarioRuns, law: &str, scheduler: &str) -> Option<Claim> {
-    let (long, short) = (format!("{scheduler}, 300"), format!("{scheduler}, 30"));
+    let long = format!("{scheduler}, 300");
+    let short = format!("{scheduler}, 30");
     let change = runs.change(&[("law", law)], "scheduler", [&long, &short], p99)?;
     let ratio = Estimate { value: change.value + 1.0, ..change };
     let statement = format!("{law}, {scheduler}: P99 with slices of 300 us ÷ with 30 us is 1, to 2 %");

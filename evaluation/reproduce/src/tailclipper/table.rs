@@ -15,7 +15,8 @@ const PAIRS: [(&str, [&str; 2]); 3] =
 
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
     let runs = ScenarioRuns::run_scenario(context, "tailclipper-table.toml", SCENARIO)?;
-    let (mut plots, mut claims) = (Vec::new(), Vec::new());
+    let mut plots = Vec::new();
+    let mut claims = Vec::new();
     for law in runs.values("law") {
         plots.push(plot(&runs, law));
         claims.extend(self::claims(&runs, law));

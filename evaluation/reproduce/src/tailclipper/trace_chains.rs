@@ -71,7 +71,8 @@ const CHAINS: [CallChain; 2] = [
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
     let by_rate = ScenarioRuns::run_scenario(context, "tailclipper-fig-7.toml", RATES)?;
     let by_value = ScenarioRuns::run_scenario(context, "tailclipper-fig-7-open.toml", OPEN)?;
-    let (mut plots, mut claims) = (Vec::new(), Vec::new());
+    let mut plots = Vec::new();
+    let mut claims = Vec::new();
     for chain in &CHAINS {
         for case in by_rate.values("case").into_iter().filter(|case| case.starts_with(chain.name)) {
             plots.push(rate_plot(&by_rate, case));
@@ -160,7 +161,8 @@ fn chain_claims(runs: &ScenarioRuns, chain: &CallChain, processors: &str) -> Vec
 fn smaller_claim(runs: &ScenarioRuns, processors: &str) -> Option<Claim> {
     let [first, second] = &CHAINS;
     let of = |chain: &CallChain| chain.change(runs, chain.values[1], processors, ROUND_ROBIN, p99);
-    let (of_first, of_second) = (of(first)?, of(second)?);
+    let of_first = of(first)?;
+    let of_second = of(second)?;
     // Requests differ between the chains, so that the intervals add up.
     let half_width = of_first.half_width + of_second.half_width;
     let difference = Estimate { value: of_second.value - of_first.value, half_width };

@@ -103,7 +103,8 @@ fn median_of_us(us: f64) -> Expected {
 
 /// The utilisation at which the median response time of four workers is this, seconds; by bisection.
 fn load_of_median(median: f64) -> f64 {
-    let (mut low, mut high) = (0.8, 0.95);
+    let mut low = 0.8;
+    let mut high = 0.95;
     for _ in 0..12 {
         let middle = 0.5 * (low + high);
         if MdcDistribution::new(4, middle).quantile(0.5) < median {

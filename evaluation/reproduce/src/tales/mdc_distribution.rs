@@ -42,7 +42,8 @@ impl MdcDistribution {
                 break;
             }
         }
-        let (mut at_most, mut sum) = (Vec::with_capacity(states), 0.0);
+        let mut at_most = Vec::with_capacity(states);
+        let mut sum = 0.0;
         for probability in now {
             sum += probability;
             at_most.push(sum);
@@ -61,7 +62,8 @@ impl MdcDistribution {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let k = wait.floor() as usize + 1;
         let left = self.rate * (k as f64 - wait);
-        let (mut term, mut sum) = ((-left).exp(), 0.0);
+        let mut term = (-left).exp();
+        let mut sum = 0.0;
         for j in 0..k * self.workers {
             let at_most = self.workers + k * self.workers - j - 1;
             sum += term * self.at_most.get(at_most).copied().unwrap_or(1.0);
@@ -72,7 +74,8 @@ impl MdcDistribution {
 
     /// The latency that a share of the requests does not exceed, seconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
-        let (mut low, mut high) = (0.0, SERVICE);
+        let mut low = 0.0;
+        let mut high = SERVICE;
         while self.cumulative(high) < share {
             high *= 2.0;
         }
@@ -121,8 +124,8 @@ mod tests {
         for utilisation in [0.3, 0.5, 0.7, 0.95] {
             let exact = MdcDistribution::new(1, utilisation);
             for t in [0.0, 0.3, 0.999, 1.0, 2.5, 7.0] {
-                let (here, there) =
-                    (exact.cumulative((1.0 + t) * SERVICE), testkit::waits_in_m_d_1(utilisation, t));
+                let here = exact.cumulative((1.0 + t) * SERVICE);
+                let there = testkit::waits_in_m_d_1(utilisation, t);
                 assert!((here - there).abs() < 1e-9, "{utilisation} {t}: {here} {there}");
             }
         }

@@ -29,7 +29,8 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
 
 /// The 99th percentile over the utilisation.
 fn growth(runs: &[ScenarioRun], loads: &[f64], exact: &[MdcDistribution]) -> FigurePlot {
-    let (mut simulated, mut known) = (Vec::new(), Vec::new());
+    let mut simulated = Vec::new();
+    let mut known = Vec::new();
     for ((run, &load), exact) in runs.iter().zip(loads).zip(exact) {
         let p99 = run.report.estimate(response_percentile(99.0));
         simulated.extend(p99.map(|p99| (load, p99.value / 1e9)));
@@ -54,7 +55,8 @@ fn claims(runs: &[ScenarioRun], exact: &[MdcDistribution]) -> Vec<Claim> {
         );
     }
     if let (Some(half), Some(most)) = (exact.first(), exact.last()) {
-        let (half, most) = (half.quantile(0.99), most.quantile(0.99));
+        let half = half.quantile(0.99);
+        let most = most.quantile(0.99);
         let statement = "the same by the exact distribution of M/D/1";
         let claim = Claim::exact(statement, tenfold, most / half, format_factor);
         claims.push(claim.remark(&format!(

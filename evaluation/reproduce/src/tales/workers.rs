@@ -26,7 +26,9 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
 
 fn claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let [one, eight, apart] = ["1", "8", "8, a queue each"].map(|value| find_run(runs, "workers", value));
-    let (one, eight, apart) = (one?, eight?, apart?);
+    let one = one?;
+    let eight = eight?;
+    let apart = apart?;
     let fourfold = Expected::About { value: 4.0, within: 0.125 };
     let [exact_one, exact_eight] = [1, 8].map(|workers| MdcDistribution::new(workers, 0.7).quantile(0.99));
     let mut claims = vec![

@@ -42,7 +42,8 @@ pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
             priority_meister: run_policy(context, &variant.document, None, &expected)?.swap_remove(0),
         });
     }
-    let (mut lines, mut claims) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut claims = Vec::new();
     for BurstLevelResult { c2, feedback, priority_meister } in &results {
         lines.push(FigureSeries::new(format!("feedback, C² = {c2}"), tail_points(feedback)));
         lines.push(FigureSeries::new(format!("PriorityMeister, C² = {c2}"), tail_points(priority_meister)));

@@ -45,7 +45,9 @@ pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
         let misbehaved = run_policy(context, &flooded, discipline, &expected)?;
         results.push(FloodResult { policy, behaved, misbehaved });
     }
-    let (mut behaved, mut misbehaved, mut claims) = (Vec::new(), Vec::new(), Vec::new());
+    let mut behaved = Vec::new();
+    let mut misbehaved = Vec::new();
+    let mut claims = Vec::new();
     for result in &results {
         behaved.push(FigureSeries::new(result.policy, tail_points(&result.behaved[1])));
         misbehaved.push(FigureSeries::new(result.policy, tail_points(&result.misbehaved[1])));

@@ -123,10 +123,13 @@ fn simulated_line(grid: &[SimulatedMean]) -> Vec<(f64, f64)> {
 
 fn claims(runs: &[ScenarioRun], grid: &[SimulatedMean]) -> Option<Vec<Claim>> {
     let [a, b, c] = ['A', 'B', 'C'].map(|letter| run_with_letter(runs, letter));
-    let (a, b, c) = (a?, b?, c?);
+    let a = a?;
+    let b = b?;
+    let c = c?;
     let on_the_line = Expected::About { value: LINE, within: 0.01 };
     let almost = Expected::About { value: -LOWER, within: 0.1 };
-    let (mean_a, mean_b) = (to_seconds(a.report.mean()?), to_seconds(b.report.mean()?));
+    let mean_a = to_seconds(a.report.mean()?);
+    let mean_b = to_seconds(b.report.mean()?);
     let change = c.report.change(&a.report, |run| run.response.mean())?;
     let higher_mean = "B is on it with a higher mean and a lower variance";
     let lower = "C, with the mean of A and less variance, is almost 30 % lower";

@@ -144,7 +144,9 @@ fn undone_document(undone: &UndoneChange) -> UndoneDocument {
     let (_, detail) = outcome(undone);
     let outcome = outcome_word(&undone.outcome);
     let change = &undone.change;
-    let (setting, before, made) = (change.setting.to_string(), change.before.clone(), change.made.clone());
+    let setting = change.setting.to_string();
+    let before = change.before.clone();
+    let made = change.made.clone();
     UndoneDocument { setting, before, made, outcome, detail }
 }
 

@@ -29,7 +29,8 @@ impl ArmLoads {
         values: &[Option<String>],
         options: &ExperimentLoadOptions,
     ) -> Option<Self> {
-        let (command, is_knob) = (options.command?, knob.name == "load");
+        let command = options.command?;
+        let is_knob = knob.name == "load";
         let values = values.iter().map(|value| value.as_deref().unwrap_or_default());
         let of_value = |value: &str| if is_knob { command.replace("{}", value) } else { command.to_owned() };
         let off = options.off.unwrap_or_default();

@@ -146,7 +146,8 @@ fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let arms = arms(knob, &values, &target);
     check_output()?;
     let stop = undo_on_termination();
-    let (folder, boot) = (args.state_folder()?, experiment::boot()?);
+    let folder = args.state_folder()?;
+    let boot = experiment::boot()?;
     let (file, journal, path) = experiment::open_journal(&folder)?;
     refuse_unfinished(&journal, &path)?;
     let (load_file, load_journal, load_path) = experiment::open_load_journal(&folder)?;
@@ -374,7 +375,8 @@ impl ExperimentArgs {
 
     fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
         let _ = undo_on_termination();
-        let (folder, boot) = (self.state_folder()?, experiment::boot()?);
+        let folder = self.state_folder()?;
+        let boot = experiment::boot()?;
         let is_there = folder.is_dir();
         if let (Some(named), false) = (&self.state, is_there) {
             let message = format_args!("--state: there is no folder {}", named.display());
@@ -403,13 +405,15 @@ impl ExperimentArgs {
         let processes: Vec<ProcessIdentity> = self.pid.iter().map(process).collect::<Result<_, _>>()?;
         let commands = self.apply.clone().zip(self.revert.clone());
         let load = self.load_command.clone().zip(self.load_off.clone());
-        let (device, disk) = (self.device.clone(), self.disk.clone());
+        let device = self.device.clone();
+        let disk = self.disk.clone();
         let ports = self.port.iter().copied().collect();
         Ok(KnobTarget { processes, ports, device, disk, commands, load })
     }
 
     fn load(&self) -> ExperimentLoadOptions<'_> {
-        let (command, off) = (self.load_command.as_deref(), self.load_off.as_deref());
+        let command = self.load_command.as_deref();
+        let off = self.load_off.as_deref();
         ExperimentLoadOptions { command, off, restarts: self.load_restart }
     }
 

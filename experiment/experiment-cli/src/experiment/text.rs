@@ -203,7 +203,8 @@ impl TriedKnob<'_> {
 
     /// The experiment as one object.
     pub(crate) fn json(&self) -> String {
-        let (settings, report) = (self.settings, self.report);
+        let settings = self.settings;
+        let report = self.report;
         let periods = |round: &Vec<PeriodResult>| round.iter().map(period).collect();
         document(&TriedDocument {
             knob: self.knob.name,
@@ -275,7 +276,8 @@ impl TriedKnob<'_> {
     /// What is said about a value, in one sentence or two.
     fn headline(&self, label: &str, comparison: &KnobComparison) -> String {
         let KnobComparison { tested, visible_ns, .. } = comparison;
-        let (name, size) = (self.percentile(), time(rounded(tested.shift.abs())));
+        let name = self.percentile();
+        let size = time(rounded(tested.shift.abs()));
         let interval = interval(tested, &nanoseconds);
         let confident = percent(self.settings.confidence);
         let share = tested.relative.map_or("-".to_owned(), signed_percent);
@@ -586,7 +588,8 @@ mod tests {
     }
 
     fn shown(report: &ExperimentReport) -> (String, serde_json::Value) {
-        let (settings, values) = (settings(), [None]);
+        let settings = settings();
+        let values = [None];
         let knob = experiment::knob("nothing").expect("a knob");
         let tried = TriedKnob { knob, values: &values, settings: &settings, report };
         (tried.text(), serde_json::from_str(&tried.json()).expect("it is JSON"))
@@ -664,7 +667,8 @@ mod tests {
             let knob = experiment::knob("nothing").expect("a knob");
             TriedKnob { knob, values: &[None], settings: &settings(), report: &counted }.text()
         };
-        let (one, two) = (told(1), told(2));
+        let one = told(1);
+        let two = told(2);
         for line in
             ["1 request was answered", "1 request was not seen", "1 event was lost", "1 round does not"]
         {

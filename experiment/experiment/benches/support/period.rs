@@ -59,7 +59,10 @@ impl PeriodPlan {
     /// A server without fixes and without a background process, whose receive work is done on its CPU.
     pub(crate) fn new(server: ServerPlan, offered: Offered) -> Self {
         let receive_mask = server_mask();
-        let (fixes, background, sender_priority, protocol) = (Vec::new(), false, None, None);
+        let fixes = Vec::new();
+        let background = false;
+        let sender_priority = None;
+        let protocol = None;
         Self { server, fixes, offered, background, receive_mask, sender_priority, protocol }
     }
 }
@@ -111,7 +114,8 @@ impl PeriodSeen {
         let unanswered =
             self.client.observations.requests.iter().filter(|request| request.latency().is_none()).count();
         let lost = self.report.lost_events;
-        let (others, late) = (self.others * 100.0, self.lag_p99_ns() / 1000);
+        let others = self.others * 100.0;
+        let late = self.lag_p99_ns() / 1000;
         let is_late = self.lag_p99_ns() > LAG_P99_MAX_NS;
         (lost > 0 || unanswered > 0 || is_late || self.others > OTHERS_MAX).then(|| {
             format!(
@@ -223,7 +227,8 @@ impl Site {
             cost_limit: None,
         };
         let (workload, options) = self.workload(plan, duration, seed)?;
-        let (ended, mut all) = (AtomicBool::new(false), Vec::new());
+        let ended = AtomicBool::new(false);
+        let mut all = Vec::new();
         let mut marks = PeriodMarks::new(self.times.guard, background);
         let (report, client) = std::thread::scope(|scope| {
             let send = || {

@@ -131,7 +131,8 @@ pub(crate) fn null_rpc(threads: Option<usize>, work: Duration) -> NullRpcServer 
 
 fn null_rpc_line(server: NullRpcServer) -> Vec<String> {
     let itself = std::env::current_exe().expect("a program has a path").display().to_string();
-    let (threads, work) = (server.threads.unwrap_or(0).to_string(), server.work.as_nanos().to_string());
+    let threads = server.threads.unwrap_or(0).to_string();
+    let work = server.work.as_nanos().to_string();
     vec![itself, NULL_RPC.to_owned(), NULL_RPC_PORT.to_string(), threads, work]
 }
 

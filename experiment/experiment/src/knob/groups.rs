@@ -100,7 +100,8 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
     let place = |line: &str| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);
-        let (root, place) = (fields.next()?, fields.next()?);
+        let root = fields.next()?;
+        let place = fields.next()?;
         (root == "/" && kind.starts_with("cgroup2 ")).then(|| PathBuf::from(place))
     };
     mounts.lines().find_map(place)

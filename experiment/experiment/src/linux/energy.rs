@@ -151,7 +151,8 @@ impl CounterReading {
             file.metadata()
         });
         let found = looked.map_err(|error| why_not(&path, &error))?;
-        let (energy_uj, range_uj) = (microjoules(&path, &text)?, number(&zone.join("max_energy_range_uj"))?);
+        let energy_uj = microjoules(&path, &text)?;
+        let range_uj = number(&zone.join("max_energy_range_uj"))?;
         Ok(Self { at_ns, energy_uj, range_uj, file: (found.dev(), found.ino()) })
     }
 }

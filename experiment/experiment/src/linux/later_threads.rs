@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn threads_that_begin_during_a_pass_get_one_of_their_own() {
-        let (changed, begun) = (RefCell::new(BTreeSet::new()), Cell::new(1));
+        let changed = RefCell::new(BTreeSet::new());
+        let begun = Cell::new(1);
         let pass = |thread: ThreadIdentity| {
             if !changed.borrow_mut().insert(thread.id) {
                 return Ok(ThreadPass::Settled);

@@ -53,7 +53,8 @@ pub(super) fn group_of(group: u32) -> Vec<ProcessIdentity> {
         let id = entry.file_name().to_str()?.parse().ok()?;
         let fields = stat_fields(&entry.path().join("stat"))?;
         // Fields 5 and 22 of proc(5).
-        let (of, start) = (fields.get(2)?, fields.get(19)?);
+        let of = fields.get(2)?;
+        let start = fields.get(19)?;
         if of.parse() == Ok(group) { Some(ProcessIdentity { id, start: start.parse().ok()? }) } else { None }
     };
     listing.filter_map(member).collect()
@@ -70,7 +71,8 @@ pub(crate) fn cpu_time_ns(process: ProcessIdentity) -> Option<u64> {
     let fields = stat_fields(&Path::new("/proc").join(process.id.to_string()).join("stat"))?;
     let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
     // Fields 14 and 15 of proc(5).
-    let (user, system) = (ticks(11)?, ticks(12)?);
+    let user = ticks(11)?;
+    let system = ticks(12)?;
     Some((user + system) * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
 }
 

@@ -70,7 +70,8 @@ impl LoadCommand {
         held.args(["sh", command]).stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = held.spawn().map_err(|error| failed(&error))?;
         let process = identity(child.id()).ok_or_else(|| failed(&"it has ended at once"))?;
-        let (begin, said) = (child.stdin.take(), LastLines::of(child.stderr.take()));
+        let begin = child.stdin.take();
+        let said = LastLines::of(child.stderr.take());
         Ok(Self { child, process, command: command.to_owned(), begin, said, status: None })
     }
 
@@ -147,7 +148,8 @@ impl LastLines {
 
     fn keep(from: impl Read, kept: &Mutex<String>) {
         let mut from = BufReader::new(from);
-        let (mut line, mut last) = (Vec::new(), String::new());
+        let mut line = Vec::new();
+        let mut last = String::new();
         while (&mut from).take(LINE_MAX).read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             let text = String::from_utf8_lossy(&line).trim().to_owned();
             if !text.is_empty() {

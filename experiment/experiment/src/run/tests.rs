@@ -100,7 +100,9 @@ fn played_on(
     let settings = settings(period);
     let arm = KnobArm { label: "knob".into(), plan: Box::new(|| Ok(changes.to_vec())) };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-    let (arms, mut host, never) = ([arm], Steady, AtomicBool::new(false));
+    let arms = [arm];
+    let mut host = Steady;
+    let never = AtomicBool::new(false);
     let window = Mutex::new(LatencyWindow::default());
     let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
     let end = play.period(1, &mut Vec::new()).map(|end| end.unwrap_or(ExperimentEnd::RoundsUsed));
@@ -208,7 +210,8 @@ fn a_period_has_the_energy_that_was_used_in_it() {
             Journal::default(),
             "boot",
         );
-        let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+        let never = AtomicBool::new(false);
+        let window = Mutex::new(LatencyWindow::default());
         let energy = EnergyMeter::open(folder.path(), now());
         let arms = [KnobArm { label: "nothing".into(), plan: Box::new(|| Ok(Vec::new())) }];
         let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
@@ -246,14 +249,16 @@ impl ExperimentHost for Restarted {
 /// What arrived long enough before a switch is answered, and what arrives soon after it does not count.
 #[test]
 fn a_load_is_switched_apart_from_what_counts() {
-    let (guard, drain) = (Duration::from_millis(7), Duration::from_millis(5));
+    let guard = Duration::from_millis(7);
+    let drain = Duration::from_millis(5);
     let settings = ExperimentSettings { guard, drain, ..settings(Duration::from_millis(3)) };
     let nothing = || KnobArm { label: "load=other".into(), plan: Box::new(|| Ok(Vec::new())) };
     let arms = [nothing(), nothing()];
     let store = Refusing { value: "off".into(), refusals: 0, others: None };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-    let (mut host, never, window) =
-        (Restarted::default(), AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+    let mut host = Restarted::default();
+    let never = AtomicBool::new(false);
+    let window = Mutex::new(LatencyWindow::default());
     let mut periods = Vec::new();
     let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
     for arm in [1, 0] {
@@ -275,7 +280,9 @@ fn whoever_hears_nothing_is_told_with_which_value() {
     let arms = [KnobArm { label: "load=udp".into(), plan: Box::new(|| Ok(Vec::new())) }];
     let store = Refusing { value: "off".into(), refusals: 0, others: None };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-    let (mut host, never, window) = (Steady, AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+    let mut host = Steady;
+    let never = AtomicBool::new(false);
+    let window = Mutex::new(LatencyWindow::default());
     let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
     play.silent = vec![1];
     let error = play.nothing_arrives(settings.period);
@@ -307,7 +314,8 @@ fn what_nobody_wants_to_know_is_not_played() {
         let arms = [KnobArm { label: "knob".into(), plan: Box::new(|| Ok(vec![change.clone()])) }];
         let store = Refusing { value: "off".into(), refusals: 0, others: None };
         let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-        let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+        let never = AtomicBool::new(false);
+        let window = Mutex::new(LatencyWindow::default());
         let mut host = Leaving(looks);
         let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
         assert_eq!(play.period(1, &mut Vec::new()), Ok(Some(ExperimentEnd::Stopped)));

@@ -52,7 +52,8 @@ mod tests {
     #[test]
     fn what_comes_back_is_what_was_sent_in_order() {
         let request = |size| IoRequest { op: Op::Read, size, address: 0 };
-        let (mut codec, mut sent) = (EchoCodec::default(), Vec::new());
+        let mut codec = EchoCodec::default();
+        let mut sent = Vec::new();
         for (id, size) in [(0, 3), (1, 20)] {
             codec.encode(&mut sent, id, request(size), &[]).expect("it is encoded");
         }

@@ -46,7 +46,8 @@ impl ClientCodec for HttpCodec {
         request: IoRequest,
         payload: &[u8],
     ) -> Result<(), String> {
-        let (path, host) = (&self.path, &self.host);
+        let path = &self.path;
+        let host = &self.host;
         let head = match request.op {
             Op::Read => format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
             Op::Write => {
@@ -99,12 +100,14 @@ fn parse_head(input: &[u8]) -> Result<Option<HttpHead>, String> {
     let mut lines = input[..end].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     let status = parse_status(lines.next().unwrap_or_default())?;
     // HTTP/1.0 closes unless it says otherwise.
-    let (mut content_length, mut closes) = (None, input.starts_with(b"HTTP/1.0"));
+    let mut content_length = None;
+    let mut closes = input.starts_with(b"HTTP/1.0");
     for line in lines {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else {
             return Err(format!("HTTP field '{}': expected a colon", String::from_utf8_lossy(line)));
         };
-        let (name, value) = (line[..colon].to_ascii_lowercase(), line[colon + 1..].trim_ascii());
+        let name = line[..colon].to_ascii_lowercase();
+        let value = line[colon + 1..].trim_ascii();
         match name.as_slice() {
             b"content-length" => content_length = Some(parse_content_length(value, content_length)?),
             b"transfer-encoding" => {

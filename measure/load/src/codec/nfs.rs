@@ -36,7 +36,8 @@ impl ClientCodec for NfsCodec {
         request: IoRequest,
         payload: &[u8],
     ) -> Result<(), String> {
-        let (start, xid) = (out.len(), u32::try_from(id & u64::from(u32::MAX)).expect("32 bits"));
+        let start = out.len();
+        let xid = u32::try_from(id & u64::from(u32::MAX)).expect("32 bits");
         let auth = Credentials::Unix { machine: AUTH_MACHINE, uid: self.uid, gid: self.gid };
         let mut calls = CallEncoder::new(out, auth);
         match request.op {
@@ -72,7 +73,8 @@ impl ClientCodec for NfsCodec {
 
 fn read_data(request: IoRequest, body: &[u8]) -> Result<&[u8], String> {
     let data = decode::read(body).map_err(|error| error.to_string())?.data;
-    let (returned, wanted) = (data.len(), request.size);
+    let returned = data.len();
+    let wanted = request.size;
     if returned == wanted as usize {
         return Ok(data);
     }

@@ -64,7 +64,8 @@ impl<W: ProtocolParser> ReplyFramer<W> {
                     partial.is_last = extent.last;
                 }
                 (None, Some(reply)) => {
-                    let (head_len, is_last) = (extent.head, extent.last);
+                    let head_len = extent.head;
+                    let is_last = extent.last;
                     self.partial = Some(PartialReply { reply, head_len, end: len, is_last });
                 }
                 (None, None) => return Err("an answer that does not begin".to_owned()),

@@ -193,14 +193,16 @@ impl ContentTracker {
 
 /// Divides a request into its parts within blocks.
 fn spans(block_size: BlockSize, address: u64, size: u32) -> impl Iterator<Item = BlockSpan> {
-    let (len, mut position) = (u64::from(size), 0u64);
+    let len = u64::from(size);
+    let mut position = 0u64;
     std::iter::from_fn(move || {
         if position >= len {
             return None;
         }
         let (block, offset, room) = match block_size {
             BlockSize::Fixed(block_len) => {
-                let (block, offset) = ((address + position) / block_len, (address + position) % block_len);
+                let block = (address + position) / block_len;
+                let offset = (address + position) % block_len;
                 (block, offset, block_len - offset)
             }
             BlockSize::WholeValue => (address, 0, len),
@@ -341,12 +343,15 @@ mod tests {
                     (0, _) => {
                         let mut data = Vec::new();
                         let version = tracker.begin_write(address, size, 0, &mut data);
-                        let (is_write, is_executed) = (true, false);
+                        let is_write = true;
+                        let is_executed = false;
                         in_flight.push(InFlight { is_write, address, size, version, data, is_executed });
                     }
                     (1, _) => {
-                        let (version, data) = (tracker.version(), Vec::new());
-                        let (is_write, is_executed) = (false, false);
+                        let version = tracker.version();
+                        let data = Vec::new();
+                        let is_write = false;
+                        let is_executed = false;
                         in_flight.push(InFlight { is_write, address, size, version, data, is_executed });
                     }
                     (_, None) => {}

@@ -201,7 +201,8 @@ impl ActiveConnection {
         let record = context.log.get(request);
         let (io_request, content_version, payload) = workload.begin(record, now, &mut context.payload);
         context.log.get_mut(request).content_version = content_version;
-        let (id, len_before) = (self.in_flight.next_id(), self.output.bytes.len());
+        let id = self.in_flight.next_id();
+        let len_before = self.output.bytes.len();
         if let Err(why) = self.codec.encode(&mut self.output.bytes, id, io_request, payload) {
             self.output.bytes.truncate(len_before);
             workload.end_write(context.log.get(request), WriteEnd::NotSent, context.clock.now());

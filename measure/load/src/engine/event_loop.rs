@@ -290,7 +290,8 @@ impl<'a> LoadEngine<'a> {
     fn close_lost(&mut self, slot: usize, why: &str) {
         let ConnectionSlot { workload: index, active, queue } = &mut self.slots[slot];
         let Some(connection) = active.take() else { return };
-        let (now, index) = (self.context.clock.now(), *index);
+        let now = self.context.clock.now();
+        let index = *index;
         let workload = &mut self.workloads[index];
         let queue = std::mem::take(queue);
         workload.counters.disconnects += 1;

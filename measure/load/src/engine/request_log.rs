@@ -82,6 +82,7 @@ fn since_warm_up(observation: Observation, warm_up: Nanos) -> Observation {
         RequestOutcome::Failed(at) => RequestOutcome::Failed(at - warm_up),
         RequestOutcome::Lost => RequestOutcome::Lost,
     };
-    let (intended, sent) = (observation.intended - warm_up, observation.sent - warm_up);
+    let intended = observation.intended - warm_up;
+    let sent = observation.sent - warm_up;
     Observation { intended, sent, outcome, ..observation }
 }

@@ -156,7 +156,8 @@ impl WorkloadState {
                 (now, *op, *size, self.picker.recorded_or_random(None, checked_size(size.0)))
             }
         };
-        let (workload, outcome) = (self.index, RequestOutcome::Lost);
+        let workload = self.index;
+        let outcome = RequestOutcome::Lost;
         let sent = now.max(intended);
         let observation = Observation { workload, op, size, intended, sent, outcome };
         RequestRecord { observation, address, content_version: 0 }

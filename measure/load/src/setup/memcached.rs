@@ -43,7 +43,9 @@ fn store_all(
 ) -> Result<(), String> {
     let keys = 0..u64::from(values.keys);
     let values = values.sizes.iter().flat_map(|size| keys.clone().map(|key| (*size, key)));
-    let (mut out, mut payload, mut batch) = (Vec::new(), Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut payload = Vec::new();
+    let mut batch = Vec::new();
     for (id, (size, key)) in (0..).zip(values) {
         let request = IoRequest { op: Op::Write, size, address: key };
         payload.clear();

@@ -37,7 +37,8 @@ pub(super) fn connect(
 
 fn negotiate(stream: &mut TcpStream, export_name: &str) -> Result<GrantedExport, String> {
     let mut handshake = ClientHandshake::new(export_name.as_bytes(), ExportOption::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut input = Vec::new();
+    let mut out = Vec::new();
     loop {
         let progress = handshake.advance(&input, &mut out).map_err(|error| error.to_string())?;
         dialer::send(stream, &std::mem::take(&mut out))?;

@@ -72,7 +72,8 @@ pub fn workload(name: &str, target: LoadTarget, connections: usize, offered: Off
 }
 
 fn memcached_arguments(port: u16, udp_port: u16) -> Vec<String> {
-    let (port, udp_port) = (port.to_string(), udp_port.to_string());
+    let port = port.to_string();
+    let udp_port = udp_port.to_string();
     let arguments = ["-l", "127.0.0.1", "-U", &udp_port, "-m", "256", "-u", "nobody", "-p", &port];
     arguments.map(String::from).to_vec()
 }

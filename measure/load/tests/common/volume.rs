@@ -64,7 +64,8 @@ impl Volume {
                 if owned.stopped.load(Ordering::SeqCst) {
                     return;
                 }
-                let (stream, shared) = (stream.unwrap(), owned.clone());
+                let stream = stream.unwrap();
+                let shared = owned.clone();
                 owned.open.lock().unwrap().push(stream.try_clone().unwrap());
                 std::thread::spawn(move || {
                     let _ = serve(&stream, &shared);
@@ -102,7 +103,8 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         stream.read_exact(&mut head)?;
         let arrived = Instant::now();
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
-        let (kind, len) = (u16::from_be_bytes([head[6], head[7]]), word(24) as usize);
+        let kind = u16::from_be_bytes([head[6], head[7]]);
+        let len = word(24) as usize;
         let offset = usize::try_from(u64::from(word(16)) << 32 | u64::from(word(20))).unwrap();
         let mut data = vec![0; len];
         if kind == CMD_WRITE {

@@ -129,7 +129,8 @@ pub(crate) fn generate(path: &Path, report: Option<&Path>) -> Result<LoadReport,
 }
 
 fn generate_from(file: &LoadFile) -> Result<(LoadReport, u64), OperationError> {
-    let (workloads, options) = (file.workloads(&TerminalObserver)?, file.options());
+    let workloads = file.workloads(&TerminalObserver)?;
+    let options = file.options();
     let stop = stop_on_termination();
     let mut bar = LoadBar::default();
     let ran = play_load(workloads, &options, &stop, &mut |progress| bar.show(progress), &TerminalObserver)?;

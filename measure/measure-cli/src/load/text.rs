@@ -96,7 +96,8 @@ pub(crate) fn json(ran: &LoadReport, seed: u64) -> String {
         first_mismatch: first.as_deref(),
     };
     let warnings = ran.warnings.iter().map(String::as_str).collect();
-    let (observed_s, cpu_pressure) = (ran.observed_duration.as_secs(), ran.cpu_pressure);
+    let observed_s = ran.observed_duration.as_secs();
+    let cpu_pressure = ran.cpu_pressure;
     document(&LoadDocument {
         observed_s,
         seed,

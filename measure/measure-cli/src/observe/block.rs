@@ -205,7 +205,8 @@ fn waits(report: &BlockReport, all: &[(&BlockRequester, &BlockTimes)]) -> Vec<Wa
 }
 
 fn waits_of(report: &BlockReport, who: &BlockRequester, times: &BlockTimes) -> Vec<WaitRow> {
-    let (sums, slowest) = (times.waits.all(), times.waits.slowest());
+    let sums = times.waits.all();
+    let slowest = times.waits.slowest();
     let row = |behind: String, sum: u64, of_slowest: u64| {
         let mut cells = vec![who.device.to_string(), sender(who), behind];
         cells.push(nanoseconds(sum / sums.requests.max(1)));

@@ -259,7 +259,8 @@ fn explained(report: &CauseReport, near: &PercentileCauses, counters: &CounterRe
     causes.retain(|cause| near.share(*cause) >= EXPLAINED_SHARE);
     causes.sort_by(|a, b| near.mean(*b).total_cmp(&near.mean(*a)));
     let line = |cause: Cause| {
-        let (with, of) = (near.with[cause as usize], near.requests);
+        let with = near.with[cause as usize];
+        let of = near.requests;
         let mut line = format!("  {}: in {with} of {of} near {}", cause.name(), near.name);
         if cause == Cause::OtherProcess {
             let names = near.interferers.iter().take(NAMED_MAX).map(|(who, time)| {

@@ -23,7 +23,8 @@ pub(super) struct SampledFields {
 }
 
 pub(super) fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) -> SampledFields {
-    let (counted_s, observed_s) = (sampled.counted.as_secs_f64(), report.duration.as_secs_f64());
+    let counted_s = sampled.counted.as_secs_f64();
+    let observed_s = report.duration.as_secs_f64();
     SampledFields {
         windows: sampled.windows,
         counted_s,

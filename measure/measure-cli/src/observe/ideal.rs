@@ -99,7 +99,9 @@ pub(crate) fn notes(ideal: &IdealComparison) -> Vec<String> {
 }
 
 fn workers_note(ideal: &IdealComparison) -> String {
-    let (workers, threads, cpus) = (ideal.workers.get(), ideal.threads, cpus());
+    let workers = ideal.workers.get();
+    let threads = ideal.threads;
+    let cpus = cpus();
     let given = if workers == threads {
         format!("{} answered", plural(threads, "thread"))
     } else {

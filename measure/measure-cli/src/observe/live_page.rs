@@ -237,7 +237,8 @@ mod tests {
     }
 
     fn with_view<T>(requests: u64, look: impl FnOnce(&LiveView<'_>) -> T) -> T {
-        let (recent, statistics) = (statistics(requests / 3), statistics(requests));
+        let recent = statistics(requests / 3);
+        let statistics = statistics(requests);
         let counts = JoinCounts { unanswered: 1_234_567, unrequested: 89_012, ..JoinCounts::default() };
         let elapsed = Duration::from_secs(360_000);
         let progress = ObservationProgress {

@@ -176,7 +176,8 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
 
 /// Arrivals in the time in which they counted.
 fn per_second(report: &ObservationReport) -> f64 {
-    let (count, seconds) = (report.statistics.count() as f64, report.counted().as_secs_f64());
+    let count = report.statistics.count() as f64;
+    let seconds = report.counted().as_secs_f64();
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
@@ -225,7 +226,8 @@ fn stage(profile: &StageProfile) -> StageFields {
 }
 
 fn cost(cost: &MeasuredCost) -> CostFields {
-    let (measured_s, cpu_s) = (cost.duration.as_secs_f64(), cost.run_ns as f64 / 1e9);
+    let measured_s = cost.duration.as_secs_f64();
+    let cpu_s = cost.run_ns as f64 / 1e9;
     CostFields { measured_s, cpu_s, runs: cost.runs, requests: cost.requests, cpu_share: cpu_s / measured_s }
 }
 

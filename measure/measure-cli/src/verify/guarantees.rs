@@ -100,7 +100,9 @@ pub fn guarantee_words(findings: &Findings) -> Vec<String> {
 
 /// What became of the guarantee of those who kept to their limits, where requests are beyond these bounds.
 fn why_beyond(bounds: &[BoundFinding]) -> String {
-    let (mut broken, mut uncovered, mut other) = (0, 0, 0);
+    let mut broken = 0;
+    let mut uncovered = 0;
+    let mut other = 0;
     for bound in bounds {
         broken += bound.broken;
         let unbroken = bound.beyond.saturating_sub(bound.broken);

@@ -212,7 +212,8 @@ pub fn work(stage: Stage, amount: f64) -> String {
 
 /// The burst that the traffic needed: where it reads like the allowed one and is not, what it is more.
 fn needed_work(limit: &LimitFinding) -> String {
-    let (allowed, needed) = (work(limit.stage, limit.burst), work(limit.stage, limit.needed_burst));
+    let allowed = work(limit.stage, limit.burst);
+    let needed = work(limit.stage, limit.needed_burst);
     if limit.kept || allowed != needed {
         return needed;
     }

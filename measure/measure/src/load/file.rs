@@ -259,7 +259,8 @@ impl LoadFile {
         let mut seeds = StdRng::seed_from_u64(self.spec.seed);
         let seeds: Vec<[u64; 2]> = (0..=index).map(|_| seeds.random()).collect();
         let [seed, direction_seed] = seeds[seeds.len() - 1];
-        let (arrivals, until) = (arrivals.clone(), self.length());
+        let arrivals = arrivals.clone();
+        let until = self.length();
         let load = DrawnLoad { arrivals, seed, reads, direction_seed, size, until };
         match load.requests() {
             Ok(_) => Ok(load),
@@ -268,7 +269,8 @@ impl LoadFile {
     }
 
     fn wrong(&self, spec: &LoadWorkloadSpec, what: &str) -> OperationError {
-        let (path, name) = (self.path.display(), &spec.name);
+        let path = self.path.display();
+        let name = &spec.name;
         OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
     }
 }

@@ -102,7 +102,8 @@ impl ClientBehaviour {
 /// Sums over connections of all runs.
 pub(super) fn client_behaviour(runs: &[RequestRun]) -> ClientBehaviour {
     let mut found = ClientBehaviour::default();
-    let (mut open_ns, mut time_ns) = (0.0, 0.0);
+    let mut open_ns = 0.0;
+    let mut time_ns = 0.0;
     let mut peers: BTreeMap<(SocketAddr, u16, bool), usize> = BTreeMap::new();
     let mut clients: BTreeMap<IpAddr, ClientEvidence> = BTreeMap::new();
     for run in runs {
@@ -178,8 +179,8 @@ impl ClientEvidence {
         let pairs = requests.windows(2).take(COMPARED_MAX);
         let [mut latencies, mut after_request, mut after_answer] = [Vec::new(), Vec::new(), Vec::new()];
         for pair in pairs {
-            let (arrival, answered) =
-                (pair[0].at(RequestPoint::Stack), pair[0].at(RequestPoint::Transmitted));
+            let arrival = pair[0].at(RequestPoint::Stack);
+            let answered = pair[0].at(RequestPoint::Transmitted);
             let next = pair[1].at(RequestPoint::Stack);
             if next >= answered {
                 latencies.push(answered - arrival);
@@ -309,7 +310,9 @@ fn closed_likelihood(requests: &[&ObservedRequest], connections: usize) -> f64 {
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return 0.0 };
     let whole = (last.0 - first.0) as f64;
     let free_of = |open: i64| (connections as f64 - open as f64).max(0.0);
-    let (mut open, mut since, mut free_time) = (0, first.0, 0.0);
+    let mut open = 0;
+    let mut since = first.0;
+    let mut free_time = 0.0;
     let mut logarithms = 0.0;
     let mut arrivals: f64 = 0.0;
     for (time, change) in changes {
@@ -340,8 +343,8 @@ struct ConnectionUse {
 impl ConnectionUse {
     /// Of at least one request, in the order of arrival.
     fn new(requests: &[&ObservedRequest]) -> Self {
-        let (first, last) =
-            (requests[0].at(RequestPoint::Stack), requests[requests.len() - 1].at(RequestPoint::Stack));
+        let first = requests[0].at(RequestPoint::Stack);
+        let last = requests[requests.len() - 1].at(RequestPoint::Stack);
         let mut found = Self {
             overlapping: 0,
             overlap_places: 0.0,
@@ -352,7 +355,8 @@ impl ConnectionUse {
         let mut open_until = requests[0].at(RequestPoint::Transmitted);
         let mut open_since = first;
         for pair in requests.windows(2) {
-            let (before, request) = (pair[0], pair[1]);
+            let before = pair[0];
+            let request = pair[1];
             let arrival = request.at(RequestPoint::Stack);
             found.requests += 1.0;
             if arrival < open_until {
@@ -519,7 +523,8 @@ mod tests {
         });
         let sessions = [(1e6, 8, 50_000.0), (5e5, 3, 100_000.0)]
             .map(|(gap, length, pause)| Clients::Sessions { gap, length, pause });
-        let (mut known, mut all) = (0, 0);
+        let mut known = 0;
+        let mut all = 0;
         let kinds = closed.map(|clients| (clients, ClientLoop::Closed)).into_iter();
         let kinds = kinds.chain(open.map(|clients| (clients, ClientLoop::Open)));
         let kinds = kinds.chain(sessions.map(|clients| (clients, ClientLoop::Unknown)));
@@ -570,7 +575,8 @@ mod tests {
     #[test]
     fn requests_that_are_sent_together_are_not_decided() {
         let mut random = Random(7);
-        let (mut time, mut requests) = (0, Vec::new());
+        let mut time = 0;
+        let mut requests = Vec::new();
         for _ in 0..300 {
             let mut free = time;
             for place in 0..16 {
@@ -591,7 +597,8 @@ mod tests {
             for seed in 1..4 {
                 let mut random = Random(seed);
                 let mut next: BinaryHeap<Reverse<u64>> = (0..window).map(|n| Reverse(n * 1000)).collect();
-                let (mut free, mut requests) = (0, Vec::new());
+                let mut free = 0;
+                let mut requests = Vec::new();
                 while let Some(Reverse(arrival)) = next.pop().filter(|_| requests.len() < 6000) {
                     let start = free.max(arrival);
                     free = start + random.exponential(50_000.0) as u64 + 5000;

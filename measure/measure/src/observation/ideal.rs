@@ -265,7 +265,8 @@ mod tests {
         let found = all(&requests);
         for t in [0.0, 0.5, 1.0, 2.0, 4.0] {
             let latency = Nanos::from_secs((1.0 + t) * 1e-3).expect("a time");
-            let (expected, ideal) = (1.0 - testkit::waits_in_m_d_1(0.7, t), found.ideal[0].above(latency));
+            let expected = 1.0 - testkit::waits_in_m_d_1(0.7, t);
+            let ideal = found.ideal[0].above(latency);
             assert!((ideal - expected).abs() < 0.01, "t = {t}: {ideal} against {expected}");
         }
         assert!((found.utilisation - 0.7).abs() < 0.01, "{}", found.utilisation);
@@ -297,7 +298,8 @@ mod tests {
     fn windows_say_what_all_requests_say() {
         // 100 seconds at 50 %; a worker is idle in every tenth of a second, so that a window forgets how it began.
         let requests = queueing_server(&stream("poisson(1000/s)", "500us", 100_000), 1, 1, 0, |_| 0);
-        let (found, whole) = (comparison(&requests, 20_000, IdealAssumptions::default()), all(&requests));
+        let found = comparison(&requests, 20_000, IdealAssumptions::default());
+        let whole = all(&requests);
         assert!((5_000..20_000).contains(&found.measured.count()), "{}", found.measured.count());
         assert_eq!((found.requests_seen, whole.measured.count()), (100_000, 100_000));
         assert_eq!(found.ideal[1], found.measured, "the same requests, with the same latencies");

@@ -30,7 +30,8 @@ impl LatencyLog {
     /// Begins a log at this instant, which is `origin` by the clock of requests.
     pub(super) fn create(path: &Path, origin: u64) -> Result<Self, OperationError> {
         let mut file = GrowingFile::create(path, "latency log")?;
-        let (mut builder, start) = (IntervalLogWriterBuilder::new(), SystemTime::now());
+        let mut builder = IntervalLogWriterBuilder::new();
+        let start = SystemTime::now();
         builder.add_comment("[Latency T6 - T1 in nanoseconds]").with_start_time(start).with_base_time(start);
         let mut serializer = V2DeflateSerializer::new();
         let begun = builder.begin_log_with(&mut file, &mut serializer).map(drop);
@@ -60,7 +61,8 @@ impl LatencyLog {
         if self.histogram.is_empty() {
             return Ok(());
         }
-        let (since, length) = (Duration::from_secs(self.second), Duration::from_nanos(INTERVAL_NS));
+        let since = Duration::from_secs(self.second);
+        let length = Duration::from_nanos(INTERVAL_NS);
         // A writer without headers continues the log.
         let line = IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.file, &mut self.serializer)

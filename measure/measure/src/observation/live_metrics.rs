@@ -55,8 +55,8 @@ struct PortMetrics {
 impl ObservationCounters {
     /// Zeros for these ports.
     pub(super) fn new(ports: impl IntoIterator<Item = u16>) -> Self {
-        let (latency_scale, stage_scale) =
-            (BucketScale::new(LATENCY_BUCKETS), BucketScale::new(STAGE_BUCKETS));
+        let latency_scale = BucketScale::new(LATENCY_BUCKETS);
+        let stage_scale = BucketScale::new(STAGE_BUCKETS);
         let zeros = |port| (port, PortMetrics::new(&latency_scale, &stage_scale));
         Self {
             ports: ports.into_iter().map(zeros).collect(),
@@ -74,7 +74,8 @@ impl ObservationCounters {
 
     /// Counts a request with its stages.
     pub(super) fn add(&mut self, request: &ObservedRequest) {
-        let (latency, stage) = (&self.latency_scale, &self.stage_scale);
+        let latency = &self.latency_scale;
+        let stage = &self.stage_scale;
         let port = self.ports.entry(request.port).or_insert_with(|| PortMetrics::new(latency, stage));
         port.add(request);
     }
@@ -168,7 +169,8 @@ impl CounterCollector {
             help: "Time of answered requests in each stage; ends of buckets are a factor of 2 apart",
             unit: Some(&Unit::Seconds),
         };
-        let (mut times, mut products) = (Vec::new(), Vec::new());
+        let mut times = Vec::new();
+        let mut products = Vec::new();
         for (port, counted) in &self.0.ports {
             for ((name, stage), product) in STAGE_NAMES.iter().zip(&counted.stages).zip(counted.products) {
                 let labels = [("port", port.to_string()), ("stage", (*name).to_owned())];
@@ -318,7 +320,8 @@ mod tests {
         let n = port.latency.count() as f64;
         let times = port.stages.each_ref().map(ExponentialCounts::sum_seconds);
         let products = port.products.map(|product| product as f64 / 1e18);
-        let (all, squares) = (times.iter().sum::<f64>(), products.iter().sum::<f64>());
+        let all = times.iter().sum::<f64>();
+        let squares = products.iter().sum::<f64>();
         for ((stage, time), product) in statistics.stages().iter().zip(times).zip(products) {
             let share = (n * product - time * all) / (n * squares - all * all);
             assert!((share - stage.share_of_variance).abs() < 1e-9, "{stage:?}: {share}");

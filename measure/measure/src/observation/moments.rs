@@ -55,7 +55,8 @@ fn gaps_by(runs: &[RequestRun], key: impl Fn(&ObservedRequest) -> u32) -> BTreeM
     for run in runs {
         let mut last: BTreeMap<u32, u64> = BTreeMap::new();
         for request in &run.requests {
-            let (key, now) = (key(request), request.at(RequestPoint::Stack));
+            let key = key(request);
+            let now = request.at(RequestPoint::Stack);
             if let Some(before) = last.insert(key, now) {
                 gaps.entry(key).or_default().add(now - before);
             }
@@ -166,7 +167,8 @@ mod tests {
     /// Two requests are read at once. The write of the first goes on for 6 after T6, and only then the second is begun.
     #[test]
     fn the_rest_of_a_write_is_service_of_its_request() {
-        let (mut first, mut second) = (request(0, 10, 10), request(1, 10, 10));
+        let mut first = request(0, 10, 10);
+        let mut second = request(1, 10, 10);
         first.points = [0, 0, 0, 10, 14, 14, 18, 20];
         second.points = [1, 1, 1, 10, 14, 26, 28, 30];
         assert_eq!(occupancy(&[first, second]).times, [16, 4]);

@@ -47,7 +47,8 @@ fn end_writes(requests: &[ObservedRequest], places: &[usize], times: &mut [u64])
     let rests: Vec<(usize, u64)> = places
         .windows(2)
         .filter_map(|pair| {
-            let (request, next) = (&requests[pair[0]], &requests[pair[1]]);
+            let request = &requests[pair[0]];
+            let next = &requests[pair[1]];
             let end = end_of_work(request, Some(next));
             let is_read = next.at(RequestPoint::Read) <= end;
             let turns = if is_read { RequestPoint::Started } else { RequestPoint::Scheduled };
@@ -86,7 +87,8 @@ fn follow_worker(requests: &[ObservedRequest], places: &[usize], found: &mut Run
 /// When the worker is done with a request. If it is transmitted after the worker has turned to the next one, then not by
 /// the worker.
 fn end_of_work(request: &ObservedRequest, next: Option<&ObservedRequest>) -> u64 {
-    let (written, transmitted) = (request.at(RequestPoint::Written), request.at(RequestPoint::Transmitted));
+    let written = request.at(RequestPoint::Written);
+    let transmitted = request.at(RequestPoint::Transmitted);
     let is_elsewhere = next.is_some_and(|next| {
         let scheduled = next.at(RequestPoint::Scheduled);
         transmitted > next.at(RequestPoint::Written) || scheduled > written && transmitted > scheduled
@@ -115,7 +117,8 @@ mod tests {
     #[test]
     fn what_is_read_together_is_counted_once() {
         // Read from 10 to 14 together; the first is answered at 20, the second is started then and answered at 30.
-        let (mut first, mut second) = (request(0, 10, 10), request(1, 10, 10));
+        let mut first = request(0, 10, 10);
+        let mut second = request(1, 10, 10);
         first.points = [0, 0, 0, 10, 14, 14, 18, 20];
         second.points = [1, 1, 1, 10, 14, 20, 28, 30];
         let found = occupancy(&[first, second]);
@@ -125,7 +128,8 @@ mod tests {
     #[test]
     fn a_late_transmission_is_not_the_workers_time() {
         // Written at 18, but on its way at 500 only; the worker answers another one meanwhile.
-        let (mut first, mut second) = (request(0, 10, 10), request(100, 100, 10));
+        let mut first = request(0, 10, 10);
+        let mut second = request(100, 100, 10);
         first.points = [0, 0, 0, 10, 14, 14, 18, 500];
         second.points = [100, 100, 100, 100, 104, 104, 108, 110];
         let found = occupancy(&[first, second]);
@@ -134,7 +138,8 @@ mod tests {
 
     #[test]
     fn workers_do_not_share_time() {
-        let (first, mut second) = (request(0, 0, 10), request(0, 0, 10));
+        let first = request(0, 0, 10);
+        let mut second = request(0, 0, 10);
         (second.reader, second.writer) = (2, 2);
         assert_eq!(occupancy(&[first, second]).times, [10, 10]);
         // Another thread reads: its time is part of what the request takes.

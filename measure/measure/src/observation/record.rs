@@ -130,7 +130,8 @@ impl TraceRecorder {
 
 /// The direction and size of a request: the larger side is the payload.
 pub(super) fn payload(request: &ObservedRequest) -> (Op, Bytes) {
-    let (asked, answered) = (request.request_bytes, request.answer_bytes);
+    let asked = request.request_bytes;
+    let answered = request.answer_bytes;
     if asked > answered { (Op::Write, Bytes(asked)) } else { (Op::Read, Bytes(answered)) }
 }
 

@@ -78,7 +78,8 @@ impl RequestSample {
         if self.every == 1 && self.pauses == 0 {
             return vec![RequestRun::new(self.windows.into_values().flatten().collect(), 0)];
         }
-        let (every, has_pauses) = (self.every, self.pauses > 0);
+        let every = self.every;
+        let has_pauses = self.pauses > 0;
         let mut runs: Vec<((u64, u64), Vec<ObservedRequest>)> = Vec::new();
         for (place, requests) in self.windows {
             match runs.last_mut() {

@@ -225,7 +225,8 @@ fn note_gaps(
     let absent = names.filter(|name| !observations.workloads.contains(name));
     let absent: Vec<&str> = absent.map(String::as_str).collect();
     if !absent.is_empty() {
-        let (absent, observed) = (absent.join(", "), observations.workloads.join(", "));
+        let absent = absent.join(", ");
+        let observed = observations.workloads.join(", ");
         observer.notice(Notice::Note(format!("not observed: {absent} (observed: {observed})")));
     }
     let lacks_profile = promises.iter().any(|promise| {

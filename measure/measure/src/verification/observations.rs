@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn files_of_one_run_are_one() {
-        let (first, second) =
-            (some(&["a", "b"], &[(0, 1), (1, 5)]), some(&["c", "a"], &[(1, 3), (0, 5), (1, 9)]));
+        let first = some(&["a", "b"], &[(0, 1), (1, 5)]);
+        let second = some(&["c", "a"], &[(1, 3), (0, 5), (1, 9)]);
         let all = merge(first, second, Path::new("x")).unwrap();
         assert_eq!(all.workloads, ["a", "b", "c"]);
         let rows: Vec<_> = all.requests.iter().map(|at| (at.workload, at.intended.0)).collect();

@@ -127,7 +127,8 @@ impl DeviceRequests {
             self.divided.idle += length;
             return;
         };
-        let (part, left_over) = (length / count, length % count);
+        let part = length / count;
+        let left_over = length % count;
         self.divided.part_of_one += part;
         for (parts, requests) in self.divided.parts.iter_mut().zip(&self.counts) {
             *parts += part * requests;

@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn a_partition_is_refused_with_the_name_of_its_device() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (devices, disk) = (folder.path().join("class"), folder.path().join("pci/block/sda"));
+        let devices = folder.path().join("class");
+        let disk = folder.path().join("pci/block/sda");
         fs::create_dir_all(disk.join("sda1")).expect("it is ours");
         fs::create_dir(&devices).expect("it is ours");
         for (file, text) in [("dev", "8:0\n"), ("sda1/dev", "8:1\n"), ("sda1/partition", "1\n")] {

@@ -156,6 +156,7 @@ pub fn observe_block(
         std::thread::park_timeout(DRAIN_INTERVAL);
     };
     seen.advance(u64::MAX, probes.missing_events()?);
-    let (lost, skipped_runs) = (probes.lost()?, probes.skipped_runs());
+    let lost = probes.lost()?;
+    let skipped_runs = probes.skipped_runs();
     Ok(BlockReport { seen, lost, skipped_runs, duration: start.elapsed(), end })
 }

@@ -243,7 +243,8 @@ impl CauseAttribution {
     /// coming back nothing is known but that it has sent the packet.
     fn held_up_in_write(worker: Option<&ThreadTimeline>, request: &ObservedRequest) -> u64 {
         let left = worker.and_then(ThreadTimeline::held_up_since);
-        let (done, sent) = (request.last_awaited_write, request.at(RequestPoint::Transmitted));
+        let done = request.last_awaited_write;
+        let sent = request.at(RequestPoint::Transmitted);
         left.filter(|left| *left >= done).map_or(0, |left| sent.saturating_sub(left))
     }
 
@@ -265,7 +266,8 @@ impl CauseAttribution {
         }
         if let Some(timeline) = self.threads.get(&part.worker) {
             for segment in timeline.overlapping(part.from, part.until) {
-                let (from, until) = (segment.from.max(part.from), segment.until.min(part.until));
+                let from = segment.from.max(part.from);
+                let until = segment.until.min(part.until);
                 match segment.doing {
                     ThreadDoing::Running { interrupt_ns, softirq_ns } => {
                         let whole = segment.until - segment.from;
@@ -320,7 +322,8 @@ impl CauseAttribution {
         times: &mut CauseTimes,
     ) {
         let begin = part.begin.clamp(from, until);
-        let (before, after) = (begin - from, until - begin);
+        let before = begin - from;
+        let after = until - begin;
         let taken_before = share(taken, before, until - from);
         let taken_after = (taken - taken_before).min(after);
         // Rounding: what does not fit behind is taken before.
@@ -352,7 +355,8 @@ impl CauseAttribution {
             idle.push(time);
         }
         idle.sort_unstable();
-        let (mut sum, mut end) = (0, from);
+        let mut sum = 0;
+        let mut end = from;
         for (from, until) in idle {
             sum += until.saturating_sub(end.max(from));
             end = end.max(until);

@@ -199,8 +199,8 @@ fn served_again(
     }
     std::array::from_fn(|place| {
         let values = || played.iter().map(|found| found[place]);
-        let (least, most) =
-            (values().min().unwrap_or(measured[place]), values().max().unwrap_or(measured[place]));
+        let least = values().min().unwrap_or(measured[place]);
+        let most = values().max().unwrap_or(measured[place]);
         let beyond = (1.0 - EXPLAINED_PERCENTILES[place].1) * all.len() as f64;
         let stands_for = resumed.drawn as f64 / resumed.drawn_from as f64;
         if resumed.drawn > 0 && (resumed.drawn_from == 0 || stands_for > SAMPLE_SHARE * beyond) {

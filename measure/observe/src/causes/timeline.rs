@@ -111,7 +111,8 @@ impl ThreadTimeline {
 
     /// The thread waits, and is moved to the queue of another CPU. Moves that are too many make the wait an unseen one.
     pub(super) fn take_move(&mut self, event: &KernelEvent) {
-        let (cpu, was_idle) = (event.schedule.cpu, event.schedule.was_idle);
+        let cpu = event.schedule.cpu;
+        let was_idle = event.schedule.was_idle;
         self.moves.push(QueueMove { time: event.time, cpu, was_idle });
         if self.moves.len() > KEPT_MAX {
             (self.away, self.moves) = (None, Vec::new());
@@ -158,7 +159,8 @@ impl ThreadTimeline {
 
     /// The thread was on a CPU since `event.earlier` and is until the event.
     fn run_until(&mut self, event: &KernelEvent) {
-        let (switched_in, schedule) = (event.earlier, event.schedule);
+        let switched_in = event.earlier;
+        let schedule = event.schedule;
         let counted = (schedule.interrupt_ns, schedule.softirq_ns);
         let came_unseen = self.is_away && switched_in < self.until;
         self.is_away = event.kind == EventKind::Leave;
@@ -184,7 +186,9 @@ impl ThreadTimeline {
     /// From when the thread left until it came back; unknown if it was not seen to leave, or slept and was not seen to be
     /// woken.
     fn wait(&mut self, event: &KernelEvent) {
-        let (left, came, schedule) = (self.until, event.earlier, event.schedule);
+        let left = self.until;
+        let came = event.earlier;
+        let schedule = event.schedule;
         let Some(away) = self.away else { return };
         let was_sent_away = matches!(away, ThreadDoing::Runnable { .. });
         let mut from = left;

@@ -313,7 +313,8 @@ fn hold(
 /// The median time from a last write until the worker began with a request that was waiting.
 fn usual_hold(requests: &[&AttributedRequest], places: &[usize]) -> u64 {
     let gap = |pair: &[usize]| {
-        let (request, next) = (requests[pair[0]], requests[pair[1]]);
+        let request = requests[pair[0]];
+        let next = requests[pair[1]];
         (next.start > next.ready && next.done > request.done).then(|| next.start.saturating_sub(request.done))
     };
     median(places.windows(2).filter_map(gap).collect())

@@ -61,12 +61,14 @@ impl MessageReads {
 
     /// The request of these bytes, if their arrival was seen.
     pub(super) fn request(&self, begin: u32, end: u32, is_certain: bool) -> Option<ReadRequest> {
-        let (first, last) = (self.segment_with(begin)?, self.segment_with(end.wrapping_sub(1))?);
+        let first = self.segment_with(begin)?;
+        let last = self.segment_with(end.wrapping_sub(1))?;
         let (peer, port) = self.ends?;
         let overlaps = |read: &&ConnectionRead| before(begin, read.end) && before(read.begin, end);
         let mut reads = self.reads.iter().filter(overlaps).peekable();
         let ready = if last.ready == 0 { last.stack } else { last.ready };
-        let (mut quality, mut scheduled) = (RequestQuality::default(), None);
+        let mut quality = RequestQuality::default();
+        let mut scheduled = None;
         let mut previous: Option<ConnectionRead> = None;
         while let Some(read) = reads.next() {
             let has_slept = previous.is_some_and(|previous| read.switched_in > previous.time);
@@ -78,7 +80,8 @@ impl MessageReads {
             }
             previous = Some(*read);
         }
-        let (scheduled, read) = (scheduled?, previous?);
+        let scheduled = scheduled?;
+        let read = previous?;
         let is_new_reader = scheduled.switched_in == 0 || scheduled.free_since == 0;
         let quality = quality.with_those_that_hold(&[
             (last.wire == 0, RequestQuality::WIRE_UNSEEN),

@@ -174,7 +174,8 @@ mod tests {
     fn holes_in_bodies_do_no_harm_and_holes_in_heads_do() {
         let begin = u32::MAX - 3;
         let at = |offset: u32| begin.wrapping_add(offset);
-        let (mut stream, mut found) = (MessageStream::new(), Vec::new());
+        let mut stream = MessageStream::new();
+        let mut found = Vec::new();
         stream.begin_at(begin);
         stream.see(begin, &[2, 9, 5]);
         stream.see(at(7), &[3, 9]);
@@ -185,7 +186,8 @@ mod tests {
 
     #[test]
     fn what_is_seen_twice_counts_once() {
-        let (mut stream, mut found) = (MessageStream::new(), Vec::new());
+        let mut stream = MessageStream::new();
+        let mut found = Vec::new();
         stream.begin_at(0);
         for (begin, bytes) in [(0, &[4, 1][..]), (1, &[1, 1]), (0, &[4]), (3, &[1, 1]), (5, &[0])] {
             stream.see(begin, bytes);

@@ -84,7 +84,8 @@ impl RequestJoiner {
 
     /// How many entries the tables have, of connections and ports those of the ones with most.
     pub fn sizes(&self) -> TableSizes {
-        let (connections, threads) = (self.connections.len(), self.threads.len());
+        let connections = self.connections.len();
+        let threads = self.threads.len();
         let all = TableSizes { connections, threads, bytes: self.bytes, ..TableSizes::default() };
         let of_connections = self.connections.values().map(ObservedConnection::sizes);
         of_connections.chain(self.udp.values().map(UdpPort::sizes)).fold(all, TableSizes::or_larger)

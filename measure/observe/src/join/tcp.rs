@@ -247,7 +247,8 @@ impl TcpConnection {
         self.begin_round(event, finished);
         self.partly.begin_read();
         self.read_until = Some(event.end);
-        let (mut expected, mut is_complete) = (event.begin, true);
+        let mut expected = event.begin;
+        let mut is_complete = true;
         while let Some(segment) = self.segments.take_read(event.end) {
             is_complete &= !before(expected, segment.begin);
             expected = segment.end;

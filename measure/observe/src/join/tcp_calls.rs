@@ -233,7 +233,8 @@ impl CallJoin {
 
     fn request(&self, call: &ReadCall, reader: u32) -> Option<ReadRequest> {
         let (peer, port) = self.ends?;
-        let (first_wire, last) = (call.first_wire?, call.last?);
+        let first_wire = call.first_wire?;
+        let last = call.last?;
         let ready = if last.ready == 0 { last.stack } else { last.ready };
         let quality = call.quality.with_those_that_hold(&[
             (last.wire == 0, RequestQuality::WIRE_UNSEEN),

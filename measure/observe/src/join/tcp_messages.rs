@@ -268,7 +268,8 @@ impl MessageJoin {
 
     /// The bytes of a head that was read, but not to its end.
     fn half_head(&self) -> Option<(u32, u32)> {
-        let (begin, end) = (self.requests.position()?, self.reads.end()?);
+        let begin = self.requests.position()?;
+        let end = self.reads.end()?;
         (self.open.is_none() && before(begin, end)).then_some((begin, end))
     }
 

@@ -148,7 +148,9 @@ pub(super) fn divide(
 /// What was read before a sleep becomes the beginning of the first request of the last round.
 fn join_rounds(requests: &mut Vec<ReadRequest>) {
     let round = requests.last().map_or(0, |last| last.round);
-    let (first_wire, mut earlier, mut bytes) = (requests[0].first_wire, 0, 0);
+    let first_wire = requests[0].first_wire;
+    let mut earlier = 0;
+    let mut bytes = 0;
     for read in requests.iter().filter(|read| read.round != round) {
         earlier += 1;
         bytes += read.bytes;
@@ -166,7 +168,8 @@ fn join_rounds(requests: &mut Vec<ReadRequest>) {
 
 /// Rules 3 and 4: request i of n is answered by writes ⌊i·m/n⌋ up to before ⌊(i + 1)·m/n⌋ of m, and at least by one.
 fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite], all: &mut VecDeque<AnsweredRequest>) {
-    let (n, m) = (requests.len(), writes.len());
+    let n = requests.len();
+    let m = writes.len();
     let quality = match (n, m) {
         // Servers often write the head of an answer first: the next read says where the answer has ended.
         (1, _) => RequestQuality::default(),
@@ -200,6 +203,7 @@ fn in_turn(
 /// The request that these writes answer, at least one.
 fn answered(request: &ReadRequest, quality: RequestQuality, writes: &[AnswerWrite]) -> AnsweredRequest {
     let request = ReadRequest { quality: request.quality.with(quality), ..*request };
-    let (first, last) = (writes[0], writes[writes.len() - 1]);
+    let first = writes[0];
+    let last = writes[writes.len() - 1];
     AnsweredRequest { request, first, last, awaited: last_awaited(writes) }
 }

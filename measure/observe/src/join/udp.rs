@@ -95,7 +95,8 @@ impl UdpPort {
                 self.transmit(event, counts, finished);
             }
             EventKind::Send => {
-                let (time, free_since) = (event.time, threads.touch(event.thread, event.time));
+                let time = event.time;
+                let free_since = threads.touch(event.thread, event.time);
                 if self.writes.len() >= self.kept_max {
                     self.writes.clear();
                 }

@@ -142,7 +142,8 @@ fn expect_count(found: u64, sent: u64, report: &BlockReport) {
 #[test]
 pub(crate) fn every_direct_request_is_seen_and_takes_no_longer_than_its_client_says() {
     let Some(disk) = TestDisk::create() else { return };
-    let (file, device) = (disk.open(), disk.number());
+    let file = disk.open();
+    let device = disk.number();
     for only in [Some(device), None] {
         let mut client_ns = 0;
         let report = watch(only, || {
@@ -235,7 +236,8 @@ fn behind(report: &BlockReport, device: BlockDevice, name: &str) -> (TimeBehind,
 #[test]
 pub(crate) fn who_keeps_reads_waiting_is_named() {
     let Some(disk) = TestDisk::create() else { return };
-    let (file, device) = (disk.open(), disk.number());
+    let file = disk.open();
+    let device = disk.number();
     disk.lengthen_queue();
     for has_hog in [true, false] {
         let report = watch(Some(device), || read_beside(&file, has_hog));
@@ -249,7 +251,8 @@ pub(crate) fn who_keeps_reads_waiting_is_named() {
             assert!(sums.unseen == 0 || report.skipped_runs > 0, "{who:?}");
         }
         let (by_hog, reads) = behind(&report, device, "hog");
-        let (own, total) = (reads.waits.all().own, reads.waits.all().total());
+        let own = reads.waits.all().own;
+        let total = reads.waits.all().total();
         let skipped = report.skipped_runs;
         println!("reads: {own} ns their own of {total}, behind the hog {by_hog:?}, {skipped} runs skipped");
         expect_count(reads.requests, READS as u64, &report);
@@ -275,7 +278,8 @@ pub(crate) fn who_keeps_reads_waiting_is_named() {
 fn serve_from(listener: &TcpListener, file: &File) {
     let (mut client, _) = listener.accept().expect("a client comes");
     client.set_nodelay(true).expect("a TCP socket has this option");
-    let (mut question, mut buffer) = ([0; 8], vec![0; 2 * BLOCK_BYTES]);
+    let mut question = [0; 8];
+    let mut buffer = vec![0; 2 * BLOCK_BYTES];
     while client.read_exact(&mut question).is_ok() {
         file.read_exact_at(aligned(&mut buffer), 0).expect("the device can be read");
         client.write_all(b"answered").expect("the client waits");
@@ -285,7 +289,8 @@ fn serve_from(listener: &TcpListener, file: &File) {
 fn ask(address: SocketAddr) -> Vec<ClientRequest> {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket has this option");
-    let (client, mut answer) = (stream.local_addr().expect("it is connected"), [0; 8]);
+    let client = stream.local_addr().expect("it is connected");
+    let mut answer = [0; 8];
     let mut request = |_| {
         let sent = now();
         stream.write_all(b"question").expect("the server reads");

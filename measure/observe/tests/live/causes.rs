@@ -256,7 +256,8 @@ fn connections_that_are_all_with_one_worker() {
     print_row("all connections with one worker of two", Some(Cause::OtherIdle), &one);
     let both = watch_with(address, || lines_over_tcp(address, 6, 2000, &[]));
     print_row("the same with both workers", Some(Cause::OtherIdle), &both);
-    let (one, both) = (&one.report.causes, &both.report.causes);
+    let one = &one.report.causes;
+    let both = &both.report.causes;
     // The other worker has nothing to do but for its first requests.
     let of_other_idle = |report: &CauseReport| {
         let [other_idle, all_busy] =
@@ -282,7 +283,8 @@ fn a_flood_of_packets_for_another_port() {
     }
     let address = network.addresses(server.port())[0];
     let exchange = paced().from(network.client());
-    let (mut without, mut with) = (0.0, 0.0);
+    let mut without = 0.0;
+    let mut with = 0.0;
     // In turn, because others use this machine, too.
     for _ in 0..FLOODS {
         let calm = watch(address, &exchange);

@@ -124,7 +124,9 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
     let mut stream = TcpStream::connect(server).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket has this option");
     let client = stream.local_addr().expect("a connected socket has an address");
-    let (mut open, mut done, mut bytes) = (VecDeque::new(), Vec::new(), Vec::new());
+    let mut open = VecDeque::new();
+    let mut done = Vec::new();
+    let mut bytes = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let start = Instant::now();
     for number in 0..exchange.requests + exchange.in_flight {

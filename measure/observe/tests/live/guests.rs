@@ -78,7 +78,8 @@ fn booted(tested: &TestedKernel) -> Option<GuestFigures> {
 #[test]
 fn debian_12() {
     let checks = [&CHECKS[..], &EXACT_CHECKS, &BLOCK_CHECKS].concat();
-    let (kernel, test) = (GuestKernel::DEBIAN_12, "guests::debian_12");
+    let kernel = GuestKernel::DEBIAN_12;
+    let test = "guests::debian_12";
     expect_all(&TestedKernel { kernel, cpus: 1, test, modules: block::MODULES.to_vec(), checks });
 }
 
@@ -87,14 +88,16 @@ fn debian_12() {
 fn debian_13() {
     let checks = [&CHECKS[..], &EXACT_CHECKS, &BLOCK_CHECKS, &[KERNEL_NFS]].concat();
     let modules = [&[block::SCHEDULER], &block::MODULES[..], &kernel_nfs::MODULES].concat();
-    let (kernel, test) = (GuestKernel::DEBIAN_13, "guests::debian_13");
+    let kernel = GuestKernel::DEBIAN_13;
+    let test = "guests::debian_13";
     expect_all(&TestedKernel { kernel, cpus: 3, test, modules, checks });
 }
 
 /// Linux 7.3 interrupts programs and skips some of their runs for it, most where CPUs are emulated.
 #[test]
 fn backports_of_debian_13() {
-    let (kernel, test) = (GuestKernel::DEBIAN_13_BACKPORTS, "guests::backports_of_debian_13");
+    let kernel = GuestKernel::DEBIAN_13_BACKPORTS;
+    let test = "guests::backports_of_debian_13";
     let checks = [&CHECKS[..], &BLOCK_CHECKS].concat();
     let modules = [&[block::SCHEDULER], &block::MODULES[..]].concat();
     expect_all(&TestedKernel { kernel, cpus: 3, test, modules, checks });

@@ -94,7 +94,8 @@ impl Watched {
     /// kernel skipped runs of programs.
     #[track_caller]
     fn expect_all(&self) {
-        let (counts, lost) = (self.report.counts, self.report.lost_events);
+        let counts = self.report.counts;
+        let lost = self.report.lost_events;
         let said = format!("{counts:?}, {lost} events lost, {} skipped", self.report.skipped_runs);
         expect_nested(self.nesting, self.sent, self.report.skipped_runs, &said);
         if self.report.skipped_runs == 0 {
@@ -215,7 +216,8 @@ fn lost_events_are_counted_and_nothing_false_is_told() {
     let settings = ProbeSettings { ring_bytes: 1 << 16, ..probes(server.port()) };
     let mut probes = AttachedProbes::attach(&settings).unwrap_or_else(|error| panic!("{error}"));
     let mut joiner = observe::RequestJoiner::new();
-    let (mut sent, mut found) = (Vec::new(), Vec::new());
+    let mut sent = Vec::new();
+    let mut found = Vec::new();
     for _ in 0..2 {
         sent.extend(clients::run(addresses(&server)[0], &Exchange::new(Dialogue::Memcached, 500), 2));
         probes.drain(|event, _| joiner.handle(&event, &mut found));

@@ -136,7 +136,8 @@ fn pausing() -> Exchange {
 fn one_request_each(server: SocketAddr, count: usize) -> Vec<ClientRequest> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server).expect("the server listens");
-        let (client, sent) = (stream.local_addr().expect("it is connected"), now());
+        let client = stream.local_addr().expect("it is connected");
+        let sent = now();
         stream.write_all(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n").expect("the server reads");
         stream.read_to_end(&mut Vec::new()).expect("the server answers");
         ClientRequest { client, sent, received: now() }

@@ -65,7 +65,9 @@ pub(crate) fn at_the_same_time(
 
 fn take_turn(stream: &mut TcpStream, dialogue: Dialogue, turn: &Turn) -> Vec<ClientRequest> {
     let client = stream.local_addr().expect("a connected socket has an address");
-    let (sent, mut bytes, mut buffer) = (now(), Vec::new(), vec![0; 1 << 16]);
+    let sent = now();
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
     for (number, go) in turn.goes.iter().enumerate() {
         if number > 0 {
             park_timeout(PAUSE);
@@ -208,7 +210,8 @@ fn nbd_connections_from_before_the_observation() {
     let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
     let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Nbd), ..probes(server.port()) };
-    let (mut streams, mut sent) = ([(), ()].map(|()| connect_nbd(address).0), Vec::new());
+    let mut streams = [(), ()].map(|()| connect_nbd(address).0);
+    let mut sent = Vec::new();
     let watched = observe_while(settings, IntendedWaits::Included, || {
         sent.extend(streams.iter_mut().flat_map(|stream| send_bursts(stream, 40)));
         sent.clone()
@@ -232,7 +235,9 @@ fn connect_nbd(server: SocketAddr) -> (TcpStream, ClientRequest) {
     stream.set_nodelay(true).expect("a TCP socket has this option");
     let client = stream.local_addr().expect("a connected socket has an address");
     let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
-    let (mut bytes, mut buffer, mut sent) = (Vec::new(), vec![0; 1 << 16], now());
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut sent = now();
     loop {
         let mut out = Vec::new();
         let step = handshake.advance(&bytes, &mut out).expect("the server has the export");
@@ -255,7 +260,8 @@ fn connect_nbd(server: SocketAddr) -> (TcpStream, ClientRequest) {
 /// Two reads and two writes at once, again and again, each time when all is answered.
 fn send_bursts(stream: &mut TcpStream, bursts: u64) -> Vec<ClientRequest> {
     let client = stream.local_addr().expect("a connected socket has an address");
-    let (mut requests, mut buffer) = (Vec::new(), vec![0; 4096]);
+    let mut requests = Vec::new();
+    let mut buffer = vec![0; 4096];
     for burst in 0..bursts {
         let mut out = Vec::new();
         for number in 0..2 {
@@ -307,7 +313,8 @@ pub(crate) fn a_server_that_accepts_late() {
         let ask = |late_ns: u64| {
             let begun = now();
             let mut stream = TcpStream::connect(address).expect("the server listens");
-            let (client, sent) = (stream.local_addr().expect("it is connected"), now());
+            let client = stream.local_addr().expect("it is connected");
+            let sent = now();
             stream.write_all(b"question").expect("there is room");
             park_timeout(Duration::from_nanos(late_ns));
             let (mut server, _) = listener.accept().expect("a client waits");
@@ -343,7 +350,8 @@ fn http_bodies_that_end_with_the_connection() {
     let watched = watch_protocol(address, ApplicationProtocol::Http1, || {
         let ask = |_| {
             let mut stream = TcpStream::connect(address).expect("the server listens");
-            let (client, sent) = (stream.local_addr().expect("it is connected"), now());
+            let client = stream.local_addr().expect("it is connected");
+            let sent = now();
             stream.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("there is room");
             let (mut server, _) = listener.accept().expect("a client waits");
             let mut buffer = vec![0; 64];

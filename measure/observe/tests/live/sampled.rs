@@ -28,7 +28,9 @@ fn windows_have_every_request() {
         intended_waits: IntendedWaits::Included,
         cost_limit: Some(LIMIT),
     };
-    let (stop, mut requests, began) = (AtomicBool::new(false), Vec::new(), Instant::now());
+    let stop = AtomicBool::new(false);
+    let mut requests = Vec::new();
+    let began = Instant::now();
     let address = addresses(&server)[0];
     let exchange = Exchange::new(Dialogue::Memcached, 10_000).every(PACE);
     let (report, sent) = std::thread::scope(|scope| {
@@ -54,7 +56,8 @@ fn windows_have_every_request() {
     assert!(seen.len() as u64 >= 2, "{sampled:?}");
     let mut certain = 0;
     for window in &seen {
-        let (first, last) = (window[0].points[0], window[window.len() - 1].points[0]);
+        let first = window[0].points[0];
+        let last = window[window.len() - 1].points[0];
         // Those that were certainly in the window, by the clocks of their clients.
         let inside: Vec<ClientRequest> =
             sent.iter().filter(|client| client.sent >= first && client.received <= last).copied().collect();

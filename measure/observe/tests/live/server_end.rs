@@ -31,7 +31,8 @@ fn serve(listener: &TcpListener, is_over: &AtomicBool) {
 
 fn ask(server: SocketAddr) -> ClientRequest {
     let mut stream = TcpStream::connect(server).expect("the server listens");
-    let (client, sent) = (stream.local_addr().expect("it is connected"), now());
+    let client = stream.local_addr().expect("it is connected");
+    let sent = now();
     let mut buffer = Vec::new();
     stream.write_all(b"question").expect("there is room");
     stream.read_to_end(&mut buffer).expect("the server answers");
@@ -53,7 +54,9 @@ fn a_server_lives_that_has_a_process_for_each_connection() {
         intended_waits: IntendedWaits::Included,
         cost_limit: None,
     };
-    let (is_over, stop, mut requests) = (AtomicBool::new(false), AtomicBool::new(false), Vec::new());
+    let is_over = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
+    let mut requests = Vec::new();
     let clients = || {
         let asked = |_| {
             park_timeout(PAUSE);

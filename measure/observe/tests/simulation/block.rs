@@ -36,7 +36,8 @@ fn event(
 
 /// The events of all requests in the order of time; those of one instant in any.
 fn events(plans: &[PlannedBlockRequest]) -> Vec<BlockEvent> {
-    let (mut all, mut come) = (Vec::new(), 0);
+    let mut all = Vec::new();
+    let mut come = 0;
     for (number, plan) in (0u64..).zip(plans) {
         let (_, _, gap, queued, served, is_returned) = *plan;
         come += gap;
@@ -72,7 +73,8 @@ fn twin(events: &[BlockEvent], done: &BlockEvent) -> TwinWaits {
     // Of the last issue on, the request is at the device.
     let own: Vec<_> = events.iter().filter(|event| event.number == done.number).collect();
     let issues = own.iter().filter(|event| event.phase == BlockPhase::Issue).count();
-    let (mut has_come, mut issued) = (false, 0);
+    let mut has_come = false;
+    let mut issued = 0;
     for event in events.iter().filter(|event| event.device == done.device) {
         let length = event.time - before;
         before = event.time;
@@ -117,7 +119,8 @@ proptest! {
     #[test]
     fn each_nanosecond_is_charged_once_as_the_rule_says(plans in plans()) {
         let events = events(&plans);
-        let (mut contention, mut done) = (BlockContention::default(), 0);
+        let mut contention = BlockContention::default();
+        let mut done = 0;
         for event in &events {
             let Some(waits) = contention.handle(event) else { continue };
             done += 1;
@@ -168,7 +171,8 @@ proptest! {
 #[test]
 fn many_requesters_become_others() {
     let plans: Vec<PlannedBlockRequest> = (0..5000).map(|number| (number, 0, 10, 5, 60, false)).collect();
-    let (mut contention, mut all) = (BlockContention::default(), BlockWaits::default());
+    let mut contention = BlockContention::default();
+    let mut all = BlockWaits::default();
     for event in events(&plans) {
         if let Some(waits) = contention.handle(&event) {
             assert_eq!(waits.total(), 65);

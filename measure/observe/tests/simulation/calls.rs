@@ -83,12 +83,15 @@ struct CallServer {
 }
 
 fn connection(number: usize, planned: &PlannedConnection) -> CallConnection {
-    let (mut calls, mut coming, mut end) = (VecDeque::new(), VecDeque::new(), planned.first);
+    let mut calls = VecDeque::new();
+    let mut coming = VecDeque::new();
+    let mut end = planned.first;
     for call in &planned.calls {
         end = end.wrapping_add(call.bytes);
         calls.push_back((end, call.clone()));
     }
-    let (total, mut cut) = (end.wrapping_sub(planned.first), 0);
+    let total = end.wrapping_sub(planned.first);
+    let mut cut = 0;
     let mut lengths = planned.segments.iter().cycle();
     while cut < total {
         let next = total.min(cut + lengths.next().expect("an endless cycle"));
@@ -239,7 +242,8 @@ fn play(planned: &[PlannedConnection], choices: &[u8], writes: ReportedWrites) -
 }
 
 fn join(events: &[KernelEvent], protocol: Option<ApplicationProtocol>) -> (Vec<ObservedRequest>, JoinCounts) {
-    let (mut joiner, mut finished) = (RequestJoiner::of_protocol(protocol), Vec::new());
+    let mut joiner = RequestJoiner::of_protocol(protocol);
+    let mut finished = Vec::new();
     events.iter().for_each(|event| joiner.handle(event, &mut finished));
     joiner.finish(&mut finished);
     (finished, joiner.counts())
@@ -307,7 +311,8 @@ proptest! {
         let choices: Vec<u8> = choices.into_iter().chain((0..=255).step_by(3)).collect();
         let server = play(&planned, &choices, ReportedWrites::Whole);
         let events = &server.events[..=cut.index(server.events.len())];
-        let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+        let mut joiner = RequestJoiner::new();
+        let mut finished = Vec::new();
         events.iter().for_each(|event| joiner.handle(event, &mut finished));
         let open = joiner.open_between(&(0..u64::MAX));
         joiner.finish(&mut finished);
@@ -344,7 +349,9 @@ proptest! {
 #[test]
 fn further_writes_of_an_answer_are_waited_for() {
     let awaited = |udp: bool, order: [EventKind; 4]| {
-        let (mut joiner, mut finished, mut bytes) = (RequestJoiner::new(), Vec::new(), [0, 0]);
+        let mut joiner = RequestJoiner::new();
+        let mut finished = Vec::new();
+        let mut bytes = [0, 0];
         let before = [EventKind::Arrival, EventKind::Ready, EventKind::Receive];
         for (time, kind) in (1..).zip(before.into_iter().chain(order).chain([EventKind::Close])) {
             let (begin, end) = match kind {
@@ -366,7 +373,8 @@ fn further_writes_of_an_answer_are_waited_for() {
         assert_eq!(finished.len(), 1, "{:?}", joiner.counts());
         (finished[0].at(RequestPoint::Written), finished[0].last_awaited_write, finished[0].points[7])
     };
-    let (write, transmit) = (EventKind::Send, EventKind::Transmit);
+    let write = EventKind::Send;
+    let transmit = EventKind::Transmit;
     assert_eq!(awaited(false, [write, transmit, write, transmit]), (4, 6, 7));
     assert_eq!(awaited(false, [write, write, transmit, transmit]), (4, 4, 7));
     assert_eq!(awaited(true, [write, transmit, write, transmit]), (4, 6, 7));

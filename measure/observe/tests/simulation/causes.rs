@@ -60,7 +60,8 @@ proptest! {
         for (a, b) in swaps {
             machine.events.swap(a.index(length), b.index(length));
         }
-        let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+        let mut joiner = RequestJoiner::new();
+        let mut finished = Vec::new();
         let mut causes = CauseObserver::new(IntendedWaits::Included);
         for event in &machine.events {
             causes.handle(event);
@@ -83,7 +84,8 @@ proptest! {
 
 /// A worker that is woken at 100, is in the queue of CPU 3 and runs from 1,000 on, with what is said of that CPU.
 fn waiting_worker(was_idle: bool, reports: &[KernelEvent]) -> AttributedRequest {
-    let (server, worker) = (10, 11);
+    let server = 10;
+    let worker = 11;
     let event = |time, kind| KernelEvent { thread: worker, process: server, ..blank_event(time, kind) };
     let schedule = ThreadSchedule { cpu: 3, woken: 100, was_idle, state: 1, ..ThreadSchedule::default() };
     let mut attribution = CauseAttribution::new();
@@ -236,7 +238,8 @@ fn pausing_server(first_transmitted: u64) -> Vec<AttributedRequest> {
     at(9_050, EventKind::Transmit, 1);
     at(9_060, EventKind::Close, 0);
     events.sort_by_key(|event| event.time);
-    let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+    let mut joiner = RequestJoiner::new();
+    let mut finished = Vec::new();
     let mut attribution = CauseAttribution::new();
     for event in &events {
         attribution.handle(event);
@@ -262,7 +265,8 @@ fn a_server_that_pauses_within_its_answer_is_no_slow_network() {
 /// Two requests on two connections that are read before either is answered. The write of the first answer returns at
 /// `freed`, after its packet has left: until then the worker wakes the client.
 fn answered_in_turn(freed: u64) -> Vec<(ObservedRequest, AttributedRequest)> {
-    let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+    let mut joiner = RequestJoiner::new();
+    let mut finished = Vec::new();
     let mut attribution = CauseAttribution::new();
     let script = [
         (1, 40, EventKind::Arrival),

@@ -150,7 +150,8 @@ impl Days {
 
     /// A packet comes: T0 to T2.
     fn arrive(&mut self, client: &mut Client, bytes: u32, push: bool) -> [u64; 3] {
-        let (begin, wire) = (client.sent, self.tick());
+        let begin = client.sent;
+        let wire = self.tick();
         client.sent = begin.wrapping_add(bytes);
         let packet = KernelEvent { begin, end: client.sent, ..Self::of(client, EventKind::Arrival) };
         let stack = self.report(KernelEvent { earlier: wire, push, ..packet }, &[]);
@@ -173,14 +174,16 @@ impl Days {
     /// A request in so many segments is read in so many goes; T0 of its first byte, and T0, T1, T2 and T4.
     pub(crate) fn ask(&mut self, client: &mut Client, pieces: Pieces, thread: u32) -> (u64, [u64; 4]) {
         let said = message(b"*1\r\n$", 100 * pieces.segments);
-        let (begin, length) = (client.sent, said.len() as u32);
+        let begin = client.sent;
+        let length = said.len() as u32;
         let mut arrivals = Vec::new();
         for number in 1..=pieces.segments {
             let end = length * number / pieces.segments;
             let bytes = begin.wrapping_add(end).wrapping_sub(client.sent);
             arrivals.push(self.arrive(client, bytes, number == pieces.segments));
         }
-        let (switched_in, mut time) = (self.tick(), 0);
+        let switched_in = self.tick();
+        let mut time = 0;
         for number in 1..=pieces.reads {
             let end = length * number / pieces.reads;
             let from = client.read.wrapping_sub(begin) as usize;
@@ -194,7 +197,9 @@ impl Days {
     /// The answer goes in so many writes: T5 and T6, and its bytes.
     pub(crate) fn answer(&mut self, client: &mut Client, writes: u32, thread: u32) -> (u64, u64, u64) {
         let said = message(b"$", 200 * writes);
-        let (begin, length, mut times) = (client.answered, said.len() as u32, Vec::new());
+        let begin = client.answered;
+        let length = said.len() as u32;
+        let mut times = Vec::new();
         for number in 1..=writes {
             let from = client.answered.wrapping_sub(begin) as usize;
             let end = begin.wrapping_add(length * number / writes);
@@ -243,7 +248,8 @@ impl Days {
                 self.send_datagram(is_ready, false);
             }
             13 | 14 if self.protocol.is_none() => {
-                let (mut client, thread) = (self.again(|days| &mut days.calls), self.thread());
+                let mut client = self.again(|days| &mut days.calls);
+                let thread = self.thread();
                 let is_answered = self.random.below(3) > 0;
                 self.call_kernel(&mut client, thread, is_answered);
                 self.calls.push_back(client);
@@ -298,7 +304,8 @@ impl Days {
         let flow = 2 * self.clients + u64::from(is_answered);
         let client = Client { flow, ..Client::default() };
         let of = |kind, thread| KernelEvent { udp: true, end: 30, thread, ..Self::of(&client, kind) };
-        let (wire, thread) = (self.tick(), self.thread());
+        let wire = self.tick();
+        let thread = self.thread();
         self.requests += 1;
         let stack = self.report(KernelEvent { earlier: wire, ..of(EventKind::Arrival, 0) }, &[]);
         let ready = if is_ready { self.report(of(EventKind::Ready, 0), &[]) } else { stack };
@@ -328,7 +335,8 @@ impl Days {
         let begin = client.sent;
         let [wire, stack, ready] = self.arrive(client, 44, true);
         let event = KernelEvent { thread, is_kernel_nfs: true, ..Self::of(client, EventKind::Receive) };
-        let (rest, end) = (begin.wrapping_add(4), client.sent);
+        let rest = begin.wrapping_add(4);
+        let end = client.sent;
         let earlier = self.tick();
         self.report(KernelEvent { begin, end: rest, earlier, ..event }, &[]);
         let read = self.report(KernelEvent { begin: rest, end, earlier, ..event }, &[]);
@@ -380,7 +388,8 @@ fn pass(days: &mut Days) -> u64 {
 fn memory_is_bounded_over_days() {
     for seed in 0..3 {
         let mut days = Days::new(None, seed);
-        let (found, counts) = (pass(&mut days), days.joiner.counts());
+        let found = pass(&mut days);
+        let counts = days.joiner.counts();
         println!("{found} of {}: {counts:?}, {:?}", days.requests, days.largest);
         assert_eq!(found + counts.unanswered + counts.discarded, days.requests, "{counts:?}");
         let TableSizes { incomplete, bytes, .. } = days.largest;
@@ -392,7 +401,8 @@ fn memory_is_bounded_over_days() {
 fn memory_is_bounded_where_the_protocol_is_known() {
     for seed in 0..3 {
         let mut days = Days::new(Some(ApplicationProtocol::Resp), seed);
-        let (found, counts) = (pass(&mut days), days.joiner.counts());
+        let found = pass(&mut days);
+        let counts = days.joiner.counts();
         println!("{found} of {}: {counts:?}, {:?}", days.requests, days.largest);
         let sum = found + counts.unanswered + counts.discarded;
         assert!((sum..=sum + counts.unseen_arrivals).contains(&days.requests), "{sum}");
@@ -405,7 +415,8 @@ fn memory_is_bounded_where_the_protocol_is_known() {
 fn memory_of_all_connections_together_is_bounded_over_days() {
     for (seed, protocol) in [None, Some(ApplicationProtocol::Resp)].into_iter().enumerate() {
         let mut days = Days::with_limits(protocol, seed as u64, &LITTLE_MEMORY);
-        let (found, counts) = (pass(&mut days), days.joiner.counts());
+        let found = pass(&mut days);
+        let counts = days.joiner.counts();
         println!("{found} of {}: {counts:?}, {:?}", days.requests, days.largest);
         let sum = found + counts.unanswered + counts.discarded;
         assert!((sum..=sum + counts.unseen_arrivals).contains(&days.requests), "{sum}");

@@ -68,7 +68,8 @@ impl Machine {
         };
         for number in 0..1 + machine.random.below(4) {
             // Sequence numbers that soon begin again at 0.
-            let (client, server) = (machine.random.below(3000) as u32, machine.random.below(3000) as u32);
+            let client = machine.random.below(3000) as u32;
+            let server = machine.random.below(3000) as u32;
             let client = client.wrapping_sub(1500);
             machine.connections.push(Connection {
                 flow: 100 + number,
@@ -130,7 +131,8 @@ impl Machine {
         let count = 1 + self.random.below(3) as u32;
         let mut segments = Vec::new();
         for number in 0..count {
-            let (wire, bytes) = (self.tick(), 1 + self.random.below(1400) as u32);
+            let wire = self.tick();
+            let bytes = 1 + self.random.below(1400) as u32;
             let mut event = self.event(index, EventKind::Arrival);
             let connection = &mut self.connections[index];
             (event.earlier, event.push) = (wire, number + 1 == count);
@@ -145,8 +147,10 @@ impl Machine {
         let is_swapped = !is_in_two_goes && count > 1 && self.random.below(4) == 0;
         if is_swapped {
             let last = segments.len() - 1;
-            let (a, b) = (segments[last - 1].time, segments[last].time);
-            let (c, d) = (segments[last - 1].earlier, segments[last].earlier);
+            let a = segments[last - 1].time;
+            let b = segments[last].time;
+            let c = segments[last - 1].earlier;
+            let d = segments[last].earlier;
             (segments[last - 1].time, segments[last].time) = (b, a);
             (segments[last - 1].earlier, segments[last].earlier) = (d, c);
             segments.swap(last - 1, last);

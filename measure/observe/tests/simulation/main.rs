@@ -53,7 +53,8 @@ fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
 
 /// Joins all events, and sorts what comes of them.
 fn join(machine: &Machine) -> (Vec<ObservedRequest>, RequestJoiner) {
-    let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+    let mut joiner = RequestJoiner::new();
+    let mut finished = Vec::new();
     machine.events.iter().for_each(|event| joiner.handle(event, &mut finished));
     joiner.finish(&mut finished);
     finished.sort_by_key(|request| (request.peer, request.points));
@@ -100,7 +101,8 @@ proptest! {
         let mut machine = Machine::run(seed, steps);
         machine.close();
         let events = &machine.events[..=cut.index(machine.events.len())];
-        let (mut joiner, mut finished) = (RequestJoiner::new(), Vec::new());
+        let mut joiner = RequestJoiner::new();
+        let mut finished = Vec::new();
         events.iter().for_each(|event| joiner.handle(event, &mut finished));
         let open = joiner.open_between(&(0..u64::MAX));
         joiner.finish(&mut finished);
@@ -207,7 +209,8 @@ proptest! {
         for (a, b) in swaps {
             conversation.events.swap(a.index(length), b.index(length));
         }
-        let (mut joiner, mut found) = (RequestJoiner::of_protocol(Some(protocol)), Vec::new());
+        let mut joiner = RequestJoiner::of_protocol(Some(protocol));
+        let mut found = Vec::new();
         for (event, bytes) in &conversation.events {
             joiner.handle_with_bytes(event, bytes, &mut found);
         }
@@ -234,11 +237,15 @@ proptest! {
 /// pass for empty fragments of the next message: that is a guess, and those after it are none.
 #[test]
 fn where_a_first_message_begins_is_a_guess() {
-    let (mut joiner, mut found) = (RequestJoiner::of_protocol(Some(ApplicationProtocol::Nfs)), Vec::new());
-    let (mut time, mut asked, mut answered) = (1000, 0, 0);
+    let mut joiner = RequestJoiner::of_protocol(Some(ApplicationProtocol::Nfs));
+    let mut found = Vec::new();
+    let mut time = 1000;
+    let mut asked = 0;
+    let mut answered = 0;
     let mut exchange = |sent: &[u8], reply: &[u8]| {
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("messages are short");
-        let (end, written) = (asked + length(sent), answered + length(reply));
+        let end = asked + length(sent);
+        let written = answered + length(reply);
         let mut report = |kind, (begin, end), answer, bytes: &[u8]| {
             time += 10;
             let event = KernelEvent { begin, end, answer, push: true, thread: 7, ..blank_event(time, kind) };
@@ -253,7 +260,8 @@ fn where_a_first_message_begins_is_a_guess() {
         report(EventKind::Transmit, (answered, written), false, &[]);
         (asked, answered) = (end, written);
     };
-    let (first, rest) = (&call(1, 0)[..32], &call(1, 0)[32..]);
+    let first = &call(1, 0)[..32];
+    let rest = &call(1, 0)[32..];
     assert!(rest.iter().all(|byte| *byte == 0) && rest.len().is_multiple_of(4));
     exchange(first, &reply(0, 9));
     exchange(&[rest, &call(2, 5)].concat(), &reply(2, 7));
@@ -272,7 +280,8 @@ fn what_is_kept_of_a_connection_is_bounded() {
     let mut found = Vec::new();
     joiner.handle(&blank_event(1, EventKind::Open), &mut found);
     for number in 0..20_000u32 {
-        let (begin, time) = (number * 6, u64::from(number) * 10 + 2);
+        let begin = number * 6;
+        let time = u64::from(number) * 10 + 2;
         let event = |kind, later| KernelEvent {
             begin,
             end: begin + 6,
@@ -291,7 +300,8 @@ fn what_is_kept_of_a_connection_is_bounded() {
 /// Requests that are read and never answered, on this many connections in turn: how many are counted as unanswered on the
 /// way, and when the observation ends.
 fn unanswered(requests: u32, connections: u32) -> (u64, u64) {
-    let (mut joiner, mut found) = (RequestJoiner::new(), Vec::new());
+    let mut joiner = RequestJoiner::new();
+    let mut found = Vec::new();
     for number in 0..requests {
         let begin = number / connections * 6;
         for (later, kind) in (0..).zip([EventKind::Arrival, EventKind::Ready, EventKind::Receive]) {

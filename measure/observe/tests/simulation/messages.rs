@@ -99,12 +99,14 @@ impl Conversation {
         let truth = |(request, answer): (&Message, &Option<Message>)| {
             let answer = answer.expect("everything is answered");
             let [wire, stack, ready] = self.arrived[request.end - 1];
-            let (read, last) = (self.read[request.end - 1], self.transmitted[answer.end - 1]);
+            let read = self.read[request.end - 1];
+            let last = self.transmitted[answer.end - 1];
             let is_in_answer = |(begin, _): &&(usize, u64)| (answer.begin..answer.end).contains(begin);
             let written = self.written[answer.begin];
             let awaited = self.awaited.iter().rfind(is_in_answer).map_or(written, |(_, time)| *time);
             let points = [wire, stack, ready, read, written, awaited, last];
-            let (asked, answered) = (request.end - request.begin, answer.end - answer.begin);
+            let asked = request.end - request.begin;
+            let answered = answer.end - answer.begin;
             (self.arrived[request.begin][0], points, asked as u64, answered as u64)
         };
         self.requests.iter().zip(&self.answers).map(truth).collect()
@@ -112,7 +114,8 @@ impl Conversation {
 
     /// What the joiner makes of the events.
     pub(crate) fn join(&self) -> (Vec<ObservedRequest>, RequestJoiner) {
-        let (mut joiner, mut found) = (RequestJoiner::of_protocol(Some(self.protocol)), Vec::new());
+        let mut joiner = RequestJoiner::of_protocol(Some(self.protocol));
+        let mut found = Vec::new();
         for (event, bytes) in &self.events {
             joiner.handle_with_bytes(event, bytes, &mut found);
         }

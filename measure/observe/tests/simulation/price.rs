@@ -50,7 +50,9 @@ type HeldUp = [(u64, u64)];
 /// A loop around `epoll_wait`: it asks which connections are ready, and answers all that each of them has, one after the
 /// other.
 fn serve(jobs: &[Job], worker: u32, held_up: &HeldUp) -> Vec<AttributedRequest> {
-    let (mut now, mut next, mut active) = (0, 0, 0);
+    let mut now = 0;
+    let mut next = 0;
+    let mut active = 0;
     let mut waiting: Vec<Job> = Vec::new();
     let mut served = Vec::new();
     while served.len() < jobs.len() {
@@ -110,7 +112,8 @@ fn serve_in_batches(jobs: &[Job], connections: usize, held_up: &HeldUp) -> Vec<A
     let mut coming = jobs.iter().copied().peekable();
     let mut waiting: Vec<Job> = Vec::new();
     let mut served = Vec::new();
-    let (mut now, mut active) = (0, 0);
+    let mut now = 0;
+    let mut active = 0;
     let mut take = |until: u64, clients: &mut [ClientEnd], waiting: &mut Vec<Job>| {
         while let Some(job) = coming.next_if(|job| job.ready <= until) {
             let client = &mut clients[usize::from(job.connection)];
@@ -250,7 +253,8 @@ fn percentiles_without_a_cause_are_those_of_a_run_without_it() {
             ] {
                 let mut numbers = Numbers(u64::from(workers) * 97 + number as u64 * 7 + length);
                 let of_workers = jobs(&mut numbers, connections, workers, gap);
-                let (mut with, mut without) = (Vec::new(), Vec::new());
+                let mut with = Vec::new();
+                let mut without = Vec::new();
                 for (jobs, worker) in of_workers.iter().zip(1..) {
                     let Some(last) = jobs.last() else { continue };
                     let held_up = held_up(&mut numbers, length, every, last.ready);

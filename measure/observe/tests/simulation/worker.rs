@@ -107,7 +107,8 @@ impl WorkerScript {
         let time = 1 + self.below(40);
         self.spend(Did::Run, time);
         if self.softirqs {
-            let (interrupt, softirq) = (self.below(5), self.below(9));
+            let interrupt = self.below(5);
+            let softirq = self.below(9);
             self.spend(Did::Cause(Cause::Interrupt), interrupt);
             self.spend(Did::Cause(Cause::Softirq), softirq);
             self.counted.0 = self.counted.0.wrapping_add(interrupt as u32);
@@ -201,7 +202,8 @@ impl WorkerScript {
         self.queue.1 = false;
         let time = 1 + self.below(90);
         self.spend(Did::Cause(Cause::Throttled), time);
-        let (until, after) = (self.now(), self.below(30));
+        let until = self.now();
+        let after = self.below(30);
         self.spend(Did::Cause(Cause::OtherProcess), after);
         let mut hog = self.event(EventKind::Occupant, HOG);
         (hog.earlier, hog.process, hog.schedule.cpu) = (from, HOG, self.queue.0);
@@ -260,7 +262,8 @@ impl WorkerScript {
         if !is_reported {
             return;
         }
-        let (softirq, stolen) = (self.below(2) * self.below(9), self.below(2) * self.below(30));
+        let softirq = self.below(2) * self.below(9);
+        let stolen = self.below(2) * self.below(30);
         self.spend(Did::Cause(Cause::Softirq), softirq);
         self.spend(Did::Cause(Cause::Stolen), stolen);
         let mut event = self.event(EventKind::Occupant, process);
@@ -275,7 +278,9 @@ impl WorkerScript {
 
     /// Another worker sleeps now and then, and answers in between.
     fn play_other_worker(&mut self) {
-        let (mut now, mut switched_in, mut woken) = (1, 0, 0);
+        let mut now = 1;
+        let mut switched_in = 0;
+        let mut woken = 0;
         while now < self.now() {
             let times = [(EventKind::Receive, now), (EventKind::Send, now + 1), (EventKind::Leave, now + 2)];
             for (kind, time) in times {

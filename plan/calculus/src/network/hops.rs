@@ -173,7 +173,8 @@ fn leftover(
 ) -> ServiceCurve {
     let server = network.flows[user.0].path[user.1].server;
     let own = network.priority(user);
-    let (mut above, mut beside) = (Vec::new(), Vec::new());
+    let mut above = Vec::new();
+    let mut beside = Vec::new();
     for other in network.users(server) {
         let arrival = hops.arrival[other.0][other.1].as_ref();
         if network.priority(other) < own {

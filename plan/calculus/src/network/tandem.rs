@@ -55,7 +55,8 @@ pub(super) fn tandem_of(network: &FeedForwardNetwork, hops: &HopCurves, flow: us
             }
         }
         for stretch in shared.chunk_by(|a, b| b.0 == a.0 + 1 && b.1 == a.1 + 1) {
-            let (first, last) = (stretch[0], stretch[stretch.len() - 1]);
+            let first = stretch[0];
+            let last = stretch[stretch.len() - 1];
             let arrivals =
                 hops.arrival[other][first.1..=last.1].iter().cloned().collect::<Option<Vec<_>>>()?;
             cross.push(CrossFlow { flow: other, arrivals, stretch: (first.0, last.0) });
@@ -96,7 +97,9 @@ impl<'a> LineChoice<'a> {
         if self.servers.iter().any(Vec::is_empty) {
             return ServiceCurve::none();
         }
-        let (mut rate, mut latency, mut burst) = (f64::INFINITY, 0.0, 0.0);
+        let mut rate = f64::INFINITY;
+        let mut latency = 0.0;
+        let mut burst = 0.0;
         for (i, lines) in self.servers.iter().enumerate() {
             let (capacity, idle) = lines[self.chosen[i]];
             let cross = self.tandem.cross.iter().enumerate();

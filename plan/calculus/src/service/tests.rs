@@ -25,7 +25,8 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn token_bucket_through_rate_latency() {
-    let (alpha, beta) = (bucket(2.0, 0.5), ServiceCurve::rate_latency(1.0, 3.0));
+    let alpha = bucket(2.0, 0.5);
+    let beta = ServiceCurve::rate_latency(1.0, 3.0);
     assert!(close(horizontal_deviation(&alpha, &beta), 5.0));
     assert!(close(vertical_deviation(&alpha, &beta), 3.5));
     let out = output_curve(&alpha, &beta).unwrap();
@@ -37,7 +38,8 @@ fn token_bucket_through_rate_latency() {
 
 #[test]
 fn leftovers_of_token_buckets() {
-    let (beta, cross) = (ServiceCurve::rate_latency(2.0, 1.0), bucket(3.0, 0.5));
+    let beta = ServiceCurve::rate_latency(2.0, 1.0);
+    let cross = bucket(3.0, 0.5);
     let left = beta.minus(&cross);
     assert!(close(left.rate(), 1.5) && close(left.latency(), (2.0 + 3.0) / 1.5));
     let theta = 1.0 + 3.0 / 2.0;
@@ -119,12 +121,14 @@ proptest! {
 
     #[test]
     fn deviations_are_the_largest_distances(alpha in any_arrivals(), beta in any_service()) {
-        let (across, down) = (horizontal_deviation(&alpha, &beta), vertical_deviation(&alpha, &beta));
+        let across = horizontal_deviation(&alpha, &beta);
+        let down = vertical_deviation(&alpha, &beta);
         if alpha.sustained_rate() > beta.rate() {
             prop_assert!(across.is_infinite() && down.is_infinite());
             return Ok(());
         }
-        let (mut wide, mut high) = (0.0f64, 0.0f64);
+        let mut wide = 0.0f64;
+        let mut high = 0.0f64;
         for u in grid().chain(alpha.vertices().iter().map(|v| v.duration)) {
             wide = wide.max(beta.time_for(alpha.work_within(u), false) - u);
             high = high.max(alpha.work_within(u) - beta.work_within(u));

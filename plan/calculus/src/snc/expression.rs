@@ -232,7 +232,8 @@ const CONVOLUTION_GAP: f64 = 0.01;
 
 /// The bound of two queues in sequence (Theorem 5), whose rates are made to differ where they do not.
 fn convolved(theta: f64, step: TimeStep, s: MgfBound, t: MgfBound) -> Option<MgfBound> {
-    let (slower, difference) = (s.rate.max(t.rate), (s.rate - t.rate).abs());
+    let slower = s.rate.max(t.rate);
+    let difference = (s.rate - t.rate).abs();
     let gap = difference.max(CONVOLUTION_GAP * slower.abs());
     let burst = s.burst + t.burst + step.union_burst(theta, gap)?;
     Some(MgfBound { rate: slower + (gap - difference), burst })

@@ -154,7 +154,8 @@ impl LatencyQuery {
             change(&mut choice, t);
             choice
         };
-        let (low, high) = ((-LINE_WIDTH).exp(), LINE_WIDTH.exp());
+        let low = (-LINE_WIDTH).exp();
+        let high = LINE_WIDTH.exp();
         let value = |t: f64| {
             let choice = moved(t);
             self.latency_at(choice.theta, &choice.weights)
@@ -191,7 +192,8 @@ fn normalise(weights: &mut [f64]) -> f64 {
 
 impl fmt::Display for LatencyQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (arrivals, service) = (&self.arrivals, &self.service);
+        let arrivals = &self.arrivals;
+        let service = &self.service;
         let percentile = 100.0 * (1.0 - self.exceeded);
         write!(f, "latency{}({arrivals}, {service}, {percentile:.4}%)", star(self.is_dependent()))
     }

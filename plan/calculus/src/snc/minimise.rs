@@ -21,7 +21,8 @@ pub(super) fn minimise(
     assert!(points >= 2 && low <= high, "an interval and its ends");
     let at = |k: usize| low + (high - low) * k as f64 / (points - 1) as f64;
     let mut value = |x: f64| objective(x).filter(|v| !v.is_nan()).unwrap_or(f64::INFINITY);
-    let (mut best, mut least) = (0, f64::INFINITY);
+    let mut best = 0;
+    let mut least = f64::INFINITY;
     for k in 0..points {
         let v = value(at(k));
         if v < least {

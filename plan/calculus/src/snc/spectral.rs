@@ -47,7 +47,8 @@ pub fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
         return None;
     }
     let largest = excess.entries.iter().fold(1e-300, |a: f64, b| a.max(b.abs()));
-    let (mut vector, mut best) = (vec![1.0; size], None::<(f64, f64)>);
+    let mut vector = vec![1.0; size];
+    let mut best = None::<(f64, f64)>;
     for _ in 0..60 {
         let (least, most) = quotients(excess, &vector);
         if best.is_none_or(|(growth, _)| most < growth) {
@@ -66,7 +67,8 @@ pub fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
 
 /// The least and the largest of (Kx)_i/x_i.
 fn quotients(excess: &SquareMatrix, vector: &[f64]) -> (f64, f64) {
-    let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut least = f64::INFINITY;
+    let mut most = f64::NEG_INFINITY;
     for (i, x) in vector.iter().enumerate() {
         let product: f64 = excess.row(i).iter().zip(vector).map(|(a, x)| a * x).sum();
         least = least.min(product / x);
@@ -125,7 +127,9 @@ mod tests {
 
     /// By squaring: ‖M^(2^k)‖^(1/2^k) for a large k.
     fn by_squaring(matrix: &SquareMatrix) -> f64 {
-        let (mut power, mut log_scale, mut exponent) = (matrix.clone(), 0.0, 1.0);
+        let mut power = matrix.clone();
+        let mut log_scale = 0.0;
+        let mut exponent = 1.0;
         for _ in 0..60 {
             let n = power.size;
             let square =
@@ -178,7 +182,8 @@ mod tests {
             entries in prop::collection::vec(prop_oneof![Just(0.0), 0.0..1.0, 0.0..1e-6], 64),
         ) {
             let matrix = SquareMatrix::from_fn(size, |i, j| entries[8 * i + j] + 1e-7);
-            let (bound, exact) = (radius(&matrix), by_squaring(&matrix));
+            let bound = radius(&matrix);
+            let exact = by_squaring(&matrix);
             prop_assert!(bound >= exact * (1.0 - 1e-9), "{} {}", bound, exact);
             prop_assert!(bound <= exact * (1.0 + 1e-5) + 1e-9, "{} {}", bound, exact);
         }

@@ -24,7 +24,8 @@ impl Lattice {
     /// Adds an independent summand; each value counts as the next lattice point.
     pub(super) fn add(&mut self, atoms: &[StoredAtom]) {
         self.next.fill(0.0);
-        let (mut at, mut probability) = (0, 0.0);
+        let mut at = 0;
+        let mut probability = 0.0;
         for atom in atoms {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
             let point = (f64::from(atom.work) / self.step).ceil() as usize;

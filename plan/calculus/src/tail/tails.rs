@@ -58,7 +58,8 @@ pub enum TailMethod {
 impl WorkTails {
     /// The tails for requests that have to be done after `latency` seconds (positive).
     pub fn new(traffic: &CrossTraffic<'_>, latency: f64, method: TailMethod) -> Self {
-        let (same, higher) = (traffic.same.1, traffic.higher.1);
+        let same = traffic.same.1;
+        let higher = traffic.higher.1;
         let mut tails = Self {
             windows: traffic.grid.windows().to_vec(),
             points_per_s: traffic

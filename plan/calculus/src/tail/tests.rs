@@ -27,7 +27,8 @@ fn any_law() -> impl Strategy<Value = Vec<(f64, f64)>> {
 }
 
 fn tails(grid: &TailGrid, sources: &[&WindowLaws], latency: f64, effort: TailMethod) -> WorkTails {
-    let (all, none) = (LawSums::over(grid, sources.iter().copied()), LawSums::none(grid));
+    let all = LawSums::over(grid, sources.iter().copied());
+    let none = LawSums::none(grid);
     // Beyond its rate, the work of a cell is that of its first window.
     let traffic =
         CrossTraffic { grid, same: (sources, &all), same_in_cells: (sources, &all), higher: (&[], &none) };

@@ -26,7 +26,8 @@ pub(crate) fn slower(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace
 
 /// The circular trace begun at its first job at or after a part (0 to 1) of the period.
 pub(crate) fn rotated(traffic: &CircularTrace<Job>, part: f64) -> CircularTrace<Job> {
-    let (jobs, period) = (traffic.items(), traffic.period().0);
+    let jobs = traffic.items();
+    let period = traffic.period().0;
     // Within the period.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let from = Nanos((part * period as f64) as u64);

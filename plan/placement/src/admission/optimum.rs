@@ -27,7 +27,8 @@ pub fn largest_prefix(
         judged += 1;
         holds(n)
     };
-    let (mut low, mut step) = (0, 1);
+    let mut low = 0;
+    let mut step = 1;
     while low + step <= total && holds(low + step) {
         low += step;
         step *= 2;

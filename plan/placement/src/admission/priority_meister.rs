@@ -31,7 +31,8 @@ pub fn priority_meister<S>(
 
 /// A priority where every member has its own, as one of those that the server can have: neighbours share one.
 fn shared_priority<S>(server: &SharedServer<'_, S>, priority: Priority) -> Priority {
-    let (members, most) = (server.members.len(), server.levels_max);
+    let members = server.members.len();
+    let most = server.levels_max;
     if members <= most {
         return priority;
     }

@@ -15,7 +15,8 @@ pub(super) struct ConstraintRows<'a> {
 impl ConstraintRows<'_> {
     /// The next constraint as (μ ÷ slack, multiplier ÷ slack, multiplier).
     pub(super) fn next(&mut self) -> (f64, f64, f64) {
-        let (slack, multiplier) = (self.slacks[0], self.multipliers[0]);
+        let slack = self.slacks[0];
+        let multiplier = self.multipliers[0];
         (self.slacks, self.multipliers) = (&self.slacks[1..], &self.multipliers[1..]);
         let inverse = 1.0 / slack;
         (self.mu * inverse, multiplier * inverse, multiplier)
@@ -39,12 +40,15 @@ pub(super) fn add_lines(
     lines: &CurveLines,
 ) {
     let (mut gr, mut rr, _) = rows.next();
-    let (mut gb, mut rb, mut bb) = (0.0, 0.0, 0.0);
+    let mut gb = 0.0;
+    let mut rb = 0.0;
+    let mut bb = 0.0;
     let mu = rows.mu;
     let (slacks, multipliers) = rows.take(lines.durations.len());
     for ((d, slack), multiplier) in lines.durations.iter().zip(slacks).zip(multipliers) {
         let inverse = 1.0 / slack;
-        let (push, weight) = (mu * inverse, multiplier * inverse);
+        let push = mu * inverse;
+        let weight = multiplier * inverse;
         gb += push;
         gr += d * push;
         bb += weight;

@@ -60,7 +60,8 @@ fn feasible_point(chain: &Chain, share: impl Fn(usize, Stage) -> f64) -> Result<
         if spare <= 0.0 || !least.is_finite() {
             return Err(stage);
         }
-        let (mut rate, mut burst) = (0.0, 0.0);
+        let mut rate = 0.0;
+        let mut burst = 0.0;
         for (level, curves) in chain.curves.iter().enumerate() {
             let own = curves[stage].least_rate + spare * share(level, stage);
             rate += own;
@@ -125,7 +126,8 @@ impl<'a> BarrierSolver<'a> {
                 break;
             }
             prices = Prices::from_multipliers(self.chain, &self.point, &self.multipliers);
-            let (t, least) = (self.point.t, prices.least_objective(self.chain));
+            let t = self.point.t;
+            let least = prices.least_objective(self.chain);
             let done = match precision {
                 Precision::Decide if t < 1.0 => t - least < 5e-3 * t,
                 Precision::Decide => (least > 1.0 && t - least < LOCAL * t) || t - least < 1e-4,
@@ -229,13 +231,16 @@ impl<'a> BarrierSolver<'a> {
     /// Computes the change of every slack along the step, to first order and in the order of [`slacks`].
     fn compute_slack_changes(&mut self) {
         self.slack_changes.clear();
-        let (step, dt) = (&self.system.rhs, self.system.rhs_corner);
-        let (mut before, none) = (&[0.0; WIDTH], [0.0; WIDTH]);
+        let step = &self.system.rhs;
+        let dt = self.system.rhs_corner;
+        let mut before = &[0.0; WIDTH];
+        let none = [0.0; WIDTH];
         for (level, curves) in self.chain.curves.iter().enumerate() {
             let here = &step[level];
             for stage in Stage::ALL {
                 let s = stage as usize;
-                let (rate, burst) = (here[s] - before[s], here[STAGES + s] - before[STAGES + s]);
+                let rate = here[s] - before[s];
+                let burst = here[STAGES + s] - before[STAGES + s];
                 self.slack_changes.push(rate);
                 self.slack_changes.extend(curves[stage].durations.iter().map(|d| burst + d * rate));
             }
@@ -288,7 +293,8 @@ impl<'a> BarrierSolver<'a> {
 /// The longest step (at most 1) that keeps every value positive, shortened a little; and Σ change ÷ value.
 fn longest_step(values: &[f64], changes: &[f64]) -> (f64, f64) {
     // Independent lanes: a single running maximum would wait for itself.
-    let (mut loss, mut sum) = ([0.0f64; 4], [0.0f64; 4]);
+    let mut loss = [0.0f64; 4];
+    let mut sum = [0.0f64; 4];
     for (values, changes) in values.chunks(4).zip(changes.chunks(4)) {
         for (lane, (value, change)) in values.iter().zip(changes).enumerate() {
             let ratio = change / value;
@@ -307,7 +313,8 @@ fn slacks(chain: &Chain, point: &ChainPoint, values: &mut Vec<f64>) {
     for (level, curves) in chain.curves.iter().enumerate() {
         for stage in Stage::ALL {
             let s = stage as usize;
-            let (rate, burst) = (point.level_rate(level, s), point.level_burst(level, s));
+            let rate = point.level_rate(level, s);
+            let burst = point.level_burst(level, s);
             let lines = &curves[stage];
             values.push(rate - lines.least_rate);
             values.extend(lines.durations.iter().zip(&lines.work).map(|(d, w)| burst + d * rate - w));
@@ -324,7 +331,8 @@ fn slacks(chain: &Chain, point: &ChainPoint, values: &mut Vec<f64>) {
 
 /// The sum of the logarithms of positive numbers with few calls to `ln`; `None` when one is not positive.
 fn log_sum(values: &[f64]) -> Option<f64> {
-    let (mut sum, mut product) = (0.0, 1.0f64);
+    let mut sum = 0.0;
+    let mut product = 1.0f64;
     for chunk in values.chunks(8) {
         if chunk.iter().any(|v| *v <= 0.0) {
             return None;

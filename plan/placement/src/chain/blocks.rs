@@ -77,7 +77,8 @@ impl NewtonSystem {
                 *x -= border * self.rhs_corner;
             }
             if p + 1 < self.diagonal.len() {
-                let (next, lower) = (self.rhs[p + 1], &self.lower[p + 1]);
+                let next = self.rhs[p + 1];
+                let lower = &self.lower[p + 1];
                 for (row, next) in lower.iter().zip(next) {
                     for (x, l) in x.iter_mut().zip(row) {
                         *x -= l * next;

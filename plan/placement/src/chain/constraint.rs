@@ -66,7 +66,8 @@ fn linear(
     by_burst: [f64; STAGES],
     by_rate: [f64; STAGES],
 ) -> LatencySlack {
-    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
+    let bursts = point.bursts[level];
+    let rates = point.rates_above(level);
     // Nothing where the chain is one server, whose `blocking` has it.
     let begun = chain.begun_by_workloads.get(level).copied().unwrap_or_default();
     let waited_for: [f64; STAGES] = std::array::from_fn(|s| bursts[s] + begun[s]);
@@ -84,7 +85,8 @@ fn linear(
 
 /// The constraint of Eq. 5.5: `h = t·SLO − Σ (B + C)/X`, X = 1 − R.
 fn exact(chain: &Chain, point: &ChainPoint, level: usize) -> LatencySlack {
-    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
+    let bursts = point.bursts[level];
+    let rates = point.rates_above(level);
     let mut result = LatencySlack {
         slack: point.t * chain.budgets[level],
         by_t: chain.budgets[level],

@@ -70,7 +70,8 @@ impl CurveLines {
     fn work_within(&self, duration: f64) -> f64 {
         let next = self.durations.partition_point(|d| *d <= duration);
         let last = next - 1;
-        let (start, work) = (self.durations[last], self.work[last]);
+        let start = self.durations[last];
+        let work = self.work[last];
         let slope = match self.durations.get(next) {
             Some(end) => (self.work[next] - work) / (end - start),
             None => self.least_rate,

@@ -28,7 +28,8 @@ impl Prices {
         let levels = chain.budgets.len();
         let mut burst = vec![[0.0; STAGES]; levels + 1];
         let mut rate = vec![[0.0; STAGES]; levels + 1];
-        let (mut norm, mut offset) = (0.0, 0.0);
+        let mut norm = 0.0;
+        let mut offset = 0.0;
         let mut rest = multipliers;
         for s in (0..STAGES).rev() {
             let (slack, by_t) = rate_cap(chain, point, s);
@@ -70,7 +71,8 @@ impl Prices {
         let mut least = self.least_without_members();
         for (level, curves) in chain.curves.iter().enumerate() {
             for (stage, lines) in curves.iter() {
-                let (burst, rate) = (self.burst[level][stage as usize], self.rate[level + 1][stage as usize]);
+                let burst = self.burst[level][stage as usize];
+                let rate = self.rate[level + 1][stage as usize];
                 least += if burst > 0.0 {
                     burst * lines.work_within(rate / burst)
                 } else {
@@ -93,7 +95,8 @@ impl Prices {
         // Its burst delays its own level; its rate only the levels below.
         let below = if self.budgets.get(level) == Some(&budget) { level + 1 } else { level };
         let cost_by_stage = Stage::ALL.map(|stage| {
-            let (burst, rate) = (self.burst[level][stage as usize], self.rate[below][stage as usize]);
+            let burst = self.burst[level][stage as usize];
+            let rate = self.rate[below][stage as usize];
             let curve = &curves[stage];
             let work = burst * begun[stage];
             work + if burst > 0.0 {

@@ -85,7 +85,8 @@ fn best_split(curves: &PerStage<ArrivalCurve>, budget: f64) -> PerStage<f64> {
     let delay_at = |stage: Stage, rate: f64| curves[stage].burst(rate) / rate;
     let delay_over_stages = |rate: f64| Stage::ALL.map(|stage| delay_at(stage, rate)).iter().sum::<f64>();
     let start = Stage::ALL.map(|stage| curves[stage].sustained_rate()).into_iter().fold(1e-12, f64::max);
-    let (mut low, mut high) = (start, start.max(1.0));
+    let mut low = start;
+    let mut high = start.max(1.0);
     while delay_over_stages(high) > budget {
         (low, high) = (high, high * 2.0);
     }

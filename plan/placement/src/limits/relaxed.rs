@@ -49,7 +49,8 @@ pub(super) fn fit(
         }
     }
     let blocking: f64 = problem.least_blocking(class, members).iter().map(|(_, work)| work).sum();
-    let (mut rates, mut bursts) = (PerStage::from_fn(|_| Expression::default()), Expression::default());
+    let mut rates = PerStage::from_fn(|_| Expression::default());
+    let mut bursts = Expression::default();
     for (level, &common) in levels.iter().zip(&common_rates) {
         for stage in Stage::ALL {
             program.add_constraint(constraint!(rates[stage].clone() <= common));

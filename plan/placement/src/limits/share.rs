@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn steep_curves_get_the_rate_first() {
         // One second of 0.5 costs 0.5 of burst if refused; ten seconds of 0.2 cost 2.
-        let (short, long) = (bucket(0.5, 0.1, 1.0), bucket(0.2, 0.1, 10.0));
+        let short = bucket(0.5, 0.1, 1.0);
+        let long = bucket(0.2, 0.1, 10.0);
         let rates = share_rate(&[&short, &long], 0.3);
         assert!((rates[1] - 0.2).abs() < 1e-12 && (rates[0] - 0.1).abs() < 1e-12, "{rates:?}");
     }

@@ -88,7 +88,8 @@ fn least_ratio_by_grid(problem: &PlanningProblem, steps: usize) -> f64 {
             .collect()
     };
     let [a, b, c] = Stage::ALL.map(terms);
-    let (slo0, slo1) = (problem.budget(0, 0), problem.budget(1, 0));
+    let slo0 = problem.budget(0, 0);
+    let slo1 = problem.budget(1, 0);
     let mut best = f64::INFINITY;
     for x in &a {
         for y in &b {
@@ -119,7 +120,8 @@ proptest! {
         for model in
             [LatencyConstraint::Relaxed, LatencyConstraint::OuterRelaxed, LatencyConstraint::Outer]
         {
-            let (ours, theirs) = (least_t(&problem, model), least_t_by_lp(&problem, model));
+            let ours = least_t(&problem, model);
+            let theirs = least_t_by_lp(&problem, model);
             prop_assert!((ours / theirs - 1.0).abs() < 1e-5, "{model:?}: {ours} {theirs}");
         }
     }
@@ -128,10 +130,12 @@ proptest! {
     fn two_levels_are_as_good_as_a_grid_search(
         a in any_workload(), b in any_workload(), class in any_class()
     ) {
-        let (mut a, mut b) = (a, b);
+        let mut a = a;
+        let mut b = b;
         (a.0, b.0) = (0, 2);
         let problem = problem_on(vec![a, b], class);
-        let (ours, grid) = (least_t(&problem, LatencyConstraint::Exact), least_ratio_by_grid(&problem, 60));
+        let ours = least_t(&problem, LatencyConstraint::Exact);
+        let grid = least_ratio_by_grid(&problem, 60);
         prop_assert!(ours <= grid * (1.0 + 1e-5), "ours {ours}, grid {grid}");
     }
 
@@ -143,8 +147,8 @@ proptest! {
         let problem = problem_on(workloads, class);
         let members: Vec<usize> = (0..problem.workloads.len()).collect();
         let t = |problem: &PlanningProblem, precision| {
-            let (levels, blocking) =
-                (priority_levels(problem, 0, &members), problem.least_blocking(0, &members));
+            let levels = priority_levels(problem, 0, &members);
+            let blocking = problem.least_blocking(0, &members);
             let chain = chain_of(problem, 0, &levels, LatencyConstraint::Exact, &blocking);
             match minimise(&chain, precision) {
                 ChainSolution::Solved { point, .. } => point.t,
@@ -156,7 +160,8 @@ proptest! {
         // As drawn, and scaled to either side of the limit.
         for factor in [1.0, 0.97 / load, 1.0 / load, 1.05 / load] {
             let scaled = members.iter().fold(problem.clone(), |i, &w| i.with_load(w, factor));
-            let (decided, precise) = (t(&scaled, Precision::Decide), t(&scaled, Precision::Within(1e-5)));
+            let decided = t(&scaled, Precision::Decide);
+            let precise = t(&scaled, Precision::Within(1e-5));
             let close = (precise - 1.0).abs() < 2e-3;
             prop_assert!(close || (decided < 1.0) == (precise < 1.0), "{decided} {precise}");
         }

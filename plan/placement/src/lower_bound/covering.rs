@@ -44,7 +44,8 @@ impl<'a> SharedServers<'a> {
     }
 
     fn fits(&mut self, set: u64) -> bool {
-        let (problem, constraint) = (self.problem, self.constraint);
+        let problem = self.problem;
+        let constraint = self.constraint;
         *self.known.entry(set).or_insert_with(|| match constraint {
             LatencyConstraint::Exact => LimitMethod::Exact.assess(problem, 0, &members(set)).is_ok(),
             relaxed => server_share(problem, &members(set), relaxed, Precision::Decide) <= 1.0,

@@ -24,7 +24,8 @@ pub(super) fn refused_alone<P: AdmissionProcedure>(
     problem: &PackingProblem<'_, P::Sketch>,
     control: &PackingControl<'_>,
 ) -> (Vec<usize>, Vec<(usize, AdmissionRefusal)>) {
-    let (mut candidates, mut refused) = (Vec::new(), Vec::new());
+    let mut candidates = Vec::new();
+    let mut refused = Vec::new();
     if problem.servers.count == 0 {
         return ((0..problem.applicants.len()).collect(), refused);
     }

@@ -55,7 +55,8 @@ fn fill_all<P: AdmissionProcedure>(
     rule: FillRule,
 ) -> Result<(), Interruption> {
     let mut begin_with = 1;
-    let (mut offered, mut hopeless) = (0, Vec::new());
+    let mut offered = 0;
+    let mut hopeless = Vec::new();
     for round in 1.. {
         let mut dropped: Vec<DroppedMember> = Vec::new();
         while filled.servers.len() < rule.servers && !filled.left_over.is_empty() {
@@ -151,7 +152,8 @@ impl<'c> OpenServer<'c> {
         placed: usize,
         rule: FillRule,
     ) -> Result<(), Interruption> {
-        let (phase, total) = (PackingPhase::FirstFit(rule.servers), placed + self.candidates.len());
+        let phase = PackingPhase::FirstFit(rule.servers);
+        let total = placed + self.candidates.len();
         loop {
             questions.report(phase, placed + self.taken.len(), total)?;
             let is_full = self.next >= self.candidates.len() || self.refused.len() >= rule.patience;

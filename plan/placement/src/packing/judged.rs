@@ -47,7 +47,8 @@ pub(super) fn confirmed_part<P: AdmissionProcedure>(
         if kept.is_empty() || questions.is_confirmed(&kept) {
             return kept;
         }
-        let (missing, before) = (questions.missing(&kept), kept.len());
+        let missing = questions.missing(&kept);
+        let before = kept.len();
         kept.retain(|member| !missing.contains(member));
         if kept.len() == before {
             kept.truncate(before / 2);

@@ -85,7 +85,8 @@ fn fill_rest<P: AdmissionProcedure>(
     let control = questions.control;
     let watch = |progress: PackingProgress| match progress.phase {
         PackingPhase::FirstFit(_) => {
-            let (done, total) = (placed + progress.done, placed + progress.total);
+            let done = placed + progress.done;
+            let total = placed + progress.total;
             (control.watch)(PackingProgress { done, total, ..progress });
         }
         _ => (control.watch)(progress),

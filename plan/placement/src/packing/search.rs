@@ -38,7 +38,8 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
         procedures: &'a [P],
         candidates: Vec<usize>,
     ) -> Self {
-        let (spreads, certain) = (BTreeMap::new(), Vec::new());
+        let spreads = BTreeMap::new();
+        let certain = Vec::new();
         Self { questions, procedures, candidates, spreads, certain, interrupted: false }
     }
 
@@ -136,7 +137,8 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
     /// The smallest number of servers, from `first` to `most`, for which an even spread is found to fit: up in growing
     /// steps, then down by bisection.
     fn fewest_by_even_spread(&mut self, first: usize, most: usize) -> Result<Option<usize>, Interruption> {
-        let (mut fails, mut tried) = (first.saturating_sub(1), first);
+        let mut fails = first.saturating_sub(1);
+        let mut tried = first;
         let mut fitting = loop {
             if tried > most {
                 // The last step may have jumped over what is left.
@@ -267,7 +269,8 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
     /// Keeps servers for an interruption: those with the most members, on equally many the fewest servers.
     fn keep_certain(&mut self, servers: Vec<Vec<usize>>) {
         let placed = |servers: &[Vec<usize>]| servers.iter().map(Vec::len).sum::<usize>();
-        let (new, old) = (placed(&servers), placed(&self.certain));
+        let new = placed(&servers);
+        let old = placed(&self.certain);
         if new > old || (new == old && servers.len() < self.certain.len()) {
             self.certain = servers;
         }

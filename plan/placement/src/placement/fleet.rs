@@ -102,7 +102,8 @@ impl<'a> Fleet<'a> {
         if let Ok(server) = PlacementServer::new(self.problem, self.method, class, wanted.to_vec()) {
             return (Some(server), Vec::new());
         }
-        let (mut server, mut displaced) = (None::<PlacementServer>, Vec::new());
+        let mut server = None::<PlacementServer>;
+        let mut displaced = Vec::new();
         for &workload in wanted {
             let change = MembershipChange { joins: workload, leave: &[] };
             let stays = match &mut server {
@@ -135,7 +136,8 @@ impl<'a> Fleet<'a> {
 
     /// Opens a server of the first class that has one left and suits the workload.
     fn open(&mut self, workload: usize) -> Result<usize, PlacementRefusal> {
-        let (mut unsuited, mut exhausted) = (None, false);
+        let mut unsuited = None;
+        let mut exhausted = false;
         for class in 0..self.problem.classes.len() {
             match PlacementServer::open(self.problem, self.method, class, workload) {
                 Err(refusal) => unsuited = unsuited.or(Some(refusal)),

@@ -101,7 +101,8 @@ pub(super) fn orders(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>
 fn sorted_by_key(count: usize, key: impl Fn(usize) -> (f64, f64)) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| {
-        let (a, b) = (key(a), key(b));
+        let a = key(a);
+        let b = key(b);
         a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
     order
@@ -148,7 +149,8 @@ impl<'a> PlacementSearch<'a> {
     /// Finds room for the workloads that found no server left, or empties servers one after the other, until the
     /// goal, the effort or the ideas are exhausted.
     fn improve(mut self, placement: Placement, goal: usize) -> Placement {
-        let (problem, method) = (self.problem, self.method);
+        let problem = self.problem;
+        let method = self.method;
         let mut refused = placement.refused;
         let mut best: Vec<PlacementServer> = placement
             .servers

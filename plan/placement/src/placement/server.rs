@@ -102,7 +102,8 @@ impl PlacementServer {
 
     /// A server whose limits are chosen.
     fn with_limits(server: PlannedServer) -> Self {
-        let (class, members) = (server.class, server.members.clone());
+        let class = server.class;
+        let members = server.members.clone();
         Self { class, members, state: FittingServer::Fitted(server), cutting_planes: Vec::new(), failures: 0 }
     }
 

@@ -138,7 +138,8 @@ proptest! {
     #[test]
     fn predictions_rule_out_only_what_would_fail(workloads in prop::collection::vec(any_workload(), 2..9)) {
         let problem = problem(workloads);
-        let (last, first) = (problem.workloads.len() - 1, given(&problem));
+        let last = problem.workloads.len() - 1;
+        let first = given(&problem);
         let Ok(mut slot) = server::PlacementServer::new(&problem, LimitMethod::Exact, 0, first[..last].to_vec()) else { return Ok(()) };
         let change = server::MembershipChange { joins: last, leave: &[] };
         if slot.is_hopeless(&problem, change) {

@@ -61,7 +61,8 @@ impl Table {
 
     /// By workload, its latency in this order.
     fn in_order(&self, stage: Stage, order: &[usize]) -> Vec<f64> {
-        let (mut latency, mut above) = (vec![0.0; order.len()], 0);
+        let mut latency = vec![0.0; order.len()];
+        let mut above = 0;
         for &w in order {
             latency[w] = self.0[stage][w][above];
             above |= 1 << w;
@@ -86,7 +87,8 @@ fn any_uniform_order_works(loads: &[Load]) -> bool {
 }
 
 fn any_orders_work(loads: &[Load]) -> bool {
-    let (table, orders) = (Table::of(loads), orders(loads.len()));
+    let table = Table::of(loads);
+    let orders = orders(loads.len());
     let [into, storage, out] =
         Stage::ALL.map(|stage| orders.iter().map(|order| table.in_order(stage, order)).collect::<Vec<_>>());
     into.iter().any(|a| {
@@ -97,7 +99,8 @@ fn any_orders_work(loads: &[Load]) -> bool {
 
 /// The answer is what it says: priorities are orders, latencies those of the oracle.
 fn check(loads: &[Load], answer: &Prioritisation) {
-    let (table, mut total) = (Table::of(loads), vec![0.0; loads.len()]);
+    let table = Table::of(loads);
+    let mut total = vec![0.0; loads.len()];
     for stage in Stage::ALL {
         let mut order: Vec<usize> = (0..loads.len()).collect();
         order.sort_by_key(|&w| answer.priorities[w][stage]);
@@ -175,7 +178,10 @@ proptest! {
 #[test]
 fn orders_per_stage_are_mostly_found() {
     let mut random = StdRng::seed_from_u64(1);
-    let (mut possible, mut found, mut published, mut uniform) = (0, 0, 0, 0);
+    let mut possible = 0;
+    let mut found = 0;
+    let mut published = 0;
+    let mut uniform = 0;
     for _ in 0..600 {
         let loads: Vec<Load> = (0..3)
             .map(|_| {

@@ -143,8 +143,11 @@ impl ClusterArgs {
             return Err(OperationError::input(format_args!("--slos also needs {}", missing.join(", ")))
                 .hint("a cluster file says all of it in one place; --help shows one"));
         };
-        let (slos, traces, storage) = (slos.clone(), self.traces.clone(), self.storage.clone());
-        let (channels, best_effort_request) = (self.channels, self.best_effort_request);
+        let slos = slos.clone();
+        let traces = self.traces.clone();
+        let storage = self.storage.clone();
+        let channels = self.channels;
+        let best_effort_request = self.best_effort_request;
         Ok(ClusterDescription::SloTable(SloTableSource {
             slos,
             traces,

@@ -197,7 +197,8 @@ impl PlanArgs {
         let tightest = run.planned.tightest().map(|w| &run.planned.instance.workloads[w].name);
         // Made anew it may be another plan: what is explained is the one that was written.
         if let (Some(name), Some(policy)) = (tightest, &self.output) {
-            let (file, options) = (self.cluster.file(), self.cluster.option_words());
+            let file = self.cluster.file();
+            let options = self.cluster.option_words();
             let explain = explain_command(name, file, options, policy);
             text.push_str(&format!("  {explain}\n"));
         }
@@ -232,7 +233,8 @@ pub(crate) fn explain_command(
 ) -> String {
     options.extend(["--plan".to_owned(), pasted_path(plan)]);
     let names: Vec<String> = [pasted(workload)].into_iter().chain(cluster.map(pasted_path)).collect();
-    let (options, names) = (options.join(" "), names.join(" "));
+    let options = options.join(" ");
+    let names = names.join(" ");
     // A name that looks like an option stands behind all options.
     match workload.starts_with('-') {
         true => format!("tailwright explain {options} -- {names}"),

@@ -39,7 +39,8 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
 
 /// Says in a sentence who fits where.
 pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let (all, refused) = (problem.workloads.len(), placed.packing.refused.len());
+    let all = problem.workloads.len();
+    let refused = placed.packing.refused.len();
     format!(
         "{} of {} fit on {} (mean load needs at least {})",
         all - refused,
@@ -85,7 +86,8 @@ fn within_slo(
     let mut worst: Option<(f64, &WorkloadForecast)> = None;
     for &forecast in forecasts {
         let slo = problem.workloads[forecast.bound.workload].spec.slo.latency.0;
-        let (seconds, used) = (latency(forecast), latency(forecast) / slo);
+        let seconds = latency(forecast);
+        let used = latency(forecast) / slo;
         within += usize::from(seconds <= slo);
         if worst.is_none_or(|(most, _)| used.total_cmp(&most).is_ge()) {
             worst = Some((used, forecast));

@@ -51,7 +51,8 @@ fn members(places: &[Option<WorkloadPlace>], server: usize) -> Vec<(usize, &Work
 
 fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<String> {
     let workload = &planned.instance.workloads[index];
-    let (slo, bound) = (workload.slo.latency.0, place.guarantee.total);
+    let slo = workload.slo.latency.0;
+    let bound = place.guarantee.total;
     let limits = planned.placement.servers[place.server].limits_of(index);
     let limit = |stage: Stage| format!("{} {}", percent(limits[stage].rate), time(limits[stage].burst));
     vec![
@@ -69,7 +70,8 @@ fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<Str
 /// How full a server is, in a line.
 fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
-    let (mean, reserved) = (planned.mean_load(server), server.reserved_rate());
+    let mean = planned.mean_load(server);
+    let reserved = server.reserved_rate();
     format!(
         "{}; mean load {}; reserved {}",
         plural(server.members.len(), "workload"),

@@ -78,7 +78,8 @@ pub(super) struct MergeArgs {
 }
 
 pub(super) fn convert(args: &ConvertArgs) -> Result<(), TraceFileError> {
-    let (options, output) = (args.input.options(), args.output.output());
+    let options = args.input.options();
+    let output = args.output.output();
     convert_trace(&args.file, &options, args.scale_time, &output, &TerminalObserver)
 }
 
@@ -90,12 +91,14 @@ pub(super) fn slice(args: &SliceArgs) -> Result<(), TraceFileError> {
         (_, _, None) => TraceWindow::Between(args.from.unwrap_or(Nanos::ZERO), args.to),
     };
     let origin = if args.rebase { SliceOrigin::Rebase } else { SliceOrigin::Keep };
-    let (options, output) = (args.input.options(), args.output.output());
+    let options = args.input.options();
+    let output = args.output.output();
     slice_trace(&args.file, &options, window, origin, &output, &TerminalObserver)
 }
 
 pub(super) fn merge(args: &MergeArgs) -> Result<(), TraceFileError> {
-    let (options, output) = (args.input.options(), args.output.output());
+    let options = args.input.options();
+    let output = args.output.output();
     merge_traces(&args.files, &options, args.align, &output, &TerminalObserver)
 }
 

@@ -48,7 +48,8 @@ impl Recording {
     /// The recording with another member, if that leaves all members enough time in common.
     fn joined_by(&self, stream: usize, streams: &[RecordedStream]) -> Option<Self> {
         let (from, until) = streams[stream].span();
-        let (from, until) = (from.max(self.from.0), until.min(self.until.0));
+        let from = from.max(self.from.0);
+        let until = until.min(self.until.0);
         let members: Vec<usize> = self.members.iter().copied().chain([stream]).collect();
         let lengths = members.iter().map(|&member| {
             let (first, last) = streams[member].span();
@@ -83,7 +84,8 @@ impl Recording {
 
     /// The work of a stream in each of the windows, and how many of its requests are in them.
     pub(super) fn work_by_window(&self, stream: &RecordedStream, windows: usize) -> (Vec<f64>, usize) {
-        let (mut work, mut requests) = (vec![0.0; windows], 0);
+        let mut work = vec![0.0; windows];
+        let mut requests = 0;
         let per_ns = windows as f64 / (self.until.0 - self.from.0) as f64;
         for (at, amount) in stream.work().filter(|(at, _)| (self.from.0..=self.until.0).contains(at)) {
             #[allow(

@@ -141,7 +141,9 @@ fn burst_by_block(stream: &RecordedStream, blocks: usize) -> Vec<f64> {
     let total: f64 = stream.work().map(|(_, work)| work).sum();
     let rate = BURST_RATE * total / (last - first) as f64;
     let mut values = vec![0.0f64; blocks];
-    let (mut backlog, mut before, mut current) = (0.0f64, first, 0);
+    let mut backlog = 0.0f64;
+    let mut before = first;
+    let mut current = 0;
     for (block, at, work) in with_blocks(stream, blocks) {
         backlog =
             if block == current { (backlog - rate * (at - before) as f64).max(0.0) } else { 0.0 } + work;

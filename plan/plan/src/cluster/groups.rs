@@ -42,7 +42,9 @@ fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
 
 /// The cells of a line. In quotes a cell may have any characters, and two quotes for one.
 fn cells(line: &str) -> Vec<String> {
-    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut cells = Vec::new();
+    let mut cell = String::new();
+    let mut is_quoted = false;
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
         match character {

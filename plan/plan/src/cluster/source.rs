@@ -174,7 +174,8 @@ fn unusable_workload(cluster: &Cluster) -> Option<String> {
         return Some(format!("{what} {name:?}: {NAME_EXPECTED}"));
     }
     let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.is_like_a_share())?;
-    let (name, percentile) = (&odd.name, odd.slo.percentile);
+    let name = &odd.name;
+    let percentile = odd.slo.percentile;
     Some(format!(
         "workload '{name}': the percentile of its SLO is {percentile}, expected a percentage such as 99.9"
     ))

@@ -139,12 +139,14 @@ fn report(
     )));
     for (job, outcome) in jobs.iter().zip(outcomes) {
         if outcome.entry.skipped > 0 {
-            let (trace, skipped) = (job.trace.display(), outcome.entry.skipped);
+            let trace = job.trace.display();
+            let skipped = outcome.entry.skipped;
             observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
         }
         let curve = outcome.entry.footprint.curve(Stage::NetworkIn);
         if curve.first() == curve.last() {
-            let (workload, trace) = (job.workload, job.trace.display());
+            let workload = job.workload;
+            let trace = job.trace.display();
             observer.notice(Notice::Warning(format!(
                 "workload '{workload}': all requests of {trace} arrive at one instant, which does not show how often that \
                  comes back: bounds hold for as much and no more"

@@ -147,7 +147,8 @@ fn difference(policy: &Policy, derivation: &GuaranteeDerivation) -> Option<Strin
     let stated = policy.workloads.iter().find(|stated| stated.name == *workload)?;
     let promised = stated.bound_s.filter(|promised| (promised - bound_s).abs() > bound_s * ROUNDING);
     if let Some(promised) = promised {
-        let (promised, bound) = (time(promised), time(*bound_s));
+        let promised = time(promised);
+        let bound = time(*bound_s);
         return Some(format!(
             "the policy guarantees {workload} {promised}, but what follows from these inputs is {bound}"
         ));

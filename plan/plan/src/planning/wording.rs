@@ -8,7 +8,8 @@ use units::plural;
 
 /// Says in one sentence who fits where.
 pub fn summarise(planned: &PlannedCluster) -> String {
-    let (all, admitted) = (planned.instance.workloads.len(), planned.admitted());
+    let all = planned.instance.workloads.len();
+    let admitted = planned.admitted();
     let servers = plural(planned.placement.servers.len(), "server");
     let bound = planned.lower_bound.servers;
     let needed = match bound {

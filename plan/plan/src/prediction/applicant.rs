@@ -106,7 +106,8 @@ pub(super) fn server_members<'a, S>(
 ) -> Vec<ServerMember<'a, S>> {
     let levels_max = problem.levels_max();
     let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
-    let (priorities, groups) = (by_slo(&view), view.groups());
+    let priorities = by_slo(&view);
+    let groups = view.groups();
     let mut members = Vec::new();
     for (number, applicant) in applicants.iter().enumerate() {
         members.push(ServerMember {

@@ -196,7 +196,8 @@ fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> 
     }
     for (a, &number) in numbers.iter().enumerate() {
         for (b, &other) in numbers.iter().enumerate().skip(a + 1) {
-            let (kept, replaced) = (traces[number].block, traces[other].block);
+            let kept = traces[number].block;
+            let replaced = traces[other].block;
             if problem.workloads[a].group == problem.workloads[b].group && kept != replaced {
                 traces.iter_mut().filter(|t| t.block == replaced).for_each(|t| t.block = kept);
             }
@@ -230,7 +231,8 @@ impl CompanyRound<'_> {
         order.retain(|&workload| self.fits(&[workload]));
         order.truncate(PARTICIPANTS_MAX);
         let (_, numbers) = problem.distinct_traces();
-        let (mut companies, mut begin) = (Vec::new(), 0);
+        let mut companies = Vec::new();
+        let mut begin = 0;
         while begin < order.len() {
             let count = self.fitting(&order[begin..]);
             let company = &order[begin..begin + count];
@@ -284,7 +286,8 @@ impl CompanyRound<'_> {
     /// does not fit beside few did not fit beside more.
     fn fitting(&self, candidates: &[usize]) -> usize {
         let fits = |count: usize| self.fits(&candidates[..count]);
-        let (mut fitting, mut beyond) = (1, candidates.len() + 1);
+        let mut fitting = 1;
+        let mut beyond = candidates.len() + 1;
         while fitting + 1 < beyond {
             let next = (2 * fitting).min(usize::midpoint(fitting, beyond).max(fitting + 1)).min(beyond - 1);
             if fits(next) { fitting = next } else { beyond = next }
@@ -431,7 +434,8 @@ impl CalibrationReport {
     pub fn sentences(&self) -> Vec<String> {
         let calibrated = self.workloads.iter().filter(|workload| workload.fallback.is_none());
         let (with, unbounded): (Vec<_>, Vec<_>) = calibrated.partition(|workload| workload.margin.is_some());
-        let (coverage, all) = (percent(self.coverage), self.workloads.len());
+        let coverage = percent(self.coverage);
+        let all = self.workloads.len();
         let mut sentences = Vec::new();
         if let (Some(least), Some(most)) = (margin_among(&with, f64::min), margin_among(&with, f64::max)) {
             let shortest = with.iter().map(|workload| workload.window_s).fold(f64::INFINITY, f64::min);

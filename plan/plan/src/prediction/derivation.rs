@@ -292,7 +292,8 @@ fn by_one_burst(sum: &OneBurstSum, begun: f64) -> Vec<PredictionStep> {
         let how =
             format!("or {large} of the queue for one burst of another stream, {own} for the own stream");
         steps.push(PredictionStep::new("one burst", how, None));
-        let (burst, two) = (time(one_burst.burst), percent(one_burst.two));
+        let burst = time(one_burst.burst);
+        let two = percent(one_burst.two);
         let how = format!("of more than {burst}, in two other streams at once; late: {two}");
         steps.push(PredictionStep::new("two bursts", how, None));
     }
@@ -386,7 +387,8 @@ fn replayed(
     members: &[ServerMember<'_, EnforcedSketch<<Replayed as LatencyModel>::Sketch>>],
     workload: usize,
 ) -> Vec<PredictionStep> {
-    let (begun, worst) = (model.begun(members)[workload], model.worst_case(members));
+    let begun = model.begun(members)[workload];
+    let worst = model.worst_case(members);
     let members = &EnforcedModel::<Replayed>::inner_members(members)[..];
     let model = model.inner();
     let Ok(mut values) = model.samples(members).swap_remove(workload) else { return Vec::new() };

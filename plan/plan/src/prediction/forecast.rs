@@ -97,7 +97,8 @@ impl ModelVisitor for ForecastQuestion<'_> {
 
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output {
         let enforced = self.problem.enforced;
-        let (replayed, worst_case) = (replaying(Replayed::default(), enforced), worst_case(enforced));
+        let replayed = replaying(Replayed::default(), enforced);
+        let worst_case = worst_case(enforced);
         let forecaster = Forecaster {
             question: &self,
             model,
@@ -132,7 +133,8 @@ struct Forecaster<'a, M: LatencyModel> {
 impl<M: LatencyModel> Forecaster<'_, M> {
     /// What each member of a server will see, and whether that was cut short; then it is what is certain without replays.
     fn forecasts(&self, members: &[usize]) -> (Vec<WorkloadForecast>, bool) {
-        let (problem, base) = (self.question.problem, self.question.problem.base_latency());
+        let problem = self.question.problem;
+        let base = self.question.problem.base_latency();
         let Some((chosen, together)) = self.replayed_latencies(members) else {
             return (self.question.certain_forecasts(members), true);
         };
@@ -148,7 +150,8 @@ impl<M: LatencyModel> Forecaster<'_, M> {
     /// The latency of each member by the model that decided, and when all bursts come together; `None` when it is interrupted.
     fn replayed_latencies(&self, members: &[usize]) -> Option<(Vec<WorkloadBound>, Vec<Option<f64>>)> {
         let question = self.question;
-        let (problem, base) = (question.problem, question.problem.base_latency());
+        let problem = question.problem;
+        let base = question.problem.base_latency();
         let own = server_members(problem, &of_members(&self.sketches, members));
         let predictions = self.model.predict_unless(question.interrupted, &own)?;
         let chosen = member_bounds(predictions, question.model, &own, members, base);

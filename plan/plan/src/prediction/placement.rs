@@ -61,7 +61,8 @@ pub fn place(
 ) -> ModelPlacement {
     let start = Instant::now();
     let question = PlacementQuestion { problem, interrupted, observer };
-    let (judged, enforced) = (JudgedServers::default(), problem.enforced);
+    let judged = JudgedServers::default();
+    let enforced = problem.enforced;
     let packing = match model {
         ModelName::Replayed => {
             let few = many(|| replaying(searching().remembering(), enforced));

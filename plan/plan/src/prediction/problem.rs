@@ -94,7 +94,8 @@ impl PredictionProblem {
             Some(path) => read_groups(path, &names)?,
             None => (0..names.len()).collect(),
         };
-        let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
+        let network = NetworkModel::default();
+        let margin = cluster.safety_margin;
         let path = PathWork::new(network, class.network, profile.as_ref(), margin);
         let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
         let mut workloads = Vec::new();
@@ -146,7 +147,8 @@ impl PredictionProblem {
         }
         for (workload, number) in self.workloads.iter().zip(numbers) {
             for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
-                let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
+                let spec = workload.spec.clone();
+                let traffic = Arc::clone(traffic);
                 half.push(TracedWorkload { spec, group: workload.group, traffic, recorded_from: None });
             }
         }
@@ -262,7 +264,8 @@ fn read_traffic(
 ) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(file, options).map_err(wrong)?;
-    let (mut jobs, mut bytes) = (Vec::new(), 0);
+    let mut jobs = Vec::new();
+    let mut bytes = 0;
     for request in reader.by_ref() {
         let request = request.map_err(wrong)?;
         bytes += u128::from(request.size.0);

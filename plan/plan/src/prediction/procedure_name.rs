@@ -126,8 +126,10 @@ impl ProcedureName {
         observer: &dyn ProgressObserver,
         visitor: V,
     ) -> V::Output {
-        let (bandwidth, enforced) = (problem.network, problem.enforced);
-        let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
+        let bandwidth = problem.network;
+        let enforced = problem.enforced;
+        let packet = PACKET / bandwidth.bytes_per_sec();
+        let buffer = BUFFER / bandwidth.bytes_per_sec();
         match self {
             Self::WorstCase => by_slo(&worst_case(enforced), visitor),
             Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),

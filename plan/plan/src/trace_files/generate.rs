@@ -12,7 +12,8 @@ const RATE_MAX: f64 = 1e9;
 
 /// On-off sources that together have a mean rate of requests per second.
 pub fn on_off_process(rate: f64, sources: u32, on: Nanos, off: Nanos, shape: f64) -> RateProcess {
-    let (on_s, off_s) = (on.as_secs(), off.as_secs());
+    let on_s = on.as_secs();
+    let off_s = off.as_secs();
     let rate_on = rate * (on_s + off_s) / (on_s * f64::from(sources));
     RateProcess::OnOff { sources, rate_on, on_s, off_s, shape }
 }

@@ -44,7 +44,8 @@ impl<'a> ObservedReader<'a> {
 impl Drop for ObservedReader<'_> {
     fn drop(&mut self) {
         self.task = None;
-        let (file, reader) = (self.reader.file().display(), &self.reader);
+        let file = self.reader.file().display();
+        let reader = &self.reader;
         if reader.skipped() > 0 {
             let skipped = plural(reader.skipped(), "malformed or out-of-order request");
             self.observer.notice(Notice::Done(format!("{file}: skipped {skipped}")));

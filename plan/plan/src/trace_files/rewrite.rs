@@ -26,7 +26,8 @@ pub fn convert_trace(
     observer: &dyn ProgressObserver,
 ) -> Result<(), TraceFileError> {
     if let Some(factor) = time_factor.filter(|factor| !TIME_FACTORS.contains(factor)) {
-        let (least, most) = (TIME_FACTORS.start(), TIME_FACTORS.end());
+        let least = TIME_FACTORS.start();
+        let most = TIME_FACTORS.end();
         let message = format!("--scale-time: expected a factor from {least:e} to {most:e}, found {factor:?}");
         return Err(OperationError::input(message).into());
     }

@@ -109,8 +109,10 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
         source.display()
     );
     for part in parts {
-        let (reads, bytes) = (part.reads as f64 / part.requests as f64 * 100.0, Bytes(part.bytes));
-        let (requests, span) = (plural(part.requests, "request"), part.span);
+        let reads = part.reads as f64 / part.requests as f64 * 100.0;
+        let bytes = Bytes(part.bytes);
+        let requests = plural(part.requests, "request");
+        let span = part.span;
         // Writing to a string cannot fail.
         let _ = write!(
             text,

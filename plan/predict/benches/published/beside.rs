@@ -14,8 +14,8 @@ const ALIGNMENTS: usize = 100;
 const ORDERS: [&str; 4] = ["by SLO", "by SLO, reversed", "in order", "in order, reversed"];
 
 pub(super) fn print(real: &[Real]) {
-    let (ours, theirs) =
-        (Probabilistic::default(), PublishedSnc { client_link: true, ..PublishedSnc::default() });
+    let ours = Probabilistic::default();
+    let theirs = PublishedSnc { client_link: true, ..PublishedSnc::default() };
     let halves: Vec<CircularTrace<Job>> =
         real.iter().flat_map(|real| real.traffic.halves().expect("ten minutes")).collect();
     let mut traffic: Vec<CircularTrace<Job>> = real.iter().map(|real| real.traffic.clone()).collect();
@@ -98,9 +98,14 @@ fn row(
 ) {
     let bound =
         |found: &Result<Prediction, UndefinedLatency>| found.map_or(f64::INFINITY, |found| found.bound);
-    let (mut holds, mut looser, mut most, mut exceeded, mut over_truth) = (0, 0, 0.0f64, 0, Vec::new());
+    let mut holds = 0;
+    let mut looser = 0;
+    let mut most = 0.0f64;
+    let mut exceeded = 0;
+    let mut over_truth = Vec::new();
     for ((found, published), truth) in found.iter().zip(published).zip(truth) {
-        let (found, published) = (bound(found), bound(published));
+        let found = bound(found);
+        let published = bound(published);
         exceeded += usize::from(found < *truth);
         over_truth.push(found / truth);
         if published >= *truth {

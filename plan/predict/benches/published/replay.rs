@@ -10,7 +10,8 @@ use units::Nanos;
 const ALIGNMENTS: usize = 11;
 
 pub(super) fn print(through: &str, real: &[Real], mixes: u32) {
-    let (model, judge) = (PublishedSnc::default(), Replayed::new(ALIGNMENTS, 0.8, 0.9, 7).expect("enough"));
+    let model = PublishedSnc::default();
+    let judge = Replayed::new(ALIGNMENTS, 0.8, 0.9, 7).expect("enough");
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
     let recordings: Vec<_> = real.iter().map(|r| judge.sketch(&r.traffic)).collect();
     println!(
@@ -84,7 +85,8 @@ impl Tally {
         let n = self.ratios.len();
         let part = |count: usize| 100.0 * count as f64 / n as f64;
         let at = |q: usize| self.ratios[q * (n - 1) / 100];
-        let (median, any) = (part(self.in_median), part(self.in_any));
+        let median = part(self.in_median);
+        let any = part(self.in_any);
         println!(
             "{:>7}{n:>9}{median:>14.1} %{any:>14.1} %{:>13.2}{:>14.2}{:>8.2} …{:>5.1}  undefined {}",
             format!("p{percent}"),

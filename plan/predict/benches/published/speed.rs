@@ -84,7 +84,8 @@ impl Naive<'_> {
 
     fn stage(&mut self, member: usize, stage: usize) -> f64 {
         // Groups of A.4 among those before the member, and whether it is of their dependency group.
-        let (groups, own) = (member.min(self.dependent), member > 0 && member < self.dependent);
+        let groups = member.min(self.dependent);
+        let own = member > 0 && member < self.dependent;
         if groups < 2 && !own {
             let theta = |i: u32| THETA.0 * THETA.1.powf(f64::from(i) / f64::from(PROBES.0));
             let all = (0..PROBES.0).filter_map(|i| self.evaluate(member, stage, theta(i), &[1.0; 2]));

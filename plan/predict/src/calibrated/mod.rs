@@ -329,7 +329,8 @@ impl Calibrated {
         let guarantees = self.guarantees(members, begun);
         let mut budgets = Vec::with_capacity(limits.len());
         for (number, margin) in margins.iter().enumerate() {
-            let (limit, factor) = (limits[number], margin.map_or(f64::INFINITY, |margin| margin.factor));
+            let limit = limits[number];
+            let factor = margin.map_or(f64::INFINITY, |margin| margin.factor);
             budgets.push(if guarantees[number] <= limit || limit == f64::INFINITY {
                 f64::INFINITY
             } else if factor.is_finite() {

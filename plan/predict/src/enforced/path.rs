@@ -89,7 +89,8 @@ impl<S> EnforcedSketch<S> {
         let curves = PerStage::from_fn(|stage| worst.curve(stage).clone());
         let limits = PerStage::from_fn(|stage| buckets(&curves[stage], stage));
         let admitted = PerStage::from_fn(|stage| ArrivalCurve::from_limits(&limits[stage]));
-        let (mut largest, mut densest_answer) = (0.0f64, 0.0f64);
+        let mut largest = 0.0f64;
+        let mut densest_answer = 0.0f64;
         for job in traffic.items() {
             let work = job.work.map(|work| work.as_secs());
             largest = largest.max(work[Stage::Storage]);
@@ -152,7 +153,8 @@ impl EnforcedPath {
         let out = company.link_delays(Stage::NetworkOut, &before_out);
         let mut latencies = Vec::with_capacity(members.len());
         for (member, other) in members.iter().enumerate() {
-            let (own_service, proxy) = (self.own_service(other.sketch), self.proxy());
+            let own_service = self.own_service(other.sketch);
+            let proxy = self.proxy();
             let delays = PerStage::from_fn(|stage| match stage {
                 Stage::NetworkIn => into[member],
                 Stage::Storage => storage[member],

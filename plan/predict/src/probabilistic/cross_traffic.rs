@@ -68,7 +68,8 @@ impl<'a> MemberCrossTraffic<'a> {
         check_load(members, tagged, whole_level, &competing.utilisation)?;
         let sums = [LawSums::none(grid), LawSums::none(grid)];
         let cell_sums = LawSums::none(grid);
-        let (same, higher) = (Vec::new(), Vec::new());
+        let same = Vec::new();
+        let higher = Vec::new();
         let independent = Some(Vec::new());
         let mut cross_traffic = Self { grid, same, higher, sums, cell_sums, independent };
         let own_group = (!whole_level).then_some(members[tagged].group);

@@ -66,7 +66,8 @@ fn latency_of(rung: i32) -> f64 {
 /// The first rung at or above a latency in seconds.
 fn rung_above(latency: f64) -> i32 {
     let rung = (latency.max(0.0).log2() * f64::from(RUNGS_PER_OCTAVE) - 1e-9).ceil();
-    let (first, last) = (OCTAVES.0 * RUNGS_PER_OCTAVE, OCTAVES.1 * RUNGS_PER_OCTAVE);
+    let first = OCTAVES.0 * RUNGS_PER_OCTAVE;
+    let last = OCTAVES.1 * RUNGS_PER_OCTAVE;
     #[allow(clippy::cast_possible_truncation, reason = "clamped, and −∞ becomes the first")]
     let rung = rung.clamp(f64::from(first), f64::from(last)) as i32;
     rung

@@ -156,7 +156,8 @@ impl BurstBuilder {
     fn run_of(&self, block: &[StageArrival]) -> Result<BlockRun, BurstError> {
         let mut previous = self.runs.last().map_or(0, |s| s.last);
         let first = block[0].at.0;
-        let (mut sorted, mut sum) = (true, u128::from(self.total));
+        let mut sorted = true;
+        let mut sum = u128::from(self.total);
         for arrival in block {
             sorted &= previous <= arrival.at.0;
             previous = arrival.at.0;
@@ -189,7 +190,8 @@ impl BurstBuilder {
 
     /// Whether an interval inside the block may lie above the hull. `false` is certain, `true` is not.
     fn may_exceed(&self, block: &[StageArrival], run: &BlockRun) -> bool {
-        let (work, span) = (run.after - run.before, run.last - run.first);
+        let work = run.after - run.before;
+        let span = run.last - run.first;
         let Some(largest) = self.intervals.first() else { return true };
         if work <= largest.y {
             return false;
@@ -200,11 +202,14 @@ impl BurstBuilder {
 
     /// Appends the block's two hulls; with `SEARCH`, also finds its intervals above the collected hull.
     fn add_hulls<const SEARCH: bool>(&mut self, block: &[StageArrival]) {
-        let (befores_base, afters_base) = (self.befores.len(), self.afters.len());
+        let befores_base = self.befores.len();
+        let afters_base = self.afters.len();
         self.befores.resize(befores_base + block.len(), HullPoint { x: 0, y: 0 });
         self.afters.resize(afters_base + block.len(), HullPoint { x: 0, y: 0 });
-        let (befores, afters) = (&mut self.befores[befores_base..], &mut self.afters[afters_base..]);
-        let (mut befores_end, mut afters_end) = (0, 0);
+        let befores = &mut self.befores[befores_base..];
+        let afters = &mut self.afters[afters_base..];
+        let mut befores_end = 0;
+        let mut afters_end = 0;
         let mut sum = self.total;
         for arrival in block {
             befores_end = hull::extend(befores, 0, befores_end, HullPoint { x: sum, y: arrival.at.0 });
@@ -312,9 +317,11 @@ impl ChordBuckets {
         // The chords divide the vertices up to `top` as evenly as possible; the last bucket is the flat end.
         let chords = top.min(BUCKETS - 1);
         for k in 0..chords {
-            let (a, b) = (chain[top * k / chords], chain[top * (k + 1) / chords]);
+            let a = chain[top * k / chords];
+            let b = chain[top * (k + 1) / chords];
             let slope = (b.y - a.y) as f64 / (b.x - a.x) as f64;
-            let (height, drained) = (a.y as f64, slope * a.x as f64);
+            let height = a.y as f64;
+            let drained = slope * a.x as f64;
             buckets.slope[k] = slope;
             buckets.limit[k] = height - drained - SLACK * (height + drained);
         }

@@ -72,7 +72,8 @@ impl BurstCurve {
         let gap = (later.first - self.last).0;
         let mut points = self.envelope.chain();
         points.extend(later.envelope.chain());
-        let (suffix, prefix) = (&self.suffix, &later.prefix);
+        let suffix = &self.suffix;
+        let prefix = &later.prefix;
         hull::minkowski((|k: usize| suffix[k], suffix.len()), (|k: usize| prefix[k], prefix.len()), |p| {
             points.push(HullPoint { x: p.x + gap, y: p.y });
         });

@@ -78,11 +78,14 @@ pub(super) fn minkowski(
     (right, right_len): (impl Fn(usize) -> HullPoint, usize),
     mut visit: impl FnMut(HullPoint),
 ) {
-    let (mut i, mut j) = (0, 0);
-    let (mut l, mut r) = (left(0), right(0));
+    let mut i = 0;
+    let mut j = 0;
+    let mut l = left(0);
+    let mut r = right(0);
     visit(HullPoint { x: l.x + r.x, y: l.y + r.y });
     while i + 1 < left_len && j + 1 < right_len {
-        let (next_l, next_r) = (left(i + 1), right(j + 1));
+        let next_l = left(i + 1);
+        let next_r = right(j + 1);
         let rise_l = product(next_l.y - l.y, next_r.x - r.x);
         let rise_r = product(next_r.y - r.y, next_l.x - l.x);
         // Equal slopes advance both: the point between would be collinear.

@@ -64,7 +64,8 @@ impl BurstEnvelope {
             return self.clone();
         }
         let curve = RateBurstCurve::new(self, reduction);
-        let (mut low, mut high) = (0.0_f64, curve.sufficient_excess());
+        let mut low = 0.0_f64;
+        let mut high = curve.sufficient_excess();
         for _ in 0..STEPS {
             // Geometric above rounding noise: what counts is the relative precision of ε.
             let middle = (low.max(1e-15) * high).sqrt();
@@ -172,7 +173,8 @@ impl RateBurstCurve {
         if next == 0 {
             return (1, self.corners[0]);
         }
-        let (high, low) = (self.corners[next - 1], self.corners[next]);
+        let high = self.corners[next - 1];
+        let low = self.corners[next];
         let share = ((roof - high.1) / (low.1 - high.1)).clamp(0.0, 1.0);
         (next, (high.0 + share * (low.0 - high.0), roof))
     }
@@ -229,7 +231,8 @@ fn truncate_above(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
 /// to whole nanoseconds turns the line: flatter about its lower end or steeper about its upper, whichever exceeds less.
 fn chord(high: (f64, f64), low: (f64, f64)) -> EnvelopeVertex {
     let duration = (low.1 - high.1) / (high.0 - low.0);
-    let (flatter, steeper) = (duration.floor(), duration.ceil());
+    let flatter = duration.floor();
+    let steeper = duration.ceil();
     if (duration - flatter) * low.1 <= (steeper - duration) * high.1 {
         vertex(flatter, low.1 + low.0 * flatter)
     } else {
@@ -244,6 +247,7 @@ fn vertex(duration: f64, work: f64) -> EnvelopeVertex {
         clippy::cast_sign_loss,
         reason = "`as` saturates, and durations and works come from 64-bit integers"
     )]
-    let (duration, work) = (duration as u64, work.ceil() as u64);
+    let duration = duration as u64;
+    let work = work.ceil() as u64;
     EnvelopeVertex { duration: units::Nanos(duration), work: units::Work(work) }
 }

@@ -79,7 +79,8 @@ impl Disk {
     pub fn seek(&self, distance: Bytes) -> Seconds {
         let points = &self.0.seek;
         let above = points.partition_point(|point| point.distance < distance);
-        let (low, high) = (points[above.saturating_sub(1)], points[above.min(points.len() - 1)]);
+        let low = points[above.saturating_sub(1)];
+        let high = points[above.min(points.len() - 1)];
         let span = high.distance.0 - low.distance.0;
         if span == 0 {
             return low.seek;
@@ -215,7 +216,8 @@ mod tests {
 
     #[test]
     fn streams_in_the_history_are_sequential() {
-        let (size, far) = (102_400, 1 << 30);
+        let size = 102_400;
+        let far = 1 << 30;
         let works = run(&[
             (Op::Read, size, Some(0)),
             (Op::Read, size, Some(far)),

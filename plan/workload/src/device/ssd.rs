@@ -132,7 +132,8 @@ impl SsdWork {
     }
 
     pub(crate) fn work(&self, request: &Request) -> Work {
-        let (sector, rest) = (request.size.0 / SECTOR, request.size.0 % SECTOR);
+        let sector = request.size.0 / SECTOR;
+        let rest = request.size.0 % SECTOR;
         let known = usize::try_from(sector).ok().filter(|_| rest == 0).and_then(|at| self.sectors.get(at));
         known.map_or_else(|| self.table.work(request.op, request.size), |work| work[request.op as usize])
     }
@@ -220,7 +221,8 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_exact_rationals_from_above(rows in any_rows(), size in 0u64..1 << 22) {
-            let (work, exact) = (u128::from(table_of(&rows).work(Op::Write, Bytes(size)).0), exact_picos(&rows, size));
+            let work = u128::from(table_of(&rows).work(Op::Write, Bytes(size)).0);
+            let exact = exact_picos(&rows, size);
             prop_assert!(work >= exact && work - exact <= 1 + exact / 500_000_000_000_000, "{work} for {exact}");
         }
 
@@ -228,7 +230,8 @@ mod tests {
         fn bandwidth_lies_between_its_neighbours(rows in any_rows(), size in 1u64..1 << 22) {
             let work = table_of(&rows).work(Op::Read, Bytes(size)).0 as f64;
             let rates = || rows.iter().map(|&(_, q)| q as f64 / 4.0);
-            let (low, high) = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
+            let low = rates().fold(f64::MAX, f64::min);
+            let high = rates().fold(0.0, f64::max);
             let picos = size as f64 * 1e12;
             prop_assert!(work >= picos / high && work <= (picos / low) * (1.0 + 1e-15) + 1.0);
             prop_assert!(work > 0.0);
@@ -236,13 +239,15 @@ mod tests {
 
         #[test]
         fn beyond_the_table_work_grows_with_size(rows in any_rows(), more in 1u64..1 << 20) {
-            let (table, last) = (table_of(&rows), rows.last().unwrap().0);
+            let table = table_of(&rows);
+            let last = rows.last().unwrap().0;
             prop_assert!(table.work(Op::Read, Bytes(last + more)) > table.work(Op::Read, Bytes(last)));
         }
 
         #[test]
         fn lookup_is_the_same_function(rows in any_rows(), size in 0u64..1 << 13, sectors: bool, write: bool) {
-            let (table, size) = (table_of(&rows), if sectors { size * SECTOR } else { size });
+            let table = table_of(&rows);
+            let size = if sectors { size * SECTOR } else { size };
             let op = if write { Op::Write } else { Op::Read };
             prop_assert_eq!(SsdWork::new(&table).work(&request(op, size)), table.work(op, Bytes(size)));
         }

@@ -31,8 +31,9 @@ impl BacklogSuprema {
     fn next(self, served: f64, job: &QueueJob) -> Self {
         let [a, b] = job.straddle.map(|ns| ns as f64);
         let work = job.work as f64;
-        let (none, first, second) =
-            ((self.none - served).max(0.0), self.first - served, self.second - served);
+        let none = (self.none - served).max(0.0);
+        let first = self.first - served;
+        let second = self.second - served;
         let both = self.both - served;
         Self {
             none: none + work,

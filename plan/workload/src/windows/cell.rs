@@ -95,7 +95,8 @@ impl<'a> CellSweep<'a> {
     /// Adds so many nanoseconds in which the amount is the larger of a constant and of what falls at the mean rate; the
     /// largest amount of a piece in one bin counts for all of it.
     fn add(&self, bins: &mut DistributionBins, constant: f64, falling: f64, duration: u64) {
-        let (mut left, mut amount) = (duration, falling);
+        let mut left = duration;
+        let mut amount = falling;
         while left > 0 && amount > constant {
             let value = self.with_allowance(amount);
             let lowest = (bin_floor(value) as f64 - self.stream.allowance as f64 - 1.0).max(constant);

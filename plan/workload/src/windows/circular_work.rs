@@ -76,7 +76,9 @@ impl CircularWork {
     /// The least b in seconds such that no window of length τ contains more than b + rate·τ, allowance included.
     pub fn burst(&self) -> f64 {
         let rate = self.rate();
-        let (mut before, mut lowest, mut highest) = (0.0f64, 0.0f64, 0.0f64);
+        let mut before = 0.0f64;
+        let mut lowest = 0.0f64;
+        let mut highest = 0.0f64;
         for job in &self.jobs {
             lowest = lowest.min(before - rate * job.at as f64);
             before += job.work as f64;

@@ -32,7 +32,8 @@ impl CircularWork {
         // because neither a time step nor an arrival makes `t + B(t) + work in (t, …]` smaller.
         let mut next = 0;
         for (level, job) in DelaySweep::new(self, service) {
-            let (from, to) = (self.arrival(job), self.arrival(job + 1));
+            let from = self.arrival(job);
+            let to = self.arrival(job + 1);
             next = next.max(job + 1);
             let mut overtaking = (self.work_before(next) - self.work_before(job + 1)) as f64 + begun * 1e9;
             let mut now = from;
@@ -128,7 +129,8 @@ impl Iterator for DelaySweep<'_> {
 /// Adds so many nanoseconds in which an amount falls at a rate to a constant and stays there; the largest amount of a piece
 /// in one bin counts for all of it.
 fn add_falling(bins: &mut DistributionBins, (from, constant): (f64, f64), rate: f64, duration: u64) {
-    let (mut left, mut amount) = (duration, from);
+    let mut left = duration;
+    let mut amount = from;
     while left > 0 && amount > constant {
         let value = nanos_up(amount);
         let lowest = (bin_floor(value) as f64 - 1.0).max(constant);

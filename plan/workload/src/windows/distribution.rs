@@ -49,9 +49,11 @@ impl WorkDistribution {
 /// The index of the value whose merger into the next one changes least.
 fn cheapest_merge(atoms: &[WorkAtom]) -> usize {
     let mut tail = atoms[atoms.len() - 1].probability;
-    let (mut best, mut least) = (atoms.len() - 2, f64::INFINITY);
+    let mut best = atoms.len() - 2;
+    let mut least = f64::INFINITY;
     for index in (0..atoms.len() - 1).rev() {
-        let (low, high) = (atoms[index], atoms[index + 1]);
+        let low = atoms[index];
+        let high = atoms[index + 1];
         tail += low.probability;
         let cost = low.probability / tail * ((high.work - low.work) / high.work);
         if cost < least {

@@ -70,7 +70,8 @@ impl<'a> WindowSweep<'a> {
     fn run(mut self, bins: &mut DistributionBins, whole_rounds: u64) {
         let mut start = 0;
         while start < self.stream.period {
-            let (leaves, enters) = (self.arrival(self.inside), self.arrival(self.beyond) - self.length);
+            let leaves = self.arrival(self.inside);
+            let enters = self.arrival(self.beyond) - self.length;
             let next = leaves.min(enters).min(self.stream.period);
             if next > start {
                 bins.add(self.with_whole_rounds(whole_rounds), next - start);
@@ -141,7 +142,8 @@ impl CircularWork {
         // Times are whole nanoseconds, so a closed window contains one more instant than its length; for a continuous
         // alignment that is a nanosecond too long.
         let length = window.0.saturating_add(1);
-        let (rounds, rest) = (length / self.period, length % self.period);
+        let rounds = length / self.period;
+        let rest = length % self.period;
         let mut bins = DistributionBins::new();
         WindowSweep::new(self, rest).run(&mut bins, rounds);
         bins

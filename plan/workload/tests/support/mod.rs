@@ -31,7 +31,8 @@ pub(crate) fn real_traces() -> Option<Vec<RealTrace>> {
 fn read_trace(path: &Path, profile: &Bandwidths) -> RealTrace {
     let mut text = String::new();
     flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    let (mut storage, mut network_in) = (Vec::new(), Vec::new());
+    let mut storage = Vec::new();
+    let mut network_in = Vec::new();
     for line in text.lines() {
         let fields: Vec<_> = line.split(',').collect();
         let at = Nanos(fields[0].parse().unwrap());
@@ -64,7 +65,8 @@ impl Bandwidths {
         if after == 0 || after == self.0.len() {
             return self.0[after.saturating_sub(1)][column];
         }
-        let (a, b) = (&self.0[after - 1], &self.0[after]);
+        let a = &self.0[after - 1];
+        let b = &self.0[after];
         a[column] + (b[column] - a[column]) * (size - a[0]) / (b[0] - a[0])
     }
 }
@@ -72,7 +74,8 @@ impl Bandwidths {
 /// Bursty arrivals, about 200 a second: idle times and batches of heavy-tailed length, a few sizes.
 pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<StageArrival> {
     let mut random = StdRng::seed_from_u64(seed);
-    let (mut at, mut burst) = (0.0_f64, 0.0_f64);
+    let mut at = 0.0_f64;
+    let mut burst = 0.0_f64;
     let mut arrival = || {
         if burst < 1.0 {
             burst = random.random::<f64>().max(1e-6).powf(-0.8);

@@ -47,7 +47,8 @@ pub(crate) fn vectorised(trace: &[StageArrival], rates: &[f64]) -> Vec<f64> {
 }
 
 fn lanes(steps: &[(f64, f64)], rate: [f64; LANES]) -> [f64; LANES] {
-    let (mut bucket, mut peak) = ([0.0_f64; LANES], [0.0_f64; LANES]);
+    let mut bucket = [0.0_f64; LANES];
+    let mut peak = [0.0_f64; LANES];
     for &(gap, work) in steps {
         for k in 0..LANES {
             let drained = bucket[k] - rate[k] * gap;

@@ -50,7 +50,8 @@ impl TierService {
 
     fn serve_connection(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (mut input, mut thread) = (Vec::new(), WorkingThread::new());
+        let mut input = Vec::new();
+        let mut thread = WorkingThread::new();
         loop {
             let mut answer = Vec::new();
             match http::read_request(&mut stream, &mut input) {
@@ -87,7 +88,8 @@ impl TierService {
             self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
         let key = self.gate.key(tag);
         let permit = self.gate.enter(key);
-        let (mut arrival, mut visits) = (arrival, Vec::with_capacity(hops.len()));
+        let mut arrival = arrival;
+        let mut visits = Vec::with_capacity(hops.len());
         for hop in hops {
             if hop.wait > Nanos::ZERO {
                 arrival = self.gate.wait(&permit, hop.wait);
@@ -163,7 +165,8 @@ mod tests {
         let accepting = Arc::clone(&service);
         std::thread::spawn(move || accepting.accept(&listener));
 
-        let (workload, real_time) = (workload(), clock::real_time());
+        let workload = workload();
+        let real_time = clock::real_time();
         let sent = send(&workload, &[address], (clock::now(), real_time), &AtomicBool::new(false));
         let sent = sent.unwrap().unwrap();
 

@@ -101,7 +101,8 @@ pub(crate) fn the_group_is_ordered_and_others_have_their_share() {
     let until = in_seconds(2.5);
     let measured = thread::spawn(move || share_of_older(SERVICE, until));
     rest(Duration::from_millis(700));
-    let (before, begun) = (outside.spent(), Instant::now());
+    let before = outside.spent();
+    let begun = Instant::now();
     rest(Duration::from_nanos(until - now()));
     let gained: Vec<u64> = before.iter().zip(outside.spent()).map(|(before, after)| after - before).collect();
     let share = gained.iter().sum::<u64>() as f64 / begun.elapsed().as_nanos() as f64;
@@ -111,7 +112,8 @@ pub(crate) fn the_group_is_ordered_and_others_have_their_share() {
     rest(Duration::from_millis(500));
     let alone: u64 = alone.iter().zip(outside.spent()).map(|(before, after)| after - before).sum();
     outside.stop();
-    let (verdict, statistics) = (replay(&scheduler.events()), scheduler.control().statistics());
+    let verdict = replay(&scheduler.events());
+    let statistics = scheduler.control().statistics();
     let outside_time = scheduler.outside_time().expect("it has one above it");
     report_figure("group_older_share", older);
     report_figure("group_outside_share", share);
@@ -135,7 +137,8 @@ pub(crate) fn threads_that_join_are_ordered_until_they_leave() {
     let array = SlotArray::open(DEFAULT_FOLDER.as_ref()).expect("the folder is ours").expect("one schedules");
     let before = array.taken();
     let until = in_seconds(4.0);
-    let (older, younger) = (member(SERVICE, 1000, until), member(SERVICE, 2000, until));
+    let older = member(SERVICE, 1000, until);
+    let younger = member(SERVICE, 2000, until);
     let go_to = |place: &str| fs::write(place, younger.id().to_string()).expect("it is root's");
     rest(Duration::from_millis(1000));
     let left = now();

@@ -98,7 +98,8 @@ fn each(times: u64, what: impl Fn(u64)) -> f64 {
 
 /// Time and runs of the scheduler's programs that this process holds, as the kernel counts them.
 fn program_runs() -> (f64, f64) {
-    let (mut time, mut runs) = (0.0, 0.0);
+    let mut time = 0.0;
+    let mut runs = 0.0;
     for entry in fs::read_dir("/proc/self/fdinfo").expect("it is mounted").filter_map(Result::ok) {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
         let of = |name: &str| -> Option<f64> {
@@ -126,8 +127,8 @@ pub(crate) fn a_tag_costs_less_than_a_system_call() {
     let (time, _) = program_runs();
     let choices = scheduler.control().statistics().choices;
     std::thread::sleep(Duration::from_secs(1));
-    let (time, choices) =
-        (program_runs().0 - time, (scheduler.control().statistics().choices - choices) as f64);
+    let time = program_runs().0 - time;
+    let choices = (scheduler.control().statistics().choices - choices) as f64;
     spinners.stop();
     fs::write(COUNTED, "0").expect("it is root's");
     detach(scheduler);

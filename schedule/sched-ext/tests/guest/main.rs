@@ -165,7 +165,8 @@ fn tails_are_shorter(figures: &GuestFigures) {
         assert!(reordered("c1_") < reordered("fair"), "{figures}");
     }
     for layout in ["shared_two", "per_cpu_two"] {
-        let (p99, fair) = (figures.number(&format!("{layout}_p99_ms")), figures.number("fair_two_p99_ms"));
+        let p99 = figures.number(&format!("{layout}_p99_ms"));
+        let fair = figures.number("fair_two_p99_ms");
         assert!(p99 < fair, "{layout}: {figures}");
         assert_eq!(figures.text(&format!("{layout}_end")), UNREGISTERED, "{layout}: {figures}");
     }

@@ -55,7 +55,8 @@ fn nanos_of(time: Duration) -> u64 {
 
 /// Requests with exponential work of this mean and gaps, which entered the system an exponential time before.
 pub(crate) fn requests(count: usize, work_ns: f64, load: f64) -> Vec<PlayedRequest> {
-    let (mut draws, mut arrival) = (Draws::new(7), 0);
+    let mut draws = Draws::new(7);
+    let mut arrival = 0;
     let mut drawn = Vec::new();
     for _ in 0..count {
         arrival += draws.exponential(work_ns / load);
@@ -100,7 +101,8 @@ fn play_by<'a>(
     let workers: Vec<Worker> =
         (0..WORKERS).map(|number| worker(number, cpus_of(number), is_tagged, finished.clone())).collect();
     let mut free: Vec<usize> = (0..WORKERS).collect();
-    let (mut ends, mut at_half) = (vec![0; requests.len()], Some(at_half));
+    let mut ends = vec![0; requests.len()];
+    let mut at_half = Some(at_half);
     let begin = now();
     for (number, request) in requests.iter().enumerate() {
         while now() < begin + request.arrival {
@@ -200,7 +202,8 @@ impl Spinners {
         let mut spinners = Self { spent: Vec::new(), stop, threads: Vec::new() };
         for key in keys.iter().copied() {
             let spent = std::sync::Arc::new(AtomicU64::new(0));
-            let (counter, stop) = (std::sync::Arc::clone(&spent), std::sync::Arc::clone(&spinners.stop));
+            let counter = std::sync::Arc::clone(&spent);
+            let stop = std::sync::Arc::clone(&spinners.stop);
             spinners.spent.push(spent);
             spinners.threads.push(thread::spawn(move || {
                 keep_to(&[cpu]);

@@ -89,7 +89,9 @@ pub(crate) fn endless(
 ) -> EndlessThread {
     let longest = Arc::new(AtomicU64::new(0));
     let number = Arc::new(AtomicU32::new(0));
-    let (noted, is_over, cpus) = (Arc::clone(&longest), Arc::clone(is_over), cpus.to_vec());
+    let noted = Arc::clone(&longest);
+    let is_over = Arc::clone(is_over);
+    let cpus = cpus.to_vec();
     let number_of_own = Arc::clone(&number);
     let run = move || {
         keep_to(&cpus);

@@ -209,7 +209,8 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
         }
         KernelSubcommand::Show(args) => {
             let control = SchedulerControl::open(&args.place.folder)?;
-            let (settings, statistics) = (control.settings(), control.statistics());
+            let settings = control.settings();
+            let statistics = control.statistics();
             terminal::print(&if args.json {
                 kernel_scheduler::json(&settings, &statistics)
             } else {

@@ -211,7 +211,8 @@ pub(crate) fn text(runs: &[ScheduledRun]) -> String {
 }
 
 fn run_text(run: &ScheduledRun) -> String {
-    let (report, settings) = (&run.report, &run.settings);
+    let report = &run.report;
+    let settings = &run.settings;
     let mut text = lead(run);
     text.push_str(&mode_table(report).render());
     if report.tiers.len() <= TIERS_SHOWN {
@@ -225,7 +226,8 @@ fn run_text(run: &ScheduledRun) -> String {
 }
 
 fn lead(run: &ScheduledRun) -> String {
-    let (report, settings) = (&run.report, &run.settings);
+    let report = &run.report;
+    let settings = &run.settings;
     let choices: String =
         run.choices.iter().map(|choice| format!(", {} {}", choice.axis, choice.value)).collect();
     let repetitions = if report.is_stopped {
@@ -370,7 +372,8 @@ fn untitled(rows: Vec<Vec<String>>) -> String {
 
 /// What makes the figures of a run doubtful.
 pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
-    let (report, modes) = (&run.report, &run.report.modes);
+    let report = &run.report;
+    let modes = &run.report.modes;
     let mut doubts = Vec::new();
     let others = modes.iter().filter_map(|mode| mode.others_share).fold(0.0, f64::max);
     if others > OTHERS_MAX {

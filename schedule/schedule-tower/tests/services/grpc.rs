@@ -116,7 +116,8 @@ async fn call(channel: TagClientService<Channel>, start: u64, number: u64) -> Re
 #[test]
 fn calls_of_grpc_carry_tags_and_are_refused_by_status() {
     run(async {
-        let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
+        let gate = gate(1, None);
+        let go_on = Arc::new(Semaphore::new(0));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has an address");
         let layer = GateLayer::new(gate.clone()).wait_at_most(Duration::from_millis(20));

@@ -95,7 +95,8 @@ async fn calling(
 #[test]
 fn the_edge_stamps_whatever_a_client_claims() {
     run(async {
-        let (seen, gate) = (Seen::default(), gate(2, None));
+        let seen = Seen::default();
+        let gate = gate(2, None);
         let edge = EdgeLayer::new(Edge::default().with_slo(slo(Duration::from_millis(1))), None, None);
         let router = Router::new().route("/", get(calling)).layer(Extension(Arc::clone(&seen)));
         let address = serve_router(router.layer(GateLayer::new(gate.clone())).layer(edge.clone())).await;
@@ -123,8 +124,8 @@ fn the_edge_stamps_whatever_a_client_claims() {
 #[test]
 fn the_window_has_others_wait_before_the_system() {
     run(async {
-        let (edge, go_on) =
-            (EdgeLayer::new(Edge::default(), NonZeroU32::new(2), Some(1)), Arc::new(Semaphore::new(0)));
+        let edge = EdgeLayer::new(Edge::default(), NonZeroU32::new(2), Some(1));
+        let go_on = Arc::new(Semaphore::new(0));
         let gate = gate(1, None);
         let holds = |Extension(go_on): Extension<Arc<Semaphore>>| async move {
             go_on.acquire().await.expect("it stays open").forget();
@@ -134,7 +135,8 @@ fn the_window_has_others_wait_before_the_system() {
         let client = Client::new(HttpVersion::Two, address).await;
         let sent = [0, 1, 2].map(|start| spawn(&client, request(start, "answer")));
         testkit::wait_until(super::server::LONG, "two inside", || {
-            let (before, inside) = (edge.statistics(), gate.statistics());
+            let before = edge.statistics();
+            let inside = gate.statistics();
             (before.waiting, before.serving, inside.waiting, inside.serving) == (1, 2, 1, 1)
         });
         let refused = client.send(request(3, "answer")).await.expect("an answer");
@@ -168,7 +170,8 @@ async fn note_and_hold(
 fn classes_have_deadlines_of_their_own() {
     run(async {
         let served = ServedPaths::default();
-        let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
+        let gate = gate(1, None);
+        let go_on = Arc::new(Semaphore::new(0));
         let slo_of = |request: &http::request::Parts| {
             request.uri.path().starts_with("/search").then_some(slo(Duration::from_secs(50)))
         };

@@ -186,7 +186,8 @@ impl Service<Request<Empty<Bytes>>> for Late {
 
 #[test]
 fn readiness_is_waited_for_inside_and_an_empty_body_needs_no_place() {
-    let (gate, is_ready) = (gate(1, None), Arc::new(AtomicBool::new(false)));
+    let gate = gate(1, None);
+    let is_ready = Arc::new(AtomicBool::new(false));
     let mut service = GateLayer::new(gate.clone()).layer(Late(Arc::clone(&is_ready)));
     let context = &mut Context::from_waker(Waker::noop());
     assert!(service.poll_ready(context).is_ready(), "whatever the inner service says");

@@ -45,7 +45,8 @@ async fn forward(Extension(store): Extension<Client>, uri: Uri, headers: HeaderM
 fn the_classes_of_a_policy_are_served_by_deadline() {
     let policy = Policy::from_json(POLICY).expect("a policy");
     let classes = ClassSlos::new(policy.slo_latencies()).expect("classes");
-    let (web, batch) = (classes.of("web").expect("a class"), classes.of("batch").expect("a class"));
+    let web = classes.of("web").expect("a class");
+    let batch = classes.of("batch").expect("a class");
     let refused = classes.of("copy").expect_err("it has no guarantee");
     assert!(
         matches!(refused, SloError::Unknown { ref known, .. } if *known == ["batch", "web"]),
@@ -53,7 +54,8 @@ fn the_classes_of_a_policy_are_served_by_deadline() {
     );
     run(async move {
         let served = ServedPaths::default();
-        let (gate, go_on) = (gate(1, None), Arc::new(Semaphore::new(0)));
+        let gate = gate(1, None);
+        let go_on = Arc::new(Semaphore::new(0));
         let store = Router::new().fallback(get(hold)).layer(Extension(Arc::clone(&served)));
         let store = store.layer(Extension(Arc::clone(&go_on)));
         let inside = GateLayer::new(gate.clone()).ordered_by(classes.order());

@@ -64,7 +64,8 @@ fn recorded() -> Vec<(String, TimeDistribution)> {
     let Some(path) = testkit::shared("data/microservices/media_load25.spans.csv.gz") else {
         return Vec::new();
     };
-    let (mut assembler, mut builder) = (TraceAssembler::new(1000), CallGraphBuilder::new(Outliving::Clipped));
+    let mut assembler = TraceAssembler::new(1000);
+    let mut builder = CallGraphBuilder::new(Outliving::Clipped);
     let spans = BufReader::new(GzDecoder::new(File::open(path).expect("it exists")));
     let unreadable = read("data", SpanFormat::Spans, BadRecords::Fatal, spans, |span| {
         assembler.push(span).into_iter().for_each(|spans| drop(builder.push(spans)));

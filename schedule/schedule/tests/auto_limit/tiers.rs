@@ -44,7 +44,8 @@ fn named<const N: usize>(
 
 /// The limit that a gate chooses after it measured this many requests.
 pub(crate) fn chosen_limit(law: &TimeDistribution, workers: u32, seed: u64, measured: u64) -> Option<u32> {
-    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
+    let sampler = law.sampler();
+    let mut random = StdRng::seed_from_u64(seed);
     let mut variation = ServiceVariation::default();
     (0..measured).for_each(|_| variation.add(sampler.draw(&mut random).as_secs()));
     let workers = NonZeroU32::new(workers).expect("at least 1");
@@ -82,7 +83,8 @@ impl SimulatedTiers<'_> {
         let pattern = ArrivalPattern::Process(RateProcess::Poisson { rate: 1.0 });
         let pattern = pattern.at_utilisation(self.load, self.workers as usize, self.law).expect("a rate");
         let instants = pattern.instants(split_seed(seed, 0)).expect("a pattern");
-        let (sampler, mut random) = (self.law.sampler(), StdRng::seed_from_u64(split_seed(seed, 1)));
+        let sampler = self.law.sampler();
+        let mut random = StdRng::seed_from_u64(split_seed(seed, 1));
         RequestEntry::open(instants, move |draft: &mut RequestDraft<'_>| {
             draft.demands.iter_mut().for_each(|demand| *demand = sampler.draw(&mut random));
         })

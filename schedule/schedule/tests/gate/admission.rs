@@ -21,11 +21,13 @@ fn until_waiting(gate: &Gate, count: usize) {
 
 /// The keys of requests that come one after the other while another one is served, in the order in which they are.
 fn served(keys: impl IntoIterator<Item = RequestKey>) -> Vec<u64> {
-    let (gate, order) = (admission_only(1), Mutex::new(Vec::new()));
+    let gate = admission_only(1);
+    let order = Mutex::new(Vec::new());
     thread::scope(|scope| {
         let held = gate.enter(RequestKey(0));
         for (count, key) in keys.into_iter().enumerate() {
-            let (gate, order) = (&gate, &order);
+            let gate = &gate;
+            let order = &order;
             scope.spawn(move || {
                 let _permit = gate.enter(key);
                 order.lock().unwrap().push(key.0);
@@ -59,10 +61,12 @@ fn the_earliest_deadline_of_those_waiting_goes_first() {
 #[test]
 fn without_a_limit_all_run_at_once() {
     let settings = GateSettings { limit: ConcurrencyLimit::Unlimited, ..settings(1, GatePreemption::Never) };
-    let (gate, barrier) = (Gate::new(settings), std::sync::Barrier::new(8));
+    let gate = Gate::new(settings);
+    let barrier = std::sync::Barrier::new(8);
     thread::scope(|scope| {
         for key in 0..8 {
-            let (gate, barrier) = (&gate, &barrier);
+            let gate = &gate;
+            let barrier = &barrier;
             scope.spawn(move || {
                 let _permit = gate.enter(RequestKey(key));
                 barrier.wait();
@@ -204,7 +208,8 @@ fn a_larger_limit_admits_those_waiting() {
         let held = gate.enter(RequestKey(0));
         let (done, is_done) = mpsc::channel();
         for key in 1..4 {
-            let (gate, done) = (&gate, done.clone());
+            let gate = &gate;
+            let done = done.clone();
             scope.spawn(move || {
                 drop(gate.enter(RequestKey(key)));
                 done.send(key).unwrap();

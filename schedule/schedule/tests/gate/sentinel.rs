@@ -29,7 +29,9 @@ fn sleepers_let_others_in_one_after_the_other() {
         let (inside, is_inside) = mpsc::channel();
         for key in 0..5 {
             let (end, waits_for) = mpsc::channel::<()>();
-            let (gate, inside, before) = (gate.clone(), inside.clone(), ends.replace(end));
+            let gate = gate.clone();
+            let inside = inside.clone();
+            let before = ends.replace(end);
             scope.spawn(move || {
                 let permit = gate.enter(RequestKey(key));
                 drop(before);
@@ -53,7 +55,8 @@ fn nobody_is_admitted_beside_who_works() {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let (inside, is_inside) = mpsc::channel();
-        let (working, is_over) = (gate.clone(), &is_over);
+        let working = gate.clone();
+        let is_over = &is_over;
         scope.spawn(move || {
             let _permit = working.enter(RequestKey(1));
             inside.send(()).unwrap();
@@ -85,7 +88,9 @@ fn who_wakes_up_counts_again_and_demotes_the_youngest() {
     };
     thread::scope(|scope| {
         let ((wake, wakes), (inside, is_inside)) = (mpsc::channel::<()>(), mpsc::channel());
-        let (of_old, of_young, work) = (gate.clone(), gate.clone(), &work);
+        let of_old = gate.clone();
+        let of_young = gate.clone();
+        let work = &work;
         scope.spawn(move || {
             let _permit = of_old.enter(RequestKey(1));
             inside.send(super::own_number()).unwrap();

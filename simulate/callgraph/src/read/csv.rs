@@ -10,7 +10,8 @@ pub(super) fn records<const N: usize>(
     columns: [&[&str]; N],
     mut record: impl FnMut(u64, Result<[&str; N], RecordError>) -> Result<(), RecordError>,
 ) -> Result<(), RecordError> {
-    let (mut text, mut line) = (Vec::new(), 0);
+    let mut text = Vec::new();
+    let mut line = 0;
     // The position of each column, and how many fields the header has.
     let mut positions: Option<([Option<usize>; N], usize)> = None;
     while next_line(&mut from, &mut text, line)? {

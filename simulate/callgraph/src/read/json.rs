@@ -114,7 +114,8 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (wanted, mut is_there) = (self.list_name(), false);
+        let wanted = self.list_name();
+        let mut is_there = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == wanted {
                 is_there = true;

@@ -30,7 +30,8 @@ fn service(resource: &Value) -> Option<&str> {
 
 fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
     let id = text(value, "spanId")?;
-    let (start, end) = (time(value, id, "startTimeUnixNano")?, time(value, id, "endTimeUnixNano")?);
+    let start = time(value, id, "startTimeUnixNano")?;
+    let end = time(value, id, "endTimeUnixNano")?;
     if end < start {
         return Err(format!("span {id}: expected an end that is not before the start"));
     }

@@ -33,7 +33,8 @@ impl Enforcer {
 
     /// Checks the line of a flow: its links, its order, what has passed the limiter, and when the next one will.
     fn check_line(&self, place: usize) {
-        let (queues, flow) = (&self.queues, &self.queues.flows[place]);
+        let queues = &self.queues;
+        let flow = &self.queues.flows[place];
         flow.list.check(&queues.slab);
         let requests: Vec<_> = flow.list.iter(&queues.slab).collect();
         let passed = requests.iter().filter(|request| queues.slab.get(**request).taken.is_some()).count();

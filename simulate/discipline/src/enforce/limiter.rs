@@ -48,7 +48,8 @@ impl FlowLimiter {
     /// What a request has taken that passes now.
     #[inline]
     pub(super) fn taken(&self, is_estimate: bool) -> TakenTokens {
-        let (limiter, generation) = (self.name, self.generation);
+        let limiter = self.name;
+        let generation = self.generation;
         TakenTokens { limiter, generation, overflowed: self.buckets.overflowed(), is_estimate }
     }
 

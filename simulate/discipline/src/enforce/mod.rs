@@ -159,8 +159,10 @@ impl Enforcer {
     #[inline]
     pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> WaitingRequest {
         let ArrivingRequest { id, flow, operation, cost, bytes, is_estimate } = arrival;
-        let (number, taken) = (0, None);
-        let (arrived, since) = (now, now);
+        let number = 0;
+        let taken = None;
+        let arrived = now;
+        let since = now;
         let request =
             QueuedRequest { id, flow, operation, cost, is_estimate, bytes, arrived, number, since, taken };
         let waiting = self.queues.slab.insert(request);
@@ -204,7 +206,9 @@ impl Enforcer {
         }
         let flow = &self.queues.flows[place];
         let head = flow.head(&self.queues.slab).filter(|head| head.flow == dispatch.flow)?;
-        let (level, operation, bytes) = (flow.head_level(head)?, head.operation, head.bytes);
+        let level = flow.head_level(head)?;
+        let operation = head.operation;
+        let bytes = head.bytes;
         let fits = !self.bounds.is_unexpected(level, head.cost)
             && self.outstanding.admits(level, operation, bytes, &self.bounds.without_counts());
         if level != dispatch.level || !fits || !continues(head.id) {

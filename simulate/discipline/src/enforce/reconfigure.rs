@@ -99,7 +99,8 @@ impl Enforcer {
     /// The limiter that a flow had with new limits, or a full one.
     fn limiter(&mut self, now: u64, name: u32, old: Option<FlowLimiter>, rules: &FlowRules) -> FlowLimiter {
         self.generations += 1;
-        let (generation, members) = (self.generations, Vec::new());
+        let generation = self.generations;
+        let members = Vec::new();
         let Some(mut old) = old else {
             let buckets = TokenBuckets::new(now, &rules.limits);
             return FlowLimiter { name, buckets, generation, unsettled: 0, members };

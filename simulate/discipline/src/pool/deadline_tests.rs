@@ -94,7 +94,8 @@ proptest! {
         patience in 1u64..100,
     ) {
         let shortest = *slos.iter().min().expect("there is one");
-        let (mut happenings, mut at) = (Vec::new(), 0);
+        let mut happenings = Vec::new();
+        let mut at = 0;
         for (index, (gap, class)) in arrivals.iter().enumerate() {
             at += gap;
             happenings.push((at, Happening::Enters(index)));
@@ -135,7 +136,9 @@ proptest! {
     ) {
         let rules = PoolRules { limit: NonZeroU32::new(limit), order: PoolOrder::Age, displacement, patience };
         let play = |slo: u64| {
-            let (mut pool, mut actions, mut now) = (RequestPool::new(rules), Vec::new(), 0);
+            let mut pool = RequestPool::new(rules);
+            let mut actions = Vec::new();
+            let mut now = 0;
             let mut inside = Vec::new();
             for (gap, entered, leaves) in &steps {
                 now += gap;
@@ -162,7 +165,8 @@ fn without_a_longest_slo_a_request_is_overtaken_without_end() {
         displacement: Displacement::Never,
         patience: None,
     };
-    let (mut pool, mut actions) = (RequestPool::new(rules), Vec::new());
+    let mut pool = RequestPool::new(rules);
+    let mut actions = Vec::new();
     let mut running = pool.enter(0, RequestKey::due(0, 10), &mut actions);
     let never_due = pool.enter(0, RequestKey::due(0, u64::MAX), &mut actions);
     for now in 1..1000 {

@@ -105,7 +105,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn the_first_is_the_least_of_all(steps in proptest::collection::vec((0u32..40, 0u64..20), 1..300)) {
-            let (mut heap, mut judge) = (SlotHeap::new(), BTreeSet::new());
+            let mut heap = SlotHeap::new();
+            let mut judge = BTreeSet::new();
             let mut keys = [None; 40];
             for (slot, key) in steps {
                 match keys[slot as usize].take() {

@@ -71,8 +71,10 @@ struct Both {
 
 impl Both {
     fn new(rules: PoolRules) -> Self {
-        let (running, demoted) = (BTreeSet::new(), BTreeSet::new());
-        let (pool, twin) = (RequestPool::new(rules), ListedPool::new(rules));
+        let running = BTreeSet::new();
+        let demoted = BTreeSet::new();
+        let pool = RequestPool::new(rules);
+        let twin = ListedPool::new(rules);
         Self { pool, twin, names: BTreeMap::new(), running, demoted, now: 0, entered: 0 }
     }
 
@@ -84,7 +86,8 @@ impl Both {
     }
 
     fn play(&mut self, step: &Step) {
-        let (now, actions) = (self.now, &mut Vec::new());
+        let now = self.now;
+        let actions = &mut Vec::new();
         match *step {
             Step::Enter(key) => {
                 let request = self.pool.enter(now, key, actions);
@@ -169,7 +172,8 @@ impl Both {
             assert_eq!(self.demoted.contains(request), place == Some(PoolPlace::Demoted), "request {name}");
         }
         assert_eq!(self.pool.counts(), self.twin.counts());
-        let (counts, limit) = (self.pool.counts(), self.pool.rules().limit);
+        let counts = self.pool.counts();
+        let limit = self.pool.rules().limit;
         let limit = limit.map_or(usize::MAX, |limit| limit.get() as usize);
         assert!(counts.waiting + counts.demoted == 0 || counts.serving >= limit, "a place is not used");
     }
@@ -222,9 +226,11 @@ proptest! {
         };
         let mut simulated = Simulated::new(workers, parameters);
         let limit = NonZeroU32::new(limit);
-        let (order, displacement) = (PoolOrder::Age, Displacement::OfYoungest);
+        let order = PoolOrder::Age;
+        let displacement = Displacement::OfYoungest;
         let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience: None });
-        let (mut requests, mut actions) = (BTreeMap::new(), Vec::new());
+        let mut requests = BTreeMap::new();
+        let mut actions = Vec::new();
         for (now, (kind, number, key)) in (0u64..).zip(steps) {
             match kind {
                 0 | 1 => {
@@ -254,7 +260,9 @@ proptest! {
         let rules = PoolRules {
             limit: NonZeroU32::new(limit), order: PoolOrder::Age, displacement, patience: Some(patience),
         };
-        let (mut pool, mut actions, mut now) = (RequestPool::new(rules), Vec::new(), 0);
+        let mut pool = RequestPool::new(rules);
+        let mut actions = Vec::new();
+        let mut now = 0;
         let mut entered = Vec::new();
         for (key, pause) in keys {
             now += pause;
@@ -299,7 +307,8 @@ impl Simulated {
     }
 
     fn arrive(&mut self, now: u64, age: u64) -> u32 {
-        let (id, mut assignments) = (self.items, Vec::new());
+        let id = self.items;
+        let mut assignments = Vec::new();
         self.items += 1;
         self.station.arrive(now, QueueItem { id, class: 0, age, size: 1, access: None }, &mut assignments);
         self.follow(&assignments);
@@ -336,13 +345,15 @@ impl Simulated {
 
 fn admission_only(limit: u32) -> RequestPool {
     let limit = NonZeroU32::new(limit);
-    let (order, displacement) = (PoolOrder::Age, Displacement::Never);
+    let order = PoolOrder::Age;
+    let displacement = Displacement::Never;
     RequestPool::new(PoolRules { limit, order, displacement, patience: None })
 }
 
 #[test]
 fn with_one_place_it_is_first_come_first_served_by_key() {
-    let (mut pool, mut actions) = (admission_only(1), Vec::new());
+    let mut pool = admission_only(1);
+    let mut actions = Vec::new();
     let requests = [50, 10, 40, 10, 20].map(|key| pool.enter(0, RequestKey(key), &mut actions));
     let mut order = vec![0];
     for place in 0..5 {
@@ -359,7 +370,8 @@ fn with_one_place_it_is_first_come_first_served_by_key() {
 
 #[test]
 fn without_a_limit_everybody_is_admitted() {
-    let (mut pool, mut actions) = (admission_only(0), Vec::new());
+    let mut pool = admission_only(0);
+    let mut actions = Vec::new();
     let requests = [3, 1, 2].map(|key| pool.enter(0, RequestKey(key), &mut actions));
     assert_eq!(actions, requests.map(PoolAction::Admit));
     assert_eq!(pool.counts(), PoolCounts { serving: 3, ..PoolCounts::default() });
@@ -368,7 +380,9 @@ fn without_a_limit_everybody_is_admitted() {
 #[test]
 fn the_patience_counts_while_somebody_wants_to_go_on() {
     for limit in [1, 4] {
-        let (order, displacement, patience) = (PoolOrder::Age, Displacement::OfYoungest, Some(10));
+        let order = PoolOrder::Age;
+        let displacement = Displacement::OfYoungest;
+        let patience = Some(10);
         let limit = NonZeroU32::new(limit);
         let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience });
         let mut actions = Vec::new();
@@ -388,7 +402,8 @@ fn the_patience_counts_while_somebody_wants_to_go_on() {
 #[test]
 fn a_look_admits_one_more_while_all_sleep() {
     use PoolPlace::{Asleep, Serving, Waiting};
-    let (mut pool, mut actions) = (admission_only(2), Vec::new());
+    let mut pool = admission_only(2);
+    let mut actions = Vec::new();
     let requests = [1, 2, 3, 4].map(|key| pool.enter(0, RequestKey(key), &mut actions));
     let mut look = |pool: &mut RequestPool, asleep: &[usize]| {
         let asleep = asleep.iter().map(|index| requests[*index]).collect();
@@ -405,7 +420,8 @@ fn a_look_admits_one_more_while_all_sleep() {
 /// With displacement those too many step back once the sleepers are seen awake.
 #[test]
 fn who_wakes_up_displaces_the_youngest() {
-    let (order, displacement) = (PoolOrder::Age, Displacement::OfYoungest);
+    let order = PoolOrder::Age;
+    let displacement = Displacement::OfYoungest;
     let limit = Some(NonZeroU32::MIN);
     let mut pool = RequestPool::new(PoolRules { limit, order, displacement, patience: None });
     let mut actions = Vec::new();
@@ -424,7 +440,8 @@ fn who_wakes_up_displaces_the_youngest() {
 
 #[test]
 fn names_are_used_again() {
-    let (mut pool, mut actions) = (admission_only(2), Vec::new());
+    let mut pool = admission_only(2);
+    let mut actions = Vec::new();
     let first = pool.enter(0, RequestKey(1), &mut actions);
     pool.leave(0, first, &mut actions);
     assert_eq!(pool.place(first), None);
@@ -434,7 +451,8 @@ fn names_are_used_again() {
 #[test]
 #[should_panic(expected = "it returns from a block")]
 fn only_the_blocked_return() {
-    let (mut pool, mut actions) = (admission_only(1), Vec::new());
+    let mut pool = admission_only(1);
+    let mut actions = Vec::new();
     let request = pool.enter(0, RequestKey(1), &mut actions);
     pool.unblock(0, request, &mut actions);
 }

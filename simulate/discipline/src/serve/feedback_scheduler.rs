@@ -82,8 +82,10 @@ impl FeedbackParameters {
     /// The weight that follows from a measured latency, in thousandths.
     fn adjusted(&self, class: FeedbackClass, weight: u64, measured: u64) -> u64 {
         let Some(slo) = class.slo else { return weight };
-        let (upper, lower) = (u128::from(self.upper_percent), u128::from(self.lower_percent));
-        let (slo, latency) = (u128::from(slo), 100 * u128::from(measured));
+        let upper = u128::from(self.upper_percent);
+        let lower = u128::from(self.lower_percent);
+        let slo = u128::from(slo);
+        let latency = 100 * u128::from(measured);
         let weight = u128::from(weight);
         let changed = if latency > slo * upper {
             (weight * latency / (slo * upper)).min(2 * weight)

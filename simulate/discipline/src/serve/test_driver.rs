@@ -43,7 +43,8 @@ pub(crate) fn play_with(
 ) -> Vec<Vec<Option<u32>>> {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
     let mut on: Vec<Option<(u32, u64)>> = vec![None; workers as usize];
-    let (mut history, mut assignments) = (Vec::new(), Vec::new());
+    let mut history = Vec::new();
+    let mut assignments = Vec::new();
     let mut coming = jobs.iter().zip(0u32..).peekable();
     for now in 0.. {
         for worker in 0..workers {

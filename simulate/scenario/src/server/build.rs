@@ -30,8 +30,10 @@ impl SimulationCase {
         let network = stages(&server, &workloads, rules)?;
         network.check().map_err(|error| error.to_string())?;
         let classes = workloads.iter().map(|workload| workload.name.clone()).collect();
-        let (slos, loads) = (vec![None; workloads.len()], Vec::new());
-        let (server, policy) = (Some(server), rules.policy().cloned().map(Box::new));
+        let slos = vec![None; workloads.len()];
+        let loads = Vec::new();
+        let server = Some(server);
+        let policy = rules.policy().cloned().map(Box::new);
         let mut case = Self { name, network, classes, slos, plan, workloads, server, policy, loads };
         if case.plan.window.span.is_none() {
             case.plan.window.span = case.span_of_longest_trace();
@@ -87,7 +89,8 @@ impl SimulationCase {
     /// The policy of a storage server, the name that the server has there, and the conditions under which it is simulated;
     /// none without a policy.
     pub fn policy_conditions(&self) -> Option<(&Policy, &str, ServerConditions)> {
-        let (policy, server) = (self.policy.as_deref()?, self.server.as_ref()?);
+        let policy = self.policy.as_deref()?;
+        let server = self.server.as_ref()?;
         let mut placed = self.workloads.iter().filter(|workload| !workload.best_effort);
         let placed =
             placed.find_map(|workload| policy.workloads.iter().find(|at| at.name == workload.name))?;

@@ -163,7 +163,8 @@ fn behind_bounds(discipline: DisciplineSpec, server: &StorageServer) -> Result<D
     };
     let used = server.device_use(None);
     let has_guarantees = !flows.is_empty();
-    let (rules, batch) = (used.rules(flows, has_guarantees), used.batch);
+    let rules = used.rules(flows, has_guarantees);
+    let batch = used.batch;
     Ok(DisciplineSpec::EnforcedDevice(EnforcedDeviceParameters { rules, batch }))
 }
 

@@ -163,7 +163,8 @@ impl ScenarioWorkloadSpec {
     fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<RecordedRequests, String> {
         let count = self.requests.filter(|count| (2..=DRAWN_MAX).contains(count));
         let count = count.ok_or_else(|| format!("requests: expected 2 to {DRAWN_MAX} to be drawn"))?;
-        let (mut request, mut path) = (self.request()?, server.path());
+        let mut request = self.request()?;
+        let mut path = server.path();
         let instants = arrivals.instants(self.seed).map_err(|error| error.to_string())?;
         let jobs = instants.take(count as usize).map(|arrival| {
             request.arrival = arrival;
@@ -180,7 +181,8 @@ impl ScenarioWorkloadSpec {
             return Err("rate, load and begin are for requests that arrive by themselves".into());
         }
         let request = self.request()?;
-        let (work, access) = (server.path().work(&request), device_access(&request));
+        let work = server.path().work(&request);
+        let access = device_access(&request);
         let think = match &self.think {
             Some(think) => think.0.clone(),
             None => TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)))
@@ -207,7 +209,8 @@ impl ScenarioWorkloadSpec {
 pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<RecordedRequests, String> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();
-    let (mut jobs, mut accesses) = (Vec::new(), Vec::new());
+    let mut jobs = Vec::new();
+    let mut accesses = Vec::new();
     for request in reader {
         let request = request.map_err(|error| error.to_string())?;
         jobs.push(work.job(&request));
@@ -234,7 +237,8 @@ impl WorkloadRequests {
     pub fn flood(server: &StorageServer, clients: u32, size: Bytes, op: Op) -> Self {
         let request = Request { arrival: Nanos::ZERO, size, op, offset: None, response: None };
         let think = TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)));
-        let (work, access) = (server.path().work(&request), device_access(&request));
+        let work = server.path().work(&request);
+        let access = device_access(&request);
         Self::Clients { clients, think: think.expect("zero is a time"), work, access }
     }
 }

@@ -112,9 +112,11 @@ impl SimulatedWorkload {
                 })
             }
             WorkloadRequests::Clients { clients, think, work, access } => {
-                let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
+                let sampler = think.sampler();
+                let mut random = StdRng::seed_from_u64(seed);
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
-                let (work, access) = (*work, *access);
+                let work = *work;
+                let access = *access;
                 RequestEntry::closed(*clients, think, move |draft: &mut RequestDraft<'_>| {
                     fill_draft(draft, class, channels, &work);
                     draft.access = Some(access);

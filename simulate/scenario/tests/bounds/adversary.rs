@@ -168,7 +168,8 @@ impl Attack {
         let above = self.members.iter().filter(|other| other.level < own.level);
         let left = 1.0 - above.map(|other| other.rate).sum::<f64>();
         let largest = self.members.iter().map(Self::largest).fold(0.0, f64::max);
-        let (reserve, shared) = (f64::from(self.reserve), f64::from(self.outstanding - self.reserve));
+        let reserve = f64::from(self.reserve);
+        let shared = f64::from(self.outstanding - self.reserve);
         let begun = shared * self.best_effort.0.max(largest) + reserve * largest;
         let device = (begun + bursts) / left + f64::from(self.channels - 1) * Self::largest(own);
         // HTB serves a level by turns: what comes to it after a request is sent beside it.
@@ -210,7 +211,8 @@ impl Attack {
 
     /// The requests of a member at the earliest instants that its limits allow.
     fn jobs(&self, member: &Member) -> Vec<Job> {
-        let (mut now, mut tokens) = (0.0_f64, member.burst);
+        let mut now = 0.0_f64;
+        let mut tokens = member.burst;
         let mut jobs = Vec::new();
         for (gap, size) in &member.requests {
             let work = Self::largest(member) * size;

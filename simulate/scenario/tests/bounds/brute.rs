@@ -53,7 +53,8 @@ fn buckets(workload: &Value, stage: usize, with_allowance: bool) -> Vec<Bucket> 
     let at_stage = limits.iter().filter(|limit| limit["stage"] == STAGES[stage]);
     let bucket = |limit: &Value| {
         let allowance = if with_allowance { number(&limit["allowance"]) } else { 0.0 };
-        let (mut rate, mut burst) = (number(&limit["rate"]), (number(&limit["burst"]) + allowance) * 1e9);
+        let mut rate = number(&limit["rate"]);
+        let mut burst = (number(&limit["burst"]) + allowance) * 1e9;
         if with_allowance {
             // Enforcers count whole units, rounded up.
             (rate, burst) = ((rate * 1e9).ceil() / 1e9, burst.ceil());
@@ -90,7 +91,8 @@ pub(crate) fn most_within_limits(policy: &Value, name: &str) -> [u64; 3] {
 pub(crate) fn within_limits(policy: &Value, name: &str, asked: &[Asked]) -> Vec<Asked> {
     let workload = workload(policy, name);
     let mut stages: Vec<Vec<Bucket>> = (0..3).map(|stage| buckets(workload, stage, false)).collect();
-    let (mut now, mut kept) = (0, Vec::new());
+    let mut now = 0;
+    let mut kept = Vec::new();
     for &(arrival, work) in asked {
         now = arrival.max(now);
         for (stage, work) in stages.iter_mut().zip(work) {
@@ -317,7 +319,8 @@ pub(crate) fn request_latencies(
     for workload in &placed {
         let largest =
             workload["largest_request"].as_f64().map_or(f64::INFINITY, |largest| largest * 1e9 + 1.0);
-        let (level, buckets) = (level(workload, 1), buckets(workload, 1, true));
+        let level = level(workload, 1);
+        let buckets = buckets(workload, 1, true);
         at_device.push(DeviceClass { level, largest, buckets, queue: VecDeque::new() });
     }
     at_device.push(DeviceClass {
@@ -339,7 +342,9 @@ pub(crate) fn request_latencies(
         served: Vec::new(),
     };
     // Of all requests: class, arrival, and work.
-    let (mut of, mut arrived, mut work) = (Vec::new(), Vec::new(), Vec::new());
+    let mut of = Vec::new();
+    let mut arrived = Vec::new();
+    let mut work = Vec::new();
     let mut coming: Vec<(u64, usize, [u64; 3])> = (0..clients).map(|_| (1, loads.len(), copy)).collect();
     for (class, (_, asked)) in loads.iter().enumerate() {
         coming.extend(asked.iter().map(|(arrival, work)| (*arrival, class, *work)));

@@ -43,7 +43,8 @@ const METHODS: [LimitMethod; 6] = [
 
 fn workload(number: usize, class: &EnforcedClass, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
-    let (burst, rate) = (largest * random.random_range(1.5..6.0), random.random_range(0.005..0.15));
+    let burst = largest * random.random_range(1.5..6.0);
+    let rate = random.random_range(0.005..0.15);
     let shapes = [random.random_range(0.05..0.4), 1.0, random.random_range(0.02..0.8)];
     let curve = |stage: Stage| {
         let shape = shapes[stage as usize];
@@ -214,11 +215,13 @@ impl PlannedAttack {
     /// The policy of the server, and the bound of each of its workloads, in the order of the members.
     fn policy(&self) -> (Policy, Vec<f64>) {
         let guarantees = self.server.guarantees(&self.problem);
-        let (mut members, mut bounds) = (Vec::new(), Vec::new());
+        let mut members = Vec::new();
+        let mut bounds = Vec::new();
         for (index, &member) in self.server.members.iter().enumerate() {
             let own = guarantees.iter().find(|own| own.workload == member).expect("a guarantee for each");
             let level = u32::try_from(own.priority).expect("few levels");
-            let (limits, largest) = (self.buckets(index), self.largest(index));
+            let limits = self.buckets(index);
+            let largest = self.largest(index);
             members.push(EnforcedMember { level, limits, largest });
             bounds.push(own.total);
         }

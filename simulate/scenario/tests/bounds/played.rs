@@ -188,7 +188,8 @@ pub(crate) fn jobs_within(policy: &Value, name: &str, requests: &[SentRequest]) 
     let own = workloads.find(|workload| workload["name"] == name).expect("the workload");
     let largest = own["largest_request"].as_f64().expect("a largest request");
     let [most_in, most_device, most_out] = most_within_limits(policy, name).map(|most| most as f64);
-    let (mut now, mut asked) = (0, Vec::new());
+    let mut now = 0;
+    let mut asked = Vec::new();
     for SentRequest { gap, size, density } in requests {
         now += gap;
         // A request that a bucket never holds would not be within the limits: it is as large as it may be.

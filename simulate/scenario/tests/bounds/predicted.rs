@@ -37,7 +37,8 @@ pub(crate) struct PredictedAttack {
 fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
     let largest: f64 = random.random_range(0.0005..0.008);
     let densest: f64 = random.random_range(0.0..=1.0);
-    let (mut now, mut jobs) = (0_u64, Vec::new());
+    let mut now = 0_u64;
+    let mut jobs = Vec::new();
     for _ in 0..random.random_range(1..5) {
         now += random.random_range(0..150_000_000);
         for _ in 0..random.random_range(1..8) {
@@ -70,14 +71,16 @@ fn largest(trace: &CircularTrace<Job>) -> f64 {
 impl TracedMember {
     /// A workload of bursts that sends what it may at once.
     fn bursty(random: &mut StdRng) -> Self {
-        let (level, trace) = (random.random_range(0..4), bursty_trace(random));
+        let level = random.random_range(0..4);
+        let trace = bursty_trace(random);
         Self { level, trace, requests: greedy_requests(random) }
     }
 
     /// A workload that keeps the device from all others for long, and asks little of links.
     fn blocking(random: &mut StdRng) -> Self {
         let count = random.random_range(5..40);
-        let (work, period) = (random.random_range(0.001..0.008), random.random_range(0.5..2.0));
+        let work = random.random_range(0.001..0.008);
+        let period = random.random_range(0.5..2.0);
         let mut requests = vec![SentRequest { gap: 0, size: 1.0, density: 0.0 }; REQUESTS];
         requests[0].gap = 30_000_000;
         Self { level: 0, trace: single_burst(count, work, 0.0, period), requests }
@@ -87,7 +90,8 @@ impl TracedMember {
     /// by [`PredictedAttack::overtake`].
     fn overtaken(random: &mut StdRng) -> Self {
         let count = random.random_range(2..8);
-        let (work, density) = (random.random_range(0.0005..0.004), random.random_range(0.3..0.9));
+        let work = random.random_range(0.0005..0.004);
+        let density = random.random_range(0.3..0.9);
         let trace = single_burst(count, work, density, random.random_range(0.5..2.0));
         let size = random.random_range(0.03..0.2);
         let mut requests = vec![SentRequest { gap: 0, size, density: 1.0 }; REQUESTS];
@@ -193,7 +197,8 @@ impl PredictedAttack {
         }
         let predictions = model.predict(&company);
         let worst = model.worst_case(&company).expect("an enforced server");
-        let (mut bounds, mut members) = (Vec::new(), Vec::new());
+        let mut bounds = Vec::new();
+        let mut members = Vec::new();
         for (index, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
             let bound = predictions[index].as_ref().map_or(f64::INFINITY, |prediction| prediction.bound);
             // The SLO is the bound: the tightest with which the workload is admitted.

@@ -80,7 +80,8 @@ mod tests {
         fn items_arrive_by_instant_and_then_as_they_were_sent(
             steps in proptest::collection::vec(proptest::option::weighted(0.6, 0u64..30), 1..200),
         ) {
-            let (mut line, mut judge) = (DelayLine::default(), Vec::new());
+            let mut line = DelayLine::default();
+            let mut judge = Vec::new();
             for (item, step) in (0u32..).zip(steps) {
                 match step {
                     Some(at) => {

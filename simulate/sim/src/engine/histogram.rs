@@ -198,7 +198,9 @@ mod tests {
 
     #[test]
     fn merging_is_recording_everything() {
-        let (mut one, mut two, mut all) = (Histogram::default(), Histogram::default(), Histogram::default());
+        let mut one = Histogram::default();
+        let mut two = Histogram::default();
+        let mut all = Histogram::default();
         for value in [0, 1, 511, 512, 513, 1_000_000, u64::MAX] {
             [&mut one, &mut two][usize::from(value % 2 == 1)].record(value);
             all.record(value);

@@ -32,7 +32,8 @@ impl RequestRecorder {
     /// A request arrives. Where windows are times, it is not known yet whether it is measured.
     pub(super) fn arrive(&mut self, request: &ActiveRequest) {
         let stations = vec![Nanos::ZERO; self.stations];
-        let (class, arrival) = (request.class, Nanos(request.arrival));
+        let class = request.class;
+        let arrival = Nanos(request.arrival);
         self.requests.push(LoggedRequest { class, arrival, done: None, stations });
     }
 

@@ -25,7 +25,8 @@ pub struct NetworkStation {
 impl NetworkStation {
     /// A station without costs of switching or dispatching, and without interference.
     pub fn new(name: &str, workers: u32, discipline: DisciplineSpec) -> Self {
-        let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
+        let switch = Nanos::ZERO;
+        let dispatch = Nanos::ZERO;
         Self { name: name.to_owned(), workers, discipline, switch, dispatch, interference: None }
     }
 }

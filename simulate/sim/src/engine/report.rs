@@ -74,7 +74,8 @@ impl SimulationReport {
     pub fn change(&self, base: &Self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
         let pairs = self.runs.iter().zip(&base.runs);
         let values = pairs.filter_map(|(run, base)| {
-            let (value, base) = (figure(run)?, figure(base)?);
+            let value = figure(run)?;
+            let base = figure(base)?;
             (base != 0.0).then(|| value / base - 1.0)
         });
         Estimate::of(&values.collect::<Vec<_>>(), self.confidence)

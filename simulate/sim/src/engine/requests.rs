@@ -103,7 +103,8 @@ impl RequestSlab {
         *stored = ActiveRequest { first_visit: stored.first_visit, ..request };
         let first = stored.first_visit as usize;
         let visits = &mut self.visits[first..first + drawn.steps.len()];
-        let (steps, demands) = (&steps[drawn.steps.clone()], &drawn.demands[drawn.steps.clone()]);
+        let steps = &steps[drawn.steps.clone()];
+        let demands = &drawn.demands[drawn.steps.clone()];
         let drawn = demands.iter().zip(&drawn.delays[drawn.steps.clone()]);
         for ((visit, step), (demand, delay)) in visits.iter_mut().zip(steps).zip(drawn) {
             let pending = u32::try_from(step.after.len()).unwrap_or(u32::MAX);
@@ -115,12 +116,14 @@ impl RequestSlab {
 
     #[cold]
     fn grow(&mut self, visits: u32) -> u32 {
-        let (slot, first) = (self.requests.len(), self.visits.len());
+        let slot = self.requests.len();
+        let first = self.visits.len();
         self.visits.resize(first + visits as usize, StepVisit::default());
         assert!(u32::try_from(self.visits.len()).is_ok(), "more than 2³² visits at once");
         // Just checked: every request has a visit at least.
         #[allow(clippy::cast_possible_truncation)]
-        let (slot, first_visit) = (slot as u32, first as u32);
+        let slot = slot as u32;
+        let first_visit = first as u32;
         self.requests.push(ActiveRequest { first_visit, ..ActiveRequest::default() });
         slot
     }

@@ -132,7 +132,8 @@ impl<'a> SimulationEngine<'a> {
                 return Err(SimulationError::Interrupted);
             }
             if self.requests.inside() > window.inside_max {
-                let (inside, arrived) = (self.requests.inside(), self.collector.arrived);
+                let inside = self.requests.inside();
+                let arrived = self.collector.arrived;
                 return Err(SimulationError::Unbounded { inside, arrived });
             }
         }
@@ -183,7 +184,8 @@ impl<'a> SimulationEngine<'a> {
         self.collector.arrive(self.now, &request, slot);
         if self.collector.follows_steps {
             for step in drawn.steps.clone().filter(|step| drawn.demands[*step] < DELAY_ONLY) {
-                let (station, item) = (self.network.steps[step].station, self.requests.item(slot, step));
+                let station = self.network.steps[step].station;
+                let item = self.requests.item(slot, step);
                 self.collector.expect_departure(station, self.drawer.ideal_end(step), number, item);
             }
         }
@@ -233,7 +235,8 @@ impl<'a> SimulationEngine<'a> {
         } else if visit.delay == 0 {
             self.arrive_at_station(item, step);
         } else {
-            let (arrives, station) = (self.now.saturating_add(visit.delay), self.network.steps[step].station);
+            let arrives = self.now.saturating_add(visit.delay);
+            let station = self.network.steps[step].station;
             if let Some(next) = self.delay_lines[station].send(arrives, item) {
                 self.timers.set(self.layout.delay_line(station), next);
             }
@@ -329,7 +332,8 @@ impl<'a> SimulationEngine<'a> {
     /// Other work takes a worker away, or gives it back.
     fn on_interference(&mut self, timer: usize, station: usize, worker: u32) {
         let Some(other) = self.network.stations[station].interference else { return };
-        let (visits, timers) = (&mut self.requests.visits, &mut self.timers);
+        let visits = &mut self.requests.visits;
+        let timers = &mut self.timers;
         let disturbed = self.layout.disturbed_worker(timer);
         if self.stations[station].end_interference(self.now, worker, visits, timers) {
             timers.set(timer, self.interference.next(disturbed));

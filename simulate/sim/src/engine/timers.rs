@@ -73,7 +73,8 @@ mod tests {
             count in 1usize..70,
             steps in proptest::collection::vec((0usize..70, proptest::option::weighted(0.8, 0u64..20)), 1..200),
         ) {
-            let (mut timers, mut judge) = (Timers::new(count), vec![NEVER; count]);
+            let mut timers = Timers::new(count);
+            let mut judge = vec![NEVER; count];
             for (timer, at) in steps {
                 judge[timer % count] = at.unwrap_or(NEVER);
                 timers.set(timer % count, at.unwrap_or(NEVER));

@@ -61,7 +61,8 @@ impl StartTimes {
         request: TimedRequest,
         mut started: impl FnMut(usize, TimedRequest, Nanos),
     ) -> Result<(), OutOfOrderError> {
-        let (index, previous) = (self.count, self.previous);
+        let index = self.count;
+        let previous = self.previous;
         if request.arrival < previous {
             return Err(OutOfOrderError { index, arrival: request.arrival, previous });
         }

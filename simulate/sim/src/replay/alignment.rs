@@ -83,8 +83,10 @@ fn shifts_of_bursts(system: &ReplaySystem<'_>) -> Vec<Nanos> {
 
 /// The instant of the period at which a bucket into which the jobs pour their work, drained at `rate`, is fullest.
 fn worst_burst_end(trace: &ReplayTrace, stage: Stage, rate: f64) -> u64 {
-    let (mut level, mut before) = (0.0f64, 0u64);
-    let (mut fullest, mut end) = (f64::NEG_INFINITY, 0);
+    let mut level = 0.0f64;
+    let mut before = 0u64;
+    let mut fullest = f64::NEG_INFINITY;
+    let mut end = 0;
     // The first period fills the bucket as all earlier ones would have.
     for base in [0, trace.period().0] {
         fullest = f64::NEG_INFINITY;

@@ -40,7 +40,8 @@ fn add_profile(sum: &mut [f32], cells: &[f32], shift: Nanos) {
 
 /// The sum over all cells of the arriving work times the square of the queue that it meets.
 fn congestion(work: &[f32]) -> f64 {
-    let (mut queue, mut congestion) = (0.0f64, 0.0f64);
+    let mut queue = 0.0f64;
+    let mut congestion = 0.0f64;
     for work in work.iter().map(|work| f64::from(*work)) {
         queue = (queue + work - 1.0).max(0.0);
         congestion += work * queue * queue;

@@ -14,7 +14,8 @@ pub(super) struct ArrivalIndex {
 
 impl ArrivalIndex {
     pub(super) fn new(trace: &CircularTrace<Job>) -> Self {
-        let (jobs, period) = (trace.items(), trace.period().0);
+        let jobs = trace.items();
+        let period = trace.period().0;
         let bits = (period / jobs.len() as u64).max(1).ilog2();
         let cells = usize::try_from((period >> bits) + 2).expect("at most twice as many as arrivals");
         let mut before = vec![0u32; cells];

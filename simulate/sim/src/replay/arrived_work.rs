@@ -55,7 +55,8 @@ impl ArrivingStream {
 
     /// The arrivals in this time, and the work of each at all stages, nanoseconds from `before` the opening of the window.
     fn arrivals(&self, before: u64, times: Range<u64>, mut each: impl FnMut(u64, u64)) {
-        let (jobs, period) = (self.trace.jobs(), self.trace.period().0);
+        let jobs = self.trace.jobs();
+        let period = self.trace.period().0;
         // The instant of the trace at which the time begins, in the second period.
         let begin = 2 * period - (before + self.shift) % period;
         let position = self.trace.position(begin + times.start);
@@ -147,7 +148,8 @@ impl ArrivedWork {
     /// Adds the work of a stream to the coarse cells of its arrivals, or takes it away.
     fn pour<const ADD: bool>(&mut self, stream: &ArrivingStream) {
         let bits = self.cell_bits(stream.band) + COARSER;
-        let (before, length) = (self.span.before, self.span.before + self.span.after);
+        let before = self.span.before;
+        let length = self.span.before + self.span.after;
         let count = usize::try_from(length.div_ceil(1 << bits)).expect("bounded by the length of cells");
         let cells = self.cells.entry(stream.band).or_default();
         cells.resize(count, 0);
@@ -169,7 +171,8 @@ impl ArrivedWork {
     pub(super) fn busy_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<BusyRun>> {
         let [mut sums, mut before] = [&mut self.sums, &mut self.before].map(std::mem::take);
         sums.clear();
-        let (mut bits, mut all_runs) = (0, Vec::with_capacity(bands.len()));
+        let mut bits = 0;
+        let mut all_runs = Vec::with_capacity(bands.len());
         for start in bands {
             let new_bits = self.cell_bits(start.band) + COARSER;
             let of_band = &self.cells[&start.band];
@@ -221,7 +224,8 @@ impl ArrivedWork {
     fn work_of(&self, band: u32, bits: u32, numbers: Range<u64>) -> [Vec<u64>; 2] {
         let count = usize::try_from(numbers.end - numbers.start).expect("an index");
         let [mut own, mut before] = [vec![0; count], vec![0; count]];
-        let (origin, times) = (numbers.start << bits, numbers.start << bits..numbers.end << bits);
+        let origin = numbers.start << bits;
+        let times = numbers.start << bits..numbers.end << bits;
         for stream in self.streams.iter().filter(|stream| stream.band <= band) {
             let cells = if stream.band == band { &mut own } else { &mut before };
             stream.arrivals(self.span.before, times.clone(), |at, work| {
@@ -261,8 +265,10 @@ fn differences<'s>(
     old: &'s [ArrivingStream],
     new: &'s [ArrivingStream],
 ) -> (Vec<&'s ArrivingStream>, Vec<&'s ArrivingStream>) {
-    let (mut gone, mut come) = (Vec::new(), Vec::new());
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    let mut gone = Vec::new();
+    let mut come = Vec::new();
+    let mut old = old.iter().peekable();
+    let mut new = new.iter().peekable();
     while let (Some(a), Some(b)) = (old.peek(), new.peek()) {
         match a.key().cmp(&b.key()) {
             Ordering::Less => gone.extend(old.next()),

@@ -214,7 +214,8 @@ impl<'s, 'a> BandedServer<'s, 'a> {
     ) -> PossiblyLate {
         let streams = band.streams.iter().zip(offsets).map(|(&(stream, is_own), &offset)| {
             let target = LatencyTarget { percentile: self.percentiles[stream], budget: self.budgets[stream] };
-            let (trace, budget) = (self.system.streams()[stream].trace, target.budget.0);
+            let trace = self.system.streams()[stream].trace;
+            let budget = target.budget.0;
             let allowed = target.allowed_above(counts[stream]);
             (is_own && budget < u64::MAX).then_some(LateStream { trace, offset, budget, allowed })
         });
@@ -263,7 +264,8 @@ impl<'s, 'a> BandedServer<'s, 'a> {
                     None => (replay.idle_before(open, offsets, self.system.longest_period())?, 0),
                 };
                 let first = (origin + run.first).max(open);
-                let (end, longest) = (origin + run.end, run.longest);
+                let end = origin + run.end;
+                let longest = run.longest;
                 stretches.push(ReplayedStretch { from, level, first, end, longest });
             }
             all_stretches.push(stretches);

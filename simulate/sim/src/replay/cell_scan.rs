@@ -81,7 +81,9 @@ impl CellScan {
     /// Tells of each period of these cells, from the one at `begin` on, in which a latency may exceed the threshold.
     pub(super) fn periods(self, begin: CellStart, cells: &[u64], mut found: impl FnMut(LatePeriod)) {
         let cell = 1u64 << self.bits;
-        let (mut start, mut level, mut next) = (begin, begin.level, begin.cell);
+        let mut start = begin;
+        let mut level = begin.level;
+        let mut next = begin.cell;
         // The work that was there or has arrived since the start.
         let mut since_idle = level;
         let longest =
@@ -144,7 +146,9 @@ impl BandCells<'_> {
         let cell = 1u64 << bits;
         // Until a request that arrives in a cell is late, so many more cells begin.
         let window = usize::try_from(threshold.div_ceil(cell)).unwrap_or(usize::MAX);
-        let (mut level, mut to_come, mut counted) = (period.start.level, 0u64, 0);
+        let mut level = period.start.level;
+        let mut to_come = 0u64;
+        let mut counted = 0;
         let mut left = before.iter().sum::<u64>();
         let mut late: Option<LateCells> = None;
         for (index, (number, &work)) in (period.start.cell..).zip(cells).enumerate() {

@@ -59,7 +59,8 @@ impl ReplayTrace {
             work[stage] = sum.filter(|sum| *sum <= WORK_MAX.0).ok_or(WorkOverflowError { stage })?;
         }
         let buckets = std::array::from_fn(|_| OnceLock::new());
-        let (work_profile, arrivals) = (work_profile(&trace), ArrivalIndex::new(&trace));
+        let work_profile = work_profile(&trace);
+        let arrivals = ArrivalIndex::new(&trace);
         Ok(Self(Arc::new(PreparedTrace {
             work,
             work_profile,

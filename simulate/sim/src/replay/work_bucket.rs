@@ -60,7 +60,8 @@ impl WorkBucket {
     /// `None` unless the levels repeat after one period.
     fn fill(trace: &CircularTrace<Job>, rate: u64) -> Option<Self> {
         let mut bucket = Self { rate, levels: vec![0; trace.items().len()] };
-        let (mut level, mut before) = (0, 0);
+        let mut level = 0;
+        let mut before = 0;
         for base in [0, trace.period().0] {
             let last = bucket.levels.last().copied();
             for (kept, job) in bucket.levels.iter_mut().zip(trace.items()) {

@@ -168,7 +168,8 @@ fn cobham() -> Vec<Form> {
     let waiting = [0.5 + all / 0.8, 1.5 + all / (0.8 * 0.2)];
     let preemptive = [0.5 + residual[0] / 0.8, 1.5 / 0.8 + all / (0.8 * 0.2)];
     // Fayolle, Mitrani and Iasnogorodski for two classes of exponential service, here with weights 3 and 1.
-    let (rates, shares) = ([1.0 / 0.5, 1.0 / 1.5], [3.0, 1.0]);
+    let rates = [1.0 / 0.5, 1.0 / 1.5];
+    let shares = [3.0, 1.0];
     let divisor = rates[0] * shares[0] * (1.0 - 0.2) + rates[1] * shares[1] * (1.0 - 0.6);
     let shared = [
         (1.0 + rates[0] * 0.6 * (shares[1] - shares[0]) / divisor) / (rates[0] * 0.2),
@@ -195,7 +196,8 @@ fn cobham() -> Vec<Form> {
 /// Levels 0 and 1 for the two classes, no limits, no bounds.
 fn enforced() -> DisciplineSpec {
     let flow = |level| {
-        let (over_limit, limits) = (OverLimit::Demote, Vec::new());
+        let over_limit = OverLimit::Demote;
+        let limits = Vec::new();
         (level, FlowRules { level, limits, over_limit, largest: None, shares_limits_of: None })
     };
     DisciplineSpec::Enforced(EnforcementRules {
@@ -277,7 +279,8 @@ fn branch() -> Form {
 
 /// Ten clients that think five service times: response = N/X − Z with X by the birth-death process.
 fn closed() -> Form {
-    let (clients, think) = (10u32, 5.0);
+    let clients = 10u32;
+    let think = 5.0;
     let weights = (0..clients).scan(1.0, |weight, busy| {
         *weight *= f64::from(clients - busy) / think;
         Some(*weight)

@@ -133,7 +133,8 @@ proptest! {
     #[test]
     fn work_is_conserved(drawn in proptest::collection::vec((0u64..12, 1u64..20), 1..60)) {
         let drawn: Vec<Drawn> = drawn.iter().map(|(gap, demand)| (*gap, [*demand, 0, 0, 0, 0])).collect();
-        let (mut now, mut end) = (0, 0);
+        let mut now = 0;
+        let mut end = 0;
         for (gap, demands) in &drawn {
             now += gap;
             end = now.max(end) + demands[0];
@@ -153,7 +154,9 @@ proptest! {
         let network = QueueingNetwork::chain((0..5).map(|_| station()).collect());
         let measures = run(&network, load(&drawn, None, 0), drawn.len() as u64);
         // Lindley: D(i, k) = max(D(i, k − 1), D(i − 1, k)) + S.
-        let (mut now, mut total, mut before) = (0, 0, [0; 5]);
+        let mut now = 0;
+        let mut total = 0;
+        let mut before = [0; 5];
         for (gap, demands) in &drawn {
             now += gap;
             let mut end = now;

@@ -12,7 +12,8 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
 /// A relative change as a percentage with its interval, in digits that show how wide that is.
 pub(crate) fn change(figure: SimulatedFigure) -> String {
     let Some(estimate) = figure else { return "-".to_owned() };
-    let (value, half) = (100.0 * estimate.value, 100.0 * estimate.half_width);
+    let value = 100.0 * estimate.value;
+    let half = 100.0 * estimate.half_width;
     if !estimate.has_interval() {
         return format!("{value:+.1} %");
     }

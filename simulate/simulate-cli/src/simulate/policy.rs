@@ -126,7 +126,8 @@ fn flood_of(simulation: &PolicySimulation, server: &str) -> Option<f64> {
 /// A line that says which servers are flooded.
 fn flood_line(simulation: &PolicySimulation) -> String {
     let time = |seconds: f64| operation::text::time(seconds);
-    let (all, flooded) = (simulation.servers.len(), simulation.flooded.len());
+    let all = simulation.servers.len();
+    let flooded = simulation.flooded.len();
     let longest = simulation.flooded.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
     match flooded {
         0 => "Without best-effort requests.".to_owned(),

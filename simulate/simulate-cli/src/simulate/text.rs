@@ -54,7 +54,8 @@ pub(crate) fn json(view: &VariantFigures) -> String {
 
 /// The object that [`json()`] prints.
 pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
-    let (mut end_to_end, evenness) = (view.end_to_end(), view.evenness());
+    let mut end_to_end = view.end_to_end();
+    let evenness = view.evenness();
     end_to_end.ci.extend(intervals(&evenness.named()));
     VariantDocument {
         scenario: &view.case.name,
@@ -81,7 +82,8 @@ pub(crate) fn window(plan: &SimulationPlan) -> String {
 }
 
 fn tier<'a>(view: &VariantFigures<'a>, station: usize) -> StationDocument<'a> {
-    let (mut figures, occupancy) = (view.station(station), view.occupancy(station));
+    let mut figures = view.station(station);
+    let occupancy = view.occupancy(station);
     figures.ci.extend(intervals(&occupancy.named()));
     StationDocument { name: &view.case.network.stations[station].name, occupancy, figures }
 }
@@ -133,6 +135,7 @@ pub(crate) fn text(view: &VariantFigures) -> String {
         let broken = view.broken_bounds.map_or(String::new(), |broken| format!("{broken}\n"));
         return format!("{broken}{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());
     }
-    let (classes, evenness) = (class_table(view), evenness(view));
+    let classes = class_table(view);
+    let evenness = evenness(view);
     format!("{}\n\n{}{classes}\n{evenness}\n{}\n", lead(view), table.render(), view.message())
 }

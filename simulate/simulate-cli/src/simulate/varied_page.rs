@@ -63,7 +63,8 @@ fn chart(view: &VariedView, axis: usize) -> Chart {
         else {
             continue;
         };
-        let (line, point) = (others(played), (at, p99.value / 1e9));
+        let line = others(played);
+        let point = (at, p99.value / 1e9);
         match lines.iter_mut().find(|(name, _)| *name == line) {
             Some((_, points)) => points.push(point),
             None => lines.push((line, vec![point])),

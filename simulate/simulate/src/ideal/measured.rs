@@ -82,7 +82,8 @@ fn survey(
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let can_be_read_again = path.is_file();
-    let (mut totals, mut kept) = (StreamTotals::default(), Some(Vec::new()));
+    let mut totals = StreamTotals::default();
+    let mut kept = Some(Vec::new());
     for (number, request) in timed_requests(settings, scenario::trace_arrivals(path)?).enumerate() {
         let request = request?;
         // The load is that of the whole trace.
@@ -103,7 +104,8 @@ fn timed_requests(
     settings: &IdealSettings,
     arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
 ) -> impl Iterator<Item = Result<TimedRequest, OperationError>> {
-    let (sampler, mut random) = (settings.service.sampler(), StdRng::seed_from_u64(settings.seed));
+    let sampler = settings.service.sampler();
+    let mut random = StdRng::seed_from_u64(settings.seed);
     arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
 

@@ -95,7 +95,8 @@ pub fn change(variants: &[SimulatedVariant], variant: &SimulatedVariant, percent
 
 /// Whether two variants differ on the last axis at most.
 fn has_same_prefix(one: &SimulatedVariant, other: &SimulatedVariant) -> bool {
-    let (one, other) = (one.run.choices.split_last(), other.run.choices.split_last());
+    let one = one.run.choices.split_last();
+    let other = other.run.choices.split_last();
     one.map(|(_, others)| others) == other.map(|(_, others)| others)
 }
 

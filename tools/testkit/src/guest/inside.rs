@@ -81,7 +81,8 @@ fn load_modules() {
     for parameters in files.iter().filter(|file| file.extension().is_some_and(|it| it == "parameters")) {
         let text = std::fs::read_to_string(parameters).expect("it is in the archive");
         let text = CString::new(text).expect("parameters are text");
-        let (plain, compressed) = (parameters.with_extension("ko"), parameters.with_extension("ko.xz"));
+        let plain = parameters.with_extension("ko");
+        let compressed = parameters.with_extension("ko.xz");
         let (file, flags) = if plain.exists() { (plain, 0) } else { (compressed, IS_COMPRESSED) };
         let opened = std::fs::File::open(&file).expect("it is in the archive");
         if let Err(error) = rustix::system::finit_module(opened, &text, flags) {

@@ -102,7 +102,8 @@ pub(super) fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = RunningGuest(command.spawn().expect("the emulator starts"));
     let console = guest.0.stdout.take().expect("it is piped");
-    let (process, at_last_figure) = (guest.0.id(), Arc::new(AtomicU64::new(0)));
+    let process = guest.0.id();
+    let at_last_figure = Arc::new(AtomicU64::new(0));
     let (printed, whole) = channel();
     let noted = Arc::clone(&at_last_figure);
     thread::spawn(move || {

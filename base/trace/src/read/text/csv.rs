@@ -96,8 +96,11 @@ impl LineParser for Csv {
 impl Csv {
     #[inline]
     fn parse_row(&self, line: &[u8]) -> Result<ParsedLine, &'static str> {
-        let (mut arrival, mut size, mut op) = (0, 0, None);
-        let (mut offset, mut response) = (None, None);
+        let mut arrival = 0;
+        let mut size = 0;
+        let mut op = None;
+        let mut offset = None;
+        let mut response = None;
         let mut fields = DelimitedFields::new(line, b',');
         for column in &self.columns {
             let field = fields.next().ok_or("as many fields as the header names")?;
@@ -122,7 +125,8 @@ impl Csv {
             return Err("as many fields as the header names");
         }
         let Some(op) = op else { return Ok(ParsedLine::OtherOperation) };
-        let (arrival, size) = (Nanos(arrival), Bytes(size));
+        let arrival = Nanos(arrival);
+        let size = Bytes(size);
         Ok(ParsedLine::Request(Request { arrival, size, op, offset, response }))
     }
 }

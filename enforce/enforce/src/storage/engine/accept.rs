@@ -50,7 +50,8 @@ impl<S: System> ProxyEngine<S> {
         let slot = vacant.key();
         let mut session = ProxySession::new(slot, self.fronts[front], peer, now);
         session.identify(&mut self.shared);
-        let (client, server) = (WatchedStream::new(client), WatchedStream::new(server));
+        let client = WatchedStream::new(client);
+        let server = WatchedStream::new(server);
         vacant.insert(Box::new(ConnectedSession {
             session,
             serial: self.next_serial,

@@ -20,7 +20,8 @@ impl<S: System> ProxyEngine<S> {
     /// # Errors
     /// Why there is none.
     pub(super) fn make_room(&mut self, address: IpAddr) -> Result<(), &'static str> {
-        let (count, most) = (self.sessions.len() as u64, self.connections_max);
+        let count = self.sessions.len() as u64;
+        let most = self.connections_max;
         let own = self.addresses.of(address);
         if !self.is_scarce() {
             return Ok(());

@@ -46,10 +46,8 @@ impl<S: System> ProxyEngine<S> {
 
     /// Refuses a deployment that has other fronts than those that are served.
     fn check_fronts(&self, deployment: &Deployment) -> Result<(), OperationError> {
-        let (wanted, running) = (
-            &server_storage(deployment, &self.server)?.front,
-            &server_storage(&self.deployment, &self.server)?.front,
-        );
+        let wanted = &server_storage(deployment, &self.server)?.front;
+        let running = &server_storage(&self.deployment, &self.server)?.front;
         let is_same_front = wanted.iter().zip(running).all(|(wanted, running)| wanted.is_served_by(running));
         if wanted.len() == running.len() && is_same_front {
             return Ok(());

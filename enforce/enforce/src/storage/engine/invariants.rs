@@ -25,7 +25,8 @@ impl<S: System> ProxyEngine<S> {
     /// When they differ: that is a mistake in this code.
     pub fn check_invariants(&self) {
         let shared = &self.shared;
-        let (mut queued, mut outstanding) = (0, 0);
+        let mut queued = 0;
+        let mut outstanding = 0;
         for (number, request) in shared.requests.iter() {
             let is_served = self.sessions.contains(request.session);
             assert!(

@@ -150,7 +150,8 @@ impl ProxySession {
                 let ending = self.ending_of(&message, barrier.is_some(), shared);
                 let request = self.new_request(&message, ending, shared);
                 let number = shared.requests.add(request);
-                let (missing, is_last_piece) = (extent.len.0, extent.last);
+                let missing = extent.len.0;
+                let is_last_piece = extent.last;
                 let barrier = barrier.map_or(&[][..], |barrier| barrier.bytes);
                 // The answer to a call of the server waits for nothing, whole or not.
                 let is_ahead = ending == RequestEnding::Immediate;
@@ -224,7 +225,8 @@ impl ProxySession {
         let count = bytes.len().min(missing);
         incoming.missing -= count as u64;
         let is_piece_complete = incoming.missing == 0;
-        let (is_complete, is_ahead) = (is_piece_complete && incoming.is_last_piece, incoming.is_ahead);
+        let is_complete = is_piece_complete && incoming.is_last_piece;
+        let is_ahead = incoming.is_ahead;
         let barrier = incoming.barrier;
         let request = shared.requests.get_mut(number);
         request.received += count as u64;

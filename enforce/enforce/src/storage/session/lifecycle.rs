@@ -55,7 +55,8 @@ impl ProxySession {
     fn enqueue(&mut self, number: u32, shared: &mut SharedState) {
         let workload = self.workload_of_request(number, shared);
         let request = shared.requests.get(number);
-        let (class, offset) = (request.class, request.position.map(|position| position.offset));
+        let class = request.class;
+        let offset = request.position.map(|position| position.offset);
         let cost =
             if self.is_in_handshake() { HANDSHAKE_COST_NS } else { shared.cost_ns(workload, class, offset) };
         let request = shared.requests.get_mut(number);
@@ -80,7 +81,9 @@ impl ProxySession {
             RequestClass::Write(_) => DeviceOperation::Write,
             RequestClass::Read(_) | RequestClass::Control => DeviceOperation::Read,
         };
-        let (flow, cost, bytes) = (request.flow, request.cost, request.size().0);
+        let flow = request.flow;
+        let cost = request.cost;
+        let bytes = request.size().0;
         let is_estimate = request.is_size_unknown();
         let arriving = ArrivingRequest { id: number, flow, operation, cost, bytes, is_estimate };
         let waiting = shared.queue.arrive(shared.now, arriving);
@@ -112,7 +115,8 @@ impl ProxySession {
     pub(super) fn forward(&mut self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get_mut(number);
         let bytes = std::mem::take(&mut request.bytes);
-        let (id, ending) = (request.id, request.ending);
+        let id = request.id;
+        let ending = request.ending;
         self.forward_bytes(bytes);
         if self.ahead == Some(number) {
             self.ahead = None;

@@ -34,7 +34,8 @@ fn tag_of(key: &str) -> u8 {
 
 /// Several values: those after the first are written out in the tail.
 fn get(keys: &[&str]) -> DeviceRequest {
-    let (mut out, mut bytes) = (ReplyBytes::default(), 0);
+    let mut out = ReplyBytes::default();
+    let mut bytes = 0;
     let mut first = true;
     for key in keys {
         let Some(NamedValue { number, size, .. }) = value(key) else { continue };
@@ -78,7 +79,8 @@ impl ServerSpeech for MemcachedSpeech {
     fn hear(&mut self, input: &[u8]) -> Heard {
         let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Heard::Incomplete };
         let line = String::from_utf8_lossy(&input[..end]).into_owned();
-        let (words, used) = (line.split_whitespace().collect::<Vec<_>>(), end + 1);
+        let words = line.split_whitespace().collect::<Vec<_>>();
+        let used = end + 1;
         match words[..] {
             ["get" | "gets", ref keys @ ..] if !keys.is_empty() => Heard::Request(used, get(keys)),
             ["mg", key, ref flags @ ..] => Heard::Request(used, meta_get(key, flags)),

@@ -32,7 +32,8 @@ impl NbdSpeech {
         if input.len() < 16 || input.len() < 16 + word(input, 12) as usize {
             return Heard::Incomplete;
         }
-        let (option, used) = (word(input, 8), 16 + word(input, 12) as usize);
+        let option = word(input, 8);
+        let used = 16 + word(input, 12) as usize;
         if option != 7 {
             return Heard::Answer(used, option_reply(option, REP_ERR_UNSUP, &[]));
         }
@@ -49,7 +50,8 @@ impl NbdSpeech {
             return Heard::Incomplete;
         }
         let kind = u16::from_be_bytes([input[6], input[7]]);
-        let (offset, len) = (long(input, 16), word(input, 24) as usize);
+        let offset = long(input, 16);
+        let len = word(input, 24) as usize;
         let writes = kind == CMD_WRITE;
         if kind == CMD_DISC || (writes && len > PAYLOAD_MAX) {
             return Heard::Over;

@@ -52,7 +52,8 @@ impl<'a> CallArguments<'a> {
 
 /// A whole record without its marks, and how many bytes it had.
 fn record(input: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let (mut body, mut used) = (Vec::new(), 0);
+    let mut body = Vec::new();
+    let mut used = 0;
     loop {
         if input.len() < used + 4 {
             return None;
@@ -108,12 +109,15 @@ fn mount(procedure: u32, mut arguments: CallArguments<'_>, mut body: Vec<u8>) ->
 fn version_3(procedure: u32, mut arguments: CallArguments<'_>, mut body: Vec<u8>) -> DeviceRequest {
     let handle = if procedure == 0 { &[][..] } else { arguments.opaque() };
     let tag = tag_of(handle);
-    let (mut filling, mut bytes, mut at) = (0, 0, 0);
+    let mut filling = 0;
+    let mut bytes = 0;
+    let mut at = 0;
     let accesses = u64::from(procedure != 0 && !handle.starts_with(b"bad"));
     match procedure {
         _ if handle.starts_with(b"bad") => put(&mut body, &[BAD_HANDLE, 0]),
         6 => {
-            let (offset, count) = (arguments.long(), (arguments.word() as usize).min(READ_MAX));
+            let offset = arguments.long();
+            let count = (arguments.word() as usize).min(READ_MAX);
             put(&mut body, &[0, 0, u32::try_from(count).expect("short"), 0]);
             filling = opaque_head(&mut body, offset, count);
             (bytes, at) = (count as u64, place(tag, offset));
@@ -140,7 +144,10 @@ fn version_4(mut arguments: CallArguments<'_>, mut body: Vec<u8>) -> DeviceReque
     put(&mut body, &[0, u32::try_from(tag_text.len()).expect("short")]);
     body.extend(tag_text);
     put(&mut body, &[count]);
-    let (mut tag, mut accesses, mut bytes, mut filling) = (b'?', 0, 0, 0);
+    let mut tag = b'?';
+    let mut accesses = 0;
+    let mut bytes = 0;
+    let mut filling = 0;
     for _ in 0..count {
         body.resize(body.len() + filling, 7);
         filling = 0;
@@ -155,7 +162,8 @@ fn version_4(mut arguments: CallArguments<'_>, mut body: Vec<u8>) -> DeviceReque
             }
             25 | 68 => {
                 arguments.take(16);
-                let (offset, len) = (arguments.long(), (arguments.word() as usize).min(READ_MAX));
+                let offset = arguments.long();
+                let len = (arguments.word() as usize).min(READ_MAX);
                 // READ has the end of the file, READ_PLUS one piece of data at an offset.
                 let head: &[u32] = if operation == 25 { &[1] } else { &[1, 1, 0, 0, 0] };
                 put(&mut body, head);

@@ -38,7 +38,8 @@ pub struct ReceivedAnswers {
 impl ReplyBook {
     /// A book for a connection that begins.
     pub fn new(protocol: FrontProtocol) -> Self {
-        let (ordered, by_id) = (VecDeque::new(), BTreeMap::new());
+        let ordered = VecDeque::new();
+        let by_id = BTreeMap::new();
         Self { protocol, ordered, by_id, inbox: Vec::new(), open: 0, answered: 0 }
     }
 
@@ -67,7 +68,8 @@ impl ReplyBook {
     /// What is wrong with them.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<ReceivedAnswers, String> {
         self.inbox.extend_from_slice(bytes);
-        let (mut received, mut at) = (ReceivedAnswers::default(), 0);
+        let mut received = ReceivedAnswers::default();
+        let mut at = 0;
         while at < self.inbox.len() {
             let rest = &self.inbox[at..];
             let Some(used) =

@@ -70,7 +70,8 @@ impl Configuration {
                 _ => position,
             };
             let (permille, burst_ms) = if position == 2 { plan.limit } else { (1000, 1_000_000) };
-            let (rate, burst) = (permille as f64 / 1e3, burst_ms as f64 / 1e3);
+            let rate = permille as f64 / 1e3;
+            let burst = burst_ms as f64 / 1e3;
             workloads.push(format!(
                 r#"{{ "name": "{name}", "admitted": true, "server": "{SERVER}", "priority": {level},
                 "slo": "99% < 1s", "slo_percentile": 99.0, "slo_s": 1.0, "bound_s": 0.5, "limits": [{{ "stage":

@@ -122,7 +122,8 @@ impl PassThrough {
         };
         let Ok(server) = self.system.connect(front, peer) else { return };
         let streams = [client, server];
-        let (held, ended) = ([Vec::new(), Vec::new()], [false; 2]);
+        let held = [Vec::new(), Vec::new()];
+        let ended = [false; 2];
         self.pairs.push(Some(PassedPair {
             streams,
             held,

@@ -65,7 +65,8 @@ fn control(len: usize, reply: &[u8]) -> SeenRequest {
 }
 
 fn read_values(len: usize, keys: &[&[u8]]) -> SeenRequest {
-    let (mut reply, mut moved) = (Vec::new(), 0);
+    let mut reply = Vec::new();
+    let mut moved = 0;
     for key in keys {
         let Some(value) = value_of(key) else { continue };
         moved += value.len() as u64;
@@ -134,14 +135,16 @@ fn read_binary(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> 
     if head[0] != 0x80 {
         return Err(Unread::Garbage);
     }
-    let (key_len, extras_len) = (usize::from(u16::from_be_bytes([head[2], head[3]])), usize::from(head[4]));
+    let key_len = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    let extras_len = usize::from(head[4]);
     let body_len = usize::try_from(number(&head[8..12])).map_err(|_| Unread::Garbage)?;
     if body_len as u64 > VALUE_MAX + 1024 || key_len + extras_len > body_len {
         return Err(Unread::Garbage);
     }
     let body = take(bytes, 24, body_len, needed)?;
     let key = &body[extras_len..extras_len + key_len];
-    let (opcode, len) = (head[1], 24 + body_len);
+    let opcode = head[1];
+    let len = 24 + body_len;
     let answer = |opcode: u8, status: u8, extras: &[u8], value: &[u8]| {
         let mut reply = vec![0x81, opcode, 0, 0, u8::try_from(extras.len()).expect("short"), 0, 0, status];
         reply.extend(u32::try_from(extras.len() + value.len()).expect("values are short").to_be_bytes());

@@ -61,7 +61,8 @@ pub fn read_nbd(bytes: &[u8], dialect: &mut NbdDialect, needed: &mut usize) -> R
         return Ok(SeenRequest::silent(4));
     }
     let head = take(bytes, 0, 16, needed)?;
-    let (option, data_len) = (number(&head[8..12]), number(&head[12..16]));
+    let option = number(&head[8..12]);
+    let data_len = number(&head[12..16]);
     if number(&head[..8]) != OPTION_MAGIC || data_len > 8192 {
         return Err(Unread::Garbage);
     }

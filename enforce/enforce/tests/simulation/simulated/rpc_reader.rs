@@ -9,7 +9,8 @@ pub const READ_MAX: u64 = 64 << 10;
 
 /// Reads one record with all its fragments; `needed` becomes the length from which on it can be complete.
 pub fn read_rpc(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
-    let (mut record, mut at) = (Vec::new(), 0);
+    let mut record = Vec::new();
+    let mut at = 0;
     loop {
         let mark = number(take(bytes, at, 4, needed)?);
         let len = usize::try_from(mark & 0x7FFF_FFFF).expect("31 bits");
@@ -58,7 +59,8 @@ fn answer_record(record: &[u8], request: SeenRequest) -> Option<SeenRequest> {
         return Some(SeenRequest { answers_call: u32::try_from(xid).ok(), ..request });
     }
     let (_, program) = (fields.word()?, fields.word()?);
-    let (version, procedure) = (fields.word()?, fields.word()?);
+    let version = fields.word()?;
+    let procedure = fields.word()?;
     for _ in 0..2 {
         fields.word()?;
         fields.opaque()?;
@@ -107,7 +109,8 @@ fn file_data(handle: &[u8], offset: u64, count: u64) -> Vec<u8> {
 
 fn read_file(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     let handle = fields.opaque()?;
-    let (offset, count) = (fields.long()?, fields.word()?);
+    let offset = fields.long()?;
+    let count = fields.word()?;
     if !handle.starts_with(b"f") || offset % 97 == 13 {
         return Some((DeviceWork::Control, words(&[10_001, 0])));
     }
@@ -133,7 +136,9 @@ fn compound(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     let tag = fields.opaque()?;
     let (_, count) = (fields.word()?, fields.word()?);
     let mut results = Vec::new();
-    let (mut handle, mut read, mut written) = (&b""[..], 0, 0);
+    let mut handle = &b""[..];
+    let mut read = 0;
+    let mut written = 0;
     for _ in 0..count {
         let operation = u32::try_from(fields.word()?).ok()?;
         results.extend(words(&[operation, 0]));
@@ -142,7 +147,8 @@ fn compound(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
             // READ and READ_PLUS have the same arguments.
             25 | 68 => {
                 fields.fixed(16)?;
-                let (offset, count) = (fields.long()?, fields.word()?);
+                let offset = fields.long()?;
+                let count = fields.word()?;
                 let data = file_data(handle, offset, count);
                 read += data.len() as u64;
                 results.extend(words(&[0]));

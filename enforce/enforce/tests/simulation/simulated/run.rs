@@ -207,7 +207,8 @@ fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, confi
 }
 
 fn configure_wrongly<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
-    let (plan, configuration) = (world.borrow().plan.clone(), world.borrow().configuration);
+    let plan = world.borrow().plan.clone();
+    let configuration = world.borrow().configuration;
     let outcome =
         proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
     if outcome.is_ok() {

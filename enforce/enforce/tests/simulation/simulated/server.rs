@@ -105,7 +105,8 @@ impl World {
         let now = self.now;
         let link = &mut self.links[number];
         let bytes = link.from_proxy.pop(usize::MAX, now);
-        let (is_at_end, session) = (link.from_proxy.is_at_end(now), link.session.unwrap_or(usize::MAX));
+        let is_at_end = link.from_proxy.is_at_end(now);
+        let session = link.session.unwrap_or(usize::MAX);
         let FarEnd::Server(connection) = &mut link.far else { return };
         connection.reader.feed(&bytes);
         if !bytes.is_empty() {
@@ -147,7 +148,8 @@ impl World {
         }
         // A no-op of the client cannot be told from one of the proxy.
         let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
-        let (work, len) = (request.work, request.len);
+        let work = request.work;
+        let len = request.len;
         self.note(|| {
             format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}")
         });
@@ -168,7 +170,8 @@ impl World {
 
     /// Checks that no more is at the server than may be.
     fn check_outstanding(&mut self) {
-        let (now, generation) = (self.now, self.generation);
+        let now = self.now;
+        let generation = self.generation;
         let mut count = 0;
         for job in self.device.jobs.values_mut() {
             let session = &mut self.sessions[job.session];
@@ -230,8 +233,10 @@ impl World {
             // It stays at the server until its connection ends.
             return;
         }
-        let (reply, is_added) = (std::mem::take(&mut job.request.reply), job.is_added);
-        let (session, len) = (job.session, reply.len());
+        let reply = std::mem::take(&mut job.request.reply);
+        let is_added = job.is_added;
+        let session = job.session;
+        let len = reply.len();
         self.note(|| format!("server answers job {number} of session {session} with {len} bytes"));
         self.device.jobs.remove(&number);
         let FarEnd::Server(connection) = &mut self.links[link].far else { return };

@@ -196,7 +196,8 @@ impl World {
         let link = &mut self.links[number];
         let bytes = link.to_proxy.pop(most, now);
         buffer[..bytes.len()].copy_from_slice(&bytes);
-        let (latency, session) = (link.latency_ns, link.session);
+        let latency = link.latency_ns;
+        let session = link.session;
         let is_client = matches!(link.far, FarEnd::Client(_));
         self.progress += 1;
         self.schedule(now + latency, WorldEvent::Look(number));
@@ -366,7 +367,8 @@ impl World {
             let Some((token, interest)) = link.watched else { continue };
             let (readable, writable, hung_up) = link.readiness(self.now);
             if (readable && interest.readable) || (writable && interest.writable) || hung_up {
-                let (readable, writable) = (readable && interest.readable, writable && interest.writable);
+                let readable = readable && interest.readable;
+                let writable = writable && interest.writable;
                 events.push(SystemEvent::Stream { token, readable, writable, hung_up });
             }
         }

@@ -36,7 +36,8 @@ pub fn memcached(choices: &[Choice]) -> Script {
 type Exchange = (RequestClass, ReplyExpectation, Vec<u8>, Vec<Chunk>);
 
 fn text(what: u8, data: &[u8], id: u64, extra: u8) -> Exchange {
-    let (len, read) = (data.len(), RequestClass::Read(Bytes(0)));
+    let len = data.len();
+    let read = RequestClass::Read(Bytes(0));
     let line = |text: &str| (text.as_bytes().to_vec(), text.contains("_ERROR "), true);
     let with = |head: &str, last| ([head.as_bytes(), data, b"\r\n"].concat(), false, last);
     let hit = extra.is_multiple_of(2);

@@ -32,7 +32,8 @@ pub fn rpc(choices: &[Choice]) -> Script {
             callback(&mut script, cut);
             continue;
         }
-        let (offset, data) = (u64::from(size) << 20, vec![cut; usize::from(size)]);
+        let offset = u64::from(size) << 20;
+        let data = vec![cut; usize::from(size)];
         let (class, body) = call(what, xid, offset, &data);
         let at = (class != RequestClass::Control).then_some(offset);
         script.request(fragments(&body, cut), xid.into(), class, at, ReplyExpectation::Always);

@@ -57,7 +57,8 @@ fn through_disk(tenant: &ExperimentTenant, sent: &ScaledTrace) -> (Vec<Nanos>, V
     // Only the second period counts: it finds the backlog that the first one left.
     let both_periods = sent.trace.until(Nanos(2 * sent.trace.period().0));
     let first_counted = both_periods.len() / 2;
-    let (mut departures, mut latencies) = (Vec::new(), Vec::new());
+    let mut departures = Vec::new();
+    let mut latencies = Vec::new();
     let mut free_at = Nanos::ZERO;
     for (index, request) in both_periods.iter().enumerate() {
         free_at = free_at.max(request.arrival) + disk.service_time(request.op, request.size);

@@ -35,7 +35,8 @@ pub(in super::super) fn simulate_on_link(
     let answers = answers(case, end);
     let mut queues = vec![VecDeque::new(); levels.iter().max().map_or(0, |lowest| lowest + 1)];
     let mut latencies = vec![Vec::new(); levels.len()];
-    let (mut now, mut next) = (Nanos::ZERO, 0);
+    let mut now = Nanos::ZERO;
+    let mut next = 0;
     loop {
         let coming = answers.get(next).map(|answer: &Answer| answer.ready);
         match queues.iter_mut().find_map(|queue: &mut VecDeque<Answer>| queue.front_mut()) {
@@ -47,7 +48,8 @@ pub(in super::super) fn simulate_on_link(
                 }
                 None => {
                     now = now + first.left;
-                    let (tenant, asked) = (first.tenant, first.asked);
+                    let tenant = first.tenant;
+                    let asked = first.asked;
                     queues[levels[tenant]].pop_front();
                     latencies[tenant].push((asked, Some(now - asked)));
                 }

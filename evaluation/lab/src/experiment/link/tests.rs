@@ -16,7 +16,9 @@ type Arrival = (f64, f64);
 fn latencies(above: &[Arrival], own: &[Arrival]) -> Vec<f64> {
     let mut higher = above.to_vec();
     higher.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (mut next, mut backlog, mut now) = (0, 0.0_f64, 0.0);
+    let mut next = 0;
+    let mut backlog = 0.0_f64;
+    let mut now = 0.0;
     let mut latency = |&(arrival, work): &Arrival| {
         while let Some((at, more)) = higher.get(next).filter(|(at, _)| *at <= arrival) {
             backlog = (backlog - (at - now)).max(0.0) + more;

@@ -181,7 +181,8 @@ fn every_other_policy_breaks_what_the_analysis_keeps() {
     };
     for policy in experiment.policies.iter().copied() {
         let all: Vec<_> = planned.cases.iter().flat_map(|case| verdicts(case, policy)).collect();
-        let (ours, broken) = (policy == PolicyName::Tailwright, all.contains(&Verdict::NotMet));
+        let ours = policy == PolicyName::Tailwright;
+        let broken = all.contains(&Verdict::NotMet);
         assert!(ours != broken, "{}: {all:?}", policy.name());
         assert!(!ours || all.iter().all(|verdict| *verdict == Verdict::Met), "{all:?}");
     }
@@ -195,7 +196,8 @@ fn a_pulse_train_repeats_without_a_seam() {
     let sent = &planned.cases[0].sent[1].trace;
     let twice = sent.until(Nanos(2 * sent.period().0));
     let gaps: Vec<u64> = twice.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).0).collect();
-    let (shortest, longest) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+    let shortest = gaps.iter().min().unwrap();
+    let longest = gaps.iter().max().unwrap();
     let pauses: Vec<usize> = (0..gaps.len()).filter(|&at| gaps[at] > longest / 2).collect();
     assert!(pauses.windows(2).all(|pair| pair[1] - pair[0] == 400), "{pauses:?}");
     // Where the trace ends, the next request comes one mean gap later.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Paths by which the file system with this device may be reached: those of the mounts of processes, one for each mount
 /// namespace, as far as this process may look into them.
 pub(super) fn points_of(device: u64) -> Vec<PathBuf> {
-    let (mut seen, mut points) = (BTreeSet::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    let mut points = Vec::new();
     for process in processes().map(living_folder) {
         // Processes mostly share their mounts. A changed root may hide what is mounted, so that roots count as well.
         let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else { continue };
@@ -29,7 +30,9 @@ pub(super) fn points_of(device: u64) -> Vec<PathBuf> {
 /// `ID PARENT MAJOR:MINOR ROOT POINT …`: the point, if all of the file system with this device is mounted there.
 fn mount_point(line: &str, device: u64) -> Option<PathBuf> {
     let mut fields = line.split(' ').skip(2);
-    let (numbers, root, point) = (fields.next()?, fields.next()?, fields.next()?);
+    let numbers = fields.next()?;
+    let root = fields.next()?;
+    let point = fields.next()?;
     let is_it = numbers == format!("{}:{}", major(device), minor(device)) && root == "/";
     is_it.then(|| Path::new(point).to_owned())
 }

@@ -81,7 +81,8 @@ fn inode_of(name: &str) -> Option<u64> {
     let sockets = fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
     sockets.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(6);
-        let (inode, path) = (fields.next()?, fields.next()?);
+        let inode = fields.next()?;
+        let path = fields.next()?;
         (path.strip_prefix('@') == Some(name)).then(|| inode.parse().ok()).flatten()
     })
 }

@@ -95,7 +95,8 @@ fn mounted(namespace: NetworkNamespace) -> Vec<PathBuf> {
 /// `ID PARENT DEVICE ROOT POINT …`: the point, if the root is the namespace.
 fn mount_point(line: &str, inode: u64) -> Option<PathBuf> {
     let mut fields = line.split(' ').skip(3);
-    let (root, point) = (fields.next()?, fields.next()?);
+    let root = fields.next()?;
+    let point = fields.next()?;
     if root == format!("net:[{inode}]") { Some(PathBuf::from(point)) } else { None }
 }
 

@@ -128,7 +128,8 @@ fn whenever_one_of_several_processes_ends_what_was_measured_is_reported() {
         let before = |process: &ProcessIdentity| (setting_of(*process), "before".to_owned());
         let store = OfProcesses { ending: &ending, values: processes.iter().map(before).collect() };
         let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-        let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+        let never = AtomicBool::new(false);
+        let window = Mutex::new(LatencyWindow::default());
         let mut host = Asking { ending: &ending, window: &window, begun_periods: 0, rounds: 0 };
         let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
         let end = play.all();
@@ -170,7 +171,8 @@ fn an_error_after_a_round_has_the_round() {
     let arms = [KnobArm { label: "demote=7".into(), plan: Box::new(plan) }];
     let store = Refusing { value: "off".into(), refusals: 0, others: None };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
-    let (never, window) = (AtomicBool::new(false), Mutex::new(LatencyWindow::default()));
+    let never = AtomicBool::new(false);
+    let window = Mutex::new(LatencyWindow::default());
     let ending = Ending::after(usize::MAX);
     let mut host = Asking { ending: &ending, window: &window, begun_periods: 0, rounds: 0 };
     let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);

@@ -37,19 +37,23 @@ pub(super) fn caveats(asked: &ProbeSettings, report: &ObservationReport) -> Vec<
             format!("the kernel skipped {runs} of BPF programs: up to as many events are missing")
         }),
         counted("discarded", counts.discarded, || {
-            let (requests, are) = (plural(counts.discarded, "request"), are(counts.discarded));
+            let requests = plural(counts.discarded, "request");
+            let are = are(counts.discarded);
             format!("{requests} {are} left out: events lost, or message boundaries unknown")
         }),
         counted("unanswered", counts.unanswered, || {
-            let (requests, are) = (plural(counts.unanswered, "request"), are(counts.unanswered));
+            let requests = plural(counts.unanswered, "request");
+            let are = are(counts.unanswered);
             format!("{requests} without an answer {are} left out")
         }),
         counted("unrequested", counts.unrequested, || {
-            let (answers, are) = (plural(counts.unrequested, "answer"), are(counts.unrequested));
+            let answers = plural(counts.unrequested, "answer");
+            let are = are(counts.unrequested);
             format!("{answers} to requests that were not seen {are} left out")
         }),
         counted("unseen-arrivals", counts.unseen_arrivals, || {
-            let (reads, are) = (plural(counts.unseen_arrivals, "read"), are(counts.unseen_arrivals));
+            let reads = plural(counts.unseen_arrivals, "read");
+            let are = are(counts.unseen_arrivals);
             format!("{reads} of bytes not seen to arrive {are} left out")
         }),
         (asked.share < 1.0).then(|| Caveat {

@@ -187,7 +187,8 @@ fn culprit(
             further_connections: client.others,
         }),
         (Cause::Work | Cause::NetworkOut, _) => {
-            let (large, usual) = (tail.mean_answer(), body.mean_answer());
+            let large = tail.mean_answer();
+            let usual = body.mean_answer();
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of answers")]
             let sizes = (large.round() as u64, usual.round() as u64);
             (large >= LARGE_ANSWER_FACTOR * usual.max(1.0))

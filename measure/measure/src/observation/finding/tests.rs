@@ -58,7 +58,8 @@ impl TestServer {
         let end = self.arrival + own.iter().sum::<u64>();
         let observed = request(self.arrival, end - work, work);
         let queued = [0; CAUSES];
-        let (ready, start) = (self.arrival, self.arrival);
+        let ready = self.arrival;
+        let start = self.arrival;
         let attributed = AttributedRequest {
             ready,
             start,

@@ -52,7 +52,8 @@ impl QJump {
 
     /// The latency on both links of each level, for this many workloads on each.
     fn network_latencies(&self, throughputs: &[f64], counts: &[usize]) -> Vec<Result<f64, UndefinedLatency>> {
-        let (mut packets, mut rate_above) = (0.0, 0.0);
+        let mut packets = 0.0;
+        let mut rate_above = 0.0;
         let mut latencies = Vec::with_capacity(throughputs.len());
         for (&throughput, &count) in throughputs.iter().zip(counts) {
             packets += self.packet * count as f64;

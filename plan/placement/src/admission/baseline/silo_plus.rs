@@ -31,10 +31,12 @@ impl SiloPlus {
         if budget.is_nan() || budget <= 0.0 {
             return None;
         }
-        let (mut low, mut high) = (0.0, budget);
+        let mut low = 0.0;
+        let mut high = budget;
         for _ in 0..STEPS {
             let third = (high - low) / 3.0;
-            let (a, b) = (low + third, high - third);
+            let a = low + third;
+            let b = high - third;
             if self.total_rate(demand, budget, a) <= self.total_rate(demand, budget, b) {
                 high = b;
             } else {

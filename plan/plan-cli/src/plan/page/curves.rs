@@ -68,7 +68,8 @@ fn chart(view: &PlanView, workload: usize, stage: Stage) -> Chart {
 /// straight lines bend.
 fn points(curve: &ArrivalCurve, limit: RateLimit) -> Vec<(f64, f64)> {
     const STEPS: i32 = 60;
-    let (low, high) = ((limit.rate / SPREAD).max(curve.sustained_rate()), (limit.rate * SPREAD).min(1.0));
+    let low = (limit.rate / SPREAD).max(curve.sustained_rate());
+    let high = (limit.rate * SPREAD).min(1.0);
     let ratio = high / low;
     let even = (0..=STEPS).map(|i| low * ratio.powf(f64::from(i) / f64::from(STEPS)));
     let slope = |pair: &[calculus::CurveVertex]| {

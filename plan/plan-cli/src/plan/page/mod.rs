@@ -15,7 +15,9 @@ use units::plural;
 
 /// The page about a plan.
 pub(crate) fn html(run: &PlanRun) -> String {
-    let (problem, planned, compared) = (&run.problem, &run.planned, &run.compared);
+    let problem = &run.problem;
+    let planned = &run.planned;
+    let compared = &run.compared;
     let view = PlanView::new(planned);
     let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
     if !planned.placement.refused.is_empty() {
@@ -53,7 +55,8 @@ fn lead(planned: &PlannedCluster) -> String {
 
 fn facts(view: &PlanView) -> Block {
     let planned = view.planned;
-    let (all, admitted) = (planned.instance.workloads.len(), planned.admitted());
+    let all = planned.instance.workloads.len();
+    let admitted = planned.admitted();
     let admitted_status = if admitted == all { Status::Good } else { Status::Bad };
     let mut facts = vec![
         KeyFigure::new(planned.placement.servers.len().to_string(), "servers used"),

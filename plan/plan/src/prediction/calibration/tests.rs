@@ -39,7 +39,8 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
     let slo = Slo::new(Percentile::new(90.0).unwrap(), Seconds(0.006)).unwrap();
     let mut workloads = Vec::new();
     for number in 0..WORKLOADS {
-        let (mut jobs, second) = (window(random), window(random));
+        let mut jobs = window(random);
+        let second = window(random);
         jobs.extend(second.into_iter().map(|job| Job { arrival: Nanos(job.arrival.0 + WINDOW), ..job }));
         let traffic = Arc::new(CircularTrace::new(jobs, Nanos(2 * WINDOW)).unwrap());
         let spec = WorkloadSpec { name: format!("w{number}"), trace: "none".into(), slo };
@@ -72,7 +73,8 @@ fn late(windows: &[&[Job]], limits: &[f64], random: &mut StdRng) -> Vec<f64> {
         }
     }
     arrivals.sort_unstable();
-    let (mut free, mut late) = (0, vec![0.0; windows.len()]);
+    let mut free = 0;
+    let mut late = vec![0.0; windows.len()];
     for (at, work, member) in arrivals {
         free = at.max(free) + work;
         let is_late = at >= WINDOW && Nanos(free - at).as_secs() > limits[member];
@@ -85,7 +87,8 @@ fn late(windows: &[&[Job]], limits: &[f64], random: &mut StdRng) -> Vec<f64> {
 fn missed(problem: &PredictionProblem, model: ModelName, random: &mut StdRng) -> [usize; 3] {
     let next: Vec<Vec<Job>> = problem.workloads.iter().map(|_| window(random)).collect();
     let placed = place(problem, model, &|| false, &Silent);
-    let (mut missed, mut all) = (0, 0);
+    let mut missed = 0;
+    let mut all = 0;
     for server in &placed.servers {
         let windows: Vec<&[Job]> = server.iter().map(|forecast| &*next[forecast.bound.workload]).collect();
         let limits: Vec<f64> = server.iter().map(|forecast| forecast.bound.seconds()).collect();

@@ -18,7 +18,8 @@ proptest! {
         let mut enforcer = Enforcer::new(0, &changes[0]).unwrap();
         let mut ends: Vec<(u64, DispatchedRequest)> = Vec::new();
         let mut order: Vec<(u32, u32)> = Vec::new();
-        let (mut next, mut at) = (0, drawn[0].0);
+        let mut next = 0;
+        let mut at = drawn[0].0;
         for now in 0..3000u64 {
             let change = usize::try_from(now / 7).unwrap();
             // Later there are no limits, so that everything ends.
@@ -53,8 +54,10 @@ proptest! {
     /// The same rules again, at any time, change nothing.
     #[test]
     fn the_same_rules_again_change_nothing(rules in some_rules(), drawn in some_arrivals(), every in 1u64..9) {
-        let (mut one, mut other) = (Enforcer::new(0, &rules).unwrap(), Enforcer::new(0, &rules).unwrap());
-        let (mut next, mut at) = (0, drawn[0].0);
+        let mut one = Enforcer::new(0, &rules).unwrap();
+        let mut other = Enforcer::new(0, &rules).unwrap();
+        let mut next = 0;
+        let mut at = drawn[0].0;
         for now in 0..400u64 {
             if now % every == 0 {
                 other.reconfigure(now, &rules).unwrap();
@@ -66,7 +69,8 @@ proptest! {
                 next += 1;
                 at += drawn.get(next).map_or(0, |drawn| drawn.0);
             }
-            let (first, second) = (sent(&mut one, now), sent(&mut other, now));
+            let first = sent(&mut one, now);
+            let second = sent(&mut other, now);
             prop_assert_eq!(&first, &second);
             complete_all(&mut one, first);
             complete_all(&mut other, second);

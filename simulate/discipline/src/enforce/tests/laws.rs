@@ -31,7 +31,8 @@ fn play(rules: &EnforcementRules, drawn: &[Drawn], check: impl Fn(&Enforcer)) ->
             Some(*now)
         })
         .collect();
-    let (mut history, mut ends) = (Vec::new(), Vec::<(u64, DispatchedRequest)>::new());
+    let mut history = Vec::new();
+    let mut ends = Vec::<(u64, DispatchedRequest)>::new();
     let mut next = 0;
     loop {
         let end = ends.iter().map(|(end, _)| *end).min();
@@ -48,7 +49,9 @@ fn play(rules: &EnforcementRules, drawn: &[Drawn], check: impl Fn(&Enforcer)) ->
             next += 1;
         }
         while let Some(dispatch) = enforcer.dispatch_next(now) {
-            let (id, flow, level) = (dispatch.id, dispatch.flow, dispatch.level);
+            let id = dispatch.id;
+            let flow = dispatch.flow;
+            let level = dispatch.level;
             let (_, _, cost, _, time) = drawn[id as usize];
             let arrived = arrivals[id as usize];
             history.push(Sent { id, flow, level, cost, arrived, at: now, end: now + time });
@@ -88,7 +91,9 @@ fn keeps(limit: &Limit, history: &[Sent], flow: u32, from: impl Fn(&Sent) -> u64
 
 /// The least burst with which these arrivals keep a limit of `rate` tenths a nanosecond.
 fn burst_of(drawn: &[Drawn], flow: u32, rate: u64) -> u64 {
-    let (mut now, mut level, mut most) = (0u64, 0u64, 0);
+    let mut now = 0u64;
+    let mut level = 0u64;
+    let mut most = 0;
     for (gap, of, cost, _, _) in drawn {
         now += gap;
         level = level.saturating_sub(gap * rate);

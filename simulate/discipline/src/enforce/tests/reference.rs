@@ -112,7 +112,9 @@ pub(super) type TwinOutstanding = (u32, u32, u64, DeviceOperation, TwinCharge);
 
 impl Twin {
     pub(super) fn new(rules: &EnforcementRules) -> Self {
-        let (limiters, waiting, outstanding) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let limiters = BTreeMap::new();
+        let waiting = Vec::new();
+        let outstanding = Vec::new();
         let mut twin =
             Self { rules: EnforcementRules::none(), limiters, waiting, outstanding, arrivals: 0, changes: 0 };
         twin.reconfigure(0, rules);

@@ -255,7 +255,8 @@ fn a_claim_above_the_largest_waits_in_line_as_best_effort() {
     }
     let order: Vec<(u32, u32, u64)> = std::iter::from_fn(|| {
         let dispatch = enforcer.dispatch_next(0)?;
-        let (id, level) = (dispatch.id, dispatch.level);
+        let id = dispatch.id;
+        let level = dispatch.level;
         Some((id, level, enforcer.complete(dispatch).tokens()))
     })
     .collect();
@@ -272,7 +273,8 @@ fn shared_limits_hold_for_both_flows_together() {
     for (id, flow, cost) in [(0, 0, 10), (1, 0, 10), (2, 1, 1), (3, 1, 1)] {
         enforcer.arrive(0, arrival(id, flow, cost));
     }
-    let (mut order, mut wake) = (Vec::new(), Some(0));
+    let mut order = Vec::new();
+    let mut wake = Some(0);
     while let Some(now) = wake {
         order.extend(sent(&mut enforcer, now).iter().map(|dispatch| (now, dispatch.id, dispatch.level)));
         enforcer.check_invariants();
@@ -313,7 +315,8 @@ fn a_wrong_guess_is_made_at_most_as_often_as_requests_may_be_outstanding() {
         for id in 0..1000 {
             enforcer.arrive(0, ArrivingRequest { is_estimate: true, ..arrival(id, 0, 1) });
         }
-        let (mut now, mut within) = (0, 0);
+        let mut now = 0;
+        let mut within = 0;
         for _ in 0..500 {
             now += 100;
             let dispatched = sent(&mut enforcer, now);

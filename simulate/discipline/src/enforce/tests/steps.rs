@@ -38,7 +38,8 @@ struct Pair {
 
 impl Pair {
     fn new(rules: &EnforcementRules) -> Self {
-        let (enforcer, twin) = (Enforcer::new(0, rules).unwrap(), Twin::new(rules));
+        let enforcer = Enforcer::new(0, rules).unwrap();
+        let twin = Twin::new(rules);
         Self { enforcer, twin, handles: BTreeMap::new(), ends: vec![], charges: vec![] }
     }
 
@@ -85,7 +86,8 @@ impl Pair {
         while let Some(over) = self.ends.iter().position(|(end, _)| *end == now) {
             let (_, dispatch) = self.ends.swap_remove(over);
             let (id, (after, cost)) = (dispatch.id, served(dispatch.id));
-            let (charge, judge) = (self.enforcer.complete(dispatch), self.twin.done(id));
+            let charge = self.enforcer.complete(dispatch);
+            let judge = self.twin.done(id);
             assert_eq!(charge.tokens(), judge.map_or(0, |(_, tokens)| tokens));
             if after < 9 {
                 self.charges.push((now + after, charge, judge, cost));
@@ -113,7 +115,9 @@ proptest! {
         served in prop::collection::vec((0u64..10, 0u64..15), 25),
     ) {
         let mut pair = Pair::new(&rules);
-        let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
+        let mut next = 0;
+        let mut at = drawn[0].0;
+        let mut expected_wake = None;
         for now in 0..4000u64 {
             if now > 0 {
                 pair.twin.tick();

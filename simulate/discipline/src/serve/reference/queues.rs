@@ -145,8 +145,10 @@ impl Control {
     fn new(workers: u32, parameters: FeedbackParameters) -> Self {
         let weights: Vec<u64> =
             parameters.classes.iter().map(|class| u64::from(class.weight) * 1000).collect();
-        let (ends, on) = (vec![0; weights.len()], vec![None; workers as usize]);
-        let (waiting, seen) = (Vec::new(), Vec::new());
+        let ends = vec![0; weights.len()];
+        let on = vec![None; workers as usize];
+        let waiting = Vec::new();
+        let seen = Vec::new();
         Self { parameters, weights, ends, virtual_now: 0, waiting, on, seen, interval: 0 }
     }
 
@@ -164,10 +166,8 @@ impl Control {
             let wanted = latencies.len() as f64 * f64::from(self.parameters.percentile_milli) / 1e5;
             let rank = (1..=latencies.len()).find(|rank| *rank as f64 >= wanted - 1e-9).unwrap();
             let measured = 100 * latencies[rank - 1];
-            let (upper, lower) = (
-                slo * u64::from(self.parameters.upper_percent),
-                slo * u64::from(self.parameters.lower_percent),
-            );
+            let upper = slo * u64::from(self.parameters.upper_percent);
+            let lower = slo * u64::from(self.parameters.lower_percent);
             let weight = &mut self.weights[class as usize];
             if measured > upper {
                 *weight = (*weight * measured / upper).min(2 * *weight);
