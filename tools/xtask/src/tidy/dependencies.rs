@@ -11,10 +11,7 @@ const RULES_FILE: &str = "tools/xtask/src/tidy/rules.rs";
 
 /// Complains about dependencies that the rules do not permit.
 pub(crate) fn check(crates: &[Crate]) -> Vec<String> {
-    for note in unused(EDGES, crates) {
-        eprintln!("tidy: note: {note}");
-    }
-    [systems(EDGES, crates), limits(LIMITS, crates), front(crates)].concat()
+    [systems(EDGES, crates), unused(EDGES, crates), limits(LIMITS, crates), front(crates)].concat()
 }
 
 /// Complains about dependencies from one system to another that are no edge.
@@ -53,16 +50,16 @@ fn may_depend(edges: &[Edge], from: &Crate, to: &Crate) -> bool {
     edges.iter().any(|edge| edge.from == from.name() && edge.to.contains(&to.name()))
 }
 
-/// Complains about edges between crates that exist and do not depend on each other.
+/// Complains about edges that no dependency uses.
 fn unused(edges: &[Edge], crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
     for edge in edges {
-        let Some(from) = find(edge.from, crates) else { continue };
         for name in edge.to {
-            let is_used = from.dependencies.iter().any(|it| it.shipped && it.name == *name);
-            if find(name, crates).is_some() && !is_used {
+            let from = find(edge.from, crates);
+            let is_used = from.is_some_and(|from| shipped(from, crates).any(|to| to.name() == *name));
+            if !is_used {
                 complaints.push(format!(
-                    "{RULES_FILE}: {} does not depend on {name} any more; remove the edge ({})",
+                    "{RULES_FILE}: {} does not depend on {name}; remove the edge ({})",
                     edge.from, edge.reason
                 ));
             }
@@ -75,6 +72,11 @@ fn unused(edges: &[Edge], crates: &[Crate]) -> Vec<String> {
 fn limits(limits: &[Limit], crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
     for limit in limits {
+        let (Reach::Only(named) | Reach::Never(named)) = limit.reach;
+        for name in named.iter().chain([&limit.of]).filter(|name| find(name, crates).is_none()) {
+            complaints
+                .push(format!("{RULES_FILE}: the limit of {} names {name}, which is no crate", limit.of));
+        }
         let Some(krate) = find(limit.of, crates) else { continue };
         for chain in chains(krate, crates) {
             let end = *chain.last().expect("a chain has an end");
@@ -247,6 +249,7 @@ mod tests {
         let crates = |dependencies| with_wire(a_crate("measure/load", dependencies));
         assert_eq!(unused(LOAD_TO_WIRE, &crates(&["wire"])), [""; 0]);
         one(&unused(LOAD_TO_WIRE, &crates(&["(wire)"])), "load does not depend on wire");
+        one(&unused(LOAD_TO_WIRE, &[]), "load does not depend on wire");
     }
 
     #[test]
@@ -263,6 +266,8 @@ mod tests {
         assert_eq!(complaints("a", Reach::Only(&["b", "c"])), [""; 0]);
         one(&complaints("a", Reach::Only(&["b"])), "must not know c");
         assert_eq!(complaints("c", Reach::Only(&[])), [""; 0]);
+        one(&complaints("e", Reach::Only(&[])), "names e, which is no crate");
+        one(&complaints("c", Reach::Never(&["e"])), "names e, which is no crate");
         assert_eq!(longest_chain(&crates), ["a", "b", "c"]);
     }
 

@@ -1,8 +1,8 @@
 //! `REFERENCES.md` against the code. A source is a section with a line such as
-//! `` Cited as `Veitch and Abry` in `crates/trace/src/stats/hurst.rs`. ``
-//! The first name in backticks is how code cites it, the others are files or folders.
+//! `` Cited as `Veitch and Abry` in `base/trace`. ``
+//! The first name in backticks is the form in which code cites it, the others are the crates that do.
 //!
-//! Code that cites is listed, and what is listed cites. Case is ignored.
+//! A crate that cites is listed, and a listed crate cites. Case is ignored.
 
 use crate::workspace::RustFile;
 
@@ -40,32 +40,38 @@ fn entry(section: &str) -> Option<Citation<'_>> {
 }
 
 fn check_entry(entry: &Citation, sources: &[RustFile]) -> Vec<String> {
-    // This program's own examples cite nothing.
+    // Examples in this program's tests cite nothing.
     let cites = |source: &&RustFile| {
         !source.path.starts_with("tools/xtask/") && names(&one_line(&source.text), &entry.key)
     };
-    let citing: Vec<&RustFile> = sources.iter().filter(cites).collect();
-    let covers = |place: &str, source: &RustFile| {
-        source.path == place || source.path.starts_with(&format!("{}/", place.trim_end_matches('/')))
-    };
+    let mut citing: Vec<(&str, &str)> =
+        sources.iter().filter(cites).map(|source| (krate(&source.path), source.path.as_str())).collect();
+    // One complaint for each crate, with its first file.
+    citing.sort_unstable();
+    citing.dedup_by_key(|(krate, _)| *krate);
     let mut complaints = Vec::new();
     for place in &entry.places {
-        if !citing.iter().any(|source| covers(place, source)) {
+        if !citing.iter().any(|(krate, _)| krate == place) {
             complaints.push(format!(
-                "REFERENCES.md: '{}': nothing at {place} says '{}'; correct the place or the citation",
+                "REFERENCES.md: '{}': nothing in {place} says '{}'; correct the crate or the citation",
                 entry.title, entry.key
             ));
         }
     }
-    for source in citing {
-        if !entry.places.iter().any(|place| covers(place, source)) {
+    for (krate, path) in citing {
+        if !entry.places.contains(&krate) {
             complaints.push(format!(
-                "{}: cites '{}'; add the file to '{}' in REFERENCES.md",
-                source.path, entry.key, entry.title
+                "{path}: cites '{}'; add `{krate}` to '{}' in REFERENCES.md",
+                entry.key, entry.title
             ));
         }
     }
     complaints
+}
+
+/// The folder of the crate that a file is in.
+fn krate(path: &str) -> &str {
+    path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }
 
 /// Whether the key stands in the text as words of its own, not as the beginning of another.
@@ -85,7 +91,7 @@ mod tests {
     use super::*;
 
     const REFERENCES: &str =
-        "# References\n\n## A book\nText.\nCited as `A and B` in `crates/x`.\n\nMore `text`.\n";
+        "# References\n\n## A book\nText.\nCited as `A and B` in `base/x`.\n\nMore `text`.\n";
 
     fn source(path: &str, text: &str) -> RustFile {
         RustFile { path: path.to_owned(), text: text.to_owned() }
@@ -93,12 +99,17 @@ mod tests {
 
     #[test]
     fn citations_and_places_agree() {
-        let citing = source("crates/x/src/lib.rs", "//! As A\n//! and B say.");
+        let citing = source("base/x/src/lib.rs", "//! As A\n//! and B say.");
         assert_eq!(check(REFERENCES, &[citing]), [""; 0]);
-        let silent = source("crates/x/src/lib.rs", "//! As C says.");
-        assert!(check(REFERENCES, &[silent])[0].contains("nothing at crates/x"));
-        let both = [source("crates/x/a.rs", "// A and B"), source("crates/xy/a.rs", "// a and b")];
-        assert!(check(REFERENCES, &both)[0].contains("crates/xy/a.rs"));
+        let silent = source("base/x/src/lib.rs", "//! As C says.");
+        assert!(check(REFERENCES, &[silent])[0].contains("nothing in base/x"));
+        let all = [
+            source("base/x/a.rs", "// A and B"),
+            source("base/xy/a.rs", "// a and b"),
+            source("base/xy/b.rs", "// a and b"),
+        ];
+        let complaints = check(REFERENCES, &all);
+        assert!(complaints.len() == 1 && complaints[0].contains("add `base/xy`"), "{complaints:?}");
         assert!(check("\n## A book\nText.\n", &[])[0].contains("A book"));
     }
 }
