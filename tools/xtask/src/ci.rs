@@ -1,5 +1,5 @@
-//! The steps of CI, in order of how soon they tell. Tests come last, so that their closing lines and
-//! the list of what was skipped are what a reader of the log sees first.
+//! The steps of CI, the quickest to fail first. Tests come last, so that the end of the log shows their results and
+//! what was skipped.
 
 use crate::tidy;
 use crate::workspace::root;
@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What a step says beyond pass or fail: the tests that did not run.
+/// Tests that a step did not run, with the reason.
 type Skips = Vec<String>;
 
 struct CiStep {
@@ -35,7 +35,7 @@ const STEPS: [CiStep; 8] = [
     CiStep { name: "test", what: "all tests", run: test },
 ];
 
-/// Where tests say what they did not do; `tailwright-testkit` prints it.
+/// Beginning of the line that `testkit` prints for a skipped test.
 const SKIP_MARK: &str = "SKIPPED ";
 
 /// The workspace of the fuzz targets.
@@ -115,15 +115,15 @@ fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
     if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
-        // Nothing is built a second time there, and what is kept for that takes several times the space.
+        // CI never builds a second time, and incremental files take three times the space.
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// What all steps write to an empty build folder, bytes.
+/// Bytes that all steps write to an empty build folder.
 const SPACE_WANTED: u64 = 8_000_000_000;
-/// With less, a failure is probably one of the disk.
+/// Free bytes below which a failure is probably one of the disk.
 const SPACE_LEFT: u64 = 500_000_000;
 
 /// The bytes that may be written to the disk of the workspace; none where `df` does not say.
@@ -144,11 +144,11 @@ fn finish(mut command: Command) -> Result<Skips, String> {
 
 /// Programs and the Debian packages that have them, a line each.
 const PROGRAMS: &str = include_str!("../../../programs.txt");
-/// Those of the tests of `schedule/bindings/` only, which are large.
+/// The same for the tests of `schedule/bindings/`, which take more space.
 const BINDINGS_PROGRAMS: &str = include_str!("../../../schedule/bindings/programs.txt");
 
-/// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack. What is large
-/// and for the bindings alone is only named.
+/// Installs missing programs that tests run, as root with Debian's packages. Without them the tests are skipped. Programs of
+/// the bindings are only named, because they are large.
 fn programs() -> Result<Skips, String> {
     let of_bindings = missing_packages(BINDINGS_PROGRAMS);
     if !of_bindings.is_empty() {
@@ -181,7 +181,7 @@ fn missing_packages(list: &'static str) -> Vec<&'static str> {
     packages
 }
 
-/// Runs apt-get and says whether it did what was asked.
+/// Runs apt-get and returns whether it succeeded.
 fn apt(args: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
@@ -190,7 +190,7 @@ fn apt(args: &[&str]) -> bool {
 
 fn is_installed(program: &str) -> bool {
     let searched = std::env::var_os("PATH").unwrap_or_default();
-    // Servers stand where an ordinary user's path does not lead.
+    // Servers are in folders that are not on an ordinary user's path.
     let folders = std::env::split_paths(&searched).chain(["/usr/sbin", "/sbin"].map(Into::into));
     folders.into_iter().any(|folder| folder.join(program).is_file())
 }
@@ -213,7 +213,7 @@ fn doc() -> Result<Skips, String> {
     finish(command)
 }
 
-/// Checks the fuzz targets with the compiler at hand. Only to run them takes a nightly one, and libFuzzer.
+/// Checks the fuzz targets with the stable compiler; only running them takes a nightly one and libFuzzer.
 fn fuzz() -> Result<Skips, String> {
     if let Some(skip) = fetch_for_fuzz()? {
         eprintln!("{SKIP_MARK}{skip}");
@@ -228,7 +228,7 @@ fn fuzz() -> Result<Skips, String> {
     finish(command)
 }
 
-/// Gets what the targets alone depend on, and says what is skipped where that cannot be had.
+/// Fetches the dependencies of the targets. Returns the reason for a skip where there is no network.
 fn fetch_for_fuzz() -> Result<Option<String>, String> {
     let mut command = cargo(&["fetch", "--manifest-path", FUZZ_MANIFEST, "--locked"]);
     let output = command.output().map_err(|error| format!("cargo fetch: {error}"))?;
@@ -248,22 +248,22 @@ fn fetch_for_fuzz() -> Result<Option<String>, String> {
     ))
 }
 
-/// Whether cargo failed for want of a network, and not because of what is in the tree.
+/// Tells a missing network from a fault of the tree, by what cargo wrote.
 fn is_out_of_reach(said: &str) -> bool {
     ["failed to download", "offline mode", "directory source"].iter().any(|sign| said.contains(sign))
 }
 
-/// Runs the demonstration as a newcomer does, in a folder of its own.
+/// Runs the demo as the README shows it, in a temporary folder.
 fn demo() -> Result<Skips, String> {
     let folder = std::env::temp_dir().join(format!("tailwright-ci-demo-{}", std::process::id()));
     let shown = folder.display().to_string();
     let done = finish(cargo(&["run", "--release", "--", "demo", "--dir", &shown]));
-    // The folder is the demo's own; what cannot be removed is temporary anyway.
+    // A folder that cannot be removed stays in the temporary directory.
     let _ = std::fs::remove_dir_all(&folder);
     done
 }
 
-/// Passes everything on and keeps the lines that say what was skipped.
+/// Runs all tests. Passes their output on and keeps the lines about skipped tests.
 fn test() -> Result<Skips, String> {
     let mut command = cargo(&["test", "--config", TEST_RUNNER, "--workspace", "--no-fail-fast"]);
     if std::env::var_os(PROPERTY_SEED).is_none() {

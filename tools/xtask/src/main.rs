@@ -1,7 +1,7 @@
-//! The developers' toolbox. `cargo xtask ci` is what the README's test command and CI run.
+//! Developer commands. The README's test command and CI run `cargo xtask ci`.
 //!
-//! Of other people's crates it uses only a parser of Rust, so that whoever runs it waits for little else. It
-//! depends on none of the crates that it judges.
+//! Its only dependency is a parser of Rust, so that it builds quickly. It depends on none of the crates that it judges,
+//! and thus builds when they do not.
 
 mod bench;
 mod ci;

@@ -17,7 +17,10 @@ use syn::{ImplItemFn, Item, ItemImpl, Visibility};
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let crates = manifest::workspace(root)?;
     let sources = source_files(root)?;
-    println!("{:<12}{:>8}{:>10}{:>10}{:>8}{:>14}", "system", "crates", "src", "tests", "C", "public items");
+    println!(
+        "{:<12}{:>8}{:>10}{:>10}{:>8}{:>14}{:>9}",
+        "system", "crates", "src", "tests", "C", "public items", "mirrors"
+    );
     let mut sum = SystemFigures::default();
     for system in SYSTEMS {
         let figures = SystemFigures::of(system, root, &crates, &sources)?;
@@ -44,6 +47,7 @@ struct SystemFigures {
     beside: usize,
     c: usize,
     public: usize,
+    mirrors: usize,
 }
 
 impl SystemFigures {
@@ -52,7 +56,9 @@ impl SystemFigures {
         let files = rust_files(root)?;
         for krate in crates.iter().filter(|krate| krate.system() == system) {
             figures.crates += 1;
-            figures.public += syntax::parse(&krate.folder, &files)?.iter().map(public_items).sum::<usize>();
+            let code = syntax::parse(&krate.folder, &files)?;
+            figures.public += code.iter().map(public_items).sum::<usize>();
+            figures.mirrors += code.iter().map(mirrors).sum::<usize>();
         }
         for source in sources.iter().filter(|source| source.path.split('/').next() == Some(system)) {
             let lines = source.text.lines().count();
@@ -72,11 +78,12 @@ impl SystemFigures {
         self.beside += other.beside;
         self.c += other.c;
         self.public += other.public;
+        self.mirrors += other.mirrors;
     }
 
     fn print(&self, name: &str) {
-        let Self { crates, src, beside, c, public } = self;
-        println!("{name:<12}{crates:>8}{src:>10}{beside:>10}{c:>8}{public:>14}");
+        let Self { crates, src, beside, c, public, mirrors } = self;
+        println!("{name:<12}{crates:>8}{src:>10}{beside:>10}{c:>8}{public:>14}{mirrors:>9}");
     }
 }
 
@@ -85,6 +92,20 @@ fn public_items(file: &CodeFile) -> usize {
     let mut search = PublicSearch { found: 0 };
     search.visit_file(&file.syntax);
     search.found
+}
+
+/// Endings of names of types that repeat another type for JSON, a table or an argument.
+const MIRROR_ENDINGS: [&str; 4] = ["Document", "Fields", "View", "Choice"];
+
+/// Counts types that are called like a copy of another type.
+fn mirrors(file: &CodeFile) -> usize {
+    let name = |item: &Item| match item {
+        Item::Struct(item) => Some(item.ident.to_string()),
+        Item::Enum(item) => Some(item.ident.to_string()),
+        _ => None,
+    };
+    let is_mirror = |name: &String| MIRROR_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    file.syntax.items.iter().filter_map(name).filter(is_mirror).count()
 }
 
 struct PublicSearch {
@@ -146,5 +167,12 @@ mod tests {
              #[cfg(test)] mod tests { pub fn t() {} }",
         )]);
         assert_eq!(code.iter().map(public_items).sum::<usize>(), 4);
+    }
+
+    #[test]
+    fn copies_of_types_are_found_by_name() {
+        let code =
+            literal(&[("lib.rs", "struct PlanDocument; enum ModelChoice {} struct Plan; fn a_view() {}")]);
+        assert_eq!(code.iter().map(mirrors).sum::<usize>(), 2);
     }
 }

@@ -1,7 +1,6 @@
-//! The workspace's code as syntax trees: each file is parsed once, and every check looks at the same
-//! trees.
+//! The workspace's code as syntax trees, each file parsed once for all checks, and its comments.
 //!
-//! What is compiled only for tests is not in them: the rules are about what a reader of a crate meets.
+//! Code that is compiled for tests only is left out of the trees: rules are about the code that ships.
 
 mod comments;
 mod modules;

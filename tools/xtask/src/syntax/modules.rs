@@ -1,7 +1,7 @@
-//! Which files a crate consists of: those that its module declarations lead to, from `lib.rs`, `main.rs`
-//! and the programs in `bin/`.
+//! The files of a crate: those that its module declarations lead to, from `lib.rs`, `main.rs` and the programs in
+//! `bin/`.
 //!
-//! Files are found as the compiler finds them (`a.rs` or `a/mod.rs`, `#[path]`, folders of inline modules).
+//! Files are looked up as the compiler does (`a.rs` or `a/mod.rs`, `#[path]`, folders of inline modules).
 //! Modules that only tests have are not followed.
 
 use super::shipped;
@@ -58,11 +58,11 @@ struct ModuleTree<'a> {
     found: Vec<CodeFile>,
 }
 
-/// Where module declarations stand.
+/// The module or inline block that declares modules.
 struct ModuleSite<'a> {
     file: &'a str,
     module: Vec<String>,
-    /// Where files of child modules are.
+    /// Folder of the files of child modules.
     folder: String,
     inline: bool,
 }

@@ -24,7 +24,7 @@ pub(super) fn keep(items: &mut Vec<Item>) {
     }
 }
 
-/// Whether the attributes leave something to tests alone.
+/// True if the attributes limit an item to tests.
 pub(super) fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("test")

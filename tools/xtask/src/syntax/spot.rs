@@ -1,4 +1,4 @@
-//! Where something stands: a file and a line.
+//! Positions in the tree: a file and a line.
 
 use std::fmt;
 

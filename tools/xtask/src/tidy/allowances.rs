@@ -1,4 +1,4 @@
-//! Whoever silences a lint says why: with `reason = "…"`, or in a comment on the line above.
+//! Every silenced lint has a reason: `reason = "…"`, or a comment on the line above.
 
 use crate::syntax::{CodeFile, Spot};
 use proc_macro2::{TokenStream, TokenTree};
@@ -51,7 +51,7 @@ fn has(tokens: &TokenStream, word: &str) -> bool {
     })
 }
 
-/// Whether the line above is a comment; documentation is for users and gives no reason.
+/// True if the line above is a comment. Documentation is for users and gives no reason.
 fn is_commented(text: &str, line: usize) -> bool {
     let above = text.lines().nth(line.saturating_sub(2)).unwrap_or_default().trim();
     let documents = above.starts_with("///") || above.starts_with("//!");

@@ -2,7 +2,7 @@
 //! and a row for each crate of the folder.
 //!
 //! Crates and files are in backticks, files as paths from the crate's folder. A crate's description is that of its
-//! `Cargo.toml`.
+//! `Cargo.toml`, and its package has the name of its folder.
 
 use super::manifest::Crate;
 use std::path::Path;
@@ -43,6 +43,12 @@ fn check_page(root: &Path, page: &SystemPage, crates: &[Crate]) -> Vec<String> {
     }
     for krate in crates.iter().filter(|krate| krate.system() == page.system) {
         let name = krate.folder_name();
+        if krate.name() != name {
+            complaints.push(format!(
+                "{}/Cargo.toml: the package is called {}; expected {name} or tailwright-{name}, as its folder",
+                krate.folder, krate.package
+            ));
+        }
         let of_crate: Vec<&MapRow> = rows.iter().filter(|row| row.krate == name).collect();
         match of_crate[..] {
             [row] if row.description == krate.description => {}
@@ -88,7 +94,12 @@ mod tests {
     use super::*;
 
     fn a_crate(name: &str, description: &str) -> Crate {
-        Crate { folder: format!("tools/{name}"), description: description.to_owned(), ..Crate::default() }
+        Crate {
+            folder: format!("tools/{name}"),
+            package: format!("tailwright-{name}"),
+            description: description.to_owned(),
+            ..Crate::default()
+        }
     }
 
     /// Complaints about a page with these rows, for a workspace with `xtask` and `testkit`.
@@ -104,6 +115,14 @@ mod tests {
     #[test]
     fn a_row_for_each_crate() {
         assert_eq!(complaints(&[XTASK, TESTKIT].concat()), [""; 0]);
+    }
+
+    #[test]
+    fn folders_and_packages_are_called_alike() {
+        let text = format!("{HEADER}\n|---|---|---|\n{XTASK}");
+        let other = Crate { package: "toolbox".to_owned(), ..a_crate("xtask", "Runs") };
+        let complaints = check(&crate::workspace::root(), &[SystemPage { system: "tools", text }], &[other]);
+        assert!(complaints.len() == 1 && complaints[0].contains("called toolbox"), "{complaints:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::syntax::CodeFile;
 use syn::{AttrStyle, Item};
 
-/// Whether the file owes a header that it does not have.
+/// True for a file that needs a header and has none.
 fn is_missing(file: &CodeFile) -> bool {
     let attributes = &file.syntax.attrs;
     let has_one = attributes

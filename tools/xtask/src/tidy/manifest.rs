@@ -1,7 +1,7 @@
-//! What tidy needs of the workspace's `Cargo.toml` files.
+//! The parts of the workspace's `Cargo.toml` files that tidy checks.
 //!
 //! Read line by line: the checks are about lines and the comments above them, which a TOML parser would
-//! drop. This asks one form of dependencies (one line each), and complains about any other.
+//! drop. A dependency must therefore be one line; any other form is an error.
 
 use crate::workspace::SYSTEMS;
 use std::fs;

@@ -1,7 +1,7 @@
-//! What compilers and lints do not check: that documents tell the truth about the tree, and that the
-//! tree keeps the rules which documents state.
+//! Checks that compilers and clippy do not make: that pages are true of the tree, that crates depend on each other
+//! only as the rules permit, and that habits of style become rarer.
 //!
-//! Every check returns its complaints; all of them are printed, each with the file and what to do.
+//! Every check returns complaints, each with the file and a remedy; all of them are printed.
 
 mod allowances;
 mod circles;
@@ -22,7 +22,7 @@ use std::path::Path;
 /// Runs every check.
 ///
 /// # Errors
-/// How many complaints there are; they are on stderr.
+/// The number of complaints, which are on stderr.
 pub(crate) fn run() -> Result<(), String> {
     let root = root();
     let crates = manifest::workspace(&root)?;

@@ -74,7 +74,7 @@ fn krate(path: &str) -> &str {
     path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }
 
-/// Whether the key stands in the text as words of its own, not as the beginning of another.
+/// True if the text has the key as words, not as the beginning of a longer one.
 fn names(text: &str, key: &str) -> bool {
     text.match_indices(key)
         .any(|(at, _)| !text[at + key.len()..].starts_with(|next: char| next.is_alphanumeric()))

@@ -68,7 +68,7 @@ pub(crate) fn count(sources: &[SourceFile]) -> Result<Vec<StyleCount>, String> {
     RULES.iter().map(of_rule).collect()
 }
 
-/// What the limits say about the counts.
+/// Result of comparing counts with their limits.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) complaints: Vec<String>,
@@ -123,7 +123,7 @@ fn bindings_in(tokens: TokenStream) -> usize {
     count
 }
 
-/// Whether what follows `let` is a tuple of names that gets the values of a tuple.
+/// True if the tokens after `let` bind the values of a tuple to a tuple of names.
 fn is_binding(after: &[TokenTree]) -> bool {
     let Some((pattern, rest)) = after.split_first() else { return false };
     let end = rest.iter().position(|token| is_sign(token, ';')).unwrap_or(rest.len());

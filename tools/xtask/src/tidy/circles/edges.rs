@@ -1,4 +1,4 @@
-//! Which file of a crate needs which: file A needs file B if A's code names something that B defines.
+//! Dependencies between files of a crate: file A needs file B if A's code names something that B defines.
 //!
 //! Names come from `use` declarations, from paths, and from the tokens inside macro calls. A name that
 //! is passed on (`pub use`) and a module that is declared need nothing by themselves. Of names without `::`
@@ -137,7 +137,7 @@ fn is_punctuation(token: Option<&TokenTree>, sign: char) -> bool {
     matches!(token, Some(TokenTree::Punct(found)) if found.as_char() == sign)
 }
 
-/// Whether the token is a field or method, and not the end of a range.
+/// True for a field or method, false for the end of a range.
 fn follows_dot(tokens: &[TokenTree], at: usize) -> bool {
     at > 0 && is_punctuation(tokens.get(at - 1), '.') && !(at > 1 && is_punctuation(tokens.get(at - 2), '.'))
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct FileCircle {
     /// Paths of the files.
     pub(crate) files: Vec<String>,
-    /// What leads from one to another.
+    /// Names that lead from one to another.
     pub(crate) links: Vec<FileLink>,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct FileLink {
     /// The first line that does so.
     pub(crate) line: usize,
     pub(crate) to: String,
-    /// What that line names.
+    /// Path that this line names.
     pub(crate) path: String,
-    /// How often the file does so in all.
+    /// Number of times that the file names the other.
     pub(crate) times: usize,
 }
 
@@ -100,7 +100,7 @@ fn graph(files: &[&CodeFile]) -> FileGraph {
     graph
 }
 
-/// What a file leads to; itself only through others.
+/// Returns the files that a file leads to; itself only through others.
 fn reached(graph: &FileGraph, from: usize) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];

@@ -1,4 +1,4 @@
-//! What names mean in the modules of one crate, as far as files are concerned: a path leads to the file
+//! Resolves names in the modules of one crate to files: a path leads to the file
 //! that defines what it names, through whatever passes the name on.
 //!
 //! Known are items, modules and `use` declarations. Methods, and items that macros write, are not.
@@ -7,13 +7,13 @@ use crate::syntax::{CodeFile, line_of, plain};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Item, UseTree};
 
-/// How many declarations may pass a name on; only circles of them need more.
+/// Maximum number of declarations that pass a name on; only circular ones need more.
 const DEPTH_MAX: usize = 16;
 
 /// A module of a crate by its names from the crate's root.
 type ModulePath = Vec<String>;
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Module(ModulePath),
@@ -97,7 +97,7 @@ impl Scopes {
         };
         match found {
             Meaning::Module(inner) => self.meaning(&inner, rest, depth),
-            // What follows belongs to the item: a variant, an associated function.
+            // The rest of the path belongs to the item: a variant, an associated function.
             defined @ Meaning::Defined(_) => Some(defined),
         }
     }
