@@ -2,15 +2,36 @@
 //!
 //! A word in backticks is a place if it has a slash, and its first part is a folder of the workspace's root or of the
 //! page's own folder; NAME in it stands for any. Places are read from either; links from the page's own folder, as readers follow them. Code
-//! blocks are not looked at.
+//! blocks are not looked at. Code, such as a help text, may name pages as well: `docs/` up to `.md`.
 
 use crate::workspace::{Language, SourceFile};
 use std::path::Path;
 
 /// Complains about places that do not exist; `root` is the workspace's.
 pub(crate) fn check(root: &Path, sources: &[SourceFile]) -> Vec<String> {
-    let is_page = |source: &&SourceFile| source.language == Language::Markdown;
-    sources.iter().filter(is_page).flat_map(|page| check_page(root, page)).collect()
+    let of_source = |source: &SourceFile| match source.language {
+        Language::Markdown => check_page(root, source),
+        Language::Rust | Language::C => check_code(root, source),
+    };
+    sources.iter().flat_map(of_source).collect()
+}
+
+fn check_code(root: &Path, source: &SourceFile) -> Vec<String> {
+    // The examples in this program's tests are no pages.
+    if source.path.starts_with("tools/xtask/") {
+        return Vec::new();
+    }
+    let missing = pages_named(&source.text).filter(|page| !root.join(page).exists());
+    missing.map(|page| format!("{}: names {page}, which does not exist", source.path)).collect()
+}
+
+/// Pages of `docs/` that a text names.
+fn pages_named(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("docs/").filter_map(|(start, _)| {
+        let is_part = |next: char| next.is_ascii_alphanumeric() || "/._-".contains(next);
+        let path = text[start..].split(|next| !is_part(next)).next()?;
+        path.find(".md").map(|end| &path[..end + ".md".len()])
+    })
 }
 
 fn check_page(root: &Path, page: &SourceFile) -> Vec<String> {
@@ -74,6 +95,18 @@ mod tests {
                     `and/or`, `a b/c`, `tools/*.rs`, `docs/NAME.md`, `/proc/stat`, [x](https://x.org/y), [here](#here)\n\
                     ```\n`xtask/none.rs`\n```\n";
         assert_eq!(complaints(text), [""; 0]);
+    }
+
+    #[test]
+    fn pages_that_code_names_exist() {
+        let complaints = |text: &str| {
+            let path = "base/x/src/lib.rs".to_owned();
+            let source = SourceFile { path, text: text.to_owned(), language: Language::Rust };
+            check(&crate::workspace::root(), &[source])
+        };
+        assert_eq!(complaints("/// See docs/reference/plan.md and docs/schemas.\n").len(), 0);
+        let complaints = complaints("help(\"docs/none.md says\")");
+        assert!(complaints.len() == 1 && complaints[0].contains("docs/none.md,"), "{complaints:?}");
     }
 
     #[test]
