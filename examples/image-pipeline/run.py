@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Two services, one that takes noise out of images and one that classifies them, with and without the oldest first.
+"""Two services, one that removes noise from images and one that classifies them, with and without serving the oldest first.
 
-    examples/image-pipeline/run.py                        # some four minutes
+    examples/image-pipeline/run.py                        # about four minutes
     examples/image-pipeline/run.py --seconds 20 --repetitions 9 --load 0.85
 
 Needs Python from 3.11 with venv, cargo, and packages of PyPI (requirements.txt), which it installs into a folder of its own that
 is deleted at the end. `--venv FOLDER` keeps them, and uses them again. `--library FILE` is libtailwright_schedule_abi.so
-where it is built already. Everything else goes to the measurement: --load, --seconds, --repetitions, -c, --seed.
+if it is built already. The measurement takes --load, --seconds, --repetitions, -c and --seed.
 Exit codes: 0 done; 1 a service failed; 2 wrong arguments; 3 something that it needs is missing; 130 interrupted.
 """
 

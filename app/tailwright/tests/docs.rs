@@ -11,6 +11,8 @@
 //! A time at the end of a line is not compared: it is how long something took.
 //!
 //! With the variable `TAILWRIGHT_RENEW_DOCS`, lines that are printed otherwise now are replaced in the documents.
+//!
+//! Pages also keep to the length of their kind, every verb has a reference page, and links lead to headings that exist.
 
 mod support;
 
@@ -202,4 +204,104 @@ fn pages_below(folder: &str) -> Vec<String> {
     }
     pages.sort();
     pages
+}
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The most words or lines of a page, by its folder: a longer page answers more than one question.
+#[test]
+fn pages_answer_one_question() {
+    let mut long = Vec::new();
+    for (folder, words_max, lines_max) in [
+        ("docs/guides", 1_200, usize::MAX),
+        ("docs/reference", usize::MAX, 200),
+        ("docs/explanation", 2_000, usize::MAX),
+    ] {
+        for page in pages_below(folder) {
+            let text = read(&page);
+            let words = text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
+            let lines = text.lines().count();
+            if words > words_max || lines > lines_max {
+                long.push(format!("{page}: {words} words, {lines} lines"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn every_verb_has_a_reference_page() {
+    /// Described in docs/reference/conventions.md.
+    const WITHOUT_PAGE: [&str; 3] = ["completions", "man", "help"];
+    let help = Folder::new().run(&["--help"]).expect_code(0).stdout;
+    let verbs: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| rest.starts_with(char::is_alphabetic)))
+        .filter_map(|line| line.split("  ").next())
+        .filter(|word| !word.contains(' ') && !WITHOUT_PAGE.contains(word))
+        .collect();
+    assert!(verbs.contains(&"plan") && verbs.len() >= 18, "the help lists only {verbs:?}");
+    let pages = pages_below("docs/reference");
+    let lacking: Vec<&str> =
+        verbs.into_iter().filter(|verb| !pages.contains(&format!("docs/reference/{verb}.md"))).collect();
+    assert!(lacking.is_empty(), "no page in docs/reference: {lacking:?}");
+}
+
+#[test]
+fn links_lead_to_headings_that_exist() {
+    let mut pages = pages_below("docs");
+    pages.extend(pages_below("evaluation/results"));
+    pages.push("README.md".to_owned());
+    let mut broken = Vec::new();
+    for page in &pages {
+        let folder = Path::new(page).parent().expect("a page lies in a folder").to_path_buf();
+        for target in link_targets(&read(page)) {
+            let (file, heading) = target.split_once('#').unwrap_or((&target, ""));
+            let path = if file.is_empty() { PathBuf::from(page) } else { folder.join(file) };
+            let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&path);
+            let is_there = match std::fs::read_to_string(&full) {
+                Ok(text) => heading.is_empty() || headings(&text).iter().any(|one| one == heading),
+                // A folder, or a picture.
+                Err(_) => full.exists() && heading.is_empty(),
+            };
+            if !is_there {
+                broken.push(format!("{page}: {target}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+fn without_blocks(text: &str) -> String {
+    format!("\n{text}").split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// The targets of links within the repository.
+fn link_targets(text: &str) -> Vec<String> {
+    let prose = without_blocks(text);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
+}
+
+/// The names by which links reach the headings of a page, as GitHub makes them.
+fn headings(text: &str) -> Vec<String> {
+    let prose = without_blocks(text);
+    let titles = prose.lines().filter(|line| line.starts_with('#'));
+    let name = |title: &str| {
+        let words = title.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    titles.map(name).collect()
+}
+
+#[test]
+fn headings_have_the_names_that_links_use() {
+    let text =
+        "# A *page*, of `--all`\n```\n# no heading\n```\n## What it needs\n[x](a.md#b) [y](https://z)\n";
+    assert_eq!(headings(text), ["a-page-of---all", "what-it-needs"]);
+    assert_eq!(link_targets(text), ["a.md#b"]);
 }
