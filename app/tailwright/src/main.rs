@@ -6,11 +6,12 @@
 mod completions;
 mod conventions;
 mod formats;
+mod help;
 mod man;
 mod manual;
 mod schemas;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use cli::exit::VerbAnswer;
 use cli::{exit, interrupt, terminal};
 use model::OperationError;
@@ -97,13 +98,18 @@ fn run(arguments: Cli) -> Result<VerbAnswer, OperationError> {
     }
 }
 
+/// Returns the program with its verbs in groups.
+fn program() -> Command {
+    help::grouped(Cli::command(), terminal::columns())
+}
+
 fn main() -> ExitCode {
     terminal::start_clock();
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match program().try_get_matches() {
         Ok(matches) => matches,
-        Err(instead) => return exit::said_instead(Cli::command(), &instead),
+        Err(instead) => return exit::said_instead(program(), &instead),
     };
-    let program = Cli::command();
+    let program = program();
     let checked = conventions::check_dashes(&program, &matches)
         .and_then(|()| conventions::check_results(&program, &matches));
     let arguments = match Cli::from_arg_matches(&matches) {

@@ -5,7 +5,7 @@ mod layout;
 mod table;
 mod visible;
 
-pub use layout::be_wide;
+pub use layout::{be_wide, columns};
 pub use table::{Align, TextTable};
 
 use indicatif::{ProgressBar, ProgressStyle};

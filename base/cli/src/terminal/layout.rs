@@ -27,16 +27,18 @@ pub fn be_wide() {
 /// The columns that standard output has; none where there is no limit.
 pub(crate) fn width() -> Option<usize> {
     let is_wide = *IS_WIDE.get_or_init(|| false);
-    (!is_wide).then(|| {
-        let columns = columns_set().or_else(|| columns_of(std::io::stdout()));
-        columns.unwrap_or(COLUMNS_WITHOUT_TERMINAL).max(COLUMNS_MIN)
-    })
+    (!is_wide).then(|| columns().unwrap_or(COLUMNS_WITHOUT_TERMINAL).max(COLUMNS_MIN))
 }
 
 /// The columns of standard error where that is a terminal; none where lines are not to be wrapped.
 pub(super) fn talk_width() -> Option<usize> {
     let columns = columns_of(std::io::stderr())?;
     Some(columns_set().unwrap_or(columns).max(COLUMNS_MIN))
+}
+
+/// Returns the columns of the terminal on standard output, or those that `COLUMNS` sets; none without either.
+pub fn columns() -> Option<usize> {
+    columns_set().or_else(|| columns_of(std::io::stdout()))
 }
 
 fn columns_set() -> Option<usize> {

@@ -1,0 +1,91 @@
+//! The list of verbs in the program's help, by how often they are needed.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// Verbs by group; every visible verb is in one of them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Try it", &["demo"]),
+    (
+        "Everyday verbs",
+        &["plan", "explain", "apply", "proxy", "verify", "load", "observe", "experiment", "profile", "trace"],
+    ),
+    ("Advanced verbs", &["admit", "bound", "ideal", "simulate", "schedule", "lab", "reproduce"]),
+    ("The program", &["completions", "man", "help"]),
+];
+
+/// Column at which descriptions begin.
+const INDENT: usize = 15;
+
+/// clap wraps help at this width where the terminal is wider.
+const WIDTH_MAX: usize = 100;
+
+/// Replaces the alphabetical list of verbs by the groups.
+pub(crate) fn grouped(program: Command, columns: Option<usize>) -> Command {
+    let list = list(&program, columns.unwrap_or(WIDTH_MAX).min(WIDTH_MAX));
+    program.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+fn list(program: &Command, width: usize) -> String {
+    let mut text = String::new();
+    for (heading, verbs) in GROUPS {
+        let _ = writeln!(text, "{}{heading}:", if text.is_empty() { "" } else { "\n" });
+        for verb in verbs {
+            let about = match program.find_subcommand(verb).and_then(Command::get_about) {
+                Some(about) => about.to_string(),
+                // clap adds this verb itself, when it parses.
+                None => "Print this message or the help of a verb".to_owned(),
+            };
+            let mut lines = wrapped(&about, width.saturating_sub(INDENT).max(20)).into_iter();
+            let _ = writeln!(text, "  {verb:<12} {}", lines.next().unwrap_or_default());
+            lines.for_each(|line| {
+                let _ = writeln!(text, "{:INDENT$}{line}", "");
+            });
+        }
+    }
+    text
+}
+
+/// Breaks a description between words into lines of at most `width` characters; a longer word is a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_verb_is_in_one_group() {
+        let program = crate::Cli::command();
+        let visible = program.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let verbs: BTreeSet<&str> = visible.map(Command::get_name).chain(["help"]).collect();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), verbs);
+        assert_eq!(grouped.len(), verbs.len(), "one verb is in two groups");
+    }
+
+    #[test]
+    fn lines_fit_the_terminal() {
+        let program = crate::Cli::command();
+        for width in [40, 80, 100] {
+            let text = list(&program, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width} columns:\n{text}");
+        }
+        assert_eq!(wrapped("a bb ccc", 4), ["a bb", "ccc"]);
+    }
+}
