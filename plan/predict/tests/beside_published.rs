@@ -80,6 +80,6 @@ fn bursts_of_higher_priorities_cost_about_what_the_published_procedure_says_wher
     assert!(served_last.len() > 2, "{priorities:?}");
     for k in served_last {
         let ratio = found[k] / published[k];
-        assert!(ratio < 1.0, "{}: {} against {}", real[k].name, found[k], published[k]);
+        assert!(ratio < 0.95, "{}: {} against {}", real[k].name, found[k], published[k]);
     }
 }

@@ -12,6 +12,7 @@
 //! P(∃ u ≤ w_K: Z(u) > z) ≤ Σ_k P(z + σ·w_{k−1} < A_k ≤ z + σ·w_k) + P(A_K > z + σ·w_K).
 //!
 //! Any subset of the lengths will do, and any lower level: the least sum counts. Each term is at most that of the union.
+//! The same holds with any threshold that never falls in place of z + σ·u, such as the largest of several lines.
 //!
 //! *Rounding.* All of this needs A_k to grow with k. So values are rounded up to multiples of a step that doubles from cell to
 //! cell or stays; the provider of laws rounds all windows of a stream to the same set of values.
@@ -74,17 +75,26 @@ impl Crossings {
     /// A bound on the probability that the work of some window u up to the longest one exceeds `spare·u + room`, while no
     /// stream exceeds its limits.
     pub fn exceedance(&self, spare: f64, room: f64) -> f64 {
-        if room <= 0.0 {
-            return 1.0;
-        }
-        LEVELS.into_iter().map(|part| self.passages(spare, part * room)).fold(1.0, f64::min)
+        self.exceedance_of_all(&[(spare, room)])
     }
 
-    /// The least sum for one level over the subsets of the lengths.
-    fn passages(&self, spare: f64, level: f64) -> f64 {
+    /// A bound on the probability that the work of some window u up to the longest one exceeds every one of the lines
+    /// `spare·u + room`, while no stream exceeds its limits. Spare rates are not negative.
+    pub fn exceedance_of_all(&self, lines: &[(f64, f64)]) -> f64 {
+        if lines.iter().all(|(_, room)| *room <= 0.0) {
+            return 1.0;
+        }
+        LEVELS.into_iter().map(|part| self.passages(lines, part)).fold(1.0, f64::min)
+    }
+
+    /// The least sum over the subsets of the lengths, with so large a part of the lines' rooms.
+    fn passages(&self, lines: &[(f64, f64)], part: f64) -> f64 {
         let count = self.windows.len();
-        let thresholds: Vec<f64> = std::iter::once(level)
-            .chain(self.windows.iter().map(|window| level + spare * window.length))
+        let threshold =
+            |length: f64| lines.iter().map(|(spare, room)| spare * length + part * room).fold(0.0, f64::max);
+        let thresholds: Vec<f64> = std::iter::once(0.0)
+            .chain(self.windows.iter().map(|window| window.length))
+            .map(threshold)
             .collect();
         let last = self.windows.last().map_or(0.0, |last| last.total - last.up_to(thresholds[count]));
         let mut costs = vec![last.max(0.0); count + 1];

@@ -5,6 +5,7 @@
 mod support;
 
 mod beside;
+mod envelopes;
 mod figures;
 mod replay;
 mod speed;

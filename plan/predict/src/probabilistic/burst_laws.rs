@@ -7,6 +7,8 @@ use workload::windows::{CircularWork, JointBacklogs, WorkDistribution};
 
 /// The number of atoms that are kept of a law.
 pub(super) const ATOMS: usize = 32;
+/// The number of atoms that are kept of the laws of backlogs and delays, of which only tails are asked for.
+const TAIL_ATOMS: usize = 128;
 /// The shares of the queue that a stream may be given while it is the only one that matters.
 pub(super) const BURST_SHARES: [f64; 6] = [0.9, 0.8, 0.65, 0.5, 0.3, 0.15];
 /// The number of shares, the first of [`SHARES`], at which a request's own stream counts here.
@@ -144,7 +146,7 @@ pub(super) fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
 }
 
 fn reduced(law: Option<WorkDistribution>) -> Option<Vec<LawAtom>> {
-    Some(atoms(&law?.reduced(ATOMS)))
+    Some(atoms(&law?.reduced(TAIL_ATOMS)))
 }
 
 /// The probability of at least so much; 1 without a law.

@@ -24,7 +24,9 @@
 //! 5. *Sum.* A request with X is late with probability at most `two + Σ_j E Q_j(X + R)`; the mean is that over the law with
 //!    tail F on a ladder of levels, which is at least that of R.
 //! 6. *All streams together.* The event of the parent module is one of passages, too: with all streams and no limits, they
-//!    bound its probability for windows up to the longest one. For longer ones the union of the parent counts.
+//!    bound its probability for windows up to the longest one. For longer ones the union of the parent counts. The work of a
+//!    request's own past is within X + c·u for every share c at once, so that the other streams have to exceed the largest of
+//!    all the lines (1 − c)·u + d − X.
 //! 7. *Own bursts.* Each of these bounds holds for a request given the past of its own stream, because the others are
 //!    independent of that. So the least of them counts, over shares c of the own stream and meanings of large, for each
 //!    request by itself: the law over requests is the joint one of X at all shares
@@ -46,13 +48,13 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 /// A way to divide the queue: the index of the own stream's share, that of the large stream's; the rest is for all others.
-const DIVISIONS: [(usize, usize); 6] = [(7, 1), (7, 2), (6, 2), (6, 3), (5, 3), (5, 4)];
+const DIVISIONS: [(usize, usize); 7] = [(7, 1), (7, 2), (7, 3), (6, 2), (6, 3), (5, 3), (5, 4)];
 /// The longest windows beside one large stream, in latencies; what is busy for longer counts by the parent's bound.
-const WINDOWS: f64 = 6.0;
+const WINDOWS: f64 = 24.0;
 /// The first window of small streams until the request is done, in latencies.
 const SHORTEST: f64 = 1.02;
-/// The ratio of the parts of two windows that lie before the request.
-const LONGER: f64 = 1.1;
+/// The ratio of the parts of two windows that lie before the request: from the first of these lengths on, in latencies.
+const LONGER: [(f64, f64); 2] = [(6.0, 1.3), (0.0, 1.1)];
 /// The bursts of small streams, as parts of the latency, and the indices of their rates.
 const SMALL: [(f64, usize); 4] = [(0.75, 4), (0.5, 4), (0.9, 4), (0.5, 5)];
 /// The number of levels of own work below the latency.
@@ -101,8 +103,17 @@ struct LateByOwn<'t> {
     tails: &'t WorkTails,
     /// The bound for each share of the own stream and each level of own work; the last level leaves no time.
     least: [[f64; OWN_LEVELS + 1]; OWN_SHARES],
-    /// The levels that requests find at each share, and the probability of these requests.
-    own: Vec<([u8; OWN_SHARES], f64)>,
+    own: Vec<OwnPast>,
+}
+
+/// Requests that find the same levels of their own stream.
+struct OwnPast {
+    /// The level at each share.
+    levels: [u8; OWN_SHARES],
+    /// The share of these requests.
+    probability: f64,
+    /// A bound on the probability that they are late, from all shares at once.
+    late: f64,
 }
 
 impl<'t> LateByOwn<'t> {
@@ -131,14 +142,19 @@ impl<'t> LateByOwn<'t> {
                 }
             }
         }
-        Self { tails, least, own: own.into_iter().collect() }
+        let past = |(levels, probability)| OwnPast {
+            levels,
+            probability,
+            late: request.late_by_own_past(&levels, tails),
+        };
+        Self { tails, least, own: own.into_iter().map(past).collect() }
     }
 
     /// A bound on the share of requests that are late, with more bounds for one share of the own stream.
     fn sum(&self, with: Option<(usize, [f64; OWN_LEVELS])>) -> f64 {
         let mut sum = 0.0;
-        for (levels, probability) in &self.own {
-            let mut late = 1.0f64;
+        for OwnPast { levels, probability, late } in &self.own {
+            let mut late = *late;
             for (least, level) in self.least.iter().zip(levels) {
                 late = late.min(least[usize::from(*level)]);
             }
@@ -291,7 +307,8 @@ impl<'c, 'a> OneBurst<'c, 'a> {
             if length >= WINDOWS * self.latency {
                 return Some(Crossings::new((self.latency, 1.0), windows));
             }
-            until_done = window_from(window(until_done + 1).max(self.latency + length * LONGER))?;
+            let (_, longer) = LONGER.into_iter().find(|(from, _)| length >= from * self.latency)?;
+            until_done = window_from(window(until_done + 1).max(self.latency + length * longer))?;
         }
     }
 
@@ -327,6 +344,22 @@ impl<'c, 'a> OneBurst<'c, 'a> {
         let Some(all) = all else { return by_union };
         let beyond = tails.exceedance_from(spare, room, WINDOWS * self.latency);
         by_union.min(all.exceedance(spare, room) + beyond)
+    }
+
+    /// A bound on the probability that all streams make a request late that finds these levels of its own stream.
+    fn late_by_own_past(&self, levels: &[u8; OWN_SHARES], tails: &WorkTails) -> f64 {
+        let all = self.all.get_or_init(|| self.windows((f64::INFINITY, 0.0)));
+        let Some(all) = all else { return 1.0 };
+        let mut lines = Vec::with_capacity(OWN_SHARES);
+        for (share, level) in SHARES.iter().zip(levels) {
+            // The last level stands for more than the latency.
+            if usize::from(*level) < OWN_LEVELS {
+                lines.push((1.0 - share, self.latency - self.begun - self.own_level(usize::from(*level))));
+            }
+        }
+        let longest = WINDOWS * self.latency;
+        let beyond = lines.iter().map(|(spare, room)| tails.exceedance_from(*spare, *room, longest));
+        (all.exceedance_of_all(&lines) + beyond.fold(1.0, f64::min)).min(1.0)
     }
 
     /// E Σ_j min(Q_j(X + R), p_j) for so much work that is found.
