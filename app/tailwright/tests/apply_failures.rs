@@ -169,7 +169,7 @@ fn what_fails_on_one_host_is_undone_on_all() {
     let store = bed.netns("store");
     bed.pretend("nft", &format!("case \"$(ip netns identify $$) $*\" in {store}*\"-f -\"*) exit 7;; esac"));
     let failed = bed.apply(&["policy.json"]).expect_code(3);
-    assert!(failed.stderr.contains("as before this run: app, store"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("unchanged: app, store"), "{}", failed.stderr);
     bed.pretend_no_more();
     assert_eq!(bed.picture(), before);
 
@@ -177,7 +177,7 @@ fn what_fails_on_one_host_is_undone_on_all() {
     let applied = bed.picture();
     bed.pretend("tc", &format!("case \"$*\" in *{store}*\"qdisc del\"*) exit 7;; esac"));
     let failed = bed.apply(&["--remove"]).expect_code(3);
-    assert!(failed.stderr.contains("as before this run: app, store"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("unchanged: app, store"), "{}", failed.stderr);
     bed.pretend_no_more();
     assert_eq!(bed.picture(), applied);
     bed.assert_applied();
@@ -262,7 +262,7 @@ fn hosts_and_devices_that_are_dropped_are_given_back() {
     );
     let changed = bed.apply(&["nobody.json"]).expect_code(0);
     assert!(changed.stderr.contains("app, network namespace"), "{}", changed.stderr);
-    assert!(changed.stderr.contains("is not in the hosts file any more"), "{}", changed.stderr);
+    assert!(changed.stderr.contains("is no longer in the hosts file"), "{}", changed.stderr);
     assert_eq!(bed.picture(), before);
     assert_eq!(bed.apply(&["--remove"]).expect_code(0).stdout, "# shop: nothing to do\n");
 

@@ -339,7 +339,7 @@ fn proxies_change_together_or_not_at_all() {
     let failed =
         folder.run(&["apply", "policy.json", "--hosts", "hosts.toml", "--state", "state"]).expect_code(2);
     assert!(
-        failed.stderr.contains("a link") && failed.stderr.contains("as before this run: here"),
+        failed.stderr.contains("a link") && failed.stderr.contains("unchanged: here"),
         "{}",
         failed.stderr
     );

@@ -1,4 +1,4 @@
-//! `tailwright apply`: a policy enforced on the hosts of a deployment, and removed.
+//! `tailwright apply`: enforces a policy on the hosts of a deployment, and removes it.
 
 use clap::Args;
 use cli::exit::VerbAnswer;
@@ -18,19 +18,19 @@ use units::plural;
 const HELP: &str = "\
 Examples:
   tailwright apply policy.json --hosts hosts.toml --dry-run
-      what would be run on every host
+      print the commands for every host
   tailwright apply policy.json --hosts hosts.toml
-      on this machine and its network namespaces
+      apply on this machine and its network namespaces
   tailwright apply policy.json --hosts hosts.toml \\
       --host app-1   this machine is app-1
-  tailwright apply --remove --hosts hosts.toml   devices as they were found
+  tailwright apply --remove --hosts hosts.toml   restore devices
   tailwright apply --template policy.json > hosts.toml   a hosts file to fill in
-  tailwright apply --probe   what this kernel can do
+  tailwright apply --probe   test features of this kernel
 
 A hosts file:
   [[host]]
   name = \"app-1\"
-  device.eth0 = \"1Gbps\"            # devices that may be shaped, and what they carry
+  device.eth0 = \"1Gbps\"            # device to shape, and its line rate
   [[host]]
   name = \"store-1\"
   device.eth0 = \"1Gbps\"
@@ -46,13 +46,13 @@ A hosts file:
 docs/reference/hosts-file.md describes every field. Applying again does nothing; a changed policy changes only what differs.
 
 Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that \
-already has a queueing discipline. After any but 0 hosts and proxies are as they were, or the message says which are not.";
+already has a queueing discipline. After any other than 0, hosts and proxies are unchanged, or the message names those that are not.";
 
 /// Enforce a policy on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ApplyArgs {
-    /// From `tailwright plan -o`.
+    /// Policy from `tailwright plan -o`.
     #[arg(value_name = "POLICY.json", required_unless_present_any = ["remove", "probe"])]
     policy: Option<PathBuf>,
     /// Where servers and clients are.
@@ -61,14 +61,14 @@ pub struct ApplyArgs {
     /// Only this host; without a network namespace of its own it is this machine.
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print what would be done, and do nothing: the commands.
+    /// Print the commands without running them.
     #[arg(long)]
     dry_run: bool,
-    /// Restore devices as they were found.
+    /// Restore devices to their state before the first `apply`.
     #[arg(long, conflicts_with = "policy")]
     remove: bool,
-    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
-    /// not apply.
+    /// Accept servers that are used differently from the assumptions of the policy's bounds. The output then
+    /// begins with a line that bounds do not apply.
     #[arg(long)]
     without_bounds: bool,
     /// Replace queueing disciplines that others have set up; those cannot be restored.
@@ -77,13 +77,13 @@ pub struct ApplyArgs {
     /// Where state is kept: what was found and made.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
-    /// Print a hosts file for the policy, with marks where only you know: devices and addresses.
+    /// Print a hosts file for the policy, with placeholders for devices and addresses.
     #[arg(long, requires = "policy", conflicts_with_all = ["hosts", "host", "dry_run", "remove", "replace", "probe", "json"])]
     template: bool,
-    /// Try what this kernel and its programs can do.
+    /// Test the features of this kernel and its programs.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
     probe: bool,
-    #[arg(long, help = "Print JSON: what was done, or would be, on each host")]
+    #[arg(long, help = "Print JSON: the changes of each host")]
     json: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print(&hosts_template(&read_policy(policy)?));
         return Ok(VerbAnswer::Yes);
     }
-    // What is half done is finished or taken back, whatever signals come.
+    // A signal must not leave a change half done: it is completed or undone first.
     let _ = undo_on_termination();
     let hosts = HostsFile::read(args.hosts.as_deref().expect("clap asks for it"))?;
     let policy = args.policy.as_deref().map(read_policy).transpose()?;
@@ -149,42 +149,43 @@ fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
         (true, true, false) => "the policy",
         (true, true, true) => "no policy",
         (true, false, _) => "unchanged",
-        (false, _, false) => "the policy; but no proxy runs there, and without it `apply` changes nothing",
-        (false, true, true) => "none runs there; the policy that was saved for it is deleted",
+        (false, _, false) => "the policy; no proxy runs there, and without one `apply` changes nothing",
+        (false, true, true) => "none runs there; its saved policy is deleted",
         (false, false, true) => "none runs there, nothing to remove",
     };
     format!("proxy before {} at {}: {what}", proxy.server, proxy.control.display())
 }
 
-/// What was done on all hosts, or would be.
+/// Changes of all hosts, made or planned.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ApplyDocument<'a> {
-    /// Whether nothing was done.
+    /// True if the changes were only planned.
     dry_run: bool,
-    /// Why bounds do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
+    /// Reason why bounds do not apply: servers accepted by --without-bounds, or a policy of version 1 for
+    /// several channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<String>,
     hosts: Vec<HostDocument<'a>>,
 }
 
-/// What this kernel and its programs can do.
+/// Features of this kernel and its programs.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FeaturesDocument<'a> {
     features: Vec<AbilityView<'a>>,
 }
 
-/// What was done on a host, in JSON.
+/// Changes of one host.
 #[derive(Serialize, JsonSchema)]
 struct HostDocument<'a> {
     host: &'a str,
-    /// Whether anything was changed.
+    /// True if anything was changed.
     changed: bool,
     commands: &'a [String],
     proxies: Vec<ProxyDocument<'a>>,
     warnings: &'a [String],
 }
 
-/// What was done with a proxy, in JSON.
+/// Changes of one proxy.
 #[derive(Serialize, JsonSchema)]
 struct ProxyDocument<'a> {
     server: &'a str,

@@ -1,9 +1,9 @@
-//! The folder in which programs that run as root remember what they did.
+//! Folder in which programs that run as root record their changes.
 //!
-//! Whoever could plant a link or a file there could make root write to any file, or undo what nobody did. So nothing
-//! is followed that somebody else may have made: the folder and all above it belong to root or to this user, others may
-//! not write to them (but in a folder such as /tmp, where they may not rename what is ours), and files are opened
-//! relative to the open folder without following links.
+//! A planted link or file could make root write to any file, or undo changes that were never made. So every
+//! ancestor folder belongs to root or to this user, and others may not write to it. A sticky folder such as
+//! /tmp is allowed, because others cannot rename our entries there. Files are opened relative to the open
+//! folder, without following links.
 
 use model::OperationError;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
@@ -14,12 +14,12 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often a lock is tried that another process has.
+/// Interval between attempts to take a lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(20);
-/// How folders are opened: not through a link at their own place.
+/// Flags for opening folders; the last path component must not be a link.
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const NO_FOLDER: &str = "it is a link or a file, and not a folder";
+const NO_FOLDER: &str = "it is a link or a file, not a folder";
 
 /// A folder that only root and this user can change.
 #[derive(Debug)]
@@ -28,26 +28,26 @@ pub struct StateFolder {
     folder: File,
 }
 
-/// A lock of a folder, which is held until the value is dropped and every program that was started meanwhile has ended.
+/// Lock of a folder. It is held until the value is dropped and every program started meanwhile has exited.
 #[derive(Debug)]
 pub struct StateFolderLock {
     _file: File,
 }
 
 impl StateFolder {
-    /// Opens a folder, and makes it (and those above it) where it does not exist.
+    /// Opens a folder, and creates it with its ancestors if it does not exist.
     ///
     /// # Errors
-    /// When somebody else could change what is in it, or it cannot be made.
+    /// If another user could change its contents, or it cannot be created.
     pub fn create(path: &Path) -> Result<Self, OperationError> {
         std::fs::create_dir_all(path).map_err(|error| unusable(path, &error))?;
         Self::open(path)?.ok_or_else(|| unusable(path, &io::ErrorKind::NotFound.into()))
     }
 
-    /// Opens a folder; `None` where there is none.
+    /// Opens a folder; returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When somebody else could change what is in it, or it cannot be opened.
+    /// If another user could change its contents, or it cannot be opened.
     pub fn open(path: &Path) -> Result<Option<Self>, OperationError> {
         if let Err(error) = std::fs::symlink_metadata(path) {
             let is_absent = error.kind() == io::ErrorKind::NotFound;
@@ -65,11 +65,11 @@ impl StateFolder {
         Ok(Some(Self { path: path.to_owned(), folder }))
     }
 
-    /// The folder of this name within this one, which is made with this owner where it does not exist and given to it
-    /// where it does. Only its owner and root may look into it.
+    /// Opens or creates the subfolder `name`, gives it to `owner`, and makes it accessible only to the owner
+    /// and root.
     ///
     /// # Errors
-    /// When there is something else of this name, or the folder cannot be made or given away.
+    /// If `name` is not a folder, or the folder cannot be created or given away.
     pub fn private_folder(&self, name: &str, owner: Option<(u32, u32)>) -> Result<Self, OperationError> {
         let path = self.path.join(name);
         match rustix::fs::mkdirat(&self.folder, name, Mode::RWXU) {
@@ -86,11 +86,10 @@ impl StateFolder {
         Ok(Self { path, folder })
     }
 
-    /// The folder of this name within this one, whoever of those that may write here it belongs to; `None` where there is
-    /// none.
+    /// Opens the subfolder `name`, of any owner; returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When there is something else of this name, or it cannot be opened.
+    /// If `name` is not a folder, or it cannot be opened.
     pub fn existing_folder(&self, name: &str) -> Result<Option<Self>, OperationError> {
         let path = self.path.join(name);
         match rustix::fs::openat(&self.folder, name, FOLDER_FLAGS, Mode::empty()) {
@@ -101,15 +100,14 @@ impl StateFolder {
         }
     }
 
-    /// Where the folder is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names of what is in the folder, in their order.
+    /// Returns the names of the folder's entries, sorted.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn names(&self) -> Result<Vec<OsString>, OperationError> {
         let listing = std::fs::read_dir(&self.path).map_err(|error| unusable(&self.path, &error))?;
         let mut names: Vec<OsString> = listing.flatten().map(|entry| entry.file_name()).collect();
@@ -117,10 +115,11 @@ impl StateFolder {
         Ok(names)
     }
 
-    /// The text of a file; `None` where there is none.
+    /// Returns the contents of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When the file is a link, belongs to somebody else than the folder, root or this user, or cannot be read.
+    /// If the file is a link, belongs to a user other than root, this user and the folder's owner, or cannot
+    /// be read.
     pub fn read(&self, name: &str) -> Result<Option<String>, OperationError> {
         let path = self.path.join(name);
         let Some(mut file) = self.open_own(name, OFlags::RDONLY)? else { return Ok(None) };
@@ -129,7 +128,7 @@ impl StateFolder {
         Ok(Some(text))
     }
 
-    /// A file to read and to append to, which is made where there is none; only its owner and root may look into it.
+    /// Opens or creates a file, mode 0600, for reading and appending.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -150,7 +149,7 @@ impl StateFolder {
         let about = stat(&path, &file)?;
         let folder = stat(&self.path, &self.folder)?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile || about.st_nlink != 1 {
-            return Err(unsafe_place(&path, "it is not a file of its own"));
+            return Err(unsafe_place(&path, "it is not a regular file with a single link"));
         }
         if about.st_uid != folder.st_uid && !is_trusted(about.st_uid) {
             return Err(unsafe_place(&path, "it belongs to another user"));
@@ -158,11 +157,10 @@ impl StateFolder {
         Ok(Some(file))
     }
 
-    /// Puts a file with these permissions in the place of the one of this name: a crash leaves the old one or the new
-    /// one.
+    /// Replaces a file atomically; after a crash either the old or the new contents are there.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&self, name: &str, text: &str, permissions: u32) -> Result<(), OperationError> {
         self.write_and_rename(name, text, permissions)
             .map_err(|error| unusable(&self.path.join(name), &error))
@@ -170,7 +168,7 @@ impl StateFolder {
 
     fn write_and_rename(&self, name: &str, text: &str, permissions: u32) -> io::Result<()> {
         let temporary = format!("{name}.new");
-        // A run that was cut short may have left one.
+        // A run that was interrupted may have left one behind.
         self.unlink(&temporary)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(permissions);
@@ -180,10 +178,10 @@ impl StateFolder {
         Ok(rustix::fs::renameat(&self.folder, temporary.as_str(), &self.folder, name)?)
     }
 
-    /// Removes a file, if there is one; whether there was.
+    /// Removes a file. Returns false if it did not exist.
     ///
     /// # Errors
-    /// When the file cannot be removed.
+    /// If the file cannot be removed.
     pub fn remove(&self, name: &str) -> Result<bool, OperationError> {
         self.unlink(name).map_err(|error| unusable(&self.path.join(name), &error))
     }
@@ -196,19 +194,19 @@ impl StateFolder {
         }
     }
 
-    /// Waits for the lock of the folder, at most so long, and takes it. `waiting` is called once if another process has
-    /// it. Programs that are started while it is held hold it, too: when this process is killed, the next one waits
-    /// until what it has started has ended.
+    /// Takes the folder's lock, waiting for at most `wait_max`. `waiting` is called once if another process
+    /// holds the lock. Child processes inherit the lock: if this process is killed, the next one waits until
+    /// its children have exited.
     ///
     /// # Errors
-    /// When another process keeps the lock, or its file cannot be made.
+    /// If another process keeps the lock, or the lock file cannot be created.
     pub fn lock(
         &self,
         wait_max: Duration,
         waiting: &mut dyn FnMut(),
     ) -> Result<StateFolderLock, OperationError> {
         let path = self.path.join("lock");
-        // Without CLOEXEC, so that programs inherit it.
+        // Without CLOEXEC, so that child processes inherit the lock.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&self.folder, "lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| unusable(&path, &error.into()))?;
@@ -228,7 +226,7 @@ impl StateFolder {
     }
 }
 
-/// Whether root or this user is meant, who could do everything themselves.
+/// Returns true for root and this user, who can change everything anyway.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
@@ -237,7 +235,7 @@ fn stat(path: &Path, file: &File) -> Result<Stat, OperationError> {
     rustix::fs::fstat(file).map_err(|error| unusable(path, &error.into()))
 }
 
-/// Refuses a path on which somebody else could have put something in the place of what was meant.
+/// Refuses a path in which another user could have replaced a component.
 fn check_ancestors(path: &Path) -> Result<(), OperationError> {
     let absolute = std::path::absolute(path).map_err(|error| unusable(path, &error))?;
     let mut above = PathBuf::new();
@@ -250,9 +248,9 @@ fn check_ancestors(path: &Path) -> Result<(), OperationError> {
         if !is_trusted(link.st_uid) {
             return Err(unsafe_place(&above, "it belongs to another user"));
         }
-        // Where a link leads to, if it is one.
+        // The target, if the component is a link.
         let target = rustix::fs::stat(&above).map_err(|error| unusable(&above, &error.into()))?;
-        // In a folder with the sticky bit only owners rename or remove what is theirs.
+        // In a sticky folder only owners can rename or remove their entries.
         if target.st_mode & Mode::SVTX.as_raw_mode() == 0 {
             check_owner(&above, &target)?;
         }
@@ -260,7 +258,7 @@ fn check_ancestors(path: &Path) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Refuses a folder that somebody else may change.
+/// Refuses a folder that another user may change.
 fn check_owner(path: &Path, about: &Stat) -> Result<(), OperationError> {
     if !is_trusted(about.st_uid) {
         return Err(unsafe_place(path, "it belongs to another user"));
@@ -280,11 +278,8 @@ fn unusable(path: &Path, error: &io::Error) -> OperationError {
 }
 
 fn unsafe_place(path: &Path, why: &str) -> OperationError {
-    OperationError::machine(format_args!(
-        "{}: {why}, so that what is saved there is not to be trusted",
-        path.display()
-    ))
-    .hint("choose a folder with --state that only root (or you) can change, such as /run/tailwright")
+    OperationError::machine(format_args!("{}: {why}, so its contents cannot be trusted", path.display()))
+        .hint("choose a folder with --state that only root (or you) can change, such as /run/tailwright")
 }
 
 #[cfg(test)]

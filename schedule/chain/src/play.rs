@@ -1,4 +1,5 @@
-//! One play: tiers are started, every request of a workload is sent, and what both ends saw is put together.
+//! One play: tiers are started, every request of a workload is sent, and the results of both ends are
+//! combined.
 
 use crate::age_order::TierVisit;
 use crate::machine_fit::LoadTurn;
@@ -23,51 +24,52 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::Nanos;
 
-/// The arguments with which the program is a tier.
+/// Arguments that start the program as a tier.
 const TIER_ARGUMENTS: [&str; 2] = ["schedule", "tier"];
-/// From the last preparation to the beginning of a play.
+/// Time from the last preparation to the beginning of a play.
 const LEAD: Duration = Duration::from_millis(20);
-/// How long a tier may be silent before it is looked whether the play is to stop.
+/// Interval between checks for a stop request while a tier is silent.
 const STOP_CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A play that has ended.
+/// A completed play.
 #[derive(Debug)]
 pub(crate) struct FinishedPlay {
-    /// What became of each request.
+    /// Outcome of each request.
     pub(crate) played: Vec<PlayedRequest>,
-    /// What each tier saw.
+    /// Visits at each tier.
     pub(crate) visits: Vec<Vec<TierVisit>>,
-    /// The limit of requests in service of each tier at the end; none is no limit.
+    /// Concurrency limit of each tier at the end; `None` is no limit.
     pub(crate) limits: Vec<Option<u32>>,
-    /// CPU time of each tier ÷ the work that it was given.
+    /// CPU time of each tier ÷ the work assigned to it.
     pub(crate) cpu_per_work: Vec<f64>,
-    /// The 99th percentile of how late requests were sent.
+    /// 99th percentile of the delays in sending requests.
     pub(crate) lag_p99: Nanos,
-    /// Requests that were answered with an error.
+    /// Number of requests answered with an error.
     pub(crate) failed: usize,
-    /// The most requests in flight at once.
+    /// Maximum number of concurrent requests.
     pub(crate) in_flight_max: usize,
-    /// The share of the time of the CPUs that others had, if the kernel says.
+    /// Share of CPU time used by other processes; `None` if the kernel does not report it.
     pub(crate) others_share: Option<f64>,
-    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1, if the kernel says.
+    /// Busy time of each tier's CPUs ÷ the work assigned to it, at least 1; `None` if the kernel does not
+    /// report it.
     pub(crate) busy_per_work: Option<Vec<f64>>,
 }
 
-/// How a play ended.
+/// Outcome of a play.
 #[derive(Debug)]
 pub(crate) enum PlayEnd {
     /// All requests were answered.
     Finished(Box<FinishedPlay>),
-    /// It was stopped before that.
+    /// The play was stopped before all requests were answered.
     Stopped,
-    /// A tier cannot be scheduled like this, and why.
+    /// A tier does not support this mode; contains the reason.
     Unavailable(String),
 }
 
 /// Plays a workload once.
 ///
 /// # Errors
-/// When a tier cannot be started, ends early or loses count of requests.
+/// If a tier cannot be started, ends early or loses requests.
 pub(crate) fn play(
     workload: &ChainWorkload,
     mode: ScheduleMode,
@@ -120,7 +122,7 @@ pub(crate) fn play(
     Ok(PlayEnd::Finished(Box::new(play)))
 }
 
-/// What may be wrong if requests cannot be sent.
+/// Returns a hint for a failure to send requests.
 fn hint_for(error: &std::io::Error) -> &'static str {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::MFILE | Errno::NFILE) => {
@@ -133,10 +135,10 @@ fn hint_for(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// What CPUs and this process had done at an instant.
+/// CPU times of the machine and this process at one instant.
 struct MachineTimes {
     now_ns: u64,
-    /// How long the CPUs of each tier had been busy, if the kernel says.
+    /// Busy time of each tier's CPUs, if the kernel reports it.
     busy_ns: Vec<Option<u64>>,
     own_ns: u64,
     cpus: usize,
@@ -152,20 +154,20 @@ impl MachineTimes {
         }
     }
 
-    /// How long the CPUs of each tier were busy since another instant.
+    /// Returns the busy time of each tier's CPUs since another instant.
     fn busy_since(&self, before: &Self) -> Option<Vec<u64>> {
         let pairs = before.busy_ns.iter().zip(&self.busy_ns);
         pairs.map(|(before, after)| Some((*after)?.saturating_sub((*before)?))).collect()
     }
 
-    /// The share of the time of the CPUs that neither this process nor the tiers had.
+    /// Returns the share of CPU time used by neither this process nor the tiers.
     fn others_share(&self, before: &Self, tiers_ns: u64) -> Option<f64> {
         let busy: u64 = self.busy_since(before)?.iter().sum();
         let others = busy.saturating_sub(self.own_ns - before.own_ns).saturating_sub(tiers_ns);
         Some(others as f64 / ((self.now_ns - before.now_ns) * self.cpus as u64) as f64)
     }
 
-    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1.
+    /// Returns the busy time of each tier's CPUs ÷ the work assigned to it, at least 1.
     fn busy_per_work(&self, before: &Self, workload: &ChainWorkload) -> Option<Vec<f64>> {
         let tiers = self.busy_since(before)?.into_iter().enumerate();
         let factor =
@@ -174,7 +176,7 @@ impl MachineTimes {
     }
 }
 
-/// Puts together what both ends saw, when they agree about how many requests there were.
+/// Combines the results of both ends; an error if they disagree about the number of requests.
 fn finished(
     workload: &ChainWorkload,
     sent: &SentRequests,
@@ -227,7 +229,7 @@ fn finished(
     })
 }
 
-/// The numbers of the requests that visit a tier, in order, once for each visit.
+/// Returns the numbers of the requests that visit a tier, ascending, once for each visit.
 fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
     let requests = (0u64..).zip(&workload.requests);
     let numbers = requests.flat_map(|(number, request)| {
@@ -237,7 +239,7 @@ fn expected_visits(workload: &ChainWorkload, tier: usize) -> Vec<u64> {
     numbers.collect()
 }
 
-/// A visit in the order of a clock that all entries share: without what the clock of its entry is ahead.
+/// Corrects a visit's key by the skew of its entry's clock, so that keys are comparable.
 fn true_visit(workload: &ChainWorkload, visit: LoggedVisit) -> TierVisit {
     let LoggedVisit { request, key, arrival, end, runs } = visit;
     let drawn = usize::try_from(request).ok().and_then(|index| workload.requests.get(index));
@@ -245,7 +247,7 @@ fn true_visit(workload: &ChainWorkload, visit: LoggedVisit) -> TierVisit {
     TierVisit { request, key: key.saturating_add_signed(skew_ns.saturating_neg()), arrival, end, runs }
 }
 
-/// A tier that was started; dropping it kills it.
+/// A running tier. Dropping it kills the process.
 struct TierProcess {
     name: String,
     address: SocketAddr,
@@ -255,11 +257,12 @@ struct TierProcess {
 }
 
 impl TierProcess {
-    /// A tier that has told its port; `None` when `stop` was set before.
+    /// Starts a tier and reads its port. Returns `None` if `stop` was set before.
     fn start(name: &str, program: &Path, stop: &AtomicBool) -> Result<Option<Self>, OperationError> {
         let mut command = Command::new(program);
         command.args(TIER_ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // A process group of its own, so that Ctrl-C at a terminal reaches the experiment, which ends its tiers.
+        // A process group of its own, so that Ctrl-C at a terminal reaches only the experiment, which ends
+        // its tiers.
         let mut child = command.process_group(0).spawn().map_err(|error| {
             OperationError::machine(format_args!(
                 "{}: cannot start tier '{name}': {error}",
@@ -276,7 +279,7 @@ impl TierProcess {
         Ok(Some(process))
     }
 
-    /// Tells a tier what it is, and hears whether it is ready; `None` when `stop` was set before.
+    /// Sends the settings to a tier and reads its answer. Returns `None` if `stop` was set before.
     fn begin(
         &mut self,
         settings: &TierSettings,
@@ -289,7 +292,7 @@ impl TierProcess {
         self.hear(stop)
     }
 
-    /// Ends a tier and returns what it has seen; `None` when `stop` was set before it said that.
+    /// Ends a tier and reads its report. Returns `None` if `stop` was set before.
     fn finish(mut self, stop: &AtomicBool) -> Result<Option<TierReport>, OperationError> {
         drop(self.input.take());
         let Some(report) = self.hear(stop)? else { return Ok(None) };
@@ -297,7 +300,7 @@ impl TierProcess {
         Ok(Some(report))
     }
 
-    /// What a tier says next; `None` when `stop` was set before it began to.
+    /// Reads the tier's next line. Returns `None` if `stop` was set before.
     fn hear<T: DeserializeOwned>(&mut self, stop: &AtomicBool) -> Result<Option<T>, OperationError> {
         while self.output.buffer().is_empty() && !self.has_said_more()? {
             if stop.load(Ordering::Relaxed) {
@@ -309,7 +312,7 @@ impl TierProcess {
         serde_json::from_str(&line).map(Some).map_err(|_| self.lost("it ended early"))
     }
 
-    /// Whether there is something to read, or the end of it, within a short time.
+    /// Waits for a short time for input or end of file. Returns true if either is there.
     fn has_said_more(&self) -> Result<bool, OperationError> {
         let mut waiting = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
         match poll(&mut waiting, Some(&STOP_CHECK)) {
@@ -321,7 +324,7 @@ impl TierProcess {
 
     fn lost(&self, why: &str) -> OperationError {
         OperationError::machine(format_args!("tier '{}': {why}", self.name))
-            .hint("what it said stands above; it may have been killed")
+            .hint("its own messages are above; it may have been killed")
     }
 }
 
@@ -353,7 +356,7 @@ mod tests {
         });
     }
 
-    /// The second request entered later, by a clock that is behind, so that its tier takes it for the older one.
+    /// The second request entered later, by a clock that is slow, so the tier orders it first.
     #[test]
     fn who_is_among_the_oldest_is_judged_by_one_clock() {
         let request = |arrival, entry| ChainRequest {

@@ -1,4 +1,4 @@
-//! What a bench found: the plays of each mode put together, and modes compared.
+//! Results of a bench: the plays of each mode combined, and comparisons of modes.
 
 use crate::age_order::younger_share;
 use crate::gains::{GainSplit, RatioEstimate};
@@ -13,98 +13,99 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The figures of one play, for comparisons over repetitions. Times are seconds.
+/// Figures of one play, for comparisons across repetitions. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PlaySummary {
-    /// The repetition, from 0.
+    /// Index of the repetition, from 0.
     pub repetition: usize,
-    /// The mean of its latencies.
+    /// Mean latency, seconds.
     pub mean_s: f64,
-    /// The median of its latencies.
+    /// Median latency, seconds.
     pub p50_s: f64,
-    /// The 99th percentile of its latencies.
+    /// 99th percentile of latency, seconds.
     pub p99_s: f64,
-    /// 99th percentile of latencies in the simulator.
+    /// 99th percentile of latency in the simulator, seconds.
     pub simulated_p99_s: f64,
 }
 
-/// What a mode did, all repetitions together.
+/// Results of one mode, all repetitions combined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModeReport {
-    /// The mode that was played.
     pub mode: ScheduleMode,
-    /// The limit of requests in service of each tier at the end of the last play; none is no limit.
+    /// Concurrency limit of each tier at the end of the last play; `None` is no limit.
     pub limits: Vec<Option<u32>>,
-    /// What the services did.
+    /// Measurements of the services.
     pub measured: PlayMeasures,
-    /// What the simulator says of the same requests.
+    /// Predictions of the simulator for the same requests.
     pub simulated: PlayMeasures,
-    /// What it says when work takes as long at each tier as its CPUs were busy for it, with all that load, kernel and
-    /// others did there; none where the kernel does not say.
+    /// Predictions of the simulator if work takes as long at each tier as its CPUs were busy for it,
+    /// including load generator, kernel and other processes. `None` if the kernel does not report busy times.
     pub simulated_with_costs: Option<PlayMeasures>,
-    /// How long the CPUs of each tier were busy ÷ the work that it was given, mean of the plays.
+    /// Busy time of each tier's CPUs ÷ the work assigned to it, mean of the plays.
     pub busy_per_work: Option<Vec<f64>>,
     /// Each play by itself, in order of repetitions.
     pub plays: Vec<PlaySummary>,
-    /// By tier, the share of the time in which something ran that was not among the c oldest, or of modes by deadline among
-    /// the c with the earliest deadlines; none without a limit.
+    /// By tier, the share of time in which a request ran that was not among the c oldest; in modes by
+    /// deadline, not among the c with the earliest deadlines. `None` without a limit.
     pub younger_share: Vec<Option<f64>>,
-    /// The ratio of the 99th percentile to that of a thread per request, where both were played.
+    /// Ratio of the 99th percentile to that of a thread per request, if both were played.
     pub against_fair: Option<RatioEstimate>,
-    /// The 99th percentile of how late requests were sent, in the worst play, seconds.
+    /// 99th percentile of the delays in sending requests, in the worst play, seconds.
     pub lag_p99_s: f64,
-    /// Requests that were answered with an error.
+    /// Number of requests answered with an error.
     pub failed: usize,
-    /// The most requests in flight at once.
+    /// Maximum number of concurrent requests.
     pub in_flight_max: usize,
-    /// CPU time of each tier ÷ the work that it was given.
+    /// CPU time of each tier ÷ the work assigned to it.
     pub cpu_per_work: Vec<f64>,
-    /// The share of the time of the CPUs that others than load and tiers had; none where the kernel does not say.
+    /// Share of CPU time used by processes other than load and tiers; `None` if the kernel does not report
+    /// it.
     pub others_share: Option<f64>,
 }
 
-/// What a bench found.
+/// Results of a bench.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BenchReport {
-    /// The modes that were played, in the order of the settings.
+    /// Modes that were played, in the order of the settings.
     pub modes: Vec<ModeReport>,
-    /// The modes that could not be played, with the reasons.
+    /// Modes that could not be played, with the reasons.
     pub left_out: Vec<(ScheduleMode, String)>,
-    /// Repetitions in which all modes were played.
+    /// Number of repetitions in which all modes were played.
     pub repetitions: usize,
-    /// Whether it was stopped before all repetitions.
+    /// The bench was stopped before the last repetition.
     pub is_stopped: bool,
-    /// The names of the tiers, in the order of figures by tier.
+    /// Names of the tiers, in the order of figures by tier.
     pub tiers: Vec<String>,
-    /// The CPUs of each tier.
+    /// CPUs of each tier.
     pub cpus: Vec<BTreeSet<usize>>,
-    /// Work that arrives ÷ what its CPUs can do, by tier, in the requests that were drawn.
+    /// Work that arrives ÷ capacity of the CPUs, by tier, in the drawn requests.
     pub utilisation: Vec<f64>,
-    /// Requests of a repetition on average.
+    /// Mean number of requests per repetition.
     pub requests_mean: f64,
-    /// Requests whose steps could overlap and were put one after the other.
+    /// Number of requests whose steps could have overlapped but were played in sequence.
     pub serialised: usize,
-    /// What the limit and what age does to the median, if `fair`, `limited` and `orf` (or `orf-admission`) were played.
+    /// Separate effects of limit and age on the median, if `fair`, `limited` and `orf` (or `orf-admission`)
+    /// were played.
     pub p50_gain: Option<GainSplit>,
-    /// The same of the 99th percentile.
+    /// The same for the 99th percentile.
     pub p99_gain: Option<GainSplit>,
-    /// The same of the mean.
+    /// The same for the mean.
     pub mean_gain: Option<GainSplit>,
-    /// The mode that stands for age in these: `orf`, or `orf-admission` where nobody may be preempted.
+    /// Mode that represents age in these: `orf`, or `orf-admission` if preemption was unavailable.
     pub oldest: ScheduleMode,
-    /// For how long the kernel lets one of several threads run, as the simulator takes it.
+    /// Time slices of the kernel's scheduler that the simulator assumes.
     pub slices: KernelSlices,
-    /// What the load was scheduled as.
+    /// Scheduling policy of the load generator.
     pub load_scheduling: String,
 }
 
-/// Everything that one mode has played so far.
+/// All plays of one mode so far.
 #[derive(Debug)]
 pub(crate) struct ModePlays {
     pub(crate) mode: ScheduleMode,
     pub(crate) finished: Vec<FinishedPlay>,
     pub(crate) predicted: Vec<Vec<PlayedRequest>>,
-    /// As many as plays, unless the kernel does not say how busy CPUs are.
+    /// As many as plays, unless the kernel does not report busy times.
     pub(crate) predicted_with_costs: Vec<Vec<PlayedRequest>>,
 }
 
@@ -114,7 +115,7 @@ impl ModePlays {
     }
 }
 
-/// The report of these plays, without what is known of the machine.
+/// Returns the report of these plays; fields about the machine stay empty.
 pub(crate) fn report(
     settings: &BenchSettings,
     workloads: &[ChainWorkload],
@@ -155,7 +156,7 @@ pub(crate) fn report(
     }
 }
 
-/// A figure of each play of a mode; nothing when it was not played.
+/// Returns a figure of each play of a mode; empty if the mode was not played.
 fn figures(modes: &[ModeReport], mode: ScheduleMode, figure: fn(&PlaySummary) -> f64) -> Vec<f64> {
     let played = modes.iter().find(|report| report.mode == mode);
     played.map_or(Vec::new(), |report| report.plays.iter().map(figure).collect())
@@ -215,7 +216,7 @@ fn mode_report(
     })
 }
 
-/// The measures of the simulation with costs, where every play has one.
+/// Returns the measures of the simulation with costs, if every play has one.
 fn with_costs(workloads: &[ChainWorkload], plays: &ModePlays) -> Option<PlayMeasures> {
     let predicted = plays.predicted_with_costs.iter().map(Vec::as_slice);
     let pairs: Vec<_> = workloads.iter().zip(predicted).collect();
@@ -228,7 +229,8 @@ fn busy_per_work(plays: &[FinishedPlay], tiers: usize) -> Option<Vec<f64>> {
     Some((0..tiers).map(|tier| mean(factors.iter().map(|factors| factors[tier]))).collect())
 }
 
-/// The mean over plays of the share of the time in which something ran at a tier that was not among the c oldest.
+/// Returns the mean over plays of a tier's share of time in which a request ran that was not among the c
+/// oldest.
 fn younger(c: Option<u32>, plays: &[FinishedPlay], tier: usize) -> Option<f64> {
     let shares: Vec<f64> =
         plays.iter().filter_map(|play| younger_share(&play.visits[tier], c? as usize)).collect();

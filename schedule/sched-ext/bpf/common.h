@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What the schedulers have in common, and what differs between one of the whole machine and one of a hierarchy: to the
- * operations of the latter the kernel hands numbers of its own for CPUs (cids), and it keeps no account of idle CPUs for them.
- * IN_HIERARCHY says which one is compiled. All else knows the numbers of CPUs only.
+ * Code shared by the schedulers, and the differences between one of the whole machine and one of a hierarchy.
+ * With IN_HIERARCHY the kernel passes its own CPU numbers (cids) to the operations and does not track idle
+ * CPUs. All other code uses CPU numbers only.
  */
 #ifndef TAILWRIGHT_COMMON_H
 #define TAILWRIGHT_COMMON_H
@@ -13,12 +13,12 @@
 
 #define NS_PER_US 1000ull
 #define NS_PER_MS 1000000ull
-/* How often those who wait too long are searched, and in how many slices one of them has its turn. */
+/* Interval between searches for starved threads, and the share of slices that one may take. */
 #define SCAN_EVERY_NS 20000000ull
 #define RESCUE_ONCE_IN 5
-/* A slice ends in the tick before which this part of it is left, since it begins a little after a tick. */
+/* A slice is over if at most this fraction of it is left at a tick, since it begins shortly after a tick. */
 #define SLICE_REST 8
-/* Time without credit counts up to this. */
+/* Maximum time for which credit accrues. */
 #define REFILL_LIMIT_NS 10000000000ull
 
 struct {
@@ -48,7 +48,7 @@ struct {
 /* Set by the loader before the programs are loaded. */
 const volatile u32 cpus_count = 1;
 
-/* Written by programs, once for each thread: the number of its slot. */
+/* Slot number of each thread, written once by programs. */
 struct {
 	int (*type)[BPF_MAP_TYPE_TASK_STORAGE];
 	int (*map_flags)[BPF_F_NO_PREALLOC];
@@ -74,7 +74,7 @@ INLINE struct task_state *state_of(struct task_struct *p)
 	return bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The slot of a thread; 0: it has none. */
+/* Returns the slot of a thread; 0: none. */
 INLINE u32 slot_of(struct task_struct *p)
 {
 	u32 *slot = bpf_task_storage_get(&threads, p, 0, 0);
@@ -94,14 +94,14 @@ INLINE int is_before(u64 key, u64 other) { return (s64)(key - other) < 0; }
 
 #ifdef IN_HIERARCHY
 
-/* Memory that the kernel and the loader have alike. The kernel wants that each scheduler of a hierarchy has one. */
+/* Memory shared by kernel and loader. The kernel requires one for each scheduler of a hierarchy. */
 struct {
 	int (*type)[BPF_MAP_TYPE_ARENA];
 	int (*map_flags)[BPF_F_MMAPABLE];
 	int (*max_entries)[1024];
 } arena SEC(".maps");
 
-/* That a program names the arena makes it the scheduler's. */
+/* The verifier associates an arena with a scheduler if a program refers to it. */
 INLINE void have_arena(void) { asm volatile("" : : "r"(&arena)); }
 
 INLINE u32 cpu_of_cid(u64 cid) { return scx_bpf_cid_to_cpu(cid); }
@@ -119,12 +119,13 @@ INLINE void insert_by(u64 order, struct task_struct *p, u64 queue, u64 slice, u6
 #define IS_GONE(p) ((p)->flags & PF_EXITING)
 
 /*
- * How a CPU that runs nothing of this scheduler is told of a thread. It may run threads of another scheduler, and the one above
- * decides who is next; but where a thread comes back because its slice is over, that has been decided.
+ * Flags for waking a CPU that runs no thread of this scheduler. It may run a thread of another scheduler, and
+ * the one above decides which is next. If a thread returns because its slice is over, that decision has been
+ * made.
  */
 INLINE u64 kick_of_others(u64 flags) { return (flags & SCX_ENQ_WAKEUP) ? SCX_KICK_PREEMPT : SCX_KICK_IDLE; }
 
-/* An idle CPU that a thread may use, from now on no idle one; -1: there is none. */
+/* Claims an idle CPU that a thread may use; -1: none. */
 INLINE s32 take_idle_cpu(struct task_struct *p)
 {
 	struct bpf_iter_num it;
@@ -159,8 +160,9 @@ int update_idle(u64 *ctx)
 }
 
 /*
- * After a scheduler has decided what a CPU does. If that is to go on with what it ran, the scheduler above takes it for an
- * answer only if there is a slice. A CPU that was woken for nothing sleeps on, of which the kernel says nothing.
+ * Called after a scheduler's decision for a CPU. If the CPU continues its thread, the scheduler above accepts
+ * that only with a remaining slice. A CPU woken in vain sleeps again, and the kernel sends no update_idle for
+ * it.
  */
 INLINE void let_continue(struct control *c, struct cpu_state *s, struct task_struct *before)
 {
@@ -203,7 +205,7 @@ INLINE void let_continue(struct control *c, struct cpu_state *s, struct task_str
 
 #endif
 
-/* What untagged threads may take before others, with what they have taken until now. */
+/* Returns the CPU time that untagged threads may take before tagged ones, and charges their use until now. */
 INLINE s64 credit_of(struct cpu_state *s, struct control *c, u64 now)
 {
 	u64 elapsed = now - s->refilled_at;
@@ -231,7 +233,7 @@ INLINE void enqueue_kernel_thread(struct control *c, struct task_struct *p, u32 
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, c->slice_ns, flags);
 }
 
-/* In order of weighted time. Who slept is not owed more than a slice. */
+/* Queues by weighted virtual time. A thread that slept is owed at most one slice. */
 INLINE void insert_by_weighted_time(struct control *c, struct task_struct *p, struct task_state *t, u64 queue, u64 flags)
 {
 	u64 least = c->untagged_vruntime - c->slice_ns;
@@ -240,7 +242,7 @@ INLINE void insert_by_weighted_time(struct control *c, struct task_struct *p, st
 	insert_by(t->vruntime, p, queue, c->slice_ns, flags);
 }
 
-/* Moves a thread of a queue to the CPU that asks. */
+/* Moves a thread of a queue to the calling CPU. */
 INLINE int move(u64 queue, u64 thread)
 {
 	struct bpf_iter_scx_dsq it;
@@ -257,7 +259,10 @@ INLINE int move(u64 queue, u64 thread)
 	return is_moved;
 }
 
-/* The thread that has waited longest in a queue, of those that may run on a CPU and have waited since before `since`. */
+/*
+ * Returns the thread that has waited longest in a queue, among those allowed on the CPU and waiting since
+ * before `since`.
+ */
 INLINE u64 longest_in(u64 queue, u64 cpu, u64 *since)
 {
 	struct bpf_iter_scx_dsq it;
@@ -279,9 +284,9 @@ INLINE u64 longest_in(u64 queue, u64 cpu, u64 *since)
 }
 
 /*
- * Who has waited longest in a queue or without a request, if that is longer than the patience: at most once in five slices,
- * but every time while somebody has waited for half of what the kernel's watchdog bears. The answer is 0 or the thread, which
- * is in the queue `from`.
+ * Returns the thread that has waited longest, in `queue` or untagged, if it has waited beyond the patience;
+ * otherwise 0. `from` is its queue. At most one slice in RESCUE_ONCE_IN goes to such threads, but every one
+ * while a thread has waited for half of the kernel's watchdog timeout.
  */
 INLINE u64 impatient(struct control *c, struct cpu_state *s, u64 queue, u64 cpu, u64 now, u64 *from)
 {
@@ -303,7 +308,10 @@ INLINE u64 impatient(struct control *c, struct cpu_state *s, u64 queue, u64 cpu,
 	return thread;
 }
 
-/* Whether a thread waits without a request that has had less weighted time than the one that runs without. */
+/*
+ * Returns true if an untagged thread waits whose weighted time is less than that of the running untagged
+ * thread.
+ */
 INLINE int is_behind_another(struct cpu_state *s, struct task_struct *running, u64 cpu, u64 now)
 {
 	struct bpf_iter_scx_dsq it;
@@ -325,7 +333,10 @@ INLINE int is_behind_another(struct cpu_state *s, struct task_struct *running, u
 	return answer;
 }
 
-/* Serves who has had the least weighted time without a request, the running one, if there is one, included: 0 if nobody wants. */
+/*
+ * Runs the untagged thread with the least weighted time, which may be the running one. Returns 0 if none is
+ * runnable.
+ */
 INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *running, u64 cpu, u64 now)
 {
 	if (running && !is_behind_another(s, running, cpu, now))
@@ -335,12 +346,18 @@ INLINE int serve_by_weighted_time(struct cpu_state *s, struct task_struct *runni
 
 INLINE u64 at_most(u64 value, u64 most) { return value < most ? value : most; }
 
-/* How much of a slice is over. That choosing a thread took time delays those who wait as much as that it runs. */
+/*
+ * Elapsed part of a slice. The time to choose the thread counts, since it delays others as much as running
+ * does.
+ */
 INLINE u64 over_of_slice(struct cpu_state *s, u64 now) { return now - s->since + s->choice_us * NS_PER_US; }
 
 INLINE int is_slice(struct control *c, u64 ns) { return ns + c->slice_ns / SLICE_REST >= c->slice_ns; }
 
-/* Where a thread without a request is when it begins to run, all are: what it takes then is counted for it alone. */
+/*
+ * Notes that a thread begins to run. Untagged threads share a virtual time, which advances to that of the
+ * thread.
+ */
 INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struct *p, u32 what, u64 now)
 {
 	credit_of(s, c, now);
@@ -354,8 +371,8 @@ INLINE void note_begin(struct control *c, struct cpu_state *s, struct task_struc
 }
 
 /*
- * Since when a thread waits: neither a change of what it is, such as its CPUs or its policy, which queues it anew, nor an
- * interruption before it has had a slice ends a wait.
+ * Notes the start of a wait. Requeueing after a change of CPUs or policy does not end a wait, nor does an
+ * interruption before the thread has had a slice.
  */
 INLINE void note_wait(struct task_state *t, u64 now)
 {
@@ -394,7 +411,10 @@ INLINE void charge(struct control *c, struct cpu_state *s, struct task_struct *p
 	}
 }
 
-/* A thread has left the scheduler, for one of its own class or another, where it may run: the wait is over. */
+/*
+ * The thread has left the scheduler, for another class or another scheduler that may run it: its wait is
+ * over.
+ */
 int disable(u64 *ctx)
 {
 	struct task_state *t = bpf_task_storage_get(&tasks, (struct task_struct *)ctx[0], 0, 0);
@@ -404,8 +424,8 @@ int disable(u64 *ctx)
 }
 
 /*
- * A slot is free again when its thread is gone, whatever ended it. In a hierarchy a thread that leaves for another scheduler
- * keeps its slot, which it may need again.
+ * Frees the slot of a thread that exits. In a hierarchy a thread that moves to another scheduler keeps its
+ * slot, since it may return.
  */
 int exit_task(u64 *ctx)
 {
@@ -419,7 +439,7 @@ int exit_task(u64 *ctx)
 	return 0;
 }
 
-/* Whatever ends the scheduler, programs see that nobody reads their slots. */
+/* For any reason of the end, programs see in slot 0 that their slots are no longer read. */
 int exit(u64 *ctx)
 {
 	struct scx_exit_info *info = (struct scx_exit_info *)ctx[0];

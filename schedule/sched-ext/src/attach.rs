@@ -1,4 +1,4 @@
-//! Putting the scheduler into the kernel and taking it out.
+//! Attaching the scheduler to the kernel, and detaching it.
 
 use crate::account::{AttachError, AttachedOperations, KernelAccount, OperationValues, possible_cpus};
 use crate::complaint::{refused, unsuitable};
@@ -19,27 +19,27 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long the kernel may take to give threads back, before it is said that it did not.
+/// Maximum time for the kernel to take threads back before detaching fails.
 const DETACH_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the scheduler shall end or has ended.
+/// Interval between checks for a stop request or an exited scheduler.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The kernel's `SCX_EXIT_UNREG`: a scheduler that is taken out on demand.
+/// The kernel's `SCX_EXIT_UNREG`: the scheduler was detached on request.
 const UNREGISTERED: u32 = 64;
 
-/// What the scheduler is called in the kernel.
+/// Name of the scheduler in the kernel.
 const NAME: &str = "tailwright";
 
-/// Which threads the scheduler has, of those that are not real-time or deadline threads.
+/// Threads that the scheduler manages; real-time and deadline threads are never among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduledThreads {
-    /// All of the machine.
+    /// All threads of the machine.
     All,
-    /// Those of the policy SCHED_EXT, such as those of a [`crate::CpuPartition`].
+    /// Threads with the policy SCHED_EXT, such as those of a [`crate::CpuPartition`].
     Extensible,
-    /// Those of a control group, under a scheduler that has all others: the one that there is, or one that comes and goes with
-    /// this one.
+    /// Threads of a control group, below a scheduler for all other threads: the one already attached, or one
+    /// that is attached and detached together with this one.
     Group(ControlGroup),
 }
 
@@ -49,55 +49,55 @@ impl ScheduledThreads {
     }
 }
 
-/// How the scheduler is put into the kernel.
+/// Parameters of attaching the scheduler.
 #[derive(Debug, Clone)]
 pub struct AttachRequest {
-    /// What may change later.
+    /// Settings that can be changed later.
     pub settings: OldestFirstSettings,
-    /// One queue or several.
+    /// One run queue or one per CPU.
     pub layout: QueueLayout,
-    /// Which threads it schedules.
+    /// Threads that it schedules.
     pub threads: ScheduledThreads,
-    /// Where programs find it, in a file system of BPF.
+    /// Directory in bpffs where programs find the scheduler.
     pub folder: PathBuf,
-    /// A group whose members may tag threads; otherwise only root.
+    /// Group whose members may tag threads; `None`: root only.
     pub group: Option<u32>,
-    /// The kernel ends the scheduler when a thread that wants to run did not for so long.
+    /// Time a runnable thread may wait before the kernel ends the scheduler.
     pub watchdog: Duration,
-    /// How many events are logged, for [`crate::replay`]; usually 0.
+    /// Maximum number of events logged for [`crate::replay`]; usually 0.
     pub log_entries: u32,
 }
 
-/// How the scheduler ended.
+/// Reason why the scheduler ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerEnd {
-    /// The kernel's number for the kind of reason; 1024 and above are errors.
+    /// Kernel's number of the reason (`enum scx_exit_kind`); 1024 and above are errors.
     pub kind: u32,
-    /// What the kernel says about it, possibly empty.
+    /// Kernel's explanation, possibly empty.
     pub text: String,
 }
 
 impl SchedulerEnd {
-    /// Whether the kernel ended it because of an error, such as a thread that waited too long.
+    /// Returns true if the kernel ended the scheduler because of an error, such as a stalled thread.
     pub fn is_error(&self) -> bool {
         self.kind >= 1024
     }
 
-    /// Complains about an end that nobody asked for, such as an error or the removal of the control group.
+    /// Returns an error for an unrequested end, such as a kernel error or the removal of the control group.
     ///
     /// # Errors
-    /// Says what the kernel says about it.
+    /// Contains the kernel's explanation.
     pub fn check(&self) -> Result<(), OperationError> {
         if self.kind == UNREGISTERED { Ok(()) } else { Err(self.complaint()) }
     }
 
     fn complaint(&self) -> OperationError {
         OperationError::machine(format_args!("the kernel has ended the scheduler: {}", self.text))
-            .hint("its threads are scheduled by the kernel's own again, or by the scheduler above it that is still there")
+            .hint("its threads are back under the kernel's own scheduler, or under the scheduler above it")
     }
 }
 
-/// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
+/// The attached scheduler. It is detached on drop, and by the kernel when the process exits.
 #[derive(Debug)]
 pub struct KernelScheduler {
     control: SchedulerControl,
@@ -106,15 +106,16 @@ pub struct KernelScheduler {
     folder: PathBuf,
     maps: SchedulerMaps,
     attached: Option<AttachedOperations>,
-    /// Has the threads of other groups; taken out after the one of the group.
+    /// Scheduler for the threads of other groups; detached after that of the group.
     root: Option<RootScheduler>,
 }
 
 impl KernelScheduler {
-    /// Puts the scheduler into the kernel.
+    /// Attaches the scheduler.
     ///
     /// # Errors
-    /// When a setting is not possible, the kernel has no sched_ext, rights are missing, or another scheduler runs.
+    /// If a setting is out of range, the kernel has no sched_ext, privileges are missing, or another
+    /// scheduler is attached.
     pub fn attach(request: &AttachRequest) -> Result<Self, OperationError> {
         request.settings.check_under(request.watchdog)?;
         let group = request.threads.group();
@@ -156,7 +157,7 @@ impl KernelScheduler {
             watchdog: request.watchdog,
             group: group.map(|group| group.number()),
         };
-        // The kernel lets one of several in, and only that one has files.
+        // Of several concurrent attempts the kernel accepts one, so only that one pins files.
         let attached = kernel.attach(&object, maps.types.as_fd(), values).map_err(|error| match error {
             AttachError::Other(error) => error,
             AttachError::Refused(error) if group.is_some() => probe::refused_group(&error),
@@ -171,24 +172,25 @@ impl KernelScheduler {
             attached: Some(attached),
             root,
         };
-        // In a hierarchy the kernel answers yes also where it has already ended what it let in.
+        // In a hierarchy the kernel reports success even if it has already ended the scheduler that it
+        // accepted.
         if scheduler.control.exit().is_some() {
             let end = scheduler.detach()?;
             return Err(if is_under_another { probe::rejected_group(&end.text) } else { end.complaint() });
         }
-        // What fails here takes the scheduler out again.
+        // An error here drops `scheduler`, which detaches it.
         pin(&scheduler.maps, &request.folder, request.group)?;
         Ok(scheduler)
     }
 
-    /// Files go first, so that they are not those of the next scheduler.
+    /// Unpins files first: afterwards they could be those of the next scheduler.
     fn take_out(&mut self) {
         unpin(&self.maps, &self.folder);
         self.attached = None;
         self.root.iter_mut().for_each(RootScheduler::take_out);
     }
 
-    /// Waits until it shall stop or the kernel ends the scheduler. Meanwhile `look` is called ten times a second.
+    /// Waits for a stop request or the end of the scheduler, and calls `look` every 100 ms.
     pub fn wait(&self, stop: &AtomicBool, mut look: impl FnMut()) {
         while !stop.load(Relaxed) && self.end().is_none() {
             look();
@@ -196,12 +198,13 @@ impl KernelScheduler {
         }
     }
 
-    /// Settings and statistics of the scheduler.
+    /// Returns the settings and statistics of the scheduler.
     pub fn control(&self) -> &SchedulerControl {
         &self.control
     }
 
-    /// How the scheduler ended; `None` while it schedules. That of a group ends when the one above it does, which has the reason.
+    /// Returns the reason of the end; `None` while the scheduler is attached. A group's scheduler ends
+    /// together with the one above it, whose reason takes precedence.
     pub fn end(&self) -> Option<SchedulerEnd> {
         let of = |control: &SchedulerControl| control.exit().map(|(kind, text)| SchedulerEnd { kind, text });
         let own = of(&self.control);
@@ -209,7 +212,7 @@ impl KernelScheduler {
         if above.as_ref().is_some_and(|above| above.kind != UNREGISTERED) { above } else { own.or(above) }
     }
 
-    /// CPU time of the threads of other groups, while the scheduler of a control group has one of its own above it.
+    /// Returns the CPU time of threads of other groups, if this scheduler attached one above it.
     pub fn outside_time(&self) -> Option<Duration> {
         self.root.as_ref().map(|root| Duration::from_nanos(root.control().statistics().untagged_ns))
     }
@@ -219,7 +222,7 @@ impl KernelScheduler {
         self.control.exit().is_some() && is_root_out && probe::state().as_deref() != Some("disabling")
     }
 
-    /// The events that were logged so far, at most as many as there was room for.
+    /// Returns the events logged so far, up to the capacity of the log.
     pub fn events(&self) -> Vec<LoggedEvent> {
         let logged = self.control.log_length().min(u64::from(self.log_entries));
         let logged = usize::try_from(logged).unwrap_or(0);
@@ -230,10 +233,10 @@ impl KernelScheduler {
         words.filter_map(event).collect()
     }
 
-    /// Takes the scheduler out and waits until threads are the kernel's own again.
+    /// Detaches the scheduler and waits until the kernel has taken its threads back.
     ///
     /// # Errors
-    /// When the kernel does not do so within ten seconds.
+    /// If the kernel does not do so within ten seconds.
     pub fn detach(mut self) -> Result<SchedulerEnd, OperationError> {
         self.take_out();
         let begun = Instant::now();
@@ -246,7 +249,7 @@ impl KernelScheduler {
             std::thread::sleep(Duration::from_millis(5));
         }
         Err(OperationError::machine("the kernel has not ended the scheduler within 10 s")
-            .hint("SysRq-S ends it, and so does a restart"))
+            .hint("SysRq-S or a reboot ends it"))
     }
 }
 

@@ -1,9 +1,9 @@
-//! Judges by its log what the scheduler did with one queue for all CPUs.
-//!
-//! CPUs look at the queue at the same time: between the instant at which one begins to look and its choice, others may take
-//! threads and bring new ones. So a choice is wrong if no order of what happened meanwhile makes it right. Threads that waited
-//! all the time must have been seen; those that came or went may have been. In one respect this is stricter than what happens:
-//! a thread is logged as waiting shortly before it is in the queue, and a choice of that short time can look wrong.
+//! Checks a scheduler's log against the rule, with one run queue for all CPUs.
+//! CPUs read the queue concurrently: between the start of a look and its choice, other CPUs may take threads
+//! and add new ones. So a choice is wrong if no order of the concurrent events makes it right. Threads that
+//! waited all the time must have been seen; those that came or went may have been.
+//! In one respect this is stricter than reality. A thread is logged as waiting shortly before it is in the
+//! queue, and a choice in that interval can look wrong.
 
 use crate::choice::RunnableThread;
 use crate::replay::{LoggedEvent, LoggedKind, ReplayVerdict};
@@ -16,31 +16,31 @@ pub fn replay_shared(events: &[LoggedEvent]) -> ReplayVerdict {
     replay.verdict
 }
 
-/// What may have happened since a CPU began to look.
+/// Possible events since a CPU began a look at the queue.
 #[derive(Debug, Default)]
 struct QueueLook {
-    /// Those that waited when it began.
+    /// Threads waiting at its start.
     waiting: Vec<RunnableThread>,
-    /// Of these and those that came, the ones that others took, or that left.
+    /// Threads, of these and of those that came, that other CPUs took or that left.
     gone: BTreeSet<u32>,
-    /// Those that came, and those that others were taking when it began.
+    /// Threads that came, and those that other CPUs were taking at its start.
     passing: Vec<RunnableThread>,
-    /// How many tagged threads other CPUs ran: the least and the most.
+    /// Minimum and maximum number of tagged threads running on other CPUs.
     others: (u32, u32),
 }
 
 impl QueueLook {
-    /// Those that waited all the time.
+    /// Returns the threads that waited all the time.
     fn certain(&self) -> impl Iterator<Item = &RunnableThread> {
         self.waiting.iter().filter(|thread| !self.gone.contains(&thread.thread))
     }
 
-    /// Those that may have been seen.
+    /// Returns the threads that may have been seen.
     fn possible(&self) -> impl Iterator<Item = &RunnableThread> {
         self.waiting.iter().chain(&self.passing)
     }
 
-    /// The choice of a thread, which the scheduler made after this look.
+    /// Returns the choice that the scheduler had after this look.
     fn choice(&self, running: Option<RunnableThread>, oldest: u32) -> OverlappingChoice<'_> {
         let places =
             |others: u32| usize::try_from(oldest.saturating_sub(others).max(1)).unwrap_or(usize::MAX);
@@ -50,22 +50,22 @@ impl QueueLook {
     }
 }
 
-/// A choice among threads of which some came or went meanwhile.
+/// A choice among threads of which some came or went concurrently.
 #[derive(Debug)]
 struct OverlappingChoice<'a> {
     look: &'a QueueLook,
-    /// The thread that could go on.
+    /// Running thread that could continue.
     running: Option<RunnableThread>,
-    /// How many of those in the queue and the one that could go on can be among the c oldest, at least and at most.
+    /// Minimum and maximum number of the c oldest places for queued threads and the running one.
     places_min: usize,
     places_max: usize,
 }
 
 impl OverlappingChoice<'_> {
-    /// Whether this thread is the right one in some order of what happened.
+    /// Returns true if this thread is right in some order of the events.
     fn can_be(&self, chosen: u32) -> bool {
         if let Some(running) = self.running.filter(|running| running.thread == chosen) {
-            // It is served last: whoever certainly has a place goes before it.
+            // It is served last: any thread that certainly has a place goes before it.
             let certainly_older = self.look.certain().filter(|other| other.key < running.key).count();
             return certainly_older < self.places_max
                 && !self.look.certain().any(|other| self.certainly_has_place(other));
@@ -73,7 +73,8 @@ impl OverlappingChoice<'_> {
         self.look.possible().filter(|thread| thread.thread == chosen).any(|seen| self.can_take(seen))
     }
 
-    /// Whether one that may have been seen may have a place, and nobody goes before it.
+    /// Returns true if a thread that may have been seen may have a place, and no thread certainly goes before
+    /// it.
     fn can_take(&self, seen: &RunnableThread) -> bool {
         let certainly_older = self.look.certain().filter(|other| other.key < seen.key).count();
         let mut less_recently_served = self
@@ -89,7 +90,7 @@ impl OverlappingChoice<'_> {
         possibly_older + self.runs_before(thread.key) < self.places_min
     }
 
-    /// One if the thread that could go on has a place before threads of this key.
+    /// Returns 1 if the running thread has a place before threads with this key.
     fn runs_before(&self, key: u64) -> usize {
         usize::from(self.running.is_some_and(|running| running.key <= key))
     }
@@ -97,11 +98,11 @@ impl OverlappingChoice<'_> {
 
 #[derive(Debug, Default)]
 struct SharedReplay {
-    /// In the order of keys.
+    /// Ascending by key.
     waiting: Vec<RunnableThread>,
-    /// By CPU: who was chosen there and does not run yet.
+    /// By CPU: thread that was chosen and does not run yet.
     taken: BTreeMap<u16, RunnableThread>,
-    /// By CPU: who runs, and since when its time was not added up.
+    /// By CPU: running thread, and the instant up to which its time is counted.
     running: BTreeMap<u16, (RunnableThread, u64)>,
     served: BTreeMap<u32, u64>,
     looks: BTreeMap<u16, QueueLook>,
@@ -135,7 +136,7 @@ impl SharedReplay {
         }
     }
 
-    /// The time of all CPUs from the last event of each to this one.
+    /// Adds the running time of all CPUs since their last event.
     fn add_up(&mut self, event: &LoggedEvent) {
         let keys = self.running.values().map(|(running, _)| running.key).filter(|key| *key > 0);
         let mut present: Vec<u64> = keys.chain(self.waiting.iter().map(|waiting| waiting.key)).collect();
@@ -183,7 +184,7 @@ impl SharedReplay {
         }
     }
 
-    /// The thread is on its way from the queue to a CPU; others may still see it.
+    /// The thread is on its way from the queue to a CPU; other CPUs may still see it.
     fn take(&mut self, event: &LoggedEvent) {
         let waited = self.waiting.iter().find(|waiting| waiting.thread == event.thread).copied();
         self.taken.extend(waited.map(|waited| (event.cpu, waited)));
@@ -199,7 +200,7 @@ impl SharedReplay {
         }
     }
 
-    /// How many tagged threads run at other CPUs.
+    /// Returns the number of tagged threads running on other CPUs.
     fn others(&self, cpu: u16) -> u32 {
         let tagged = self.running.iter().filter(|(at, (running, _))| **at != cpu && running.key > 0);
         u32::try_from(tagged.count()).unwrap_or(u32::MAX)
@@ -238,7 +239,8 @@ mod tests {
         let came = event(3, 2, Queued, 9, 40);
         let chosen = |thread| event(4, 1, Chosen, thread, 0);
         let with = |events: &[LoggedEvent]| [&before[..], events].concat();
-        // Of those never served the oldest is first; the rule takes the least recently served of the two oldest.
+        // Of threads never served the oldest is first; the rule takes the least recently served of the two
+        // oldest.
         assert_eq!(wrong(&with(&[chosen(7)])), 0);
         assert_eq!(wrong(&with(&[came, chosen(9)])), 0);
         assert_eq!(wrong(&with(&[came, chosen(7)])), 0);
@@ -293,7 +295,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where one CPU alone chooses, it is the rule.
+        /// With a single CPU, the check equals the rule.
         #[test]
         fn by_itself_a_cpu_chooses_as_the_rule_says(
             keys in prop::collection::btree_set(1_u64..1000, 1..12),
@@ -330,7 +332,7 @@ mod tests {
                 ..event(62, 1, kind, claimed, key)
             });
             let is_right = claimed == right.thread || runnable((claimed, key)).served_at_ns == right.served_at_ns;
-            // Of several that were served at the same instant either is right here.
+            // Of several threads served at the same instant any is right here.
             let found = wrong(&log) == 0;
             prop_assert!(found || claimed != right.thread, "{right:?}: {:?}", log.last());
             prop_assert!(!found || is_right, "{claimed} for {right:?}: {:?}", log);

@@ -1,47 +1,48 @@
-//! What threads share about one request at a gate: whether it was admitted, and the level of its thread.
+//! State that threads share about one request at a gate: its admission, and the level of its thread.
 //!
-//! A thread that wants to leave, or to block, must not be demoted while it takes the lock that everybody needs: the lock
-//! would then be held by a thread that runs when nobody else does. So it first makes itself unchangeable, without the
-//! lock. Whoever demotes or promotes it, under the lock, does so only while it can change.
+//! A thread that leaves or blocks takes the gate's lock. If it were demoted at that moment, the lock's holder
+//! would run only when every other thread is idle. So it first fixes its level, without the lock; a thread
+//! that demotes or promotes another holds the lock and changes only a level that is not fixed.
 
 use crate::sync::{AtomicBool, AtomicU8, Mutex, Ordering, Thread, current, yield_now};
 use machine::scheduling::ThreadScheduling;
 
-/// The level of a thread can change, and it is the ordinary one.
+/// Ordinary level, can be changed.
 const ORDINARY: u8 = 0;
-/// Somebody is changing the level.
+/// A thread is changing the level.
 const CHANGING: u8 = 1;
-/// The thread is demoted, and can be promoted.
+/// Demoted, can be promoted.
 const DEMOTED: u8 = 2;
-/// Nobody changes the level: the thread is not in service, or about to leave it.
+/// The level cannot be changed: the request is not in service, or about to leave it.
 const FIXED: u8 = 3;
 
-/// How the kernel is told to demote and promote threads.
+/// Interface to the kernel that demotes and promotes threads.
 pub(crate) trait LevelChange {
-    /// Demotes a thread, and says whether that was done.
+    /// Demotes a thread. Returns false if the kernel refused.
     fn demote(&self, cell: &EntryCell) -> bool;
-    /// Undoes what `demote` did to a thread, and says whether that was done.
+    /// Undoes `demote`. Returns false if the kernel refused.
     fn promote(&self, cell: &EntryCell) -> bool;
 }
 
-/// One request at a gate and its thread.
+/// A request at a gate and its thread.
 #[derive(Debug)]
 pub(crate) struct EntryCell {
     thread: Thread,
-    /// The kernel's number of the thread.
+    /// Thread ID (TID) in the kernel.
     pub(crate) number: u32,
-    /// The process in which the number is that of the thread. After a fork the child has copies of cells of its parent.
+    /// Process that the TID belongs to. After a fork the child has copies of its parent's cells.
     process: u32,
     is_outdated: AtomicBool,
     is_admitted: AtomicBool,
     is_over: AtomicBool,
     level: AtomicU8,
-    /// How the thread was scheduled before it was demoted. Only who changes the level uses it.
+    /// Scheduling of the thread before its demotion. Used only by the thread that has set `CHANGING` or
+    /// `FIXED`.
     pub(crate) before: Mutex<Option<ThreadScheduling>>,
 }
 
 impl EntryCell {
-    /// A cell of the calling thread, whose number the caller knows.
+    /// Creates a cell of the calling thread, whose TID is `number`.
     pub(crate) fn new(number: u32) -> Self {
         Self {
             thread: current(),
@@ -55,14 +56,16 @@ impl EntryCell {
         }
     }
 
-    /// Prepares the cell for a request, or for its return from a block. Nobody else looks at the cell then.
+    /// Prepares the cell for a request, or for its return from a block. No other thread uses the cell at that
+    /// time.
     pub(crate) fn begin(&self) {
         self.is_admitted.store(false, Ordering::Relaxed);
         self.is_over.store(false, Ordering::Relaxed);
         self.level.store(ORDINARY, Ordering::Release);
     }
 
-    /// Whether the cell was made in this process, and not before a fork in its parent. A system call.
+    /// Returns true if the cell was created in this process, not in its parent before a fork. Calls
+    /// getpid(2).
     pub(crate) fn is_of_this_process(&self) -> bool {
         let is_of_it = self.process == std::process::id();
         if !is_of_it {
@@ -71,12 +74,12 @@ impl EntryCell {
         is_of_it
     }
 
-    /// Whether the cell was seen to be from before a fork, so that it cannot be used again.
+    /// Returns true if the cell is known to be from before a fork, so that it cannot be used again.
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated.load(Ordering::Relaxed)
     }
 
-    /// A cell as the child of a fork has it from its parent.
+    /// Creates a cell as the child of a fork inherits it.
     #[cfg(test)]
     pub(crate) fn of_the_parent(number: u32) -> Self {
         Self { process: std::os::unix::process::parent_id(), ..Self::new(number) }
@@ -86,7 +89,7 @@ impl EntryCell {
         self.is_admitted.load(Ordering::Acquire)
     }
 
-    /// Notes that the request may go on. The thread is woken by [`wake`](Self::wake), when no lock is held.
+    /// Admits the request. The thread is woken by [`wake`](Self::wake), after the lock is released.
     pub(crate) fn admit(&self) {
         self.is_admitted.store(true, Ordering::Release);
     }
@@ -95,12 +98,13 @@ impl EntryCell {
         self.thread.unpark();
     }
 
-    /// Notes that the request leaves; false if it had left before.
+    /// Notes that the request leaves; returns false if it had left before.
     pub(crate) fn end(&self) -> bool {
         !self.is_over.swap(true, Ordering::AcqRel)
     }
 
-    /// Demotes the thread if its level can change; `None` if it cannot, otherwise whether the kernel did so.
+    /// Demotes the thread if its level can change. Returns `None` if it cannot, otherwise the kernel's
+    /// result.
     pub(crate) fn demote(&self, kernel: &impl LevelChange) -> Option<bool> {
         self.exchange(ORDINARY, CHANGING).then(|| {
             let is_done = kernel.demote(self);
@@ -109,7 +113,8 @@ impl EntryCell {
         })
     }
 
-    /// Promotes the thread if it is demoted and its level can change; `None` if not, otherwise whether the kernel did so.
+    /// Promotes the thread if it is demoted and its level can change. Returns `None` if not, otherwise the
+    /// kernel's result.
     pub(crate) fn promote(&self, kernel: &impl LevelChange) -> Option<bool> {
         self.exchange(DEMOTED, CHANGING).then(|| {
             let is_done = kernel.promote(self);
@@ -118,8 +123,8 @@ impl EntryCell {
         })
     }
 
-    /// Has the calling thread, whose cell this is, run as before and not be changed by others; `None` if it was not
-    /// demoted, otherwise whether the kernel promoted it.
+    /// Restores the calling thread's level and prevents changes by other threads. Returns `None` if it was
+    /// not demoted, otherwise the kernel's result.
     pub(crate) fn fix(&self, kernel: &impl LevelChange) -> Option<bool> {
         loop {
             if self.exchange(ORDINARY, FIXED) {
@@ -131,17 +136,19 @@ impl EntryCell {
             if self.is_fixed() {
                 return None;
             }
-            // Somebody is within a system call that changes the level.
+            // Another thread is in a system call that changes the level; it does not take the lock, so this
+            // is short.
             yield_now();
         }
     }
 
-    /// Whether nobody changes the level. Only the thread of the cell begins and ends this.
+    /// Returns true if other threads cannot change the level. Only the cell's own thread sets and clears this
+    /// state.
     pub(crate) fn is_fixed(&self) -> bool {
         self.level.load(Ordering::Acquire) == FIXED
     }
 
-    /// Allows others to change the level again. It stays ordinary until the next demotion.
+    /// Allows other threads to change the level again. It stays ordinary until the next demotion.
     pub(crate) fn release(&self) {
         self.exchange(FIXED, ORDINARY);
     }

@@ -1,7 +1,7 @@
-//! The pool of a gate shared by threads: a lock around its transitions, and what they order done to threads.
-//!
-//! There is no dispatcher: whoever causes a transition carries out its actions. Levels of threads are changed under
-//! the lock, so that none is changed after its request has left; threads are woken after it.
+//! Pool of a gate, shared by threads: a lock around its transitions, and their effects on threads.
+//! There is no dispatcher: the thread that causes a transition carries out its actions. Levels of threads are
+//! changed under the lock, so that none changes after its request has left. Threads are woken after the lock
+//! is released.
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use discipline::pool::{PoolAction, PoolCounts, PoolPlace, PoolRules, PooledReque
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-/// What was counted since the gate was made.
+/// Totals since the gate was created.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HandoverTotals {
     pub(crate) entered: u64,
@@ -22,11 +22,11 @@ pub(crate) struct HandoverTotals {
     pub(crate) looks: u64,
 }
 
-/// A request that entered.
+/// Result of entering a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HandoverEntry {
     pub(crate) request: PooledRequest,
-    /// Whether somebody waits or is demoted, so that time must pass for the gate.
+    /// A request waits or is demoted, so the gate's timer has to run.
     pub(crate) needs_time: bool,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Handover<K> {
 #[derive(Debug)]
 struct HandoverState {
     pool: RequestPool,
-    /// The cell of each request, by its index.
+    /// Cell of each request, by its index.
     cells: Vec<Option<Arc<EntryCell>>>,
-    /// Empty between transitions; kept for its memory.
+    /// Empty between transitions; kept to reuse the allocation.
     actions: Vec<PoolAction>,
     totals: HandoverTotals,
 }
 
-/// Cells of threads that are to be woken once the lock is free.
+/// Cells of threads to wake once the lock is released.
 #[derive(Debug, Default)]
 struct WakeList {
-    /// Most transitions admit one request at most.
+    /// Most transitions admit at most one request, which needs no allocation.
     first: Option<Arc<EntryCell>>,
     others: Vec<Arc<EntryCell>>,
 }
@@ -83,7 +83,7 @@ impl<K: LevelChange> Handover<K> {
         &self.kernel
     }
 
-    /// Adds a request of the calling thread, whose cell has begun. It may go on once the cell is admitted.
+    /// Adds a request of the calling thread, whose cell has begun. It may run once the cell is admitted.
     pub(crate) fn enter(&self, now: u64, key: RequestKey, cell: &Arc<EntryCell>) -> HandoverEntry {
         let mut state = self.lock();
         let HandoverState { pool, cells, actions, totals } = &mut *state;
@@ -98,7 +98,7 @@ impl<K: LevelChange> Handover<K> {
         HandoverEntry { request, needs_time }
     }
 
-    /// Gives up waiting; false when the request was admitted meanwhile, and is still there.
+    /// Gives up waiting. Returns false if the request was admitted meanwhile; it then stays in the pool.
     pub(crate) fn give_up(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
         let mut state = self.lock();
         if cell.is_admitted() {
@@ -110,7 +110,7 @@ impl<K: LevelChange> Handover<K> {
         true
     }
 
-    /// Removes an admitted request, of which the calling thread is the thread; false if it has left.
+    /// Removes an admitted request of the calling thread. Returns false if it has left before.
     pub(crate) fn leave(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
         if !cell.end() {
             return false;
@@ -125,8 +125,8 @@ impl<K: LevelChange> Handover<K> {
         is_present
     }
 
-    /// Notes that an admitted request of the calling thread waits for something other than a CPU; nothing if it does
-    /// already or has left.
+    /// Notes that an admitted request of the calling thread waits for something other than a CPU. Does
+    /// nothing if it is blocked or has left.
     pub(crate) fn block(&self, now: u64, request: PooledRequest, cell: &EntryCell) {
         let own = cell.fix(&self.kernel);
         let mut state = self.lock();
@@ -139,8 +139,9 @@ impl<K: LevelChange> Handover<K> {
         self.carry_out(state, None);
     }
 
-    /// Notes that a blocked request of the calling thread can go on, which it may once the cell is admitted. Nothing if it
-    /// was not blocked or has left. True when time must pass for the gate, because somebody waits or is demoted.
+    /// Notes that a blocked request of the calling thread can continue, once its cell is admitted. Does
+    /// nothing if it was not blocked or has left. Returns true if the gate's timer has to run, because a
+    /// request waits or is demoted.
     pub(crate) fn unblock(&self, now: u64, request: PooledRequest, cell: &EntryCell) -> bool {
         let mut state = self.lock();
         let is_present = state.is_present(request, cell);
@@ -168,7 +169,7 @@ impl<K: LevelChange> Handover<K> {
         self.carry_out(state, None);
     }
 
-    /// Lets time pass, and says when this must be called again.
+    /// Advances the pool's time, and returns the instant of the next call.
     pub(crate) fn wake(&self, now: u64) -> Option<u64> {
         let mut state = self.lock();
         let HandoverState { pool, actions, .. } = &mut *state;
@@ -178,7 +179,8 @@ impl<K: LevelChange> Handover<K> {
         next
     }
 
-    /// The requests whose threads' sleep matters, with their cells. None when nobody waits and nobody was set aside.
+    /// Returns the requests that the sentinel has to sample, with their cells; none if no request waits or is
+    /// set aside.
     pub(crate) fn watched(&self) -> Vec<(PooledRequest, Arc<EntryCell>)> {
         let state = self.lock();
         let cell =
@@ -186,7 +188,7 @@ impl<K: LevelChange> Handover<K> {
         state.pool.watched().filter_map(cell).collect()
     }
 
-    /// Notes which of those watched sleep; those that have left since do not matter.
+    /// Notes which of the sampled requests sleep. Those that have left since are ignored.
     pub(crate) fn look(&self, now: u64, asleep: &[(PooledRequest, Arc<EntryCell>)], workers: NonZeroU32) {
         let mut state = self.lock();
         let present = asleep.iter().filter(|(request, cell)| state.is_present(*request, cell));
@@ -197,7 +199,7 @@ impl<K: LevelChange> Handover<K> {
         self.carry_out(state, None);
     }
 
-    /// Counts that a thread has promoted itself without leaving.
+    /// Counts a promotion by the thread itself without leaving.
     pub(crate) fn add_own_promotion(&self, is_done: Option<bool>) {
         if is_done.is_some() {
             self.lock().count_promotion(is_done);
@@ -210,7 +212,7 @@ impl<K: LevelChange> Handover<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HandoverState> {
-        // A panic while it was held is a bug here, and must not stop the service as well.
+        // A panic under the lock is a bug here, and must not stop the service as well.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,8 +224,9 @@ impl<K: LevelChange> Handover<K> {
         self.carry_out(state, None);
     }
 
-    /// Does what the pool ordered, and frees the lock. Nobody wakes `own`, whose thread is the calling one; it may be demoted
-    /// as soon as the lock is free, so it wakes the others before.
+    /// Carries out the pool's actions and releases the lock. `own` is the cell of the calling thread, which
+    /// is not woken. That thread may be demoted as soon as the lock is free, so it wakes the others before
+    /// releasing it.
     fn carry_out(&self, mut state: MutexGuard<'_, HandoverState>, own: Option<&EntryCell>) {
         let HandoverState { cells, actions, totals, .. } = &mut *state;
         let mut woken = WakeList::default();
@@ -259,7 +262,7 @@ impl<K: LevelChange> Handover<K> {
 }
 
 impl HandoverState {
-    /// Whether the request is that of the cell: another one may have got its name after it left.
+    /// Returns true if the request is that of the cell: a later one may have the same index.
     fn is_present(&self, request: PooledRequest, cell: &EntryCell) -> bool {
         let present = self.cells.get(request.index()).and_then(Option::as_deref);
         present.is_some_and(|present| std::ptr::eq(present, cell))

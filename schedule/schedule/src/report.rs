@@ -1,44 +1,44 @@
-//! What a gate says about itself: the mode in force with its reason, and counts.
+//! Report of a gate: its modes in force with reasons, and counters.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Which modes a gate is in, and why.
+/// Modes of a gate, with reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmissionReport {
-    /// Whether older requests take the CPU from younger ones.
+    /// Preemption of younger requests by older ones.
     pub preemption: PreemptionReport,
-    /// Whether requests that sleep without having said so are noticed.
+    /// Detection of requests that sleep without having announced it.
     pub sentinel: SentinelReport,
 }
 
-/// Whether older requests take the CPU from younger ones, and why not.
+/// Mode of preemption, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreemptionReport {
     /// Older requests take the CPU from younger ones: SCHED_OTHER over SCHED_IDLE.
     Preemptive,
-    /// Requests that have begun go on until they are done or block, with the reason. Its cost: an old request that
-    /// comes late waits for the end of one of those running.
+    /// Running requests continue until they complete or block. The cost: an old request that arrives late
+    /// waits for the end of a running one.
     AdmissionOnly {
-        /// Why nobody is demoted, and what to do where that is not wanted.
+        /// Reason why no request is demoted, and a remedy.
         reason: String,
     },
 }
 
-/// Whether somebody looks which requests sleep, and why not.
+/// State of the sentinel, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SentinelReport {
-    /// It was not asked for.
+    /// Not requested.
     Off,
-    /// A thread looks, while somebody waits.
+    /// A thread samples running requests while others wait.
     Active {
-        /// The time between two looks.
+        /// Sampling interval.
         every: Duration,
     },
-    /// It was asked for, and nobody looks.
+    /// Requested, but not available.
     Unavailable {
-        /// Why, and what to do where that is not wanted.
+        /// Reason, and a remedy.
         reason: String,
     },
 }
@@ -57,7 +57,7 @@ impl fmt::Display for SentinelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("no sentinel"),
-            Self::Active { every } => write!(f, "sentinel: looks every {every:?} which requests sleep"),
+            Self::Active { every } => write!(f, "sentinel: samples running requests every {every:?}"),
             Self::Unavailable { reason } => write!(f, "no sentinel: {reason}"),
         }
     }
@@ -74,37 +74,37 @@ impl fmt::Display for PreemptionReport {
     }
 }
 
-/// Counts of a gate since it was made, and how many requests are where now.
+/// Counters of a gate since its creation, and the present numbers of requests by state.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GateStatistics {
-    /// The limit in force, c; `None` for no limit.
+    /// Limit in force, c; `None` is no limit.
     pub limit: Option<NonZeroU32>,
     /// Requests that wait now.
     pub waiting: usize,
     /// Requests that run now and count towards the limit.
     pub serving: usize,
-    /// Requests that were displaced by older ones now.
+    /// Requests displaced by older ones now.
     pub demoted: usize,
     /// Requests that wait for something other than a CPU now.
     pub blocked: usize,
-    /// Requests that run now and do not count any more, because they did for longer than the patience.
+    /// Requests that run now but no longer count towards the limit, because they exceeded the patience.
     pub overdue: usize,
-    /// Requests that a sentinel has seen to sleep, which do not count until it sees them awake.
+    /// Requests that the sentinel has found asleep; they do not count until it finds them awake.
     pub asleep: usize,
-    /// Requests that came so far.
+    /// Requests that entered, total.
     pub entered: u64,
-    /// Requests that left so far, those that gave up while waiting included.
+    /// Requests that left, including those that gave up waiting, total.
     pub left: u64,
-    /// Requests so far whose waiting ended by a timeout or a cancellation.
+    /// Requests whose waiting ended by a timeout or a cancellation, total.
     pub given_up: u64,
-    /// Threads that were demoted so far.
+    /// Demotions of threads, total.
     pub demotions: u64,
-    /// Threads that were promoted so far.
+    /// Promotions of threads, total.
     pub promotions: u64,
-    /// Looks of the sentinel so far.
+    /// Samples of the sentinel, total.
     pub looks: u64,
-    /// Demotions and promotions that the kernel refused so far.
+    /// Demotions and promotions that the kernel refused, total.
     pub refused_changes: u64,
-    /// The squared coefficient of variation of the CPU time of requests, as far as it was measured.
+    /// Squared coefficient of variation of the requests' CPU time; `None` until measured.
     pub service_variation: Option<f64>,
 }

@@ -1,52 +1,53 @@
-//! What a gate is told: how many requests run at once, in which order, and whether threads may be demoted.
+//! Settings of a gate: concurrency limit, order of requests, and preemption of threads.
 
 use discipline::serve::PoolOrder;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How many requests run at once: c of TailClipper (§3.2).
+/// Number of requests that run concurrently: c in TailClipper (§3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConcurrencyLimit {
-    /// At most so many. With 1, first come, first served by key.
+    /// At most this many. With 1, requests run to completion in order of their keys.
     Fixed(NonZeroU32),
-    /// All that come: the kernel shares the CPUs among them.
+    /// No limit: the kernel shares the CPUs among all requests.
     Unlimited,
-    /// Chosen from how much the CPU time of requests varies, and the CPUs that the service has.
+    /// Derived from the variability of the requests' CPU time and the number of CPUs.
     Auto,
 }
 
-/// Whether an older request may take the CPU from a younger one that has begun.
+/// Policy for an older request that arrives while younger ones run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GatePreemption {
-    /// It waits until one of those running is done: admission only.
+    /// It waits until a running request completes: admission control only.
     Never,
-    /// The thread of the youngest becomes SCHED_IDLE until it is among the oldest again, where a thread of this process was
-    /// seen to become an ordinary one again. Otherwise admission only, and the report says why.
+    /// The youngest request's thread becomes SCHED_IDLE until that request is among the oldest again.
+    /// Requires that a thread of this process has returned from SCHED_IDLE to its ordinary policy; otherwise
+    /// the gate only controls admission and its report gives the reason.
     WhereProven,
 }
 
-/// How a gate is set up.
+/// Settings of a gate for threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GateSettings {
-    /// How many requests run at once.
+    /// Number of requests that run concurrently.
     pub limit: ConcurrencyLimit,
-    /// Which ones: by key, or as they come here, for comparison.
+    /// Order of admission: by key, or by arrival at this gate for comparison.
     pub order: PoolOrder,
-    /// Whether older requests take the CPU from younger ones.
+    /// Preemption of younger requests by older ones.
     pub preemption: GatePreemption,
-    /// The CPUs that the service has, at least 1.
+    /// Number of CPUs that the service may use, at least 1.
     pub workers: NonZeroU32,
-    /// How long a request that does not end keeps others waiting, or these keep a demoted one waiting, before it does not
-    /// count any more; `None`: for ever. At least a nanosecond.
+    /// Time after which a request that does not end no longer counts against the limit, and after which a
+    /// demoted request is promoted although older ones still run. `None`: unlimited. At least 1 ns.
     pub patience: Option<Duration>,
-    /// How often a thread looks, while somebody waits, which of those running sleep without having said so, and admits one
-    /// more while CPUs have no work; `None`: nobody looks. At least 100 µs.
+    /// Interval at which a thread, while requests wait, looks for running requests that sleep without having
+    /// announced it, and admits one more while CPUs are idle. `None`: no such thread. At least 100 µs.
     pub sentinel: Option<Duration>,
 }
 
 impl Default for GateSettings {
-    /// The oldest first with a limit by measurement, demotion where it is proven, all CPUs that this process may use, a
-    /// patience of one second, and no sentinel.
+    /// Oldest first, automatic limit, demotion where proven, all CPUs available to this process, a patience
+    /// of one second, no sentinel.
     fn default() -> Self {
         let workers = std::thread::available_parallelism().ok();
         let workers = workers.and_then(|workers| NonZeroU32::try_from(workers).ok());
@@ -61,32 +62,33 @@ impl Default for GateSettings {
     }
 }
 
-/// How a gate for tasks is set up.
+/// Settings of a gate for asynchronous tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsyncGateSettings {
-    /// How many requests run at once.
+    /// Number of requests that run concurrently.
     pub limit: ConcurrencyLimit,
-    /// Which ones: by key, or as they come here, for comparison.
+    /// Order of admission: by key, or by arrival at this gate for comparison.
     pub order: PoolOrder,
-    /// The CPUs that the service has, at least 1; only [`ConcurrencyLimit::Auto`] looks at them.
+    /// Number of CPUs that the service may use, at least 1; used only by [`ConcurrencyLimit::Auto`].
     pub workers: NonZeroU32,
-    /// How long a request that does not end keeps others waiting before it does not count any more; `None`: for ever. At
-    /// least a nanosecond.
+    /// Time after which a request that does not end no longer counts against the limit. `None`: unlimited. At
+    /// least 1 ns.
     pub patience: Option<Duration>,
-    /// How many requests may wait for their first turn; of those too many the youngest are refused. `None`: any number.
+    /// Maximum number of requests waiting for their first turn; beyond it the youngest are refused. `None`:
+    /// unlimited.
     pub waiting_max: Option<usize>,
 }
 
 impl Default for AsyncGateSettings {
-    /// The oldest first with a limit by measurement, all CPUs that this process may use, a patience of one second, and any
-    /// number that waits.
+    /// Oldest first, automatic limit, all CPUs available to this process, a patience of one second, unlimited
+    /// waiting requests.
     fn default() -> Self {
         let GateSettings { limit, order, workers, patience, .. } = GateSettings::default();
         Self { limit, order, workers, patience, waiting_max: None }
     }
 }
 
-/// A duration in nanoseconds, the largest number when it is longer than that.
+/// Returns a duration in nanoseconds, saturating.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,51 +1,50 @@
-//! A thread that works for a gate while somebody waits there: the one that lets time pass (what becomes overdue, or was
-//! demoted for too long), and the sentinel.
-//!
-//! It starts when somebody waits for the first time. While requests come, the one that lets time pass looks at the clock every
-//! eighth of the patience, and at the very instant when one is due; then nobody has to wake it. When none come it sleeps
-//! until somebody waits.
+//! A background thread of a gate while requests wait: the timer, which handles overdue requests and those
+//! demoted for too long, or the sentinel.
+//! It starts when a request waits for the first time. While requests arrive, the timer reads the clock every
+//! eighth of the patience, and exactly when a request is due, so that no request has to wake it. Otherwise it
+//! sleeps until a request waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// A thread of a gate, if it was started.
+/// A background thread of a gate; it may not be started yet.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The name of the thread.
+    /// Name of the thread.
     name: &'static str,
     thread: Mutex<Option<Thread>>,
-    /// The process in which it runs; 0 before it was started. The child of a fork does not have it.
+    /// Process in which the thread runs; 0 before it is started. The child of a fork does not have it.
     process: AtomicU32,
     sleeps: AtomicBool,
     has_failed: AtomicBool,
 }
 
 impl Watch {
-    /// None yet, of this name.
+    /// Creates a watch without a thread.
     pub(crate) const fn named(name: &'static str) -> Self {
         let process = AtomicU32::new(0);
         let sleeps = AtomicBool::new(false);
         Self { name, thread: Mutex::new(None), process, sleeps, has_failed: AtomicBool::new(false) }
     }
 
-    /// Whether there is such a thread.
+    /// Returns true if the thread runs in this process.
     pub(crate) fn is_running(&self) -> bool {
         self.process.load(Ordering::Acquire) == std::process::id()
     }
 
-    /// Whether the last attempt to start it failed.
+    /// Returns true if the last attempt to start it failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Makes sure that it works, because somebody waits: starts the thread with this body, or wakes it up.
+    /// Starts the thread with this body, or wakes it, because a request waits.
     pub(crate) fn attend(&self, body: impl FnOnce() + Send + 'static) {
         if !self.is_running() {
             self.start(body);
         }
-        // Also where it has just started, by this call or by another one: it may have looked before the reason was there.
+        // Also after a start, by this call or another: the thread may have checked before the request waited.
         if self.sleeps.swap(false, Ordering::SeqCst) {
             self.unpark();
         }
@@ -56,7 +55,8 @@ impl Watch {
         if self.is_running() {
             return;
         }
-        // Before the thread is there, which notes by itself that it sleeps; a fork copies what the parent's has noted.
+        // Before the start, since the thread sets this itself; a forked child has inherited the parent's
+        // value.
         self.sleeps.store(false, Ordering::SeqCst);
         let started = thread::Builder::new().name(self.name.to_owned()).spawn(body);
         self.has_failed.store(started.is_err(), Ordering::Relaxed);
@@ -66,23 +66,24 @@ impl Watch {
         }
     }
 
-    /// Wakes the thread, so that it sees that the gate has gone.
+    /// Wakes the thread, so that it sees the end of the gate.
     pub(crate) fn unpark(&self) {
         if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
             thread.unpark();
         }
     }
 
-    /// Notes whether the thread sleeps until it is woken. It looks for requests between this and its sleep.
+    /// Notes if the thread is about to sleep until it is woken. It checks for requests between this call and
+    /// its sleep.
     pub(crate) fn set_sleeping(&self, sleeps: bool) {
         self.sleeps.store(sleeps, Ordering::SeqCst);
     }
 }
 
-/// How often the clock is looked at: so many times in the patience.
+/// Number of checks of the clock in the patience.
 const LOOKS: u32 = 8;
 
-/// The time between two looks at the clock.
+/// Returns the interval between checks of the clock.
 pub(crate) fn look_every(patience: Duration) -> Duration {
     (patience / LOOKS).max(Duration::from_micros(100))
 }
@@ -105,7 +106,7 @@ mod tests {
         assert!(watch.is_running());
     }
 
-    /// The second reason comes while the thread starts.
+    /// The second request waits while the thread starts.
     #[test]
     fn a_thread_that_has_just_started_is_woken() {
         for round in 0..2000 {

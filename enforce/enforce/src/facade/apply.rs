@@ -1,7 +1,7 @@
-//! A policy made real on hosts, and taken back: on all hosts of this machine or on none.
-//!
-//! First everything is looked at: devices, what is on them, programs, proxies and whether they would accept the policy.
-//! Then it is done, and if something fails nevertheless, what was done is undone in reverse order.
+//! Applies a policy to hosts and removes it, on all hosts of this machine or on none.
+//! First everything is checked: devices, their configuration, programs, proxies, and that these would accept
+//! the policy. Then the changes are made. If one fails nevertheless, earlier ones are undone in reverse
+//! order.
 
 use crate::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
 use crate::deployment::Deployment;
@@ -14,48 +14,49 @@ use operation::check_conditions;
 use operation::{Notice, ProgressObserver};
 use std::path::PathBuf;
 
-/// What is done on which hosts.
+/// Settings of `apply` from the command line.
 #[derive(Debug, Clone)]
 pub struct ApplySettings {
-    /// Only this host, which is then this machine or a network namespace of it.
+    /// Only this host, which is this machine or one of its network namespaces.
     pub host: Option<String>,
-    /// Say what would be run, on all hosts, and change nothing.
+    /// Report the commands for all hosts, and change nothing.
     pub dry_run: bool,
-    /// Give devices back as they were found.
+    /// Restore devices to their state before the first change.
     pub remove: bool,
-    /// Take over devices that somebody else has set up.
+    /// Take over devices that others have configured.
     pub replace: bool,
-    /// The folder that remembers what was found and made.
+    /// Folder of saved states.
     pub state: PathBuf,
-    /// Enforce a policy also where its bounds do not apply.
+    /// Enforce a policy even if its bounds do not apply.
     pub without_bounds: bool,
 }
 
-/// What was done on a host, or would be done.
+/// Changes of one host, made or planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostAnswer {
-    /// What concerns its network.
+    /// Changes of its network.
     pub network: ApplyReport,
-    /// The proxies before its storage servers.
+    /// Proxies in front of its storage servers.
     pub proxies: Vec<ProxyAnswer>,
 }
 
-/// A host with what will be done on it.
+/// A host and its planned changes.
 #[derive(Debug)]
 struct PlannedHost {
-    /// Nothing for a host that is elsewhere, of which only a report is wanted.
+    /// `None` for a host elsewhere, of which only a report is wanted.
     change: Option<HostChange>,
     report: ApplyReport,
     proxies: Vec<ProxyChange>,
 }
 
-/// Makes a policy real on the hosts that are on this machine; without a policy nothing is wanted of them. What was
-/// done is handed to `done`, host by host. Returns the first line of the answer where bounds do not apply.
+/// Applies a policy to the hosts of this machine; without a policy removes what was applied. `done` receives
+/// the changes of each host. Returns the first line of the output if bounds do not apply.
 ///
 /// # Errors
 ///
-/// When the policy does not fit the hosts, or this process may not configure networks, or a device was set up by
-/// somebody else, or a proxy is missing or refuses. Then the hosts are as they were, or the message says which are not.
+/// If the policy does not fit the hosts, this process may not configure networks, a device was configured by
+/// others, or a proxy is missing or refuses. Then the hosts are unchanged, or the message names those that
+/// are not.
 pub fn apply_policy(
     policy: Option<&Policy>,
     hosts: &HostsFile,
@@ -91,7 +92,7 @@ pub fn apply_policy(
     Ok(broken)
 }
 
-/// Looks at everything that will be changed, and changes nothing.
+/// Plans all changes, and makes none.
 fn plan_hosts(
     policy: Option<&Policy>,
     hosts: &HostsFile,
@@ -99,7 +100,7 @@ fn plan_hosts(
     desired: &DesiredNetwork,
     store: &StateStore,
 ) -> Result<Vec<PlannedHost>, OperationError> {
-    // Without root what earlier runs remember may not be readable; a dry run says what it can.
+    // Saved states may be unreadable without root; a dry run then omits abandoned hosts.
     let mut planned = match plan_abandoned(hosts, settings, store) {
         Ok(planned) => planned,
         Err(_) if settings.dry_run => Vec::new(),
@@ -124,8 +125,8 @@ fn plan_hosts(
     Ok(planned)
 }
 
-/// What is given back of hosts that earlier runs have changed and that the hosts file does not name any more, or names as
-/// another network namespace.
+/// Plans the restoration of hosts that are no longer in the hosts file, or whose network namespace has
+/// changed since.
 fn plan_abandoned(
     hosts: &HostsFile,
     settings: &ApplySettings,
@@ -150,7 +151,7 @@ fn plan_abandoned(
     Ok(planned)
 }
 
-/// Whether the hosts file has another name for a host that is remembered as `name`, which is then remembered by that.
+/// Returns true if a host of the hosts file is the one saved as `name`; its state is renamed.
 fn take_over_name(name: &str, hosts: &HostsFile, store: &StateStore) -> Result<bool, OperationError> {
     let hostname = hostname();
     for host in hosts.deployment.hosts.iter().filter(|host| network::is_local(host, &hostname)) {
@@ -166,7 +167,7 @@ fn hostname() -> String {
     name.trim().to_owned()
 }
 
-/// What will be done on a host, and a report that says it.
+/// Plans the changes of a host, and returns them with their report.
 fn plan_host(
     settings: &ApplySettings,
     host: &DesiredHost,
@@ -189,14 +190,14 @@ fn plan_host(
         }
         Err(error) if settings.dry_run && settings.remove => {
             let name = host.host.name.clone();
-            let warnings = vec![format!("{}; what would be given back is not known", error.message)];
+            let warnings = vec![format!("{}; the commands that would restore it are unknown", error.message)];
             Ok((None, ApplyReport { host: name, commands: Vec::new(), warnings }))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Does what was planned. If something fails, what was done before is undone, the last first.
+/// Executes the planned changes. If one fails, those made before are undone in reverse order.
 fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
     let Err(cause) = execute_all(planned, policy, hosts) else { return Ok(()) };
     let mut as_before = Vec::new();
@@ -206,13 +207,15 @@ fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) ->
         let network = host.change.as_mut().map_or(Ok(()), |change| change.undo(&mut Programs));
         match proxies.and(network) {
             Ok(()) => as_before.push(host.report.host.as_str()),
-            Err(error) => failed.push(format!("{} could not go back: {}", host.report.host, error.message)),
+            Err(error) => {
+                failed.push(format!("{} could not be restored: {}", host.report.host, error.message))
+            }
         }
     }
     as_before.reverse();
     let mut message = cause.message.clone();
     if !as_before.is_empty() {
-        message += &format!("; as before this run: {}", as_before.join(", "));
+        message += &format!("; unchanged: {}", as_before.join(", "));
     }
     for failure in failed {
         message += &format!("; {failure}");
@@ -236,7 +239,7 @@ fn execute_all(
     Ok(())
 }
 
-/// What is wanted of all hosts; nothing when devices are given back.
+/// Returns the desired state of all hosts; without a policy, that without shaped devices.
 fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
     if let Some(policy) = policy {
         return network::desired_network(policy, deployment);
@@ -246,7 +249,8 @@ fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<Des
     Ok(DesiredNetwork { hosts: hosts.collect(), warnings: Vec::new() })
 }
 
-/// The hosts to act on, and whether each is on this machine. A dry run shows them all. There has to be one if `needs_one`.
+/// Returns the hosts to change, each with true if it is on this machine. A dry run covers all hosts. If
+/// `needs_one`, an empty result is an error.
 fn choose_hosts<'a>(
     desired: &'a DesiredNetwork,
     hosts: &HostsFile,
@@ -272,7 +276,7 @@ fn choose_hosts<'a>(
     if chosen.is_empty() && needs_one {
         let names = names.join(", ");
         return Err(OperationError::machine(format_args!("none of {names} is this machine, {hostname}"))
-            .hint("--host NAME says which of them it is"));
+            .hint("--host NAME selects one of them"));
     }
     Ok(chosen)
 }

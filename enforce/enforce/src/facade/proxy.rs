@@ -1,4 +1,4 @@
-//! What the proxy before a storage server is started with.
+//! Starting a proxy in front of a storage server.
 
 use crate::deployment::Deployment;
 use crate::facade::conditions::server_runs;
@@ -16,21 +16,21 @@ use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use workload::device::StorageProfile;
 
-/// Files that a proxy is started with, and that are read again while it runs.
+/// Files that a proxy reads at its start and on reload.
 #[derive(Debug, Clone)]
 pub struct ProxyFiles {
-    /// Where the hosts file is.
+    /// Path of the hosts file.
     pub hosts: PathBuf,
-    /// The policy file; without one everybody is best effort.
+    /// Path of the policy; without one all requests are best effort.
     pub policy: Option<PathBuf>,
-    /// The server of the policy that the proxy stands before.
+    /// Name in the policy of the server behind the proxy.
     pub server: String,
-    /// Enforce the policy also where its bounds do not apply.
+    /// Enforce the policy even if its bounds do not apply.
     pub without_bounds: bool,
 }
 
 impl ProxyFiles {
-    /// Reads the policy, if there is one, and the hosts.
+    /// Reads the hosts file and the policy, if there is one.
     fn read(
         &self,
         observer: &dyn ProgressObserver,
@@ -47,10 +47,10 @@ impl ProxyFiles {
         Ok((hosts, current, broken))
     }
 
-    /// Reads the files again for a running proxy. One that `apply` has brought a policy keeps it.
+    /// Reads the files again for a running proxy. A policy from `apply` takes precedence and stays.
     ///
     /// # Errors
-    /// When a file cannot be read or is not what it should be; then nothing has changed.
+    /// If a file cannot be read or is invalid; then nothing has changed.
     pub fn reload(
         &self,
         proxy: &ProxyConfigurator,
@@ -65,51 +65,51 @@ impl ProxyFiles {
     }
 }
 
-/// What became of files that were read again.
+/// Result of reading the files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReloadAnswer {
-    /// Something else is enforced.
+    /// The enforced rules have changed.
     Changed,
-    /// They say what was enforced before.
+    /// The files describe the rules already enforced.
     Unchanged,
-    /// They were not read: the policy that `apply` brought goes before them.
+    /// The files were not read because the policy from `apply` takes precedence.
     Kept,
 }
 
-/// What a proxy is started with.
+/// Inputs for starting a proxy.
 #[derive(Debug)]
 pub struct ProxyStart {
-    /// The options, with the policy that will be enforced.
+    /// Options, with the policy to enforce.
     pub options: ProxyOptions,
-    /// The same policy as it was brought, and by whom.
+    /// The same policy as received, and its source.
     pub current: ConfiguredPolicy,
-    /// The first line of what the proxy says where the bounds of the policy file do not apply.
+    /// First line of the proxy's output if the bounds of the policy do not apply.
     pub broken: Option<String>,
 }
 
-/// How a proxy runs.
+/// Settings of a proxy from the command line.
 #[derive(Debug, Clone)]
 pub struct ProxySettings {
-    /// Most connections of clients.
+    /// Maximum number of client connections.
     pub connections_max: u64,
-    /// How long it looks for requests before it sleeps.
+    /// Maximum time of polling before sleeping.
     pub spin: Nanos,
-    /// How long requests may take once it is told to end.
+    /// Time for requests in flight after a request to end.
     pub drain: Nanos,
-    /// The file or folder that it records to.
+    /// File or folder of recordings.
     pub record: Option<PathBuf>,
-    /// How many requests it keeps as observations.
+    /// Maximum number of requests kept as observations.
     pub recorded_max: usize,
-    /// Who takes every request that it has finished.
+    /// Receiver of every completed request.
     pub recording: Option<SyncSender<ProxiedRequest>>,
 }
 
-/// What a proxy is started with: the hosts, the device profile of its server, and the policy that `apply` brought it
-/// before, or else that of the files.
+/// Prepares a proxy's start: its options from the hosts file and the device profile, and the policy saved by
+/// `apply`, or else that of the files.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or the hosts file has no storage for the server.
+/// If a file cannot be read, or the hosts file has no storage for the server.
 pub fn proxy_start(
     files: &ProxyFiles,
     settings: &ProxySettings,
@@ -121,7 +121,7 @@ pub fn proxy_start(
     let Some(storage) = server.and_then(|server| server.storage.as_ref()) else {
         return Err(no_storage(&deployment, &files.hosts, &files.server));
     };
-    // As in other files that name files: relative to where it stands.
+    // Relative to the hosts file, as in all files that name files.
     let path = files.hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
     check_apart(settings.record.as_deref(), [Some(path.as_path())])?;
     let text = read_text(&path, "device profile")?;
@@ -134,7 +134,8 @@ pub fn proxy_start(
     options.recording.clone_from(&settings.recording);
     if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {
         current = ConfiguredPolicy { policy: options.policy.clone(), hosts, origin: PolicyOrigin::Apply };
-        // `apply` has compared it; where bounds do not apply any more the proxy warns, and storage stays reachable.
+        // `apply` checked the bounds when it saved the policy. If they no longer apply the proxy only warns,
+        // so that storage stays reachable.
         let recalled = current.policy.as_ref();
         let outdated = recalled.and_then(|policy| outdated_bounds(policy, [files.server.as_str()]));
         broken = outdated.map(|outdated| format!("bounds do not apply: {outdated}"));

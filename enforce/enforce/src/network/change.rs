@@ -1,5 +1,5 @@
-//! The change of a host, made in two steps: first everything is looked at that can be, then it is done. What was done can
-//! be undone, so that several hosts change together or not at all.
+//! A change of one host in two steps: observe and plan, then execute. An executed change can be undone, so
+//! that several hosts change together or not at all.
 
 use super::configuration::HostConfiguration;
 use super::desired::DesiredHost;
@@ -13,55 +13,55 @@ use crate::deployment::{DeploymentHost, PacketFilters};
 use model::OperationError;
 use std::collections::BTreeMap;
 
-/// How iproute2 begins its message about a namespace that does not exist.
+/// Start of iproute2's message about a network namespace that does not exist.
 const NO_NAMESPACE: &str = "Cannot open network namespace";
 
-/// How hosts are changed.
+/// Options of applying and removing a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApplyOptions {
     /// Report the commands and change nothing.
     pub dry_run: bool,
-    /// Take over devices that somebody else has configured.
+    /// Take over devices that another program or an administrator has configured.
     pub replace: bool,
 }
 
-/// What was done to a host, or would be done in a dry run.
+/// Commands run on a host, or planned by a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplyReport {
-    /// The name of the host.
     pub host: String,
-    /// The commands in their order, as a shell takes them; none when everything is as it should be.
+    /// Shell commands in execution order; empty if the host is already in the desired state.
     pub commands: Vec<String>,
-    /// Where the host cannot do all that is desired, and which packets may have been lost.
+    /// Parts of the configuration that the host cannot honour, and possible packet loss during the change.
     pub warnings: Vec<String>,
 }
 
-/// What will be done to a host, from looking at it: nothing is changed before [`HostChange::execute`].
+/// A planned change of one host. Nothing is changed before [`HostChange::execute`].
 #[derive(Debug)]
 pub struct HostChange {
     host: String,
     store: StateStore,
     namespace: HostNamespace,
-    /// The state file as it was found.
+    /// State file as read, before this change.
     found: Option<SavedHostState>,
     state: SavedHostState,
     observed: ObservedHost,
     target: HostConfiguration,
     steps: Vec<ChangeStep>,
-    /// Whether the host is to be forgotten when it is as it was found.
+    /// The host's state file is deleted once its devices are restored.
     is_removal: bool,
-    /// Whether our table of nftables may exist, now or in the end. Where not, nft is not called: it may be missing.
+    /// Tailwright's nftables table may exist, now or after the change. Otherwise nft, which may not be
+    /// installed, is not called.
     uses_nft: bool,
     has_begun: bool,
     warnings: Vec<String>,
 }
 
 impl HostChange {
-    /// What brings a host to its desired state; nothing where it is in that state already.
+    /// Plans the steps that bring a host to its desired state; none if it is in that state already.
     ///
     /// # Errors
-    /// Devices that do not exist or that somebody else has configured (without [`ApplyOptions::replace`]), and what a
-    /// program of the system refuses to tell.
+    /// Devices that do not exist or that are configured by others (without [`ApplyOptions::replace`]), and
+    /// failed queries of the host.
     pub fn to_apply(
         run: &mut dyn CommandRunner,
         desired: &DesiredHost,
@@ -88,17 +88,17 @@ impl HostChange {
         Ok(change)
     }
 
-    /// The largest packet that a shaped device of the host sends, in bytes, where the devices are known: while they are
-    /// shaped they build only packets of the size of frames.
+    /// Returns the size of the largest packet that a shaped device of the host sends, in bytes; `None` if no
+    /// device is known. Shaped devices have segmentation offload limited to single frames.
     pub fn packet_bytes(&self) -> Option<u64> {
         self.observed.devices.values().map(ObservedDevice::frame_bytes_max).max()
     }
 
-    /// What restores the devices of a host to what they were before the first change. Where that is not remembered, what
-    /// is ours is recognised by its handle and its name, and is deleted.
+    /// Plans the steps that restore a host's devices to their state before the first change. Without a state
+    /// file, Tailwright's objects are recognised by handle and name, and deleted.
     ///
     /// # Errors
-    /// What a program of the system refuses to tell.
+    /// Failed queries of the host.
     pub fn to_remove(
         run: &mut dyn CommandRunner,
         host: &DeploymentHost,
@@ -108,9 +108,9 @@ impl HostChange {
         let named: Vec<String> = host.device.keys().cloned().collect();
         match change.observe_what_is_ours(run, &named, host) {
             Ok(observed) => change.observed = observed,
-            // The queues were deleted together with the namespace.
+            // The kernel deleted the queueing disciplines together with the namespace.
             Err(error) if error.message.contains(NO_NAMESPACE) => {
-                let warning = format!("{}: its network namespace is not there any more", change.host);
+                let warning = format!("{}: its network namespace no longer exists", change.host);
                 change.warnings.push(warning);
                 return Ok(change);
             }
@@ -124,8 +124,8 @@ impl HostChange {
         Ok(change)
     }
 
-    /// What restores a host that only its state file names any more, or that was another network namespace then; `None`
-    /// where the file does not say which namespace that was.
+    /// Plans the steps that restore a host that is no longer in the hosts file, or whose network namespace
+    /// has changed since. Returns `None` if the state file does not record a namespace.
     ///
     /// # Errors
     /// As [`Self::to_remove`].
@@ -144,12 +144,12 @@ impl HostChange {
         };
         let mut change = Self::to_remove(run, &host, store)?;
         let warning =
-            format!("{}, {namespace}, is not in the hosts file any more: it is restored", host.name);
+            format!("{}, {namespace}, is no longer in the hosts file: its devices are restored", host.name);
         change.warnings.push(warning);
         Ok(Some(change))
     }
 
-    /// Reads the state file of a host; one that is about another network namespace is not the host's.
+    /// Reads the host's state file; one that records another network namespace is ignored.
     fn open(host: &DeploymentHost, store: &StateStore, is_removal: bool) -> Result<Self, OperationError> {
         let namespace = HostNamespace(host.netns.clone());
         let found = store.load(&host.name)?;
@@ -171,12 +171,11 @@ impl HostChange {
         })
     }
 
-    /// The name of the host.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// What is going to be done, or was done.
+    /// Returns the planned or executed commands.
     pub fn report(&self) -> ApplyReport {
         ApplyReport {
             host: self.host.clone(),
@@ -194,7 +193,7 @@ impl HostChange {
         }
     }
 
-    /// Observes these devices, and those that an earlier run changed and that still exist.
+    /// Observes these devices and those that an earlier run changed and that still exist.
     fn observe_with_remembered(
         &self,
         run: &mut dyn CommandRunner,
@@ -209,7 +208,8 @@ impl HostChange {
         self.observe(run, &names)
     }
 
-    /// Observes devices that we have changed or may have changed, and our table even if nobody remembers it.
+    /// Observes devices that Tailwright has or may have changed, and its nftables table even without a state
+    /// file.
     fn observe_what_is_ours(
         &mut self,
         run: &mut dyn CommandRunner,
@@ -220,7 +220,7 @@ impl HostChange {
         let mut observed =
             self.observe_with_remembered(run, &existing.iter().map(String::as_str).collect::<Vec<_>>())?;
         if !self.uses_nft && host.filters == PacketFilters::Nft && !host.switch {
-            // Where nft is missing, nobody has made a table.
+            // An error means that nft is not installed: then no table exists either.
             observed.nft = observed::observe_nft_table(run, &self.namespace).unwrap_or_default();
             if !observed.nft.is_empty() {
                 let warning = format!(
@@ -250,7 +250,7 @@ impl HostChange {
         Ok(ObservedHost { devices, nft })
     }
 
-    /// Those of the devices that exist. Devices come and go, and one that is gone has nothing to restore.
+    /// Returns the devices that exist. One that has disappeared has nothing to restore.
     fn existing(&self, run: &mut dyn CommandRunner, names: &[String]) -> Result<Vec<String>, OperationError> {
         let mut existing = Vec::new();
         for name in names {
@@ -263,7 +263,8 @@ impl HostChange {
         Ok(existing)
     }
 
-    /// Refuses devices that somebody else has configured, or that bear our handle without our having recorded it.
+    /// Refuses devices configured by others, and devices with Tailwright's handle that the state file does
+    /// not list.
     fn refuse_foreign(&self) -> Result<(), OperationError> {
         for (name, device) in &self.observed.devices {
             if device.is_foreign() {
@@ -285,7 +286,7 @@ impl HostChange {
         Ok(())
     }
 
-    /// Records devices that bear what is ours and that nobody has recorded, so that they are restored.
+    /// Records devices that carry Tailwright's settings without a saved state, so that they are restored.
     fn remember_what_is_ours(&mut self) {
         for (name, device) in &self.observed.devices {
             let bears_ours = device.is_ours() || device.has_our_packet_sizes();
@@ -313,10 +314,10 @@ impl HostChange {
         difference::steps_between(&self.namespace, &self.observed, &self.state.applied, target, original)
     }
 
-    /// Does what was decided.
+    /// Executes the planned steps.
     ///
     /// # Errors
-    /// What a program of the system refuses; then the host is as it was before, or the message says that it is not.
+    /// A command that fails. The message says whether the host was restored to its previous state.
     pub fn execute(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
         let is_as_desired = self.steps.is_empty() && !self.state.is_changing;
         if is_as_desired && !self.is_removal {
@@ -328,7 +329,7 @@ impl HostChange {
             let message = match self.undo(run) {
                 Ok(()) => format!("{}: {}; the host is as it was before", self.host, cause.message),
                 Err(error) => {
-                    format!("{}: {}; going back failed, too: {}", self.host, cause.message, error.message)
+                    format!("{}: {}; restoring it failed, too: {}", self.host, cause.message, error.message)
                 }
             };
             OperationError { message, ..cause }
@@ -349,10 +350,10 @@ impl HostChange {
         self.save_applied(run, self.target.clone())
     }
 
-    /// Goes back to what was there before [`Self::execute`], if that has begun.
+    /// Restores the state before [`Self::execute`]; does nothing if that was not called.
     ///
     /// # Errors
-    /// What a program of the system refuses.
+    /// A command that fails.
     pub fn undo(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
         if !self.has_begun {
             return Ok(());
@@ -373,7 +374,7 @@ impl HostChange {
         Ok(())
     }
 
-    /// Records, before the first change, what devices are like, unless an earlier run has recorded it.
+    /// Saves the devices' settings before the first change; those saved by an earlier run stay.
     fn save_original(&mut self) -> Result<(), OperationError> {
         for (name, device) in &self.observed.devices {
             self.state.original.entry(name.clone()).or_insert_with(|| OriginalDevice::new(device));
@@ -382,14 +383,15 @@ impl HostChange {
         self.store.save(&self.host, &self.state)
     }
 
-    /// Observes the devices of before that still exist.
+    /// Observes those of the planned devices that still exist.
     fn observe_again(&self, run: &mut dyn CommandRunner) -> Result<ObservedHost, OperationError> {
         let names: Vec<String> = self.observed.devices.keys().cloned().collect();
         let existing = self.existing(run, &names)?;
         self.observe(run, &existing.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Records what was configured, and how it prints.
+    /// Saves the applied configuration, and the kernel's listing of it for comparison with later
+    /// observations.
     fn save_applied(
         &mut self,
         run: &mut dyn CommandRunner,

@@ -1,7 +1,6 @@
-//! The observed state of a host, read back from tc, ip and nft.
-//!
-//! What we configured is recorded as these programs print it, and compared as text: a line that prints as it did after
-//! we set it is as we set it. That needs no knowledge of how the programs round.
+//! State of a host, read back from tc, ip and nft.
+//! The output of these programs after a change is saved, and later output is compared with it as text: an
+//! unchanged line means an unchanged object. That needs no knowledge of how the programs round.
 
 use super::filters::NFT_TABLE;
 use super::htb::HANDLE;
@@ -11,67 +10,68 @@ use model::OperationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The observed state of a host: the devices that were asked for, and our table of nftables.
+/// State of a host: the requested devices, and Tailwright's nftables table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ObservedHost {
     pub(super) devices: BTreeMap<String, ObservedDevice>,
-    /// Our table as nft prints it; empty when there is none.
+    /// Output of nft for our table; empty if it does not exist.
     pub(super) nft: String,
 }
 
-/// The size and the number of segments of packets that Linux lets a device build unless it is told otherwise.
+/// Linux's default of a device's `gso_max_size` (bytes) and `gso_max_segs`.
 const DEFAULT_PACKET_SIZES: (u64, u64) = (65536, 65535);
 
-/// The observed state of a device.
+/// State of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ObservedDevice {
-    /// The root queueing discipline as tc prints it; empty when there is none.
+    /// Output of tc for the root queueing discipline; empty if there is none.
     pub(super) qdisc: String,
-    /// The largest packet in bytes, without the header of the frame.
+    /// Maximum packet size without the link-layer header, bytes.
     pub(super) mtu: u64,
-    /// The largest packet in bytes that the device may be given to cut up.
+    /// Maximum size of a packet passed to the device for segmentation, bytes.
     pub(super) gso_max_size: u64,
-    /// The largest number of segments of such a packet.
+    /// Maximum number of segments of such a packet.
     pub(super) gso_max_segs: u64,
-    /// What the kernel gives such a device for the size and the number of segments, if nobody has set them.
+    /// Kernel's defaults for this device: `gso_max_size` and `gso_max_segs`.
     pub(super) default_packet_sizes: (u64, u64),
-    /// The classes of our tree by number, each as tc prints it.
+    /// Output of tc for each class of our tree, by number.
     pub(super) classes: BTreeMap<u16, String>,
-    /// The filters of our tree as tc prints them.
+    /// Output of tc for the filters of our tree.
     pub(super) filters: String,
 }
 
 impl ObservedDevice {
-    /// A device that nobody has configured, as dry runs for other machines assume it.
+    /// Returns a device without configuration, as dry runs for other machines assume it.
     pub(super) fn unconfigured() -> Self {
         let (gso_max_size, gso_max_segs) = DEFAULT_PACKET_SIZES;
         let default_packet_sizes = DEFAULT_PACKET_SIZES;
         Self { mtu: 1500, gso_max_size, gso_max_segs, default_packet_sizes, ..Self::default() }
     }
 
-    /// Whether the root of the device is our tree.
+    /// Returns true if the root of the device is our tree.
     pub(super) fn is_ours(&self) -> bool {
         self.qdisc.starts_with(&format!("qdisc htb {HANDLE} root"))
     }
 
-    /// Whether somebody else has configured the device: what the kernel installs by itself has the handle `0:`.
+    /// Returns true if others have configured the device. Disciplines that the kernel installs itself have
+    /// the handle `0:`.
     pub(super) fn is_foreign(&self) -> bool {
         let handle = self.qdisc.split_whitespace().nth(2);
         !self.is_ours() && handle.is_some_and(|handle| handle != "0:")
     }
 
-    /// Whether the device builds only packets of the size of frames, which nobody sets but we.
+    /// Returns true if packets are limited to single frames, a setting that only Tailwright makes.
     pub(super) fn has_our_packet_sizes(&self) -> bool {
         (self.gso_max_size, self.gso_max_segs) == (self.frame_bytes_max(), 1)
     }
 
-    /// The largest frame in bytes.
+    /// Returns the size of the largest frame, bytes.
     pub(super) fn frame_bytes_max(&self) -> u64 {
         const ETHERNET_HEADER: u64 = 14;
         self.mtu + ETHERNET_HEADER
     }
 
-    /// The preferences (places in the order) that filters of our tree occupy, ascending.
+    /// Returns the preferences (ranks) of the filters of our tree, ascending.
     pub(super) fn filter_preferences(&self) -> Vec<u16> {
         let mut preferences: Vec<u16> = self.filters.lines().filter_map(preference).collect();
         preferences.sort_unstable();
@@ -80,14 +80,15 @@ impl ObservedDevice {
     }
 }
 
-/// The number behind `pref` in the first line of a filter, such as `filter protocol ip pref 13 u32 chain 0`.
+/// Parses the number after `pref` in the first line of a filter, such as `filter protocol ip pref 13 u32
+/// chain 0`.
 fn preference(line: &str) -> Option<u16> {
     let mut words = line.strip_prefix("filter ")?.split_whitespace();
     words.find(|word| *word == "pref")?;
     words.next()?.parse().ok()
 }
 
-/// The part that matters here of what `ip -json link show` prints for a device.
+/// The fields used here of `ip -json link show`.
 #[derive(Deserialize)]
 struct LinkDescription {
     ifname: String,
@@ -96,7 +97,7 @@ struct LinkDescription {
     gso_max_size: u64,
     #[serde(default)]
     gso_max_segs: u64,
-    /// What the device itself can cut up at most; older kernels do not say it.
+    /// Maximum that the device itself can segment; older kernels do not report it.
     #[serde(default)]
     tso_max_size: Option<u64>,
     #[serde(default)]
@@ -104,7 +105,7 @@ struct LinkDescription {
 }
 
 impl LinkDescription {
-    /// The kernel's own sizes, and no more than the device can.
+    /// Returns the kernel's defaults, limited to the capabilities of the device.
     fn default_packet_sizes(&self) -> (u64, u64) {
         let (size, segments) = DEFAULT_PACKET_SIZES;
         (size.min(self.tso_max_size.unwrap_or(size)), segments.min(self.tso_max_segs.unwrap_or(segments)))
@@ -117,9 +118,9 @@ fn list_links(
 ) -> Result<Vec<LinkDescription>, OperationError> {
     let command = namespace.ip("-details -json link show");
     let printed = run.run(&command)?;
-    // Some versions print an empty object where there is nothing.
+    // Some versions print an empty object for a device without attributes.
     serde_json::from_str(&printed.replace("{},", "")).map_err(|error| {
-        OperationError::machine(format_args!("`{command}` printed what we cannot read: {error}"))
+        OperationError::machine(format_args!("`{command}` printed unexpected output: {error}"))
             .hint("use iproute2 5.15 or later")
     })
 }
@@ -127,7 +128,7 @@ fn list_links(
 /// Reads the state of the named devices.
 ///
 /// # Errors
-/// An error of the person who asked names a device that does not exist; others are failures of a program.
+/// An input error names a device that does not exist; others are failures of a program.
 pub(super) fn observe_devices(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,
@@ -161,7 +162,7 @@ pub(super) fn observe_devices(
     Ok(observed)
 }
 
-/// The devices of a host, whoever has configured them, whose root is our tree.
+/// Returns all devices of a host whose root is our tree, including those without a saved state.
 pub(super) fn devices_with_our_tree(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,
@@ -175,7 +176,7 @@ pub(super) fn devices_with_our_tree(
     Ok(devices)
 }
 
-/// The classes of our tree by number, from lines such as `class htb 7a17:1f parent 7a17:8 …`.
+/// Parses the classes of our tree by number, from lines such as `class htb 7a17:1f parent 7a17:8 …`.
 fn parse_classes(printed: &str) -> BTreeMap<u16, String> {
     printed.lines().filter_map(|line| Some((class_number(line)?, line.trim().to_owned()))).collect()
 }
@@ -185,7 +186,7 @@ fn class_number(line: &str) -> Option<u16> {
     u16::from_str_radix(name.strip_prefix(HANDLE)?, 16).ok()
 }
 
-/// Our table of nftables as nft prints it; empty when there is none.
+/// Returns nft's output for our table; empty if it does not exist.
 pub(super) fn observe_nft_table(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,
@@ -197,7 +198,7 @@ pub(super) fn observe_nft_table(
     Ok(String::new())
 }
 
-/// The number of bytes that wait in these classes of a device.
+/// Returns the number of bytes queued in these classes of a device.
 pub(super) fn backlog_bytes(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,
@@ -217,7 +218,7 @@ pub(super) fn backlog_bytes(
     Ok(total)
 }
 
-/// The number of bytes that tc means by `1514b`, `12Kb` or `3Mb`.
+/// Parses a size as tc prints it, such as `1514b`, `12Kb` or `3Mb`, into bytes.
 fn parse_bytes(text: &str) -> u64 {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match &text[digits.len()..] {

@@ -1,9 +1,8 @@
-//! What is remembered of a host between runs: what its devices were like before, so that they can be restored, and what
-//! was configured, so that only differences are touched.
-//!
-//! The file is written before the first change and again when all is changed. A run that is cut short thus leaves a
-//! record of the original devices and of the class numbers in use, and the next run repairs what differs. Files are
-//! kept under `/run` by default, which a reboot empties together with the queues.
+//! State of a host kept between runs: its devices' original settings, so that they can be restored, and the
+//! applied configuration, so that only differences are changed.
+//! The file is written before the first change and again after the last. An interrupted run thus leaves a
+//! record of the original devices and of the class numbers in use, and the next run repairs what differs.
+//! Files are kept under `/run` by default, which a reboot empties together with the queues.
 
 use super::configuration::HostConfiguration;
 use super::htb::{ClassNumbers, is_in_use};
@@ -17,31 +16,31 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FORMAT: &str = "tailwright-network-state-1";
-/// How long a run waits for another one, and for programs that one which was killed has left running.
+/// Maximum wait for another run, and for child processes of one that was killed.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The state file of a host.
+/// State file of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedHostState {
     format: String,
-    /// The network namespace that the host is, empty for that of the machine; files of older versions do not say it.
+    /// Network namespace of the host, empty for the machine's own; absent in files of older versions.
     #[serde(default)]
     netns: Option<String>,
-    /// The devices as they were before the first change, by name.
+    /// Devices before the first change, by name.
     #[serde(rename = "before")]
     pub(super) original: BTreeMap<String, OriginalDevice>,
-    /// The class numbers that traffic classes have, by device.
+    /// Class numbers of traffic classes, by device.
     #[serde(rename = "slots")]
     pub(super) numbers: BTreeMap<String, ClassNumbers>,
-    /// What the last run that succeeded configured.
+    /// Configuration applied by the last successful run.
     #[serde(rename = "made")]
     pub(super) applied: AppliedConfiguration,
-    /// Whether a run has begun to change something and has not come to its end.
+    /// A run has begun a change and not completed it.
     #[serde(rename = "underway")]
     pub(super) is_changing: bool,
 }
 
-/// A device as it was before the first change.
+/// Settings of a device before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OriginalDevice {
     pub(super) qdisc: String,
@@ -49,20 +48,20 @@ pub(super) struct OriginalDevice {
     pub(super) gso_max_segs: u64,
 }
 
-/// What a run configured, and how tc and nft printed it afterwards.
+/// Configuration applied by a run, and the output of tc and nft after it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct AppliedConfiguration {
     pub(super) target: HostConfiguration,
-    /// The classes as tc printed them, by device and number.
+    /// Output of tc for classes, by device and number.
     pub(super) classes: BTreeMap<String, BTreeMap<u16, String>>,
-    /// The filters as tc printed them, by device.
+    /// Output of tc for filters, by device.
     pub(super) filters: BTreeMap<String, String>,
     pub(super) nft: String,
 }
 
 impl OriginalDevice {
-    /// Remembers a device. A queueing discipline and packet sizes of ours are none that could be restored: those that
-    /// the kernel gives such a device take their place.
+    /// Saves a device's settings. Tailwright's own queueing discipline and packet sizes are not worth
+    /// restoring; the kernel's defaults take their place.
     pub(super) fn new(observed: &ObservedDevice) -> Self {
         let (gso_max_size, gso_max_segs) = if observed.has_our_packet_sizes() {
             observed.default_packet_sizes
@@ -73,14 +72,14 @@ impl OriginalDevice {
         Self { qdisc, gso_max_size, gso_max_segs }
     }
 
-    /// Whether somebody had configured the device, which we cannot restore.
+    /// Returns true if others had configured the device, which cannot be restored.
     pub(super) fn is_foreign(&self) -> bool {
         ObservedDevice { qdisc: self.qdisc.clone(), ..ObservedDevice::default() }.is_foreign()
     }
 }
 
 impl SavedHostState {
-    /// The state of a host that nobody has touched.
+    /// Returns the state of a host without changes.
     pub(super) fn new(namespace: &HostNamespace) -> Self {
         Self {
             format: FORMAT.into(),
@@ -92,13 +91,13 @@ impl SavedHostState {
         }
     }
 
-    /// The network namespace of the host; `None` where the file does not say it.
+    /// Returns the network namespace of the host; `None` if the file does not record it.
     pub(super) fn namespace(&self) -> Option<HostNamespace> {
         let netns = self.netns.as_ref()?;
         Some(HostNamespace((!netns.is_empty()).then(|| netns.clone())))
     }
 
-    /// Forgets devices that are no longer configured, and the numbers of traffic classes that are gone.
+    /// Removes devices that are no longer configured, and the numbers of unused traffic classes.
     pub(super) fn forget_unused(&mut self) {
         let devices = &self.applied.target.devices;
         self.original.retain(|name, _| devices.contains_key(name));
@@ -109,28 +108,27 @@ impl SavedHostState {
     }
 }
 
-/// The folder that has a state file for each host.
+/// Folder with a state file for each host.
 #[derive(Debug, Clone)]
 pub struct StateStore(PathBuf);
 
 impl StateStore {
-    /// The folder that is used unless another one is asked for.
+    /// Default folder.
     pub const DEFAULT: &str = "/run/tailwright";
 
-    /// Keeps state files in this folder, which is created when it is needed.
+    /// Keeps state files in this folder, which is created on demand.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
 
-    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The names of the hosts that are remembered, in their order.
+    /// Returns the names of hosts with a state file, sorted.
     ///
     /// # Errors
-    /// When the folder cannot be read or trusted.
+    /// If the folder cannot be read or trusted.
     pub fn hosts(&self) -> Result<Vec<String>, OperationError> {
         let Some(folder) = StateFolder::open(&self.0)? else { return Ok(Vec::new()) };
         let mut hosts = Vec::new();
@@ -141,7 +139,7 @@ impl StateStore {
         Ok(hosts)
     }
 
-    /// Reads the state of a host; `None` when there is no file.
+    /// Reads the state of a host; `None` if there is no file.
     pub(super) fn load(&self, host: &str) -> Result<Option<SavedHostState>, OperationError> {
         let Some(folder) = StateFolder::open(&self.0)? else { return Ok(None) };
         let name = file_name(host);

@@ -1,7 +1,7 @@
-//! The one place from which a running proxy gets its policy, whoever brings it: the command line's files, `apply`, or
-//! what was remembered of an earlier `apply`.
-//!
-//! It compares what would be enforced with what is: the same policy again changes nothing.
+//! The only path by which a running proxy gets its policy, from the command line's files, from `apply`, or
+//! from the saved policy of an earlier `apply`.
+//! It compares the wanted rules with the enforced ones, so that configuring the same policy again changes
+//! nothing.
 
 use super::control::ProxyHandle;
 use super::flows::WorkloadNames;
@@ -15,35 +15,34 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use workload::device::StorageProfile;
 
-/// Where a proxy has its policy from.
+/// Source of a proxy's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyOrigin {
-    /// The files of the command line.
+    /// Files of the command line.
     Files,
     /// `tailwright apply`, now or before a restart.
     Apply,
 }
 
-/// What a proxy enforces, as it was brought.
+/// Configuration of a proxy, as received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConfiguredPolicy {
-    /// The policy; without one everybody is best effort.
+    /// Policy to enforce; without one all requests are best effort.
     pub policy: Option<Policy>,
-    /// The text of the hosts file.
+    /// Text of the hosts file.
     pub hosts: String,
-    /// Where it is from.
     pub origin: PolicyOrigin,
 }
 
 impl ConfiguredPolicy {
-    /// Whether it holds after a restart: what `apply` brought, unless that was to take a policy away.
+    /// Returns true if the configuration survives a restart: a policy from `apply`.
     pub fn is_remembered(&self) -> bool {
         self.origin == PolicyOrigin::Apply && self.policy.is_some()
     }
 }
 
-/// The present configuration, and what is needed to judge and to remember another one.
+/// The present configuration, and the inputs for validating and saving another one.
 #[derive(Debug)]
 struct ConfiguratorState {
     server: String,
@@ -53,10 +52,10 @@ struct ConfiguratorState {
     rules: EnforcedRules,
 }
 
-/// What a policy and a hosts file mean for a proxy, in a form that can be compared.
+/// Comparable form of a policy and a hosts file.
 type EnforcedRules = (WorkloadNames, ProxyRules);
 
-/// Configures a running proxy; clones configure the same one.
+/// Configures a running proxy. Clones configure the same one.
 #[derive(Debug, Clone)]
 pub struct ProxyConfigurator {
     handle: ProxyHandle,
@@ -64,11 +63,11 @@ pub struct ProxyConfigurator {
 }
 
 impl ProxyConfigurator {
-    /// Puts the policy that is remembered, if there is one, in the place of that of the options with which a proxy will
-    /// be started; the text of the hosts file that came with it. Where the proxy listens stays as it is.
+    /// Replaces the policy of `options` by the saved one, if there is one, and returns the text of the hosts
+    /// file saved with it. The addresses at which the proxy listens stay.
     ///
     /// # Errors
-    /// When what is remembered cannot be read, or is wrong.
+    /// If the saved policy cannot be read or is invalid.
     pub fn recall(
         options: &mut ProxyOptions,
         memory: &PolicyMemory,
@@ -78,7 +77,7 @@ impl ProxyConfigurator {
         let deployment = deployment.map_err(|error| error.about(memory.path().display()))?;
         let at = std::mem::replace(&mut options.deployment, deployment);
         options.policy = policy;
-        // Where it listens is for who starts it to say; who may connect there, for `apply`.
+        // The command line decides where the proxy listens, and `apply` which clients may connect there.
         let fronts = at.servers.into_iter().find(|server| server.name == options.server);
         let fronts = fronts.and_then(|server| server.storage).map(|storage| storage.front);
         let mut servers = options.deployment.servers.iter_mut();
@@ -92,11 +91,11 @@ impl ProxyConfigurator {
         Ok(Some(hosts))
     }
 
-    /// Takes over the configuration of a proxy that was started with these options, whose hosts file has this text.
-    /// Without a memory nothing is remembered.
+    /// Takes over the configuration of a proxy that was started with these options. Without a memory no
+    /// policy is saved.
     ///
     /// # Errors
-    /// When the policy or the deployment is wrong.
+    /// If the policy or the deployment is invalid.
     pub fn new(
         handle: ProxyHandle,
         options: &ProxyOptions,
@@ -110,34 +109,33 @@ impl ProxyConfigurator {
         Ok(Self { handle, state: Arc::new(Mutex::new(state)) })
     }
 
-    /// The handle of the proxy.
     pub fn handle(&self) -> &ProxyHandle {
         &self.handle
     }
 
-    /// What the proxy enforces.
+    /// Returns the enforced configuration.
     pub fn current(&self) -> ConfiguredPolicy {
         self.lock().current.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, ConfiguratorState> {
-        // What is behind the lock is replaced as a whole.
+        // A poisoned lock is usable: the state behind it is only replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down again what is remembered, as the user that the process is now.
+    /// Saves the current policy again, as the process's present user after it has dropped root.
     ///
     /// # Errors
-    /// When this user cannot write there.
+    /// If this user cannot write there.
     pub fn remember(&self) -> Result<(), OperationError> {
         let state = self.lock();
         state.remember(&state.current)
     }
 
-    /// Whether this configuration would change what the proxy enforces, or that it remembers it.
+    /// Returns true if this configuration would change the enforced rules, or the decision to save them.
     ///
     /// # Errors
-    /// When the proxy would refuse it.
+    /// If the proxy would refuse it.
     pub fn would_change(&self, wanted: &ConfiguredPolicy) -> Result<bool, OperationError> {
         let state = self.lock();
         let deployment = Deployment::parse(&wanted.hosts)?;
@@ -145,11 +143,11 @@ impl ProxyConfigurator {
         Ok(rules != state.rules || wanted.is_remembered() != state.current.is_remembered())
     }
 
-    /// Configures the proxy, unless that would change nothing, and remembers what `apply` brought; whether it has changed
-    /// what the proxy enforces.
+    /// Configures the proxy if the rules differ, and saves a policy from `apply`. Returns true if the
+    /// enforced rules have changed.
     ///
     /// # Errors
-    /// When the proxy refuses the configuration, or it cannot be remembered; then nothing has changed.
+    /// If the proxy refuses the configuration, or it cannot be saved; then nothing has changed.
     pub fn configure(&self, wanted: ConfiguredPolicy) -> Result<bool, OperationError> {
         let mut state = self.lock();
         let deployment = Deployment::parse(&wanted.hosts)?;
@@ -171,7 +169,7 @@ impl ProxyConfigurator {
 }
 
 impl ConfiguratorState {
-    /// Remembers what `apply` brought. When it took its policy away, there is nothing to remember.
+    /// Saves a policy from `apply`, or deletes the saved one.
     fn remember(&self, wanted: &ConfiguredPolicy) -> Result<(), OperationError> {
         let Some(memory) = &self.memory else { return Ok(()) };
         if !wanted.is_remembered() {

@@ -1,4 +1,4 @@
-//! Connections to the server behind a front, from the address that the server is to see.
+//! Connections to the server behind a front, from the source address that the server expects.
 
 use super::proxy_header;
 use super::reserved_ports::{PortLease, ReservedPorts};
@@ -14,34 +14,34 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How many ports are tried that may be in use by others, or wait for late packets.
+/// Maximum number of ports tried; one may be in use or in TIME_WAIT.
 const ATTEMPTS: usize = 64;
-/// Ports below are root's.
+/// Ports below this one need privileges.
 const RESERVED_END: u16 = 1024;
-/// Addresses of nobody (RFC 5737, RFC 3849), for which transparent binding is tried.
+/// Documentation addresses (RFC 5737, RFC 3849), which belong to no host; used to try transparent binding.
 const NOBODY: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 
-/// What connections of a front to its server are made of.
+/// Parameters of a front's connections to its server.
 #[derive(Debug)]
 pub(super) struct ServerConnector {
-    /// The address of the server.
+    /// Address of the server.
     pub(super) forward: SocketAddr,
     source: SourceAddress,
-    /// Whether the server is told the client's address in a header.
+    /// Send the client's address to the server in a PROXY header.
     pub(super) announces: bool,
     reserved: ReservedPorts,
 }
 
-/// Where connections come from.
+/// Local end of a connection.
 #[derive(Debug, Clone, Copy)]
 struct LocalEnd {
     address: IpAddr,
-    /// Whether the address need not be one of this host.
+    /// The address need not be one of this host (IP_TRANSPARENT).
     is_transparent: bool,
 }
 
-/// A connection that is being made, and the port that it keeps from other connections.
+/// A connection in progress, and its lease of a local port.
 #[derive(Debug)]
 pub(super) struct BegunConnection {
     pub(super) socket: TcpStream,
@@ -49,10 +49,10 @@ pub(super) struct BegunConnection {
 }
 
 impl ServerConnector {
-    /// A connector to the server's address behind a front.
+    /// Creates a connector to the server's address behind a front.
     ///
     /// # Errors
-    /// When the process may not use the addresses or ports that the server is to see.
+    /// If the process may not use the required addresses or ports.
     pub(super) fn new(front: &Front, forward: SocketAddr) -> Result<Self, OperationError> {
         let reserved = ReservedPorts::beginning_at(std::process::id());
         let mut connector = Self { forward, source: front.source, announces: front.announce, reserved };
@@ -60,7 +60,7 @@ impl ServerConnector {
         Ok(connector)
     }
 
-    /// The capabilities that making connections takes, as long as the proxy runs.
+    /// Returns the capabilities that connecting requires while the proxy runs.
     pub(super) fn capabilities(&self) -> &'static [&'static str] {
         match self.source {
             SourceAddress::Proxy => &[],
@@ -69,7 +69,7 @@ impl ServerConnector {
         }
     }
 
-    /// Tries what connections will need.
+    /// Tries the operations that connections will need.
     fn check_privileges(&mut self) -> Result<(), OperationError> {
         let (source, what) = match self.source {
             SourceAddress::Proxy => return Ok(()),
@@ -82,7 +82,7 @@ impl ServerConnector {
             SourceAddress::Proxy | SourceAddress::Reserved => LocalEnd::any(is_ipv6),
         };
         let tried = self.try_reserved(from, |_| Ok(()));
-        // Who may not use such ports is told so first.
+        // A missing privilege fails before a port is found in use, so the latter proves the privilege.
         if tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
             return Ok(());
         }
@@ -95,11 +95,11 @@ impl ServerConnector {
         })
     }
 
-    /// Begins a connection on behalf of a client, which is made while other sessions are served: the socket becomes
-    /// writable when it is made.
+    /// Begins a connection on behalf of a client without waiting. The socket becomes writable when it is
+    /// established.
     ///
     /// # Errors
-    /// When it cannot be begun, as when no port is left.
+    /// If it cannot be begun, for example because no port is left.
     pub(super) fn begin(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
         let to = self.forward;
         match self.source {
@@ -117,8 +117,8 @@ impl ServerConnector {
         }
     }
 
-    /// Begins a connection from the client's address, and from its port unless another connection has it: then from
-    /// another one, below 1024 if the client's is.
+    /// Begins a connection from the client's address and, if it is free, its port. Otherwise it uses another
+    /// port, below 1024 if the client's is.
     fn begin_as(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
         let to = self.forward;
         let address = client.ip().to_canonical();
@@ -143,7 +143,8 @@ impl ServerConnector {
         Err(Errno::ADDRINUSE.into())
     }
 
-    /// A socket at a port below 1024 with which something can be done that may find the port taken.
+    /// Returns a socket bound to a port below 1024 for which `use_socket` succeeds, trying further ports
+    /// while they are taken.
     fn try_reserved(
         &mut self,
         from: LocalEnd,
@@ -162,19 +163,19 @@ impl ServerConnector {
 }
 
 impl LocalEnd {
-    /// The proxy's own address, which the kernel chooses.
+    /// Returns the proxy's own address, which the kernel chooses.
     fn any(is_ipv6: bool) -> Self {
         let address = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         Self { address, is_transparent: false }
     }
 
-    /// A socket at a port of this address.
+    /// Returns a socket bound to a port of this address.
     fn bind(self, port: u16) -> Result<OwnedFd, Errno> {
         let socket = new_socket(self.address.is_ipv6(), SocketFlags::NONBLOCK)?;
-        // Connections to different servers may have the same port; whether this one may, connecting tells.
+        // Connections to different servers may share a local port; connect(2) reports a conflict.
         set_socket_reuseaddr(&socket, true)?;
         if self.is_transparent {
-            // The option of IPv4 holds for sockets of IPv6 as well.
+            // The IPv4 option also applies to IPv6 sockets.
             setsockopt(&socket, IpTransparent, &true)
                 .map_err(|error| Errno::from_raw_os_error(error as i32))?;
         }
@@ -199,10 +200,11 @@ fn is_port_taken(error: Errno) -> bool {
     matches!(error, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
 }
 
-/// Makes a connection of the proxy's own, from a port below 1024 where the process may use one: servers may demand it.
+/// Opens a connection of the proxy itself, from a port below 1024 if permitted, since servers may require
+/// one.
 ///
 /// # Errors
-/// When the server does not answer in time, or refuses.
+/// If the server does not answer in time, or refuses.
 pub(super) fn connect_for_itself(
     to: SocketAddr,
     announces: bool,
@@ -213,7 +215,7 @@ pub(super) fn connect_for_itself(
         set_socket_timeout(&socket, kind, Some(timeout))?;
     }
     let mut ports = ReservedPorts::beginning_at(std::process::id());
-    // Else a port would be nobody's for a minute after the connection.
+    // Otherwise the port would be unusable for a minute (TIME_WAIT) after the connection.
     set_socket_reuseaddr(&socket, true)?;
     for _ in 0..ATTEMPTS {
         let port = ports.lease().map_or(0, |lease| lease.port);

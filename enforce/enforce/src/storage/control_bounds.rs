@@ -1,7 +1,8 @@
-//! What a policy's bounds say of control requests, attacked: workloads that keep their limits with data and control
-//! requests together, one that asks for control requests beyond its limits, and strangers who ask for both as fast as
-//! they can. The rules are those of the proxy, the queue is its own, time is simulated, and the bound is the theorem of
-//! `calculus::device`, computed here from the limits alone. A search turns towards requests that come close to it.
+//! A search for violations of a policy's bounds by control requests. Some workloads keep their limits with
+//! data and control requests together, one may exceed its limits with control requests, and unknown clients
+//! send both as fast as they can. The rules and the queue are the proxy's, time is simulated, and the bound
+//! is the theorem of `calculus::device`, computed here from the limits alone. The search climbs towards
+//! requests that come close to it.
 
 use super::cost::control_request_ns;
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames, data_flow};
@@ -22,20 +23,20 @@ use testkit::Climb;
 use units::Nanos;
 use workload::device::StorageProfile;
 
-/// 1 ms for 4 KiB, and in proportion.
+/// 1 ms for 4 KiB, and in proportion for other sizes.
 const PROFILE: &str =
     r#"{ "bandwidthTable": [{ "requestSize": 4096, "readBandwidth": 4096000, "writeBandwidth": 4096000 }] }"#;
-/// What the profile says of a control request, seconds: 1 ms, rounded outward.
+/// Device time of a control request by the profile, seconds: 1 ms, rounded outward.
 const CONTROL_S: f64 = 0.001_000_001;
-/// How many requests each workload sends.
+/// Number of requests that each workload sends.
 const REQUESTS: usize = 30;
-/// When traffic ends, nanoseconds.
+/// End of the traffic, nanoseconds.
 const END: u64 = 1_500_000_000;
-/// What rounding to whole nanoseconds may add to a latency, seconds.
+/// Maximum increase of a latency by rounding to whole nanoseconds, seconds.
 const ROUNDING: f64 = 1e-6;
 
-/// One request of a workload: the time before it in nanoseconds, and its size as a fraction of the largest; none for a
-/// control request.
+/// A request of a workload: the gap before it in nanoseconds, and its size as a fraction of the largest;
+/// `None` for a control request.
 type Step = (u64, Option<f64>);
 
 #[derive(Debug, Clone)]
@@ -43,47 +44,47 @@ struct ControlMember {
     level: u32,
     rate: f64,
     burst: f64,
-    /// The device time of its largest request, seconds.
+    /// Device time of its largest request, seconds.
     largest: f64,
     steps: Vec<Step>,
 }
 
-/// A server, its workloads, and who disturbs them.
+/// A server, its workloads, and the unknown clients that disturb them.
 #[derive(Debug, Clone)]
 struct ControlAttack {
     queue: DeviceQueue,
-    /// The largest best-effort request that bounds count, seconds.
+    /// Largest best-effort request that the bounds account for, seconds.
     best_effort: f64,
     members: Vec<ControlMember>,
-    /// The workload that keeps asking for control requests, whatever its limits.
+    /// Workload that keeps sending control requests beyond its limits.
     over: Option<usize>,
-    /// How many requests strangers have waiting or at the device at any time: data, control.
+    /// Data and control requests that unknown clients keep waiting or at the device.
     strangers: [u32; 2],
 }
 
-/// How close requests came to their bounds.
+/// Closeness of latencies to their bounds.
 #[derive(Debug, Clone, Copy, Default)]
 struct ControlApproach {
-    /// The largest latency ÷ bound of workloads within their limits.
+    /// Largest latency ÷ bound of workloads within their limits.
     ratio: f64,
     latency: f64,
     bound: f64,
-    /// What the rates of higher priorities leave of the device.
+    /// Fraction of the device that the rates of higher priorities leave.
     left: f64,
-    /// How many control requests of theirs were judged.
+    /// Number of their control requests that were compared.
     control: usize,
-    /// The longest latency ÷ bound of the workload beyond its limits.
+    /// Largest latency ÷ bound of the workload beyond its limits.
     over_ratio: f64,
-    /// The most device time that control requests of strangers took before other best effort, seconds less a hundredth of
-    /// the time until then.
+    /// Maximum device time that unknown clients' control requests took before other best effort, in excess of
+    /// a hundredth of the elapsed time, seconds.
     stranger_control: f64,
 }
 
-/// How long the largest requests of workloads take, compared with control requests.
+/// Device times of the workloads' largest requests relative to control requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LargestRequests {
     Longer,
-    /// All that bounds count is shorter than a control request, which then has no level.
+    /// Every request that the bounds account for is shorter than a control request, which then has no level.
     Shorter,
 }
 
@@ -139,7 +140,7 @@ impl ControlAttack {
         other
     }
 
-    /// What the rates of higher priorities leave of the device.
+    /// Returns the fraction of the device that the rates of higher priorities leave.
     fn left(&self, own: &ControlMember) -> f64 {
         let above = self.members.iter().filter(|other| other.level < own.level);
         1.0 - above.map(|other| other.rate).sum::<f64>()
@@ -185,7 +186,7 @@ impl ControlAttack {
         Policy::new("attack", vec![server], workloads).expect("a sound policy")
     }
 
-    /// The rules that the proxy makes of the policy, and the flow of each member.
+    /// Returns the proxy's rules for the policy, and the flow of each member.
     fn rules(&self) -> (EnforcementRules, Vec<u32>) {
         let front = [("nbd", "127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap())];
         let hosts = testkit::one_server_hosts(&front, "", "");
@@ -199,14 +200,15 @@ impl ControlAttack {
         (rules.rules, flows)
     }
 
-    /// The requests of a member at the earliest instants that its limits allow: instant, cost, whether it is control.
+    /// Returns a member's requests at the earliest instants that its limits allow: instant, cost, and true
+    /// for control.
     fn requests(member: &ControlMember) -> Vec<(u64, u64, bool)> {
         let mut now = 0.0;
         let mut tokens = member.burst;
         let mut requests = Vec::new();
         for &(gap, size) in &member.steps {
             let work = size.map_or(CONTROL_S, |size| member.largest * size);
-            // A control request that is larger than what has a level takes no tokens.
+            // A control request larger than every request with a level takes no tokens.
             let taken = if work > member.largest { 0.0 } else { work };
             let waits = (gap as f64 / 1e9).max((taken - tokens) / member.rate + 2e-9);
             tokens = (tokens + member.rate * waits).min(member.burst) - taken;
@@ -275,7 +277,6 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// A request that was served.
 #[derive(Debug, Clone, Copy)]
 struct ServedControl {
     flow: u32,
@@ -285,17 +286,17 @@ struct ServedControl {
     done: u64,
 }
 
-/// The proxy's queue before a device of so many channels, in simulated time.
+/// The proxy's queue before a device with several channels, in simulated time.
 struct ControlServer {
     enforcer: Enforcer,
     channels: u32,
-    /// Flow, cost, and whether the same is asked again when it is done, by instant.
+    /// Flow, cost, and true if the request is repeated on completion, by instant of arrival.
     arrivals: BTreeMap<u64, Vec<(u32, u64, bool)>>,
-    /// What is asked, by number: flow, cost, whether it is asked again, when it came.
+    /// Requests by number: flow, cost, true if repeated, instant of arrival.
     asked: Vec<(u32, u64, bool, u64)>,
-    /// At the device and not begun.
+    /// Requests at the device that have not begun.
     waiting: VecDeque<DispatchedRequest>,
-    /// On a channel, by when they are done.
+    /// Requests on a channel, by instant of completion.
     begun: BTreeMap<(u64, u32), DispatchedRequest>,
     served: Vec<ServedControl>,
 }
@@ -364,8 +365,8 @@ impl ControlServer {
     }
 }
 
-/// The attack that came closest, within this many steps from each of several starts, and the most control requests of
-/// strangers and the latest requests beyond limits that were seen on the way.
+/// Returns the attack that came closest, climbing `steps` steps from each of `starts` starts, with the
+/// largest control time of unknown clients and the largest excess beyond limits seen on the way.
 fn search(
     channels: u32,
     requests: LargestRequests,
@@ -397,7 +398,7 @@ fn control_requests_break_no_bound_but_that_of_who_sends_too_many() {
     for channels in [1, 2, 4, 8] {
         let (found, attack) = search(channels, LargestRequests::Longer, 12, 60);
         assert!(found.latency <= found.bound + ROUNDING, "{channels} channels: {found:?}\n{attack:#?}");
-        // A search that comes near no bound, or judges no control requests, would say nothing.
+        // A search that comes near no bound, or compares no control requests, would prove nothing.
         assert!(found.ratio > 0.5 && found.control > 1000, "{channels} channels: {found:?}");
         assert!(found.over_ratio > 1.0, "who exceeds its limits is late: {channels} channels: {found:?}");
         assert!(found.stranger_control <= 4.0 * CONTROL_S + ROUNDING, "{channels} channels: {found:?}");
@@ -405,7 +406,8 @@ fn control_requests_break_no_bound_but_that_of_who_sends_too_many() {
     }
 }
 
-/// They have no level then, and are best effort that bounds do not count: one at a time, when nothing else is there.
+/// They have no level then, and are best effort that bounds do not account for: one at a time, on an idle
+/// device.
 #[test]
 fn control_requests_longer_than_all_that_is_counted_are_no_more_than_one_at_a_time() {
     for channels in [1, 2, 4, 8] {

@@ -1,5 +1,5 @@
-//! Control of a running proxy by other processes, through a socket in the file system: one JSON document a line for the
-//! request, and one for the reply.
+//! Control of a running proxy by other processes through a Unix socket. Request and reply are one line of
+//! JSON each.
 
 use super::configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 use super::control::proxy_ended;
@@ -14,12 +14,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest request: a policy of a hundred thousand workloads.
+/// Maximum length of a request, bytes; enough for a policy of a hundred thousand workloads.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
-/// How long either side waits for the other, with room for such a policy.
+/// Timeout of reads and writes of both sides, with room for such a policy.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request as it is written to the socket.
+/// A request on the socket.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 enum ControlRequest {
@@ -28,42 +28,41 @@ enum ControlRequest {
         policy: Option<Box<Policy>>,
         hosts: String,
     },
-    /// Say whether that would be accepted, and what it would replace.
+    /// Check that the policy would be accepted, and report what it would replace.
     Check {
         policy: Option<Box<Policy>>,
         hosts: String,
     },
-    /// Enforce again what a check has told.
+    /// Enforce the configuration that an earlier check reported.
     Restore(Box<ConfiguredPolicy>),
     Status,
 }
 
-/// What a running proxy says about a policy that it does not enforce yet.
+/// Result of checking a policy at a running proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyCheck {
-    /// Whether the policy would change what is enforced or remembered.
+    /// The policy would change the enforced rules, or what is saved.
     pub is_change: bool,
-    /// What the proxy enforces now.
+    /// Configuration that the proxy enforces now.
     pub present: ConfiguredPolicy,
 }
 
-/// The counters of a running proxy, and where its policy is from.
+/// Counters of a running proxy, and the source of its policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxyStatus {
-    /// The counters of the proxy.
     #[serde(flatten)]
     pub snapshot: ProxySnapshot,
-    /// The method that decided the policy; none where everybody is best effort.
+    /// Method that decided the policy; `None` if all requests are best effort.
     pub policy_name: Option<String>,
-    /// Where the policy, or that there is none, is from.
+    /// Source of the policy, or of its removal.
     pub policy_from: PolicyOrigin,
 }
 
-/// A reply as it is written to the socket.
+/// A reply on the socket.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ControlReply {
-    /// It is enforced; whether that has changed anything.
+    /// The configuration is enforced; true if the rules have changed.
     Done(bool),
     Checked(Box<ProxyCheck>),
     Status(Box<ProxyStatus>),
@@ -73,7 +72,7 @@ enum ControlReply {
     },
 }
 
-/// The path of a socket that is listened at. The socket is removed when the value is dropped.
+/// Path of a listening socket. Dropping the value removes the socket.
 #[derive(Debug)]
 pub struct ControlSocket(PathBuf);
 
@@ -83,34 +82,35 @@ impl Drop for ControlSocket {
     }
 }
 
-/// The path at which the proxy before a server listens unless another is asked for.
+/// Returns the default path of the socket of the proxy in front of a server.
 pub fn control_path(folder: &Path, server: &str) -> PathBuf {
     folder.join(format!("proxy-{server}.sock"))
 }
 
-/// Whether a proxy listens at `path`. Where that cannot be found out, whoever asks it something will learn why.
+/// Returns true if a proxy may listen at `path`. Errors such as a missing permission count as true; the next
+/// request reports them.
 pub fn is_listening(path: &Path) -> bool {
     let error = UnixStream::connect(path).err().map(|error| error.kind());
     !matches!(error, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// Listens for requests to a proxy at `path`, which only the user of the proxy may open.
+/// Listens for requests to a proxy at `path`, which only the proxy's user may open.
 ///
 /// # Errors
-/// When another proxy listens there, or the path cannot be used.
+/// If another proxy listens there, or the path cannot be used.
 pub fn listen_for_control(path: &Path, proxy: ProxyConfigurator) -> Result<ControlSocket, OperationError> {
     if UnixStream::connect(path).is_ok() {
         let hint = "stop that one first, or choose another --control";
         return Err(OperationError::machine(format_args!("{}: a proxy is running already", path.display()))
             .hint(hint));
     }
-    // Whoever could put another socket in its place would be given the policies of this one.
+    // A user who could replace the socket would receive the policies meant for this proxy.
     StateFolder::create(folder_of(path))?;
     let listener = bind(path).map_err(|error| {
         OperationError::machine(format_args!("{}: {error}", path.display()))
             .hint("run as root, or choose another --control")
     })?;
-    // One thread answers one request after the other; it ends with the process.
+    // One thread serves requests one by one, until the process exits.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let _ = answer(&stream, &proxy);
@@ -124,7 +124,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
-    // A proxy that crashed has left its socket, at which nobody listens.
+    // A proxy that crashed leaves its socket behind, and bind(2) fails on an existing path.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
@@ -149,8 +149,7 @@ fn answer(stream: &UnixStream, proxy: &ProxyConfigurator) -> std::io::Result<()>
 
 fn serve_request(text: &str, proxy: &ProxyConfigurator) -> Result<ControlReply, OperationError> {
     let request = serde_json::from_str(text).map_err(|error| {
-        OperationError::input(format_args!("an order that cannot be read: {error}"))
-            .hint("docs/reference/proxy.md")
+        OperationError::input(format_args!("invalid request: {error}")).hint("docs/reference/proxy.md")
     })?;
     match request {
         ControlRequest::Apply { policy, hosts } => {
@@ -174,20 +173,20 @@ fn applied(policy: Option<Box<Policy>>, hosts: String) -> ConfiguredPolicy {
     ConfiguredPolicy { policy: policy.map(|policy| *policy), hosts, origin: PolicyOrigin::Apply }
 }
 
-/// Gives the proxy that listens at `path` another policy, or none, and the text of a hosts file; whether that has changed
-/// what it enforces.
+/// Sends a policy, or none, and the text of a hosts file to the proxy that listens at `path`. Returns true if
+/// the enforced rules have changed.
 ///
 /// # Errors
-/// When no proxy listens there, or it refuses policy or hosts file.
+/// If no proxy listens there, or it refuses the policy or the hosts file.
 pub fn send_policy(path: &Path, policy: Option<&Policy>, hosts: String) -> Result<bool, OperationError> {
     let request = ControlRequest::Apply { policy: policy.cloned().map(Box::new), hosts };
     done(exchange(path, &request)?)
 }
 
-/// Asks the proxy that listens at `path` whether it would accept a policy, and what that would replace.
+/// Asks the proxy that listens at `path` if it would accept a policy, and what that would replace.
 ///
 /// # Errors
-/// When no proxy listens there, or it would refuse policy or hosts file.
+/// If no proxy listens there, or it would refuse the policy or the hosts file.
 pub fn check_policy(
     path: &Path,
     policy: Option<&Policy>,
@@ -201,10 +200,10 @@ pub fn check_policy(
     }
 }
 
-/// Gives the proxy that listens at `path` back what it enforced at an earlier check.
+/// Restores the configuration that an earlier check of the proxy at `path` reported.
 ///
 /// # Errors
-/// When no proxy listens there, or it refuses that.
+/// If no proxy listens there, or it refuses the configuration.
 pub fn restore_policy(path: &Path, before: ConfiguredPolicy) -> Result<bool, OperationError> {
     done(exchange(path, &ControlRequest::Restore(Box::new(before)))?)
 }
@@ -217,10 +216,10 @@ fn done(reply: ControlReply) -> Result<bool, OperationError> {
     }
 }
 
-/// The counters of the proxy that listens at `path`, and where its policy is from.
+/// Returns the counters of the proxy that listens at `path`, and the source of its policy.
 ///
 /// # Errors
-/// When no proxy listens there.
+/// If no proxy listens there.
 pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
     match exchange(path, &ControlRequest::Status)? {
         ControlReply::Status(status) => Ok(*status),
@@ -229,7 +228,6 @@ pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
     }
 }
 
-/// Sends a request and reads the reply.
 fn exchange(path: &Path, request: &ControlRequest) -> Result<ControlReply, OperationError> {
     let text = serde_json::to_string(request).expect("a request is plain data");
     send_and_receive(path, text).map_err(|error| {

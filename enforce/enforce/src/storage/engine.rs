@@ -1,11 +1,9 @@
-//! The engine: all sessions of a proxy and what they share, as a state machine over a [`System`].
-//!
-//! A round takes the events that are ready, reads and parses, then dispatches requests until the queue has none that may
-//! go, then writes: bytes for one socket leave in one system call. Nothing waits for a timer's granularity: the system
-//! is given instants in nanoseconds.
-//!
-//! The files: `accept` decides who may connect, `transfer` moves bytes between connections and sessions, `commands` are
-//! what others ask of the proxy, `invariants` what holds after every round.
+//! The engine: all sessions of a proxy and their shared state, as a state machine over a [`System`].
+//! A round takes the ready events, reads and parses, dispatches requests until no queued request may go, and
+//! then writes, so that all bytes for a socket leave in one system call. Waits end at instants in
+//! nanoseconds, not at the granularity of a timer.
+//! `accept` decides which clients may connect, `transfer` moves bytes between connections and sessions,
+//! `commands` serves other threads, and `invariants` checks the state after every round.
 
 mod accept;
 mod admission;
@@ -28,35 +26,35 @@ use model::{Observations, OperationError};
 use slab::Slab;
 use std::io;
 
-/// How often sessions are looked at that time alone may end: a fraction of the shortest time that they are given.
+/// Interval between checks for timeouts of sessions; a fraction of the shortest timeout.
 const TICK_NS: u64 = 10_000_000;
-/// How many bytes are read with one system call: what a socket usually has at most.
+/// Bytes read with one system call; a socket's receive buffer rarely has more.
 const READ_SIZE: usize = 64 << 10;
 
-/// All sessions of a proxy, and what they share.
+/// All sessions of a proxy and their shared state.
 #[derive(Debug)]
 pub struct ProxyEngine<S: System> {
     system: S,
-    /// The protocols of the fronts, by their numbers.
+    /// Protocols of the fronts, by index.
     fronts: Vec<FrontProtocol>,
     shared: SharedState,
     deployment: Deployment,
-    /// The name of the server behind the proxy.
+    /// Name of the server behind the proxy.
     server: String,
     connections_max: u64,
     drain_ns: u64,
     sessions: Slab<Box<ConnectedSession<S::Stream>>>,
     addresses: AddressCounts,
     next_serial: u32,
-    /// The slots of sessions that can make progress before the engine sleeps; some of them may be vacant.
+    /// Slots of sessions that can make progress before the engine sleeps; some may be vacant.
     ready: Vec<usize>,
     events: Vec<SystemEvent>,
-    /// Where bytes are read to before a session takes them.
+    /// Buffer for reads, before a session takes the bytes.
     scratch: Vec<u8>,
     ticked_at: u64,
-    /// Whether some session was waiting for something when it was last looked at.
+    /// Some session was subject to a timeout when it was last checked.
     has_timed_session: bool,
-    /// When the proxy was told to drain.
+    /// Instant at which draining began.
     draining_since: Option<u64>,
     is_stopped: bool,
     has_orders: bool,
@@ -65,27 +63,27 @@ pub struct ProxyEngine<S: System> {
     log: RateLimitedLog,
 }
 
-/// A session with its connections.
+/// A session and its connections.
 #[derive(Debug)]
 struct ConnectedSession<C> {
     session: ProxySession,
-    /// The number that tells it from earlier sessions in the slot.
+    /// Serial number that distinguishes the session from earlier ones in its slot.
     serial: u32,
-    /// The number of the front that the client has connected at.
+    /// Index of the front at which the client has connected.
     front: usize,
     client: WatchedStream<C>,
     server: WatchedStream<C>,
 }
 
-/// A connection and what the system was last told to watch it for.
+/// A connection and its registration with the system.
 #[derive(Debug)]
 struct WatchedStream<C> {
-    /// The connection; none when it is closed.
+    /// The connection; `None` once closed.
     stream: Option<C>,
-    /// What it is watched for, if it is watched.
+    /// Registered interest, if any.
     watched: Option<StreamInterest>,
-    /// Whether it has hung up and is not watched until something is wanted of it: the end would be reported again and
-    /// again.
+    /// The peer has hung up, and the stream is not registered until the session needs it: level-triggered
+    /// polling would report the hang-up in every round.
     is_set_aside: bool,
 }
 
@@ -96,10 +94,10 @@ impl<C> WatchedStream<C> {
 }
 
 impl<S: System> ProxyEngine<S> {
-    /// An engine whose system listens at the fronts with these protocols.
+    /// Creates an engine whose system listens at fronts with these protocols.
     ///
     /// # Errors
-    /// When policy, deployment or baseline are wrong.
+    /// If policy, deployment or baseline are invalid.
     pub fn new(
         system: S,
         fronts: Vec<FrontProtocol>,
@@ -140,31 +138,30 @@ impl<S: System> ProxyEngine<S> {
         })
     }
 
-    /// The system that the engine runs on.
     pub fn system(&mut self) -> &mut S {
         &mut self.system
     }
 
-    /// Whether the engine is at its end.
+    /// Returns true once the engine has ended.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// Takes the recorded requests, and the number of those that were left out.
+    /// Takes the recorded requests, and the number of requests left out.
     pub(super) fn take_observations(&mut self) -> (Observations, u64) {
         self.shared.statistics.take_observations(&self.shared.names)
     }
 
-    /// How many requests were not recorded because whoever records them was too slow.
+    /// Returns the number of requests that the channel of recorded requests did not accept.
     pub(super) fn unrecorded(&self) -> u64 {
         self.shared.statistics.unrecorded()
     }
 
-    /// Waits for the next events or the next instant at which something is to be done, and does all that can be done
-    /// then; whether there are orders of other threads.
+    /// Waits for events or the next timeout, and does all work that has become possible. Returns true if
+    /// other threads have sent commands.
     ///
     /// # Errors
-    /// When the system does not deliver events.
+    /// If the system cannot deliver events.
     pub fn round(&mut self) -> io::Result<bool> {
         let next_tick = self.needs_ticks().then_some(self.ticked_at + TICK_NS);
         let wake_at = [self.shared.queue.wake_at(), next_tick].into_iter().flatten().min();
@@ -184,15 +181,15 @@ impl<S: System> ProxyEngine<S> {
         let was_crowded = self.shared.is_crowded();
         self.make_progress();
         if was_crowded && !self.shared.is_crowded() {
-            // Sessions that were read less than they may be now get no event for it.
+            // Sessions whose allowance has grown get no event for it.
             self.ready.extend(self.sessions.iter().map(|(slot, _)| slot));
             self.make_progress();
         }
         Ok(std::mem::take(&mut self.has_orders))
     }
 
-    /// Whether time alone may change something. Which session that concerns, a tick finds out: asking all of them in
-    /// every round would cost more.
+    /// Returns true if the passing of time may change something. A tick finds the sessions concerned: asking
+    /// all of them in every round would cost more.
     fn needs_ticks(&self) -> bool {
         self.draining_since.is_some() || self.has_timed_session || self.is_scarce()
     }
@@ -203,7 +200,7 @@ impl<S: System> ProxyEngine<S> {
             SystemEvent::Incoming(front) => self.accept(front),
             SystemEvent::Stream { token, readable, writable, hung_up } => {
                 let slot = token.slot as usize;
-                // An event about an earlier session in the slot is late, and means nothing.
+                // The event is about an earlier session in this slot.
                 if self.sessions.get(slot).is_none_or(|entry| entry.serial != token.serial) {
                     return;
                 }
@@ -220,7 +217,8 @@ impl<S: System> ProxyEngine<S> {
         }
     }
 
-    /// Ends a session. One that its client breaks off stays without the client until the server has answered.
+    /// Ends a session. If the client broke the session off, it stays without the client until the server has
+    /// answered.
     fn end_session(&mut self, slot: usize, reason: &CloseReason) {
         let Some(entry) = self.sessions.get_mut(slot) else { return };
         if !matches!(reason, CloseReason::Finished) {
@@ -235,7 +233,7 @@ impl<S: System> ProxyEngine<S> {
         self.remove_session(slot);
     }
 
-    /// Closes both connections of a session and forgets it.
+    /// Closes both connections of a session and removes it.
     fn remove_session(&mut self, slot: usize) {
         self.close_client_stream(slot);
         let Some(mut entry) = self.sessions.try_remove(slot) else { return };
@@ -289,7 +287,7 @@ impl<S: System> ProxyEngine<S> {
         }
     }
 
-    /// Waiting writes that continue this one, and each other, up to the size of a batch.
+    /// Takes from the queue the writes that continue this one and each other, up to the size of a batch.
     fn followers(&mut self, number: u32, ticket: &DispatchTicket) -> Vec<(u32, DispatchTicket)> {
         let SharedState { queue, requests, enforced, now, .. } = &mut self.shared;
         let mut followers: Vec<(u32, DispatchTicket)> = Vec::new();
@@ -315,7 +313,7 @@ impl<S: System> ProxyEngine<S> {
         self.ready.push(slot);
     }
 
-    /// Tells the system which events the session can use now, where that has changed.
+    /// Updates the registration of the session's streams if its interests have changed.
     fn update_interest(&mut self, slot: usize) -> io::Result<()> {
         let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
         let interests = entry.session.interest(&self.shared);
@@ -324,7 +322,7 @@ impl<S: System> ProxyEngine<S> {
         for (is_server_side, side) in [(false, client), (true, server)] {
             let interest = interests[usize::from(is_server_side)];
             let Some(stream) = &mut side.stream else { continue };
-            // What has hung up and is not watched stays so until something is wanted of it.
+            // A stream that was set aside after a hang-up stays so until the session needs it.
             let is_same = side.watched.unwrap_or_default() == interest;
             if is_same && (side.watched.is_some() || side.is_set_aside) {
                 continue;
@@ -336,7 +334,7 @@ impl<S: System> ProxyEngine<S> {
         Ok(())
     }
 
-    /// Does what time alone demands of sessions, and ends a proxy that has drained.
+    /// Handles timeouts of all sessions, and ends a proxy that has drained.
     fn tick(&mut self) {
         self.has_timed_session = false;
         for slot in 0..self.sessions.capacity() {

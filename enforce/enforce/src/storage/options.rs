@@ -1,4 +1,4 @@
-//! What a proxy is asked to do.
+//! Options of a proxy.
 
 use super::queue::BaselineDiscipline;
 use super::recording::ProxiedRequest;
@@ -8,36 +8,37 @@ use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use workload::device::StorageProfile;
 
-/// What a proxy is asked to do.
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
-    /// The name that policy and deployment have for the storage server behind the proxy.
+    /// Name of the storage server behind the proxy, in policy and deployment.
     pub server: String,
-    /// Where servers and clients are.
+    /// Hosts and addresses of servers and clients.
     pub deployment: Deployment,
-    /// The policy to enforce; without one everybody is best effort, in order of arrival.
+    /// Policy to enforce; without one all requests are best effort, in order of arrival.
     pub policy: Option<Policy>,
-    /// The profile of the server's storage device, which says how much device time a request takes.
+    /// Profile of the server's storage device, which gives the device time of each request.
     pub profile: StorageProfile,
-    /// A discipline to compare with, in the place of the policy's priorities and limits.
+    /// Discipline for comparison, instead of the policy's priorities and limits.
     pub baseline: Option<BaselineDiscipline>,
-    /// The most client connections at a time; others are closed at once.
+    /// Maximum number of client connections; further ones are closed at once.
     pub connections_max: u64,
-    /// How long to poll for events before sleeping, while that finds some: shorter latency for CPU time. 0 never polls.
+    /// Maximum time of polling for events before sleeping, which trades CPU time for latency. 0 disables
+    /// polling.
     pub busy_poll_max: Nanos,
-    /// How long requests in flight may take after the proxy was told to drain.
+    /// Time for requests in flight after draining begins.
     pub drain: Nanos,
-    /// How many requests are recorded for [`ProxyReport::observations`](super::ProxyReport::observations), 72 bytes each.
+    /// Maximum number of requests recorded for
+    /// [`ProxyReport::observations`](super::ProxyReport::observations), 72 bytes each.
     pub record: usize,
-    /// Who takes every request that is finished, to record it; it does not wait for whoever is slow.
+    /// Receiver of every completed request. The proxy drops requests while the channel is full.
     pub recording: Option<SyncSender<ProxiedRequest>>,
 }
 
 impl ProxyOptions {
-    /// The usual [`Self::busy_poll_max`]: a few times what a wake-up takes.
+    /// Default of [`Self::busy_poll_max`]: a few times the cost of a wake-up.
     pub const DEFAULT_BUSY_POLL: Nanos = Nanos(50_000);
 
-    /// The usual options: 1024 connections, 50 µs of polling, ten seconds to drain, nothing recorded.
+    /// Returns the default options: 1024 connections, 50 µs of polling, ten seconds to drain, no recording.
     pub fn new(
         server: &str,
         deployment: Deployment,

@@ -1,4 +1,4 @@
-//! What a proxy counts for people who ask, and the requests that it records for those who judge.
+//! Counters of a proxy, and its record of requests for verification.
 
 use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames, data_flow};
 use super::recording::{ProxiedRequest, RequestSink};
@@ -12,76 +12,75 @@ use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use wire::RequestClass;
 
-/// The requests of a workload that a proxy has finished since it began. Times are in seconds.
+/// Requests of one workload that a proxy has completed since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxiedWorkload {
-    /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
+    /// Name of the workload, or [`UNKNOWN_WORKLOAD`].
     pub workload: String,
-    /// The number of reads and writes.
+    /// Number of reads and writes.
     pub requests: u64,
-    /// The number of bytes that they read and wrote.
+    /// Bytes read and written.
     pub bytes: u64,
-    /// The number of control requests: metadata, handshakes and others.
+    /// Number of control requests, such as metadata and handshakes.
     pub control: u64,
-    /// How many of its requests were best effort and took longer than the policy's `best_effort_request_s`, so that no bound
-    /// counts them: they went to the device when nothing else was there. Counted when they go.
+    /// Number of best-effort requests that took longer than the policy's `best_effort_request_s`, counted at
+    /// dispatch. No bound accounts for them; they were dispatched while no other request was at the device.
     #[serde(default)]
     pub unexpected: u64,
-    /// The sum of the times that reads and writes waited in the proxy.
+    /// Total time that reads and writes waited in the proxy, seconds.
     pub waited_s: f64,
-    /// The longest of these times.
+    /// Longest time that a read or write waited in the proxy, seconds.
     pub waited_max_s: f64,
-    /// The sum of the times from sending reads and writes to the server to its replies.
+    /// Total time from forwarding reads and writes to their replies, seconds.
     pub served_s: f64,
 }
 
-/// The counters of a proxy at an instant.
+/// Counters of a proxy at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProxySnapshot {
-    /// The workloads that have had requests, in the order of their flows.
+    /// Workloads that have sent requests, in the order of their flows.
     pub workloads: Vec<ProxiedWorkload>,
-    /// The number of client connections that are open.
+    /// Number of open client connections.
     pub connections: u64,
-    /// How many connections were cut off because somebody broke the protocol, hung up in the middle or stood still.
+    /// Number of connections closed because of a protocol error, an early end or a stall.
     pub cut: u64,
-    /// How many connections were turned away because there were too many.
+    /// Number of connections refused because too many were open.
     #[serde(default)]
     pub turned_away: u64,
-    /// The number of requests that wait in the queue.
+    /// Number of requests in the queue.
     pub waiting: u64,
-    /// The number of requests outstanding at the server's device.
+    /// Number of requests outstanding at the server's device.
     pub outstanding: u64,
-    /// The bytes of requests and replies that the proxy holds.
+    /// Bytes of requests and replies that the proxy buffers.
     #[serde(rename = "held_bytes")]
     pub buffered_bytes: u64,
-    /// How many requests stopped counting as outstanding before their reply came.
+    /// Number of requests that stopped counting as outstanding before their reply arrived.
     pub released: u64,
-    /// How many times the policy was changed.
+    /// Number of policy changes.
     pub changes: u64,
 }
 
-/// How long the reads and writes of a workload took at a proxy.
+/// Distributions of the times of a workload's reads and writes at a proxy.
 #[derive(Debug, Clone)]
 pub struct WorkloadTimes {
-    /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
+    /// Name of the workload, or [`UNKNOWN_WORKLOAD`].
     pub workload: String,
-    /// From the arrival of a request to its answer.
+    /// Time from the arrival of a request to its reply, nanoseconds.
     pub answered: ExponentialCounts,
-    /// From the arrival of a request to its way to the server.
+    /// Time from the arrival of a request to its dispatch, nanoseconds.
     pub waited: ExponentialCounts,
 }
 
-/// The counters of a proxy at an instant, with distributions.
+/// Counters of a proxy at one instant, with distributions.
 #[derive(Debug, Clone)]
 pub struct ProxyMetrics {
-    /// What people are told who ask.
     pub snapshot: ProxySnapshot,
-    /// The workloads that have had reads or writes, in the order of their flows.
+    /// Workloads that have sent reads or writes, in the order of their flows.
     pub times: Vec<WorkloadTimes>,
 }
 
 impl ProxyMetrics {
-    /// The same with zeros for those of these workloads that have had no requests.
+    /// Adds zero counters for those of `names` that have sent no requests.
     #[must_use]
     pub fn with_workloads<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let zeros = TrafficCounts::new();
@@ -103,7 +102,7 @@ impl ProxyMetrics {
     }
 }
 
-/// What is counted of a flow.
+/// Counters of one flow.
 #[derive(Debug)]
 struct FlowTraffic {
     counted: ProxiedWorkload,
@@ -111,7 +110,7 @@ struct FlowTraffic {
     waited: ExponentialCounts,
 }
 
-/// The traffic of all flows.
+/// Counters of all flows.
 #[derive(Debug)]
 struct TrafficCounts {
     flows: BTreeMap<u32, FlowTraffic>,
@@ -119,7 +118,7 @@ struct TrafficCounts {
     waited: BucketScale,
 }
 
-/// The counters that sessions and engine advance, and the record of requests.
+/// Counters that the sessions and the engine advance, and the record of requests.
 #[derive(Debug)]
 pub(super) struct ProxyStatistics {
     traffic: TrafficCounts,
@@ -131,7 +130,7 @@ pub(super) struct ProxyStatistics {
     sink: RequestSink,
 }
 
-/// The requests that were recorded, with their flows.
+/// Recorded requests with their flows.
 #[derive(Debug, Default)]
 struct ObservationRecord {
     most: usize,
@@ -140,7 +139,7 @@ struct ObservationRecord {
 }
 
 impl ProxyStatistics {
-    /// Counters of zero, a record of at most `record` requests, and who takes all of them.
+    /// Creates zero counters and a record of at most `record` requests; `recording` receives all of them.
     pub(super) fn new(record: usize, recording: Option<SyncSender<ProxiedRequest>>) -> Self {
         Self {
             traffic: TrafficCounts::new(),
@@ -176,24 +175,24 @@ impl ProxyStatistics {
         traffic.served_s += (end - sent).as_secs();
         answered.add((end - intended).0);
         waited.add((sent - intended).0);
-        // The position of the workload among those observed is known in the end.
+        // `take_observations` assigns the workload's index, when all workloads are known.
         let outcome = RequestOutcome::Done(end);
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
         self.record.add(flow, observation);
         self.sink.send(flow, request, observation, names);
     }
 
-    /// How many requests whoever records them did not take.
+    /// Returns the number of requests that the channel of recorded requests did not accept.
     pub(super) fn unrecorded(&self) -> u64 {
         self.sink.refused()
     }
 
-    /// Counts a request of a flow that goes to the device although no bound counts it.
+    /// Counts a dispatched request of a flow that no bound accounts for.
     pub(super) fn count_unexpected(&mut self, flow: u32) {
         self.traffic.of(data_flow(flow)).counted.unexpected += 1;
     }
 
-    /// The traffic of all workloads, with their names.
+    /// Returns the counters of all workloads.
     pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<ProxiedWorkload> {
         let named = |(flow, traffic): (&u32, &FlowTraffic)| ProxiedWorkload {
             workload: workload_name(names, *flow),
@@ -202,7 +201,7 @@ impl ProxyStatistics {
         self.traffic.flows.iter().map(named).collect()
     }
 
-    /// How long the reads and writes of all workloads took, with their names.
+    /// Returns the time distributions of all workloads.
     pub(super) fn times(&self, names: &WorkloadNames) -> Vec<WorkloadTimes> {
         let read_or_wrote = self.traffic.flows.iter().filter(|(_, traffic)| traffic.counted.requests > 0);
         let times = |(flow, traffic): (&u32, &FlowTraffic)| WorkloadTimes {
@@ -213,13 +212,14 @@ impl ProxyStatistics {
         read_or_wrote.map(times).collect()
     }
 
-    /// Takes the recorded requests, with the stages `proxy` and `server`, and the number of those that were left out.
+    /// Takes the recorded requests, with the stages `proxy` and `server`, and the number of requests left
+    /// out.
     pub(super) fn take_observations(&mut self, names: &WorkloadNames) -> (Observations, u64) {
         let ObservationRecord { observations: mut recorded, left_out, .. } = std::mem::take(&mut self.record);
         recorded.sort_by_key(|(_, observation)| observation.intended);
         let mut observations =
             Observations { stages: vec!["proxy".into(), "server".into()], ..Observations::default() };
-        // The positions of workloads, in the order of their first requests.
+        // Indices of workloads, in the order of their first requests.
         let mut positions = BTreeMap::new();
         for (flow, observation) in recorded {
             let workload = *positions.entry(flow).or_insert_with(|| {
@@ -231,7 +231,7 @@ impl ProxyStatistics {
             };
             let stage_times = [observation.sent - observation.intended, end - observation.sent];
             observations.stage_times.extend(stage_times);
-            // Its client sent it when it arrived; the time in the proxy is a stage.
+            // The client is assumed to have sent it on arrival; its time in the proxy is a stage of its own.
             observations.requests.push(Observation { workload, sent: observation.intended, ..observation });
         }
         (observations, left_out)
@@ -239,7 +239,8 @@ impl ProxyStatistics {
 }
 
 impl TrafficCounts {
-    /// Nothing yet. Ends of buckets are 19 % apart where percentiles are judged, and a factor of 2 elsewhere.
+    /// Creates empty counters. Bucket bounds of `answered`, whose percentiles are verified, are 19 % apart;
+    /// those of `waited` a factor of 2.
     fn new() -> Self {
         Self { flows: BTreeMap::new(), answered: BucketScale::new(4), waited: BucketScale::new(1) }
     }

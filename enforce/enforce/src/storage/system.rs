@@ -1,114 +1,113 @@
-//! The seam between the proxy and the machine that it runs on: connections, events about them, and the clock.
-//!
-//! The engine and its sessions are a state machine over a [`System`]; they open no file and look at no clock. The proxy
-//! runs over [`LinuxSystem`](super::linux::LinuxSystem); tests run the same engine over simulated systems, whose every
-//! call may fail.
+//! Interface between the proxy and its machine: connections, events about them, and the clock.
+//! The engine and its sessions are a state machine over a [`System`]; they open no file and read no clock.
+//! The proxy runs over [`LinuxSystem`](super::linux::LinuxSystem). Tests run the same engine over simulated
+//! systems, in which every call may fail.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-/// What the engine wants to hear about a stream. A hang-up is always reported while a stream is watched.
+/// Events of a stream that the engine wants. Hang-ups are always reported while a stream is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamInterest {
-    /// Whether there is something to read, the end of the stream included.
+    /// Bytes or the end of the stream can be read.
     pub readable: bool,
-    /// Whether bytes can be written, or a connection that was begun is made.
+    /// Bytes can be written, or connecting has completed.
     pub writable: bool,
 }
 
 impl StreamInterest {
-    /// No interest but in hang-ups.
+    /// Only hang-ups.
     pub const NONE: Self = Self { readable: false, writable: false };
 }
 
-/// The name that the engine gives a stream, which events carry back. It is unique among the streams of a proxy, the
-/// closed ones included.
+/// The engine's identifier of a stream, which events carry back. It is unique among all streams of a proxy,
+/// including closed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamToken {
-    /// The slot of the stream's session.
+    /// Slot of the stream's session.
     pub slot: u32,
-    /// The number that tells the session from earlier ones in the slot.
+    /// Serial number that distinguishes the session from earlier ones in its slot.
     pub serial: u32,
-    /// Whether it is the connection to the server.
+    /// The connection to the server, not to the client.
     pub is_server_side: bool,
 }
 
-/// Something that has happened. Events are level-triggered: what is not handled is reported again.
+/// An event. Events are level-triggered: an unhandled one is reported again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemEvent {
-    /// Clients wait to be accepted at the front with this number.
+    /// Clients wait to be accepted at the front with this index.
     Incoming(usize),
-    /// Other threads have given orders to the proxy.
+    /// Other threads have sent commands to the proxy.
     Orders,
-    /// A stream is ready for something that is wanted of it, or has hung up.
+    /// A stream is ready for a registered event, or has hung up.
     Stream {
-        /// The name that the stream is watched by.
+        /// Identifier with which the stream was registered.
         token: StreamToken,
-        /// Whether there is something to read, the end of the stream included.
+        /// Bytes or the end of the stream can be read.
         readable: bool,
-        /// Whether bytes can be written, or a connection that was begun is made.
+        /// Bytes can be written, or connecting has completed.
         writable: bool,
-        /// Whether the connection has failed, or both directions are closed.
+        /// The connection has failed, or both directions are closed.
         hung_up: bool,
     },
 }
 
-/// A connection whose calls do not wait. Dropping it closes it.
+/// A non-blocking connection. Dropping it closes it.
 pub trait ProxyStream: std::fmt::Debug {
-    /// Reads bytes; 0 at the end of the stream.
+    /// Reads bytes; returns 0 at the end of the stream.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing has come, and what ends the connection.
+    /// `WouldBlock` if no bytes have arrived, or the failure of the connection.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes bytes from several pieces, and returns how many.
+    /// Writes bytes from several pieces, and returns their number.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing can be written now, and what ends the connection.
+    /// `WouldBlock` if nothing can be written now, or the failure of the connection.
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Ends the direction to the other side, which reads the end of the stream.
+    /// Shuts down the direction to the peer, which reads the end of the stream.
     ///
     /// # Errors
-    /// When the connection is not there any more.
+    /// If the connection no longer exists.
     fn shutdown_write(&mut self) -> io::Result<()>;
 
-    /// Whether a connection that was begun is made; called when it is writable.
+    /// Completes connecting; called when the stream is writable.
     ///
     /// # Errors
-    /// Why the connection could not be made.
+    /// The reason why the connection failed.
     fn finish_connecting(&mut self) -> io::Result<()>;
 }
 
-/// The machine, as the engine needs it.
+/// The machine as the engine sees it.
 pub trait System {
-    /// The connections of this machine.
+    /// Type of connections.
     type Stream: ProxyStream;
 
-    /// The time in nanoseconds since some instant before the proxy began. It never decreases.
+    /// Returns the time since some instant before the proxy began, nanoseconds. It never decreases.
     fn now(&self) -> u64;
 
-    /// Accepts a client that waits at the front with this number.
+    /// Accepts a client that waits at the front with this index.
     ///
     /// # Errors
-    /// `WouldBlock` when none waits. After another error, as when no more files may be opened, the client is gone or
-    /// stays in line; then [`Self::reject`] is tried.
+    /// `WouldBlock` if no client waits. After other errors, such as the limit of open files, the client is
+    /// gone or stays in the backlog; then [`Self::reject`] is called.
     fn accept(&mut self, front: usize) -> io::Result<(Self::Stream, SocketAddr)>;
 
-    /// Closes a client that waits at a front and cannot be accepted; whether there was one.
+    /// Closes a waiting client that cannot be accepted. Returns false if there was none.
     fn reject(&mut self, front: usize) -> bool;
 
-    /// Begins a connection to the server behind a front, on behalf of the client at this address. The stream becomes
-    /// writable when the connection is made or has failed.
+    /// Begins connecting to the server behind a front, on behalf of the client at this address. The stream
+    /// becomes writable when connecting has succeeded or failed.
     ///
     /// # Errors
-    /// When it cannot even be begun.
+    /// If connecting cannot begin.
     fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<Self::Stream>;
 
-    /// Begins to watch a stream, or changes what is wanted of it.
+    /// Registers a stream, or changes its interest.
     ///
     /// # Errors
-    /// When the kernel cannot watch the stream; its session is closed then.
+    /// If the kernel cannot register the stream; its session is then closed.
     fn watch(
         &mut self,
         stream: &mut Self::Stream,
@@ -116,18 +115,18 @@ pub trait System {
         interest: StreamInterest,
     ) -> io::Result<()>;
 
-    /// Stops watching a stream, hang-ups included, until it is watched again.
+    /// Deregisters a stream, hang-ups included, until it is registered again.
     fn unwatch(&mut self, stream: &mut Self::Stream);
 
-    /// Waits until something happens or the instant `until` has come, and adds what has happened to `events`. It may
-    /// return early and without events. `outstanding` requests are at the server: while they are few, the system may
-    /// look for events instead of sleeping.
+    /// Waits for events or the instant `until`, and appends events to `events`. It may return early and
+    /// without events. `outstanding` requests are at the server: while they are few, the system may poll
+    /// instead of sleeping.
     ///
     /// # Errors
-    /// When the kernel does not deliver events at all.
+    /// If the kernel cannot deliver events at all.
     fn wait(&mut self, until: Option<u64>, outstanding: u32, events: &mut Vec<SystemEvent>)
     -> io::Result<()>;
 
-    /// Takes no more clients.
+    /// Stops accepting clients.
     fn stop_listening(&mut self);
 }

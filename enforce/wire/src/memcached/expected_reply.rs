@@ -1,11 +1,11 @@
-//! Which replies can answer which requests.
+//! Matching of replies with requests.
 
 use std::num::NonZeroU64;
 
 /// The opcode of the binary protocol's no-op.
 pub(super) const BINARY_NOOP: u8 = 0x0a;
 
-/// What a request in flight is to be answered with.
+/// Expected reply to a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedReply {
     /// Any number of values, then `END`.
@@ -21,16 +21,16 @@ pub(super) enum ExpectedReply {
     /// One reply to a meta command.
     Meta {
         command: MetaCommand,
-        /// Whether the request is silent about the usual result.
+        /// The request suppresses the usual reply.
         quiet: bool,
-        /// A hash of the opaque value that the reply repeats, if the request has one.
+        /// Hash of the opaque value that the reply repeats, if the request has one.
         opaque: Option<NonZeroU64>,
     },
     /// A binary reply with this opcode (that of the loud form) and opaque value.
     Binary { opcode: u8, opaque: u32 },
 }
 
-/// The lines in front of the end of a list.
+/// Lines before the end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListItem {
     /// A line of `stats`, which begins with `STAT`, `ITEM` or `PREFIX`.
@@ -51,7 +51,7 @@ pub(super) enum MetaCommand {
     Debug,
 }
 
-/// The two letters that a reply to a meta command begins with.
+/// Two-letter code at the start of a reply to a meta command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MetaCode {
     Va,
@@ -64,14 +64,14 @@ pub(super) enum MetaCode {
     Me,
 }
 
-/// What the head of a reply says, whatever the dialect.
+/// Contents of a reply's head, in any dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MemcachedReply {
     pub(super) kind: ReplyKind,
     pub(super) is_error: bool,
-    /// The length in bytes of what has been read.
+    /// Number of bytes parsed.
     pub(super) head: usize,
-    /// The length of the whole reply, or part of a reply, in bytes.
+    /// Length of the whole reply, or part of a reply, bytes.
     pub(super) len: u64,
 }
 
@@ -93,13 +93,13 @@ pub(super) enum ReplyKind {
     Binary {
         opcode: u8,
         opaque: u32,
-        /// Whether further messages of the same reply follow.
+        /// Further messages of the same reply follow.
         more: bool,
     },
 }
 
 impl ExpectedReply {
-    /// Whether a reply of this kind is part of the answer and, if so, whether it completes it.
+    /// Returns `None` if a reply of this kind is not part of the answer, otherwise true if it completes it.
     pub(super) fn is_completed_by(&self, reply: ReplyKind) -> Option<bool> {
         match (*self, reply) {
             (
@@ -117,7 +117,7 @@ impl ExpectedReply {
             (Self::List(_) | Self::Item(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
             (Self::Version, ReplyKind::Version) => Some(true),
             (Self::Meta { command, quiet, opaque }, ReplyKind::Meta(code, reply_opaque)) => {
-                // The reply to a miss may leave flags out.
+                // The reply to a miss may omit flags.
                 let is_same = reply_opaque == opaque || (reply_opaque.is_none() && code == MetaCode::En);
                 (is_same && command.may_reply(code, quiet)).then_some(true)
             }
@@ -125,18 +125,19 @@ impl ExpectedReply {
         }
     }
 
-    /// Whether the request can be answered with an error line, which a no-op cannot.
+    /// Returns true if the request can be answered with an error line, which a no-op cannot.
     pub(super) fn may_fail(&self) -> bool {
         !matches!(self, Self::Meta { command: MetaCommand::Noop, .. })
     }
 
-    /// Whether the server hands the connection to its crawler: what has come behind such a request stays unread until
-    /// more comes.
+    /// Returns true if the server hands the connection to its crawler. Requests received behind such a
+    /// request stay unread until more bytes arrive.
     pub(super) fn is_dump(&self) -> bool {
         matches!(self, Self::List(ListItem::Key | ListItem::Mg))
     }
 
-    /// Whether the request is a barrier: its reply is unmistakable, and comes when every request before it is done.
+    /// Returns true if the request is a barrier: its reply is unmistakable, and follows those of all earlier
+    /// requests.
     pub(super) fn is_barrier(&self) -> bool {
         match self {
             Self::Version => true,
@@ -146,7 +147,7 @@ impl ExpectedReply {
         }
     }
 
-    /// The expected replies in words, for error messages.
+    /// Returns the expected replies in words, for error messages.
     pub(super) fn describe(&self) -> &'static str {
         match self {
             Self::Values => "VALUE, END or an error, for get",
@@ -162,7 +163,7 @@ impl ExpectedReply {
 }
 
 impl MetaCommand {
-    /// Whether a reply to this command can have this code. Quiet commands are silent about the usual result.
+    /// Returns true if a reply to this command can have this code. Quiet commands suppress the usual result.
     fn may_reply(self, code: MetaCode, quiet: bool) -> bool {
         match (self, code) {
             (Self::Get, MetaCode::Va | MetaCode::Hd)
@@ -174,7 +175,7 @@ impl MetaCommand {
             (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Nf) => true,
             (Self::Get, MetaCode::En) => !quiet,
             (Self::Set | Self::Delete, MetaCode::Hd) => !quiet,
-            // Where it creates the value, memcached 1.6 answers a quiet `ma`, too.
+            // memcached 1.6 answers a quiet `ma` if it creates the value.
             (Self::Arithmetic, MetaCode::Hd | MetaCode::Va) => true,
             _ => false,
         }

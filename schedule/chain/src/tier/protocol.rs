@@ -1,61 +1,59 @@
-//! What a tier is told, and what it reports.
+//! Settings and reports of a tier, as exchanged with the experiment.
 
 use crate::mode::ScheduleMode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// Where a tier listens.
+/// Address of a tier.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TierPort {
-    /// The port on the loopback address.
+    /// Port on the loopback address.
     pub(crate) port: u16,
 }
 
-/// What a tier is and how it schedules.
+/// Settings of a tier.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TierSettings {
-    /// Its index in routes.
+    /// Index of the tier in routes.
     pub(crate) tier: usize,
-    /// The CPUs on which it runs.
+    /// CPUs on which it runs.
     pub(crate) cpus: BTreeSet<usize>,
-    /// How it schedules requests.
     pub(crate) mode: ScheduleMode,
-    /// The limit of requests in service; none is no limit.
+    /// Concurrency limit; `None` is no limit.
     pub(crate) limit: Option<u32>,
-    /// Where the tiers listen, by index.
+    /// Addresses of the tiers, by index.
     pub(crate) tiers: Vec<SocketAddr>,
 }
 
-/// A tier that takes requests.
+/// A tier's answer to its settings.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TierReady {
-    /// What its mode needs and it cannot have, such as that older requests take the place of younger ones in service.
+    /// Missing requirement of its mode, such as preemption of younger requests by older ones.
     pub(crate) lacks: Option<String>,
 }
 
-/// What a tier has seen.
+/// Report of a tier.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TierReport {
-    /// Its visits, in the order in which their work was done.
+    /// Visits, in the order of their completion.
     pub(crate) visits: Vec<LoggedVisit>,
     /// CPU time of all its threads, nanoseconds.
     pub(crate) cpu_ns: u64,
-    /// The limit of requests in service at the end; none is no limit.
+    /// Concurrency limit at the end; `None` is no limit.
     pub(crate) limit: Option<u32>,
 }
 
 /// A visit to a tier. Instants are nanoseconds of the machine's monotonic clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoggedVisit {
-    /// The number of the request.
     pub(crate) request: u64,
-    /// What orders it here: its start, or its deadline.
+    /// Key that orders the request here: its start, or its deadline.
     pub(crate) key: u64,
-    /// When the caller had sent it.
+    /// Instant at which the caller had sent it.
     pub(crate) arrival: u64,
-    /// When its work was done.
+    /// Instant of its completion.
     pub(crate) end: u64,
-    /// From when until when its thread ran on its behalf.
+    /// Intervals in which its thread ran on its behalf.
     pub(crate) runs: Vec<(u64, u64)>,
 }

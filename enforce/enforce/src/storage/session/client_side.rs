@@ -1,4 +1,4 @@
-//! The client side of a session: parsing requests out of what the client sends.
+//! The client side of a session: parsing requests from the client's stream.
 
 use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
@@ -10,23 +10,25 @@ use crate::deployment::FrontProtocol;
 use units::Bytes;
 use wire::{Extent, ParseStep, ReplyExpectation, RequestClass, RequestHead};
 
-/// How many requests of a session may wait in the queue: enough for any client that limits itself.
+/// Maximum number of a session's requests in the queue; enough for any client that limits itself.
 pub(super) const QUEUED_MAX: usize = 256;
-/// How many bytes of requests a session may buffer: the largest write that NFS clients usually send, and its head.
+/// Maximum number of bytes of requests that a session buffers: the usual maximum `wsize` of NFS clients, and
+/// its head.
 pub(super) const BUFFERED_MAX: usize = (1 << 20) + (64 << 10);
-/// How many bytes every session may buffer, however much others do.
+/// Bytes that a session may always buffer, regardless of other sessions.
 pub(super) const BUFFERED_GUARANTEED: usize = 64 << 10;
-/// How many requests of a session may wait or be in flight: below what the parsers take for hostile.
+/// Maximum number of a session's requests that wait or are in flight; below the parsers' limit for hostile
+/// clients.
 const UNANSWERED_MAX: usize = 3072;
-/// How many bytes that were not parsed are kept while requests are.
+/// Maximum number of unparsed bytes kept while requests are buffered.
 const UNPARSED_MAX: usize = 64 << 10;
-/// How many bytes may wait for the server's socket.
+/// Maximum number of bytes that wait for the server's socket.
 const SERVER_OUTPUT_MAX: usize = BUFFERED_MAX;
-/// How much longer than its data a write may be. What is beyond counts as data, whatever its head says.
+/// Maximum bytes of a write beyond its data. Any excess is charged as data, whatever the head says.
 const WRITE_HEAD_MAX: u64 = 4096;
 
 impl ProxySession {
-    /// Takes bytes that the client has sent.
+    /// Parses bytes that the client has sent.
     pub(in super::super) fn receive_from_client(
         &mut self,
         bytes: &[u8],
@@ -42,14 +44,15 @@ impl ProxySession {
         self.parse_input(shared)
     }
 
-    /// The client has ended its stream.
+    /// Notes that the client has ended its stream.
     pub(in super::super) fn end_of_client(&mut self) {
         if self.client.phase == ClientPhase::Open {
             self.client.phase = ClientPhase::Ended;
         }
     }
 
-    /// The client's connection has failed. Some clients hang up by resetting it.
+    /// Returns the reason to close after a failure of the client's connection. Some clients hang up with a
+    /// reset.
     pub(in super::super) fn fail_client(&mut self, error: std::io::Error) -> CloseReason {
         if self.is_idle() {
             return CloseReason::Finished;
@@ -57,7 +60,7 @@ impl ProxySession {
         CloseReason::SocketFailed(ProxySide::Client, error)
     }
 
-    /// Whether no request of the client is here or in flight.
+    /// Returns true if no request of the client is buffered, queued or in flight.
     pub(in super::super) fn is_idle(&self) -> bool {
         self.incoming.is_none()
             && self.goodbye.is_none()
@@ -65,7 +68,7 @@ impl ProxySession {
             && self.server.owes_nothing()
     }
 
-    /// Whether the client should be read.
+    /// Returns true if the client's socket should be read.
     pub(in super::super) fn wants_client_input(&self, shared: &SharedState) -> bool {
         if self.client.phase != ClientPhase::Open {
             return false;
@@ -77,12 +80,12 @@ impl ProxySession {
         }
     }
 
-    /// How many bytes of requests the session may buffer now.
+    /// Returns the number of bytes of requests that the session may buffer now.
     fn buffer_allowance(&self, shared: &SharedState) -> usize {
         if shared.is_crowded() { BUFFERED_GUARANTEED } else { BUFFERED_MAX }
     }
 
-    /// Whether the session takes no further requests now.
+    /// Returns true if the session accepts no further requests now.
     pub(super) fn is_full(&self, shared: &SharedState) -> bool {
         self.waiting.len() >= QUEUED_MAX
             || self.held_bytes >= self.buffer_allowance(shared)
@@ -96,18 +99,18 @@ impl ProxySession {
             || self.server.phase.is_ended()
     }
 
-    /// Whether one of the two connections takes too little of what it is sent.
+    /// Returns true if the client or the server reads too slowly for its pending output.
     pub(in super::super) fn is_output_full(&self) -> bool {
         self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
     }
 
-    /// Whether an NBD client has no export yet. It may send data requests directly behind the one that asks for its
-    /// export, and those must not overtake it in the queue.
+    /// Returns true if an NBD client has no export yet. The client may pipeline data requests behind the
+    /// option that selects its export, and those must not overtake it in the queue.
     pub(in super::super) fn is_in_handshake(&self) -> bool {
         self.protocol == FrontProtocol::Nbd && self.codec.export_name().is_none()
     }
 
-    /// Parses requests out of what has come before, as many as the session may take.
+    /// Parses requests from buffered input, as many as the session may accept.
     pub(super) fn parse_input(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
         if self.client.input.is_empty() {
             return Ok(());
@@ -119,7 +122,8 @@ impl ProxySession {
         Ok(())
     }
 
-    /// Parses requests out of these bytes, as many as the session may take, and returns how many bytes they have.
+    /// Parses requests from `bytes`, as many as the session may accept, and returns the number of bytes
+    /// consumed.
     fn parse_requests(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<usize, CloseReason> {
         let mut used = 0;
         while used < bytes.len() {
@@ -137,7 +141,7 @@ impl ProxySession {
         Ok(used)
     }
 
-    /// Parses the head of the next request; whether it was complete.
+    /// Parses the head of the next request. Returns false if the head is incomplete.
     fn begin_request(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<bool, CloseReason> {
         let step = self.codec.next_request(bytes);
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
@@ -153,7 +157,8 @@ impl ProxySession {
                 let missing = extent.len.0;
                 let is_last_piece = extent.last;
                 let barrier = barrier.map_or(&[][..], |barrier| barrier.bytes);
-                // The answer to a call of the server waits for nothing, whole or not.
+                // The client's reply to a server's call bypasses the queue, so each piece is forwarded at
+                // once.
                 let is_ahead = ending == RequestEnding::Immediate;
                 self.incoming = Some(IncomingRequest { number, missing, is_last_piece, is_ahead, barrier });
                 Ok(true)
@@ -162,7 +167,7 @@ impl ProxySession {
         }
     }
 
-    /// How a request will end.
+    /// Returns the event that completes a request.
     fn ending_of(&self, message: &RequestHead, has_barrier: bool, shared: &mut SharedState) -> RequestEnding {
         if message.is_callback_reply {
             return RequestEnding::Immediate;
@@ -177,7 +182,7 @@ impl ProxySession {
         }
     }
 
-    /// A request of which nothing has come yet.
+    /// Returns a request of which no byte has been received.
     fn new_request(
         &mut self,
         message: &RequestHead,
@@ -209,8 +214,8 @@ impl ProxySession {
         }
     }
 
-    /// Takes what has come of the incoming request: how many bytes, and whether a piece was complete and parsing can go
-    /// on.
+    /// Consumes bytes of the incoming request. Returns their number, and true if a piece is complete and
+    /// parsing can continue.
     fn receive_piece(
         &mut self,
         bytes: &[u8],
@@ -252,7 +257,7 @@ impl ProxySession {
         Ok((count, is_piece_complete))
     }
 
-    /// Parses the head of the next fragment of the incoming request; whether it was complete.
+    /// Parses the head of the incoming request's next fragment. Returns false if the head is incomplete.
     fn begin_fragment(&mut self, bytes: &[u8]) -> Result<bool, CloseReason> {
         let step = self.codec.next_request(bytes);
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
@@ -267,14 +272,15 @@ impl ProxySession {
         }
     }
 
-    /// Whether the beginning of the incoming request may go to the server before its turn: nothing of the session waits
-    /// that would have to go first.
+    /// Returns true if the incoming request may be forwarded before it is dispatched: no earlier request of
+    /// the session has to be forwarded first.
     fn may_send_ahead(&self) -> bool {
         self.waiting.is_empty() && self.goodbye.is_none() && self.ahead.is_none()
     }
 
-    /// Begins to send on a request that is larger than what may be buffered. The server can do nothing with it before
-    /// its end, which is held back until it is dispatched; meanwhile the session sends nothing else.
+    /// Starts forwarding a request that exceeds the buffer. The server cannot process it before its last
+    /// bytes, which are held back until the request is dispatched. Meanwhile the session forwards nothing
+    /// else.
     pub(super) fn send_ahead_if_large(&mut self, shared: &mut SharedState) {
         let allowance = self.buffer_allowance(shared);
         let Some(incoming) = self.incoming.as_ref().filter(|incoming| !incoming.is_ahead) else { return };
@@ -289,7 +295,8 @@ impl ProxySession {
         }
     }
 
-    /// What a complete request asks for: of NFS at least as much as came with it, wherever in its record that was.
+    /// Returns the class of a complete request. For NFS, its size is at least the bytes received, wherever in
+    /// the record they were: a client cannot hide data behind a small count.
     pub(super) fn class_by_size(&self, request: &ProxyRequest) -> RequestClass {
         if self.protocol != FrontProtocol::Nfs {
             return request.class;

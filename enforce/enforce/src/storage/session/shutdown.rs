@@ -1,11 +1,12 @@
-//! How a session ends: because both sides are done, because something breaks, or because somebody stands still; and what
-//! becomes of its requests.
+//! End of a session, whether finished, failed or stalled, and the fate of its requests.
 //!
-//! **The order.** When the client closes its direction of the connection, its requests still wait or are in flight.
-//! They are all dispatched first; then the server is told (the end of the stream), as the client would
-//! have told it; then replies pass until the server closes, and when they are written the session ends. A client that
-//! breaks off instead is closed at once and its waiting requests are withdrawn, but the connection to the server stays
-//! until the requests in flight are answered: they keep the device busy, and have to count as outstanding.
+//! **Order.** When the client closes its direction of the connection, some of its requests still wait or are
+//! in flight. All of them are dispatched first. Then the proxy ends its stream to the server, as the client
+//! would have done. Replies pass until the server closes; once they are written, the session ends.
+//!
+//! A client that disconnects abruptly is closed at once and its waiting requests are withdrawn. The
+//! connection to the server stays until the requests in flight are answered: they keep the device busy, so
+//! they must count as outstanding.
 
 use super::super::request::RequestState;
 use super::super::shared::SharedState;
@@ -13,27 +14,27 @@ use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::phase::{ClientPhase, ServerPhase};
 
-/// How long a client may hold up its own replies before its requests at the server stop counting as outstanding: longer
-/// than a client that is alive needs to take a reply, and short for the others that want the device.
+/// Time that a client may block its own replies before its requests at the server stop counting as
+/// outstanding, nanoseconds. Longer than a working client takes to read a reply; short for other clients that
+/// wait for the device.
 const STALL_NS: u64 = 20_000_000;
-/// How long the server may take to answer a client that has gone; and how long it may take to answer anybody before
-/// the request stops counting as outstanding: one that is lost must not hold up everybody for ever. No device that
-/// works takes that long.
+/// Time for the server to answer a client that has disconnected, nanoseconds. Also the time after which an
+/// unanswered request stops counting as outstanding, since a lost one must not block the device forever. No
+/// working device takes this long.
 pub(super) const SERVER_PATIENCE_NS: u64 = 5_000_000_000;
-/// How long a client that takes nothing, or stops in the middle of a request, is kept.
+/// Time for a client that reads nothing, or that stops in the middle of a request, nanoseconds.
 const CLIENT_PATIENCE_NS: u64 = 60_000_000_000;
 
-/// What the engine is to do with the connections of a session.
+/// Action that the engine has to perform on a session's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum SessionOrder {
-    /// There is nothing to do.
     None,
-    /// To end the stream to the server.
+    /// Shut down the stream to the server for writing.
     EndServerStream,
 }
 
 impl ProxySession {
-    /// Does all that can be done without waiting, apart from reading and writing.
+    /// Makes all progress that needs no socket and no waiting.
     pub(in super::super) fn make_progress(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
         self.park_or_resume(shared);
         self.send_ahead_if_large(shared);
@@ -47,14 +48,15 @@ impl ProxySession {
         Ok(())
     }
 
-    /// Brings the session's books in order after bytes were read and written, and finds out whether it is at its end.
+    /// Updates the session's accounts after reads and writes. Returns an error if the session is at its end.
     pub(in super::super) fn settle(&mut self, shared: &mut SharedState) -> Result<SessionOrder, CloseReason> {
         self.count_bytes(shared);
         self.update_stall(shared);
         self.check_end(shared)
     }
 
-    /// Ends the session if it is at its end, and tells the server when the client has said its last.
+    /// Checks for the end of the session, and for the end of the client's requests, which the server must
+    /// see.
     fn check_end(&mut self, shared: &SharedState) -> Result<SessionOrder, CloseReason> {
         let now = shared.now;
         let is_all_sent = self.waiting.is_empty() && self.goodbye.is_none() && self.server.output.is_empty();
@@ -78,7 +80,8 @@ impl ProxySession {
                 CloseReason::ClosedEarly(ProxySide::Server)
             });
         }
-        // A server that was told and does not hang up is left when everything is answered.
+        // A server that keeps the connection open after the end of the stream is left once all requests are
+        // answered.
         let is_server_late =
             matches!(self.server.phase, ServerPhase::Told { since } if now > since + SERVER_PATIENCE_NS);
         let is_quiet = is_all_answered && self.incoming.is_none() && is_written;
@@ -97,8 +100,8 @@ impl ProxySession {
         Ok(SessionOrder::None)
     }
 
-    /// Gives the client up: nothing can be answered any more. Its waiting requests are withdrawn; replies to those in
-    /// flight are waited for and dropped.
+    /// Abandons the client: nothing can be sent to it any more. Its waiting requests are withdrawn; replies
+    /// to those in flight are awaited and dropped.
     pub(in super::super) fn give_client_up(&mut self, shared: &mut SharedState) {
         if self.client.phase.is_closed() {
             return;
@@ -116,20 +119,21 @@ impl ProxySession {
         self.count_bytes(shared);
     }
 
-    /// Whether the client's connection is not used any more, though the session goes on.
+    /// Returns true if the client's connection is no longer used although the session continues.
     pub(in super::super) fn is_client_given_up(&self) -> bool {
         self.client.phase.is_closed()
     }
 
-    /// Whether the server still owes replies to a client that is to be cut off. Until they come the requests count as
-    /// outstanding, so that nobody gets more of the device by breaking the protocol.
+    /// Returns true if the server still owes replies to a client that is about to be disconnected. Until they
+    /// arrive the requests count as outstanding, so that breaking the protocol gains no share of the device.
     pub(in super::super) fn awaits_replies(&self) -> bool {
         !self.client.phase.is_closed() && !self.server.in_flight.is_empty() && !self.server.phase.is_ended()
     }
 
-    /// Gives back all that the session holds; it is not used afterwards.
+    /// Releases all resources of the session, which must not be used afterwards.
     ///
-    /// Waiting requests are withdrawn first, so that a place at the device that the rest gives back goes to others.
+    /// Waiting requests are withdrawn first; otherwise they could take the slots at the device that the
+    /// others release.
     pub(in super::super) fn close(&mut self, shared: &mut SharedState) {
         self.withdraw_waiting(shared);
         let incoming = self.incoming.take().map(|incoming| incoming.number);
@@ -142,7 +146,7 @@ impl ProxySession {
         shared.buffered_bytes -= std::mem::take(&mut self.counted_bytes);
     }
 
-    /// Whether time alone may end the session or change something.
+    /// Returns true if the passing of time can end or change the session.
     pub(in super::super) fn is_timed(&self) -> bool {
         self.server.phase != ServerPhase::Open
             || self.client.phase != ClientPhase::Open
@@ -151,7 +155,7 @@ impl ProxySession {
             || self.incoming.is_some()
     }
 
-    /// Does what the clock demands: releases requests that are held up, and ends sessions of those who stand still.
+    /// Handles timeouts: releases delayed requests and ends stalled sessions.
     pub(in super::super) fn on_tick(
         &mut self,
         shared: &mut SharedState,
@@ -179,7 +183,7 @@ impl ProxySession {
         self.check_end(shared)
     }
 
-    /// Lets requests that were dispatched before an instant no longer count as outstanding.
+    /// Stops counting requests that were dispatched before an instant as outstanding.
     fn release_sent_before(&mut self, before: u64, shared: &mut SharedState) {
         for (_, number) in &self.server.in_flight {
             if shared.requests.get(*number).sent < before && shared.release(*number) {
@@ -188,19 +192,20 @@ impl ProxySession {
         }
     }
 
-    /// Whether the server owes a reply for longer than a device takes.
+    /// Returns true if a reply is overdue for longer than any working device takes.
     fn has_overdue_reply(&self, shared: &SharedState) -> bool {
         self.oldest_sent(shared) + SERVER_PATIENCE_NS < shared.now
     }
 
-    /// When the oldest request was sent that is not answered; now if there is none.
+    /// Returns the dispatch time of the oldest unanswered request; now if there is none.
     fn oldest_sent(&self, shared: &SharedState) -> u64 {
         let oldest = self.server.in_flight.front();
         oldest.map_or(shared.now, |(_, number)| shared.requests.get(*number).sent)
     }
 
-    /// Whether a request is overdue that was sent after the server's latest reply. A server that has lost one reply still
-    /// gives others; one that gives none any more would keep every place that its sessions get.
+    /// Returns true if a request that was sent after the server's latest reply is overdue. A server that has
+    /// lost one reply still sends others; one that sends none any more would keep every slot that its
+    /// sessions get.
     fn is_server_silent(&self, shared: &SharedState) -> bool {
         self.server.in_flight.iter().any(|(_, number)| {
             let sent = shared.requests.get(*number).sent;
@@ -208,7 +213,7 @@ impl ProxySession {
         })
     }
 
-    /// Notes whether the client holds up its own replies so much that the server is not read, and since when.
+    /// Notes if and since when the client blocks its own replies so far that the server is not read.
     fn update_stall(&mut self, shared: &SharedState) {
         let is_stalled = !self.server.replies.has_room(true, shared.is_crowded());
         self.stalled_since = is_stalled.then(|| self.stalled_since.unwrap_or(shared.now));
@@ -218,12 +223,12 @@ impl ProxySession {
         }
     }
 
-    /// The client has taken or sent bytes.
+    /// Notes that the client has taken or sent bytes.
     pub(in super::super) fn note_client_progress(&mut self, shared: &SharedState) {
         self.client.progress_at = shared.now;
     }
 
-    /// Counts the bytes that the session buffers among those of all sessions.
+    /// Updates this session's share of the buffered bytes of all sessions.
     fn count_bytes(&mut self, shared: &mut SharedState) {
         let replies = &self.server.replies;
         let count = self.held_bytes
