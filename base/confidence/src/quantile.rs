@@ -47,6 +47,8 @@ pub fn quantile(count: usize, fraction: f64, confidence: f64, effect: f64) -> Bo
     // Both outward: fewer above the upper end, more above the lower end.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let fewer = |s: usize| (s as f64 * scale) as usize;
+    // The upper end, rounded outward too.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let more = |s: usize| (s as f64 * scale).ceil() as usize;
     let measured = nearest_rank(100.0 * fraction, count) - 1;
     let high = match largest_within(worth, 1.0 - fraction, side) {

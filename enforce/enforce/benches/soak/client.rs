@@ -121,7 +121,7 @@ impl<'a> Client<'a> {
         let to = fronts.of(self.plan.protocol);
         let mut stream = connect_from(plan.from, to)?;
         let codec = match plan.protocol {
-            Protocol::Nbd => ClientCodec::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
+            Protocol::Nbd => ClientCodec::nbd(&mut stream, plan.base, plan.owner.is_multiple_of(2))?,
             Protocol::Memcached => ClientCodec::memcached(plan.owner),
             Protocol::Nfs => ClientCodec::nfs(
                 "/export",

@@ -35,6 +35,7 @@ impl EventSource {
         // The casts cut off the bits of listener and side.
         #[allow(clippy::cast_possible_truncation, reason = "30 and 32 bits are wanted")]
         let index = (token & SLOT_MASK) as u32;
+        #[allow(clippy::cast_possible_truncation, reason = "32 bits are wanted")]
         let serial = (token >> SERIAL_SHIFT) as u32;
         if token == WAKER {
             Self::Waker

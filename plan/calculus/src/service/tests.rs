@@ -19,6 +19,21 @@ fn grid() -> impl Iterator<Item = f64> {
     (0..800).map(|i| f64::from(i) * 0.05)
 }
 
+/// Finds by bisection the least time, up to 1,000 s, within which the arrivals may bring this much work.
+fn reaches(alpha: &ArrivalCurve, work: f64) -> f64 {
+    let mut low = 0.0;
+    let mut high = 1000.0;
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if alpha.work_within(middle) < work {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9 * (1.0 + a.abs())
 }
@@ -129,7 +144,11 @@ proptest! {
         }
         let mut wide = 0.0f64;
         let mut high = 0.0f64;
-        for u in grid().chain(alpha.vertices().iter().map(|v| v.duration)) {
+        // Deviations are largest at a corner of either curve; a corner of the service may lie beyond the grid.
+        let corners: Vec<(f64, f64)> = beta.corners().collect();
+        let reached = corners.iter().map(|&(_, work)| reaches(&alpha, work));
+        let at_corners = corners.iter().map(|&(time, _)| time).chain(reached);
+        for u in grid().chain(alpha.vertices().iter().map(|v| v.duration)).chain(at_corners) {
             wide = wide.max(beta.time_for(alpha.work_within(u), false) - u);
             high = high.max(alpha.work_within(u) - beta.work_within(u));
         }

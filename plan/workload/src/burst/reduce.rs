@@ -240,14 +240,16 @@ fn chord(high: (f64, f64), low: (f64, f64)) -> EnvelopeVertex {
     }
 }
 
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, and durations and works come from 64-bit integers"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
 /// A vertex of a whole duration, with its work rounded up.
 fn vertex(duration: f64, work: f64) -> EnvelopeVertex {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "`as` saturates, and durations and works come from 64-bit integers"
-    )]
-    let duration = duration as u64;
-    let work = work.ceil() as u64;
-    EnvelopeVertex { duration: units::Nanos(duration), work: units::Work(work) }
+    EnvelopeVertex { duration: units::Nanos(whole(duration)), work: units::Work(whole(work.ceil())) }
 }

@@ -123,6 +123,8 @@ impl RequestSlab {
         // Just checked: every request has a visit at least.
         #[allow(clippy::cast_possible_truncation)]
         let slot = slot as u32;
+        // Just checked.
+        #[allow(clippy::cast_possible_truncation)]
         let first_visit = first as u32;
         self.requests.push(ActiveRequest { first_visit, ..ActiveRequest::default() });
         slot
