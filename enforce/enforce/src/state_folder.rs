@@ -333,7 +333,7 @@ mod tests {
         assert!(linked.is_err_and(|error| error.message.contains("not a folder")));
         assert!(state.append("lock").is_err_and(|error| error.message.contains("symbolic link")));
         std::fs::hard_link(&victim, real.join("y.json")).expect("it is ours");
-        assert!(state.read("y.json").is_err_and(|error| error.message.contains("of its own")));
+        assert!(state.read("y.json").is_err_and(|error| error.message.contains("single link")));
     }
 
     #[test]
