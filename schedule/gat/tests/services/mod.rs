@@ -46,7 +46,7 @@ impl Drop for Service {
 }
 
 pub(super) fn bindings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings")
 }
 
 /// The least version of Go that the binding is for, as its go.mod says.
