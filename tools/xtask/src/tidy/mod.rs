@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<(), String> {
     }
     complaints.extend(of_code(&code));
     let sources = source_files(&root)?;
-    complaints.extend(of_pages(&root, &sources));
+    complaints.extend(pages::check(&root, &sources));
     complaints.extend(of_style(&root, &sources)?);
     for complaint in &complaints {
         eprintln!("tidy: {complaint}");
@@ -50,22 +50,6 @@ pub(crate) fn run() -> Result<(), String> {
     } else {
         Err(format!("{} complaints of tidy, above", complaints.len()))
     }
-}
-
-/// Complains about places that pages name. As long as pages move into guides, reference and explanation, those of `docs/`
-/// are notes.
-fn of_pages(root: &Path, sources: &[SourceFile]) -> Vec<String> {
-    let is_moving = |complaint: &String| {
-        complaint.contains("docs/")
-            || complaint.starts_with("README.md")
-            || complaint.starts_with("CHANGELOG.md")
-    };
-    let (notes, complaints): (Vec<String>, Vec<String>) =
-        pages::check(root, sources).into_iter().partition(is_moving);
-    for note in notes {
-        eprintln!("tidy: note: {note}");
-    }
-    complaints
 }
 
 /// Complains about counts of style above their limits, and notes those below.
