@@ -41,7 +41,7 @@ impl BitSet {
         }
     }
 
-    /// Removes `member` if it is there.
+    /// Removes `member` if present.
     #[inline]
     pub(crate) fn remove(&mut self, member: usize) {
         let mut index = member;
@@ -55,7 +55,7 @@ impl BitSet {
         }
     }
 
-    /// The least member, if there is any.
+    /// Returns the least member.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
         let mut index = 0;

@@ -17,13 +17,13 @@ use std::collections::{BinaryHeap, VecDeque};
 /// The fractional bits of virtual time.
 const FRACTION_BITS: u32 = 32;
 
-/// The items that have the same share.
+/// Items with equal shares.
 #[derive(Debug, Clone)]
 struct SharingClass {
     weight: u32,
-    /// The virtual time in units of 2⁻³², which stands still while no item of the class is in service.
+    /// Virtual time in units of 2⁻³²; it stands still while no item of the class is in service.
     virtual_now: u128,
-    /// For each item the virtual time at which it is due, its position among arrivals, and its name.
+    /// For each item the virtual time at which it is due, its sequence number among arrivals, and its id.
     in_service: BinaryHeap<Reverse<(u128, u64, u32)>>,
     /// The share of one item in workers, as a fraction: numerator and denominator.
     share: (u128, u128),
@@ -34,13 +34,13 @@ impl SharingClass {
         Self { weight, virtual_now: 0, in_service: BinaryHeap::new(), share: (1, 1) }
     }
 
-    /// The weight of all items in service.
+    /// Returns the weight of all items in service.
     #[inline]
     fn total_weight(&self) -> u128 {
         u128::from(self.weight) * self.in_service.len() as u128
     }
 
-    /// The time after which the first item is due, rounded up.
+    /// Returns the time until the first item is due, rounded up.
     #[inline]
     fn time_to_next_due(&self) -> Option<u128> {
         let Reverse((due, _, _)) = self.in_service.peek()?;
@@ -49,7 +49,7 @@ impl SharingClass {
         Some((missing * among).div_ceil(share << FRACTION_BITS))
     }
 
-    /// The first item if it is due: its position among arrivals and its name.
+    /// Returns the first item if it is due: its sequence number among arrivals and its id.
     #[inline]
     fn due(&self) -> Option<(u64, u32)> {
         let Reverse((due, arrival, id)) = *self.in_service.peek()?;
@@ -62,11 +62,11 @@ impl SharingClass {
 pub struct ProcessorSharing {
     workers: u32,
     limit: usize,
-    /// The classes by number, or one for all items if there are no weights.
+    /// Classes by number, or one for all items if there are no weights.
     classes: Vec<SharingClass>,
-    /// The numbers of the classes, the heaviest first.
+    /// Class numbers, the heaviest first.
     by_weight: Vec<usize>,
-    /// The instant for which the virtual times hold.
+    /// Instant to which the virtual times refer.
     now: u64,
     in_service: usize,
     waiting: VecDeque<QueueItem>,
@@ -74,7 +74,8 @@ pub struct ProcessorSharing {
 }
 
 impl ProcessorSharing {
-    /// An empty station with equal shares. At most `limit` items are in service at once; `None` means no limit.
+    /// Creates an empty station with equal shares. At most `limit` items are in service at once; `None` means
+    /// no limit.
     ///
     /// # Panics
     /// When there are no workers or the limit is 0.
@@ -82,7 +83,7 @@ impl ProcessorSharing {
         Self::weighted(workers, limit, &[1])
     }
 
-    /// An empty station with shares in proportion to `weights[class]`, each at least 1.
+    /// Creates an empty station with shares in proportion to `weights[class]`, each at least 1.
     ///
     /// # Panics
     /// When there are no workers, the limit is 0, or a weight is.
@@ -115,15 +116,15 @@ impl ProcessorSharing {
         }
     }
 
-    /// The instant at which the next item is due if none arrives before.
+    /// Returns the instant at which the next item is due if none arrives before.
     #[inline]
     pub fn next_due(&self) -> Option<u64> {
         let time = self.classes.iter().filter_map(SharingClass::time_to_next_due).min()?;
         Some(self.now.saturating_add(u64::try_from(time).unwrap_or(u64::MAX)))
     }
 
-    /// Removes and returns an item that is due at `now`, if there is any. Of several of a class it is the one that is due
-    /// first in virtual time, then the one that arrived first; of several classes it is the one that arrived first.
+    /// Removes and returns an item that is due at `now`, if any. Among due items of a class, the first in
+    /// virtual time and then in order of arrival goes first; among classes, the first in order of arrival.
     #[inline]
     pub fn depart(&mut self, now: u64) -> Option<u32> {
         self.advance(now);

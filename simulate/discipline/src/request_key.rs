@@ -1,14 +1,14 @@
-//! What orders requests wherever age or a deadline decides: in a [`pool`](crate::pool), and at stations of the simulator.
+//! Order of requests by age or deadline: in a [`pool`](crate::pool), and at stations of the simulator.
 
-/// What orders requests: smaller ones go first. It is a property of the request, the same at every tier: the instant at
-/// which it entered the system as a whole (oldest first), or the one at which its answer is due (earliest deadline first). All
-/// requests of a queue have keys of one kind, in nanoseconds in Tailwright.
+/// Sort key of a request; smaller keys go first. It is a property of the request, the same at every tier: the
+/// instant at which it entered the whole system (oldest first), or its deadline (earliest deadline first).
+/// All requests of a queue have keys of one kind, in nanoseconds in Tailwright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey(pub u64);
 
 impl RequestKey {
-    /// The deadline of a request that entered the system at `entered` and is to be answered within `allowed`, or the last
-    /// instant that there is.
+    /// Returns the deadline of a request that entered the system at `entered` and is to be answered within
+    /// `allowed`; saturates at the last instant.
     #[inline]
     #[must_use]
     pub fn due(entered: u64, allowed: u64) -> Self {

@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 pub struct StrictPriority<T> {
     levels: Vec<VecDeque<T>>,
     occupied: BitSet,
-    /// The lowest non-empty level; `levels.len()` when nothing waits.
+    /// Lowest non-empty level; `levels.len()` when the queue is empty.
     first: usize,
     len: usize,
 }
 
 impl<T> StrictPriority<T> {
-    /// An empty queue with so many levels.
+    /// Creates an empty queue with this number of levels.
     pub fn new(levels: usize) -> Self {
         Self {
             levels: std::iter::repeat_with(VecDeque::new).take(levels).collect(),
@@ -35,22 +35,22 @@ impl<T> StrictPriority<T> {
         }
     }
 
-    /// The number of levels, empty ones included.
+    /// Returns the number of levels, empty ones included.
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// The number of items at all levels.
+    /// Returns the number of items at all levels.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no item at any level.
+    /// Returns true if there is no item at any level.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds an item behind those of its level.
+    /// Appends an item to its level.
     ///
     /// # Panics
     /// When there is no such level.
@@ -65,13 +65,13 @@ impl<T> StrictPriority<T> {
         self.len += 1;
     }
 
-    /// The item that should be in service, with its level.
+    /// Returns the item that should be in service, with its level.
     #[inline]
     pub fn head(&self) -> Option<(usize, &T)> {
         Some((self.first, self.levels.get(self.first)?.front()?))
     }
 
-    /// The item that should be in service, so that its remaining work can be updated.
+    /// Returns the item that should be in service, so that its remaining work can be updated.
     #[inline]
     pub fn head_mut(&mut self) -> Option<&mut T> {
         self.levels.get_mut(self.first)?.front_mut()

@@ -4,34 +4,34 @@
 //! in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and leaves a
 //! debt, so that the long-term rate holds for items of any size.
 //!
-//! **Correction.** What an item really takes may be known only later ([`TokenBuckets::settle`]). Tokens that it took for
-//! nothing come back, but not those that would have overflowed had it never taken them: otherwise many items that claim a
-//! burst each and use nothing of it would together keep as many bursts in store. How much would have overflowed depends
-//! on what becomes of all open items. So every bucket has a second level, from which nothing is taken before it is
-//! settled; it is never below what the first would be if all were known, and the time for which it overflows
-//! bounds what is lost. Tokens that time has filled again are therefore lost only while the buckets would be full.
+//! **Correction.** The cost of an item may be known only after it was charged ([`TokenBuckets::settle`]).
+//! Excess tokens come back, but not those that would have overflowed had they never been taken: otherwise
+//! many items that claim a burst each and use nothing would together save up as many bursts. The overflow
+//! depends on the cost of all open items. So every bucket has a second level that ignores unsettled items; it
+//! is never below what the first would be if all costs were known. The time for which it overflows bounds the
+//! loss: tokens that time has refilled are lost only while the buckets would be full.
 //!
-//! Who waits for tokens, and in which order, is decided elsewhere.
+//! Order and queueing of waiting items are the caller's.
 
 /// Tokens per unit of work: as many as a second has nanoseconds.
 const TOKENS_PER_UNIT: i128 = 1_000_000_000;
 
-/// A token bucket ⟨rate, burst⟩: over any time t at most `rate` · t + `burst` passes, plus the part of the largest item
-/// that exceeds the burst.
+/// A token bucket ⟨rate, burst⟩: over any time t at most `rate` · t + `burst` passes, plus the part of the
+/// largest item that exceeds the burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The work that may pass per second in the long run.
+    /// Long-term rate, work per second.
     pub rate: u64,
-    /// The work that may pass at once, at least 1.
+    /// Work that may pass at once, at least 1.
     pub burst: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct BucketLevel {
     limit: Limit,
-    /// The tokens at the instant [`TokenBuckets::updated`]; negative after an item that is larger than the burst.
+    /// Tokens at the instant [`TokenBuckets::updated`]; negative after an item that is larger than the burst.
     tokens: i128,
-    /// What they would be if everything that is not settled comes to nothing; at least `tokens`.
+    /// Tokens if all unsettled items turn out to cost nothing; at least `tokens`.
     unsettled: i128,
 }
 
@@ -41,12 +41,12 @@ impl BucketLevel {
         Self { limit, tokens, unsettled: tokens }
     }
 
-    /// The tokens that are missing until the bucket is full.
+    /// Returns the tokens that are missing until the bucket is full.
     fn missing(&self) -> i128 {
         tokens_for(self.limit.burst) - self.tokens
     }
 
-    /// Adds the tokens of so many nanoseconds, and returns during how many of them the second level overflows.
+    /// Adds the tokens of `time` nanoseconds, and returns for how many of them the second level overflows.
     #[inline]
     fn refill(&mut self, time: u64) -> u64 {
         let full = tokens_for(self.limit.burst);
@@ -62,29 +62,29 @@ impl BucketLevel {
             return 0;
         }
         self.unsettled = full;
-        // Less than the time, because the gain is more than the room.
+        // Less than `time`, because the gain exceeds the missing tokens.
         time - u64::try_from(room / rate).unwrap_or(time)
     }
 }
 
-/// The tokens of so much work.
+/// Converts work to tokens.
 fn tokens_for(size: u64) -> i128 {
     i128::from(size) * TOKENS_PER_UNIT
 }
 
-/// The buckets of one flow, all of which its work takes tokens from. Without any bucket everything passes.
+/// Buckets of one flow; its work takes tokens from all of them. Without any bucket everything passes.
 #[derive(Debug, Clone)]
 pub struct TokenBuckets {
     /// Sorted by rate, then by burst.
     buckets: Vec<BucketLevel>,
-    /// The instant for which the levels hold.
+    /// Instant to which the levels refer.
     updated: u64,
-    /// The nanoseconds up to then in which some bucket overflowed by its second level.
+    /// Nanoseconds up to `updated` in which the second level of some bucket overflowed.
     overflowed: u64,
 }
 
 impl TokenBuckets {
-    /// Buckets that are full at `now`, in nanoseconds.
+    /// Creates buckets that are full at `now`, nanoseconds.
     ///
     /// # Panics
     /// When a burst is 0.
@@ -95,8 +95,8 @@ impl TokenBuckets {
         Self { buckets, updated: now, overflowed: 0 }
     }
 
-    /// The first instant, not before `now`, at which work of this size may pass if nothing else does before. `None`
-    /// means never, because a rate is 0. Instants must not decrease from call to call.
+    /// Returns the first instant, not before `now`, at which work of this size may pass if nothing else
+    /// passes before. `None` means never, because a rate is 0. Instants must not decrease from call to call.
     pub fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
         self.refill(now);
         self.buckets.iter().try_fold(now, |ready, bucket| {
@@ -111,7 +111,8 @@ impl TokenBuckets {
         })
     }
 
-    /// Takes the tokens for work of this size if it may pass at `now`, and returns whether it did.
+    /// Takes the tokens for work of this size if it may pass at `now`. Returns false without taking any
+    /// otherwise.
     pub fn take(&mut self, now: u64, size: u64) -> bool {
         let passes = self.ready_at(now, size) == Some(now);
         if passes {
@@ -120,19 +121,20 @@ impl TokenBuckets {
         passes
     }
 
-    /// The instant of the latest call that had one.
+    /// Returns the instant of the latest update.
     pub fn updated(&self) -> u64 {
         self.updated
     }
 
-    /// For how long, in nanoseconds up to the latest call, some bucket would have overflowed if everything that is not
-    /// settled comes to nothing. [`settle`](Self::settle) asks for the value at the time when the tokens were taken.
+    /// Returns for how long, in nanoseconds up to the latest call, some bucket would have overflowed if all
+    /// unsettled items cost nothing. [`settle`](Self::settle) takes the value at the time of the charge.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// Corrects what an item took: it took tokens for `taken` when the buckets had overflowed for `overflowed`
-    /// nanoseconds, and needed them for `served`. Must be called once for an item, under the limits under which it passed.
+    /// Corrects the charge of an item. It took tokens for `taken` when the buckets had overflowed for
+    /// `overflowed` nanoseconds, and needed them for `served`. Must be called once per item, under the limits
+    /// under which it passed.
     pub fn settle(&mut self, now: u64, taken: u64, served: u64, overflowed: u64) {
         self.refill(now);
         let lost_ns = i128::from(self.overflowed.saturating_sub(overflowed));
@@ -140,13 +142,13 @@ impl TokenBuckets {
             let lost = lost_ns * i128::from(bucket.limit.rate);
             bucket.unsettled -= (tokens_for(served.min(taken)) - lost).max(0);
             let refund = (tokens_for(taken.saturating_sub(served)) - lost).max(0);
-            // By the argument above the first level cannot pass the second; nothing else may depend on it.
+            // The second level bounds the first by construction; `min` makes that hold unconditionally.
             bucket.tokens = (bucket.tokens + refund).min(bucket.unsettled);
         }
         self.charge(now, served.saturating_sub(taken));
     }
 
-    /// Takes the tokens for work that was done without asking. That may leave a debt.
+    /// Takes the tokens for work that passed without permission. May leave a debt.
     pub fn charge(&mut self, now: u64, size: u64) {
         self.refill(now);
         for bucket in &mut self.buckets {
@@ -155,15 +157,16 @@ impl TokenBuckets {
         }
     }
 
-    /// Replaces the limits at `now`, and returns whether they differ from those before. Missing tokens are carried over,
-    /// so that a change grants no burst that was used before. What passed before a change can no longer be settled, only
-    /// charged.
+    /// Replaces the limits at `now`. Returns true if they differ from the old ones. Missing tokens are
+    /// carried over, so that a change grants no burst that was used before. What passed before a change can
+    /// no longer be settled, only charged.
     ///
-    /// With as many limits as there were, each bucket lacks what its predecessor in the order of rates lacked, even if
-    /// that is a debt under a smaller burst. A change and its reverse then change nothing. With another number of limits
-    /// there is no such correspondence: a bucket lacks what the fastest of those lacked that were not faster (an upper
-    /// bound of what it would lack had it been there before), or else what the slowest lacked, and is empty at worst.
-    /// Where there were no limits, buckets are full.
+    /// With the same number of limits, each bucket keeps the missing tokens of its predecessor in the order
+    /// of rates, even if that is a debt under a smaller burst. A change and its reverse then cancel out. With
+    /// another number of limits there is no such correspondence. A bucket then inherits the missing tokens of
+    /// the fastest old bucket that was not faster, an upper bound of its own had it existed before. Without
+    /// one it inherits those of the slowest, and is empty at worst. If there were no limits before, buckets
+    /// are full.
     ///
     /// # Panics
     /// When a burst is 0.
@@ -186,12 +189,12 @@ impl TokenBuckets {
         true
     }
 
-    /// Whether there is no bucket, so that everything passes.
+    /// Returns true if there is no bucket, so that everything passes.
     pub fn is_unlimited(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// Whether all buckets are full at `now`.
+    /// Returns true if all buckets are full at `now`.
     pub fn is_full(&mut self, now: u64) -> bool {
         self.refill(now);
         self.buckets.iter().all(|bucket| bucket.missing() == 0)

@@ -1,7 +1,7 @@
 //! The least of a fixed number of keys, any of which may change at any time.
 
-/// A tournament tree over the places `0..count`, each of which has a key or none. A change costs ⌈log₂ count⌉
-/// comparisons, and nothing is allocated after construction. Of equal keys the one in the lowest place wins.
+/// A tournament tree over the places `0..count`, each of which may have a key. A change costs ⌈log₂ count⌉
+/// comparisons, and nothing is allocated after construction. Among equal keys the lowest place wins.
 #[derive(Debug, Clone)]
 pub(crate) struct Tournament<K> {
     /// Node i has the winner of nodes 2i and 2i + 1. The second half of the nodes are the places themselves.
@@ -9,7 +9,7 @@ pub(crate) struct Tournament<K> {
 }
 
 impl<K: Copy + Ord> Tournament<K> {
-    /// A tree with so many places and no keys.
+    /// Creates a tree with `count` places and no keys.
     pub(crate) fn new(count: usize) -> Self {
         Self { tree: vec![None; 2 * count.next_power_of_two()] }
     }
@@ -34,12 +34,12 @@ impl<K: Copy + Ord> Tournament<K> {
         }
     }
 
-    /// The key of a place.
+    /// Returns the key of a place.
     pub(crate) fn get(&self, place: usize) -> Option<K> {
         self.tree[self.tree.len() / 2 + place].map(|(key, _)| key)
     }
 
-    /// The least key and its place, if any place has a key.
+    /// Returns the least key and its place, if any place has a key.
     #[inline]
     pub(crate) fn first(&self) -> Option<(K, usize)> {
         self.tree[1].map(|(key, place)| (key, place as usize))

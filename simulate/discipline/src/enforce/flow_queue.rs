@@ -1,23 +1,24 @@
-//! The queue of a flow, with what its limiter has let pass.
+//! Queue of a flow, and the requests in it that have passed the limiter.
 
 use super::rules::{BEST_EFFORT, FlowRules, OverLimit};
 use super::waiting_list::{QueuedRequest, WaitingList, WaitingRequest, WaitingSlab};
 use crate::TokenBuckets;
 
-/// A queue, first in, first out, of which the first `passed` requests have passed the limiter, which took their tokens.
-/// The limiter considers the request behind them, the candidate. It may do so late, because it goes by the instants at
-/// which requests arrived and tokens were there.
+/// A FIFO queue whose first `passed` requests have passed the limiter and taken their tokens. The request
+/// behind them is the candidate. The limiter may process it late, because it works with the instants of
+/// arrivals and token availability, not with the time of the call.
 #[derive(Debug, Clone)]
 pub(super) struct FlowQueue {
     pub(super) level: u32,
     over_limit: OverLimit,
     largest: u64,
-    /// The place of its limiter.
+    /// Index of its limiter.
     pub(super) limiter: usize,
     pub(super) list: WaitingList,
     pub(super) passed: usize,
     pub(super) candidate: Option<WaitingRequest>,
-    /// When the candidate will come within the limits, and its number; none if there is no candidate or it never will.
+    /// Instant at which the candidate conforms to the limits, and its sequence number; `None` without a
+    /// candidate or if it never does.
     pub(super) due: Option<(u64, u64)>,
 }
 
@@ -39,13 +40,14 @@ impl FlowQueue {
         self.list.first.map(|head| slab.get(head))
     }
 
-    /// When the head will come within the limits, if it has not passed them and ever will.
+    /// Returns the instant at which the head conforms to the limits; `None` if it has passed them already or
+    /// never will.
     #[inline]
     pub(super) fn head_due(&self) -> Option<u64> {
         if self.passed == 0 { self.due.map(|(due, _)| due) } else { None }
     }
 
-    /// The level at which the head, which is given, may be served now, if it may.
+    /// Returns the level at which the given head may be served now; `None` if it may not.
     #[inline]
     pub(super) fn head_level(&self, head: &QueuedRequest) -> Option<u32> {
         if self.passed > 0 {
@@ -56,7 +58,7 @@ impl FlowQueue {
     }
 
     /// Computes when the limiter lets the candidate pass if no other passes before, at `now` at the earliest.
-    /// `may_estimate` tells whether it lets pass a request whose cost is a guess.
+    /// `may_estimate` is true if a request with an estimated cost may pass.
     #[inline]
     pub(super) fn update_due(
         &mut self,

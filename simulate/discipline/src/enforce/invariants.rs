@@ -1,13 +1,13 @@
-//! What holds of an enforcer between any two calls, checked from end to end.
+//! Invariants of an enforcer between any two calls, with an exhaustive check.
 
 use super::Enforcer;
 
 impl Enforcer {
-    /// Checks that everything that is kept agrees with what it is kept of. It looks at all waiting requests and all flows:
-    /// for tests, and for debug builds of callers.
+    /// Checks that all derived state agrees with the requests and flows. Visits all waiting requests and all
+    /// flows: for tests and for debug builds of callers.
     ///
     /// # Panics
-    /// When something does not agree.
+    /// When any derived state disagrees.
     pub fn check_invariants(&self) {
         self.queues.slab.check_free();
         let listed: usize = self.queues.flows.iter().map(|flow| flow.list.len).sum();
@@ -31,7 +31,7 @@ impl Enforcer {
         self.outstanding.check();
     }
 
-    /// Checks the line of a flow: its links, its order, what has passed the limiter, and when the next one will.
+    /// Checks the queue of a flow: its links, its order, the passed requests and the instant of the next one.
     fn check_line(&self, place: usize) {
         let queues = &self.queues;
         let flow = &self.queues.flows[place];

@@ -1,26 +1,27 @@
-//! The queues of all flows behind their limiters.
+//! Queues of all flows behind their limiters.
 
 use super::flow_queue::FlowQueue;
 use super::limiter::{FlowLimiter, TakenTokens, TokenCharge};
 use super::waiting_list::{QueuedRequest, WaitingRequest, WaitingSlab};
 
-/// What orders heads, least first: the level, since when the head may be served there, and its position among arrivals.
+/// Rank of a head, least first: its level, the instant from which it may be served there, and its sequence
+/// number among arrivals.
 pub(super) type HeadRank = (u32, u64, u64);
 
-/// The waiting requests in the queues of their flows, and the limiters that let them pass.
+/// Waiting requests in the queues of their flows, and the limiters that let them pass.
 ///
-/// A limiter lets requests pass when it is asked, but as of the instants at which they were due. So before
-/// anything changes at a limiter, it is [advanced](Self::advance) to the present.
+/// A limiter is evaluated lazily: requests pass when it is advanced, but as of the instants at which they
+/// were due. Before any change at a limiter it must therefore be [advanced](Self::advance) to the present.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LimitedQueues {
     pub(super) slab: WaitingSlab,
-    /// The names of the known flows, sorted. The name at position i is that of `flows[i]`.
+    /// Names of the known flows, sorted. The name at index i is that of `flows[i]`.
     pub(super) names: Vec<u32>,
-    /// The known flows, and at the end one for all others.
+    /// Known flows; the last entry serves all others.
     pub(super) flows: Vec<FlowQueue>,
-    /// The limiters of the known flows by name, and at the end one for all others.
+    /// Limiters of the known flows by name; the last entry serves all others.
     pub(super) limiters: Vec<FlowLimiter>,
-    /// The most requests behind one limiter that have passed, whose cost was a guess and is not settled.
+    /// Maximum number of passed requests per limiter with an estimated, unsettled cost.
     pub(super) unsettled_max: u32,
 }
 
@@ -30,14 +31,14 @@ impl LimitedQueues {
         self.names.binary_search(&flow).unwrap_or(self.names.len())
     }
 
-    /// The place of the limiter of this name.
+    /// Returns the index of the limiter of this name.
     #[inline]
     pub(super) fn limiter_of(&self, name: u32) -> Option<usize> {
         let (_, known) = self.limiters.split_last()?;
         known.binary_search_by_key(&name, |limiter| limiter.name).ok()
     }
 
-    /// Lets all requests pass that a limiter allows by `now`, and returns whether there were any.
+    /// Passes all requests that a limiter allows by `now`. Returns true if there were any.
     #[inline]
     pub(super) fn advance(&mut self, now: u64, limiter: usize) -> bool {
         let mut has_passed = false;
@@ -50,7 +51,7 @@ impl LimitedQueues {
         has_passed
     }
 
-    /// What orders the head of a flow among others, if it may be served.
+    /// Returns the rank of the head of a flow, if it may be served.
     #[inline]
     pub(super) fn head_rank(&self, place: usize) -> Option<HeadRank> {
         let flow = &self.flows[place];
@@ -58,24 +59,24 @@ impl LimitedQueues {
         Some((flow.head_level(head)?, head.since, head.number))
     }
 
-    /// Whether several flows take tokens from a limiter.
+    /// Returns true if several flows take tokens from a limiter.
     #[inline]
     pub(super) fn is_shared(&self, limiter: usize) -> bool {
         self.limiters[limiter].members.len() > 1
     }
 
-    /// Which candidate a limiter lets pass next, and when.
+    /// Returns the due instant and the flow of the candidate that a limiter passes next.
     #[inline]
     fn first_due(&self, limiter: usize) -> Option<((u64, u64), usize)> {
         let members = &self.limiters[limiter].members;
-        // Most limiters serve one flow.
+        // Fast path: most limiters serve one flow.
         if let [place] = members[..] {
             return Some((self.flows[place].due?, place));
         }
         members.iter().filter_map(|place| Some((self.flows[*place].due?, *place))).min()
     }
 
-    /// The candidate of a flow passes its limiter.
+    /// Passes the candidate of a flow through its limiter.
     #[inline]
     fn pass(&mut self, at: u64, place: usize) {
         let flow = &mut self.flows[place];
@@ -93,7 +94,7 @@ impl LimitedQueues {
         self.update_dues(at, limiter);
     }
 
-    /// Computes anew when the candidates of a limiter are due.
+    /// Recomputes the due instants of the candidates of a limiter.
     #[inline]
     pub(super) fn update_dues(&mut self, now: u64, limiter: usize) {
         let may_estimate = self.limiters[limiter].may_estimate(self.unsettled_max);
@@ -103,7 +104,8 @@ impl LimitedQueues {
         }
     }
 
-    /// Adds a request at the end of its flow's queue. The limiter has been advanced to `now`, and is again.
+    /// Appends a request to its flow's queue. The limiter must have been advanced to `now`; it is advanced
+    /// again afterwards.
     #[inline]
     pub(super) fn push(&mut self, now: u64, place: usize, waiting: WaitingRequest) {
         let flow = &mut self.flows[place];
@@ -116,7 +118,7 @@ impl LimitedQueues {
         }
     }
 
-    /// Computes anew when the candidate of a flow is due.
+    /// Recomputes the due instant of a flow's candidate.
     #[inline]
     fn update_due(&mut self, now: u64, place: usize) {
         let flow = &mut self.flows[place];
@@ -125,8 +127,8 @@ impl LimitedQueues {
         flow.update_due(now, &self.slab, &mut limiter.buckets, may_estimate);
     }
 
-    /// Adds a request at the end of its flow's queue that keeps what it took, if the flow is known. Unknown flows have no
-    /// limits to pass.
+    /// Appends a request to its flow's queue. A request of a known flow keeps the tokens that it took;
+    /// unknown flows have no limits.
     pub(super) fn put_back(&mut self, waiting: WaitingRequest) {
         let place = self.place_of(self.slab.get(waiting).flow);
         let flow = &mut self.flows[place];
@@ -142,8 +144,8 @@ impl LimitedQueues {
         }
     }
 
-    /// Takes a request out of its flow's queue. The limiter has been advanced to `now`. A request that has not passed it
-    /// takes no tokens, and the limiter turns to the one behind it.
+    /// Removes a request from its flow's queue. The limiter must have been advanced to `now`. A request that
+    /// has not passed takes no tokens, and the next one becomes the candidate.
     #[inline]
     pub(super) fn take_out(&mut self, now: u64, place: usize, waiting: WaitingRequest) {
         let flow = &mut self.flows[place];
@@ -159,14 +161,15 @@ impl LimitedQueues {
         }
     }
 
-    /// What a request is charged.
+    /// Returns the charge of a request.
     #[inline]
     pub(super) fn charge_of(&self, place: usize, request: &QueuedRequest) -> TokenCharge {
         let taken = request.taken.filter(|_| place < self.names.len());
         TokenCharge { taken, tokens: taken.map_or(0, |_| request.cost) }
     }
 
-    /// Corrects the limiter of this place, which has been advanced to `now`, and lets it go on.
+    /// Corrects the limiter at this index, which must have been advanced to `now`, and passes the requests
+    /// that this allows.
     #[inline]
     pub(super) fn settle(&mut self, now: u64, limiter: usize, taken: TakenTokens, charged: u64, served: u64) {
         self.limiters[limiter].settle(now, taken, charged, served);

@@ -1,21 +1,21 @@
-//! A limiter in front of one or several queues, and what requests took from it.
+//! A limiter in front of one or several queues, and the tokens that requests took from it.
 
 use crate::TokenBuckets;
 
-/// Which limiter let a request pass, and in which state.
+/// Limiter that let a request pass, and its state at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TakenTokens {
-    /// The flow whose limiter it was.
+    /// Flow that owns the limiter.
     limiter: u32,
-    /// The number of the limits under which it passed.
+    /// Generation of the limits under which the request passed.
     generation: u64,
-    /// For how long its buckets had overflowed then ([`TokenBuckets::overflowed`]).
+    /// Time for which the buckets had overflowed ([`TokenBuckets::overflowed`]).
     overflowed: u64,
-    /// Whether the cost was a guess.
+    /// True if the cost was an estimate.
     is_estimate: bool,
 }
 
-/// What a request was charged when it passed the limiter of its flow; to be corrected by
+/// Charge of a request that passed the limiter of its flow; corrected by
 /// [`Enforcer::settle`](super::Enforcer::settle).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenCharge {
@@ -24,28 +24,28 @@ pub struct TokenCharge {
 }
 
 impl TokenCharge {
-    /// The tokens that were taken: the request's cost, or 0 if it was served beyond its limits.
+    /// Returns the tokens that were taken: the request's cost, or 0 if it was served beyond its limits.
     pub fn tokens(self) -> u64 {
         self.tokens
     }
 }
 
-/// A limiter and the queues that it serves.
+/// A limiter and the queues behind it.
 #[derive(Debug, Clone)]
 pub(super) struct FlowLimiter {
-    /// The flow whose limits it has.
+    /// Flow that owns the limits.
     pub(super) name: u32,
     pub(super) buckets: TokenBuckets,
-    /// A number that changes with the limits.
+    /// Number that changes with the limits.
     pub(super) generation: u64,
-    /// How many requests have passed whose cost was a guess and that are not settled.
+    /// Passed requests with an estimated cost that are not settled.
     pub(super) unsettled: u32,
-    /// The places of the flows that take tokens from it.
+    /// Indices of the flows that take tokens from it.
     pub(super) members: Vec<usize>,
 }
 
 impl FlowLimiter {
-    /// What a request has taken that passes now.
+    /// Returns the record of a request that passes now.
     #[inline]
     pub(super) fn taken(&self, is_estimate: bool) -> TakenTokens {
         let limiter = self.name;
@@ -53,16 +53,16 @@ impl FlowLimiter {
         TakenTokens { limiter, generation, overflowed: self.buckets.overflowed(), is_estimate }
     }
 
-    /// Whether a request may pass whose cost is a guess, when at most so many may be unsettled.
+    /// Returns true if a request with an estimated cost may pass while at most `most` may be unsettled.
     #[inline]
     pub(super) fn may_estimate(&self, most: u32) -> bool {
         self.unsettled < most || self.buckets.is_unlimited()
     }
 
-    /// Corrects the buckets by what was served. Tokens that were taken under other limits do not come back.
+    /// Corrects the buckets by the served work. Tokens that were taken under other limits do not come back.
     #[inline]
     pub(super) fn settle(&mut self, now: u64, taken: TakenTokens, tokens: u64, served: u64) {
-        // A limiter that was forgotten in between does not know of it.
+        // Saturating: a limiter that was removed and created anew has not counted the request.
         self.unsettled = self.unsettled.saturating_sub(u32::from(taken.is_estimate));
         if taken.generation == self.generation {
             self.buckets.settle(now, tokens, served, taken.overflowed);
@@ -73,13 +73,12 @@ impl FlowLimiter {
 }
 
 impl TakenTokens {
-    /// Whether the cost was a guess.
     #[inline]
     pub(super) fn is_estimate(self) -> bool {
         self.is_estimate
     }
 
-    /// The flow whose limiter let the request pass.
+    /// Returns the flow whose limiter let the request pass.
     #[inline]
     pub(super) fn limiter(self) -> u32 {
         self.limiter

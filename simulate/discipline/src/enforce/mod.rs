@@ -1,6 +1,6 @@
-//! The queueing logic of an enforcer in front of a shared device: which flow's request is dispatched next, by strict
-//! priority of any depth and under token buckets, and how much is outstanding. It is a pure state machine, so that a
-//! storage proxy, an emulation and the simulator run the same code.
+//! Queueing logic of an enforcer in front of a shared device: selects the request to dispatch next, by strict
+//! priority of any depth under token buckets, and bounds the outstanding requests. A pure state machine, so
+//! that a storage proxy, an emulation and the simulator run the same code.
 //!
 //! **Order.** Every flow is first in, first out. The next request is the head of the flow with the least level; among
 //! equal levels the one that has been within its limits for longest (since its arrival, if it never exceeded them), then
@@ -20,12 +20,13 @@
 //! limiter lets pass the one that it allows first, and of several at once the one that arrived first. So small requests
 //! do not wait behind a large one of the other flow, and enough of them keep it waiting.
 //!
-//! **Beyond the limits.** With [`OverLimit::Demote`] a head that has not passed is served when nobody else wants the
-//! device, and then takes no tokens: the limiter turns to the next request as if that one had never been there. So what a
-//! flow gets for nothing neither uses up its guarantee nor adds to it. With [`OverLimit::Queue`] it waits. A request that
-//! costs more than [`FlowRules::largest`] is beyond the limits whatever they are: it keeps its place in the line, is best
-//! effort there also with [`OverLimit::Queue`], and those behind it are considered when it has left. So no claim
-//! puts a flow into debt for longer than the largest request takes.
+//! **Beyond the limits.** With [`OverLimit::Demote`] a head that has not passed is served when no other
+//! request wants the device. It then takes no tokens, and the limiter turns to the next request as if that
+//! one had never been there. Surplus service thus neither uses up a flow's guarantee nor adds to it. With
+//! [`OverLimit::Queue`] the head waits. A request that costs more than [`FlowRules::largest`] never conforms.
+//! It keeps its place in the queue, is best effort there also with [`OverLimit::Queue`], and those behind it
+//! are considered once it has left. So no claim puts a flow into debt for longer than the largest request
+//! takes.
 //!
 //! **Settlement.** The tokens that a request takes are a claim. When it is done, [`settle`](Enforcer::settle) corrects
 //! them by what was served; a request that is [withdrawn](Enforcer::withdraw) or [moved](Enforcer::move_to_flow) was
@@ -80,21 +81,22 @@ use std::collections::BTreeMap;
 use waiting_list::QueuedRequest;
 pub use waiting_list::WaitingRequest;
 
-/// A request as it arrives at an enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivingRequest {
-    /// The caller's name for the request, which its dispatch returns.
+    /// Caller's identifier of the request, returned by its dispatch.
     pub id: u32,
-    /// The caller's name for the flow that it belongs to.
+    /// Caller's identifier of its flow.
     pub flow: u32,
-    /// What it does at the device.
+    /// Operation at the device.
     pub operation: DeviceOperation,
-    /// The tokens that it takes from the flow's limits, in whatever unit they count: nanoseconds of device time, or bytes.
+    /// Tokens that it takes from the flow's limits, in the unit of the limits: nanoseconds of device time, or
+    /// bytes.
     pub cost: u64,
-    /// What it counts under the bounds on bytes.
+    /// Size under the bounds on bytes.
     pub bytes: u64,
-    /// Whether the cost is a guess, which is settled when the request is done. No more of these pass a limiter before
-    /// they are settled than may be outstanding: so that what is behind a wrong guess is judged by what comes of it.
+    /// True if the cost is an estimate, which is settled when the request is done. At most as many estimates
+    /// pass a limiter before they are settled as may be outstanding, so that a wrong estimate affects later
+    /// requests only until its settlement.
     pub is_estimate: bool,
 }
 
@@ -102,44 +104,46 @@ pub struct ArrivingRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a dispatched request stays outstanding until it is returned to `complete`"]
 pub struct DispatchedRequest {
-    /// The caller's name for the request.
+    /// Caller's identifier of the request.
     pub id: u32,
-    /// The caller's name for the flow that it belongs to.
+    /// Caller's identifier of its flow.
     pub flow: u32,
-    /// The level at which it is served: the flow's, or [`BEST_EFFORT`].
+    /// Level at which it is served: the flow's, or [`BEST_EFFORT`].
     pub level: u32,
-    /// Whether it is best effort and costs more than the rules expect of best effort: bounds do not count it.
+    /// True if it is best effort and costs more than the rules assume for best effort: the bounds do not
+    /// cover it.
     pub is_unexpected: bool,
     operation: DeviceOperation,
     bytes: u64,
     charge: TokenCharge,
 }
 
-/// The queues and limiters of flows in front of one device, and what is outstanding there. Instants are in nanoseconds
-/// and must not decrease from call to call. After every arrival, completion and reconfiguration, and at
-/// [`wake_at`](Self::wake_at), the caller asks for [`dispatch_next`](Self::dispatch_next) until there is none.
+/// Queues and limiters of flows in front of one device, and the requests outstanding there. Instants are in
+/// nanoseconds and must not decrease from call to call. After every arrival, completion and reconfiguration,
+/// and at [`wake_at`](Self::wake_at), the caller must call [`dispatch_next`](Self::dispatch_next) until it
+/// returns `None`.
 #[derive(Debug, Clone)]
 pub struct Enforcer {
     queues: LimitedQueues,
-    /// The heads that may be dispatched, by flow.
+    /// Heads that may be dispatched, by flow.
     heads: Tournament<HeadRank>,
-    /// The instants at which heads come within their limits, by flow. Where flows share a limiter it is the instant at
-    /// which a head would, if no other passed before.
+    /// Instants at which heads conform to their limits, by flow. Behind a shared limiter, the instant assumes
+    /// that no other request passes before.
     due: Tournament<u64>,
     outstanding: OutstandingRequests,
     bounds: DeviceBounds,
     arrivals: u64,
-    /// How often limits were set that are not those before.
+    /// Number of times that limits changed.
     generations: u64,
-    /// The limiters of flows that are no longer known and lack tokens, by name.
+    /// Limiters of flows that are no longer known and lack tokens, by name.
     former: BTreeMap<u32, FlowLimiter>,
 }
 
 impl Enforcer {
-    /// An enforcer without requests, whose buckets are full at `now`.
+    /// Creates an enforcer without requests, whose buckets are full at `now`.
     ///
     /// # Errors
-    /// What is wrong with the rules.
+    /// Describes what is wrong with the rules.
     pub fn new(now: u64, rules: &EnforcementRules) -> Result<Self, String> {
         let mut enforcer = Self {
             queues: LimitedQueues::default(),
@@ -155,7 +159,7 @@ impl Enforcer {
         Ok(enforcer)
     }
 
-    /// Adds a request that arrives, and returns what to call it by while it waits.
+    /// Adds a request that arrives, and returns its handle while it waits.
     #[inline]
     pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> WaitingRequest {
         let ArrivingRequest { id, flow, operation, cost, bytes, is_estimate } = arrival;
@@ -170,7 +174,7 @@ impl Enforcer {
         waiting
     }
 
-    /// Dispatches the request that is to be sent to the device now, if any may be sent.
+    /// Dispatches the next request to the device, if one may be sent.
     #[inline]
     pub fn dispatch_next(&mut self, now: u64) -> Option<DispatchedRequest> {
         while let Some((due, place)) = self.due.first()
@@ -191,9 +195,9 @@ impl Enforcer {
         self.dispatch_head(now, place, level)
     }
 
-    /// Dispatches the request behind `dispatch` in its flow, if it would be served at the same level and `continues` says
-    /// that it belongs to it: a further sequential write, which a disk writes in the same pass (thesis §2.2.1). Bounds on
-    /// the number of requests do not apply to it; those on bytes do.
+    /// Dispatches the request behind `dispatch` in its flow, if it would be served at the same level and
+    /// `continues` returns true for it. Meant for a further sequential write, which a disk writes in the same
+    /// pass (thesis §2.2.1). Bounds on the number of requests do not apply to it; those on bytes do.
     pub fn dispatch_continuation(
         &mut self,
         now: u64,
@@ -217,10 +221,10 @@ impl Enforcer {
         self.dispatch_head(now, place, level)
     }
 
-    /// Notes that the device is done with a request, and returns what it was charged, for [`settle`](Self::settle).
+    /// Notes that the device is done with a request, and returns its charge, for [`settle`](Self::settle).
     ///
     /// # Panics
-    /// When the request was not outstanding, as far as that can be known.
+    /// When the request was not outstanding, as far as the counts show.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "taken by value, so that no request is completed twice"
@@ -231,26 +235,27 @@ impl Enforcer {
         dispatch.charge
     }
 
-    /// The earliest instant at which time alone changes which head is next, because one comes within its limits. `None`
-    /// when there is none, or when nothing can be sent before a request is complete. Where flows share a limiter, another
-    /// request may pass first, and then the instant was too early.
+    /// Returns the earliest instant at which the passage of time alone changes the next head, because one
+    /// conforms to its limits. `None` without such a head, or when nothing can be sent before a completion.
+    /// With shared limiters another request may pass first; the caller then wakes too early, which is
+    /// harmless.
     #[inline]
     pub fn wake_at(&self) -> Option<u64> {
         let is_full = self.outstanding.requests() >= self.bounds.requests();
         self.due.first().map(|(due, _)| due).filter(|due| !is_full && *due < u64::MAX)
     }
 
-    /// The number of requests that wait.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.queues.slab.len()
     }
 
-    /// The number of requests that are dispatched and not complete.
+    /// Returns the number of requests that are dispatched and not complete.
     pub fn outstanding(&self) -> u32 {
         self.outstanding.requests()
     }
 
-    /// Puts a request that is in no list at the end of the line of its flow.
+    /// Appends a request that is in no list to the queue of its flow.
     #[inline]
     fn join(&mut self, now: u64, waiting: WaitingRequest) {
         let request = self.queues.slab.get_mut(waiting);
@@ -261,7 +266,7 @@ impl Enforcer {
         let limiter = self.queues.flows[place].limiter;
         let has_passed = self.queues.advance(now, limiter);
         self.queues.push(now, place, waiting);
-        // A head that others may have overtaken at its limiter, or that has passed it, or is new.
+        // The head may have changed: it is new, has passed, or may have been overtaken at a shared limiter.
         if has_passed || self.queues.flows[place].list.len == 1 || self.queues.is_shared(limiter) {
             self.update_heads(place);
         }
@@ -285,14 +290,13 @@ impl Enforcer {
         Some(DispatchedRequest { id, flow, level, is_unexpected, operation, bytes, charge })
     }
 
-    /// Updates what is known of the heads of a flow and of those that share its limiter.
+    /// Updates the heads of a flow and of those that share its limiter.
     #[inline]
     fn update_heads(&mut self, place: usize) {
         self.update_heads_behind(self.queues.flows[place].limiter);
     }
 
-    /// Updates what is known of the heads behind a limiter: they may be others, have come within their limits, or come
-    /// there at another instant.
+    /// Updates the heads behind a limiter after any change there: of the head, its level or its due instant.
     #[inline]
     fn update_heads_behind(&mut self, limiter: usize) {
         for place in &self.queues.limiters[limiter].members {

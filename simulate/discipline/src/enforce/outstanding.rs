@@ -1,4 +1,4 @@
-//! The requests that are outstanding at the device, by level and by operation.
+//! Outstanding requests at the device, by level and by operation.
 
 use super::rules::{BEST_EFFORT, DeviceOperation, EARLY_BEST_EFFORT, EnforcementRules, OutstandingBounds};
 use crate::bit_set::BitSet;
@@ -11,18 +11,18 @@ struct OutstandingLoad {
 }
 
 impl OutstandingLoad {
-    /// Whether a request of so many bytes may be added.
+    /// Returns true if a request of this size may be added. A single request may exceed the bound on bytes.
     fn has_room(self, bytes: u64, bounds: OutstandingBounds) -> bool {
         let within = self.bytes.checked_add(bytes).is_some_and(|sum| sum <= bounds.bytes);
         self.requests < bounds.requests && (within || self.requests == 0)
     }
 }
 
-/// The bounds of the rules.
+/// Bounds of the rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceBounds {
     all: OutstandingBounds,
-    /// The bounds on reads, then those on writes.
+    /// Bounds on reads, then those on writes.
     by_operation: [OutstandingBounds; 2],
     lower_levels: OutstandingBounds,
     reserve: u32,
@@ -37,7 +37,7 @@ impl DeviceBounds {
         Self { all: bounds, by_operation: [reads, writes], lower_levels, reserve, largest_best_effort }
     }
 
-    /// The same bounds on bytes without bounds on the number of requests.
+    /// Returns the same bounds on bytes without bounds on the number of requests.
     pub(super) fn without_counts(self) -> Self {
         Self {
             all: without_count(self.all),
@@ -48,17 +48,17 @@ impl DeviceBounds {
         }
     }
 
-    /// Whether a request of this level and cost is best effort and larger than others expect.
+    /// Returns true if a request of this level and cost is best effort and larger than the rules assume.
     pub(super) fn is_unexpected(&self, level: u32, cost: u64) -> bool {
         level >= EARLY_BEST_EFFORT && cost > self.largest_best_effort
     }
 
-    /// The most requests in all.
+    /// Returns the maximum number of outstanding requests.
     pub(super) fn requests(&self) -> u32 {
         self.all.requests
     }
 
-    /// The bounds in all and on an operation that apply to a request of this level.
+    /// Returns the total bounds and those on the operation that apply to a request of this level.
     fn for_request(&self, level: u32, operation: DeviceOperation) -> [OutstandingBounds; 2] {
         let reserve = if level >= EARLY_BEST_EFFORT { self.reserve } else { 0 };
         [self.all, self.by_operation[operation as usize]].map(|bounds| {
@@ -75,18 +75,18 @@ fn without_count(bounds: OutstandingBounds) -> OutstandingBounds {
 /// Counts of the outstanding requests.
 #[derive(Debug, Clone)]
 pub(super) struct OutstandingRequests {
-    /// The levels of the rules and of outstanding requests, sorted; the last is best effort.
+    /// Levels of the rules and of outstanding requests, sorted; the last is best effort.
     levels: Vec<u32>,
     by_level: Vec<OutstandingLoad>,
-    /// The positions of the levels of which a request is outstanding.
+    /// Indices of the levels with outstanding requests.
     busy: BitSet,
-    /// The reads, then the writes.
+    /// Reads, then writes.
     by_operation: [OutstandingLoad; 2],
     all: OutstandingLoad,
 }
 
 impl OutstandingRequests {
-    /// No outstanding requests, for these levels and best effort.
+    /// Creates empty counts for these levels and best effort.
     pub(super) fn new(levels: impl Iterator<Item = u32>) -> Self {
         let mut levels: Vec<u32> = levels.chain([BEST_EFFORT]).collect();
         levels.sort_unstable();
@@ -114,10 +114,10 @@ impl OutstandingRequests {
         self.all.requests
     }
 
-    /// Checks that what is counted by level and by operation is what is counted in all.
+    /// Checks that the counts by level and by operation add up to the total.
     ///
     /// # Panics
-    /// When it is not.
+    /// When they do not.
     pub(super) fn check(&self) {
         for parts in [&self.by_level[..], &self.by_operation[..]] {
             let requests: u32 = parts.iter().map(|load| load.requests).sum();
@@ -128,7 +128,7 @@ impl OutstandingRequests {
         assert_eq!(busiest, self.busy.first(), "the highest level of which a request is outstanding");
     }
 
-    /// Whether a request of this level may be dispatched.
+    /// Returns true if a request of this level may be dispatched.
     #[inline]
     pub(super) fn admits(
         &self,

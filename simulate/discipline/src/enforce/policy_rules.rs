@@ -1,78 +1,79 @@
-//! What a policy means for one device and for one link: the rules that a storage proxy keeps, and that a simulation of it
-//! plays.
+//! Enforcement rules of a policy for one device and one link, as a storage proxy applies them and the
+//! simulator models them.
 //!
-//! Three say how a device may be used: its owner, the policy, and its profile, in this order. Where a policy says how a
-//! server is used, its bounds count on nothing else keeping requests from the device, so that the profile's bounds and
-//! batches do not apply then.
+//! Three sources bound the use of a device: its owner, the policy, and its profile, in this order of
+//! precedence. If the policy states the use of a server, its bounds assume that nothing else keeps requests
+//! from the device; the profile's bounds and batches do not apply then.
 
 use super::rules::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use crate::Limit;
 use model::{Condition, PolicyWorkload, ServerConditions, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 
-/// The bytes of the largest request that has a level where the policy has no bound: what the clients of block devices and
-/// file systems send at most.
+/// Size of the largest request with a level if the policy has no bound, bytes: the maximum that clients of
+/// block devices and file systems send.
 pub const LARGEST_WITH_LEVEL: u64 = 4 << 20;
-/// The bound on outstanding requests where nobody says one: what an SSD needs to be busy.
+/// Bound on outstanding requests if no source states one: the depth that keeps an SSD busy.
 const DEFAULT_OUTSTANDING: u32 = 16;
-/// Best effort leaves one place free where that is at most an eighth of all places.
+/// Minimum number of places at which best effort leaves one free: at most an eighth of them.
 const RESERVE_FROM: u32 = 8;
-/// How many sequential writes are sent to a disk together: it then seeks once for all of them.
+/// Sequential writes that are sent to a disk together, so that it seeks once for all of them.
 const DISK_BATCH: u32 = 8;
 
-/// What the owner of a device says of its use; nothing where a field is absent.
+/// Bounds set by the owner of a device; absent fields set none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnerBounds {
-    /// The most requests outstanding.
+    /// Maximum number of outstanding requests.
     pub outstanding: Option<u32>,
-    /// The most bytes of outstanding requests.
+    /// Maximum number of outstanding bytes.
     pub outstanding_bytes: Option<u64>,
-    /// The most reads and the most writes outstanding.
+    /// Maximum number of outstanding reads and writes.
     pub by_operation: [Option<u32>; 2],
-    /// The most bytes of outstanding reads and of outstanding writes.
+    /// Maximum number of outstanding bytes of reads and writes.
     pub bytes_by_operation: [Option<u64>; 2],
-    /// The most requests of lower priority beside one of higher priority.
+    /// Maximum number of requests of lower priority beside one of higher priority.
     pub beside: Option<u32>,
-    /// The most bytes of such requests.
+    /// Maximum number of bytes of such requests.
     pub beside_bytes: Option<u64>,
-    /// How many places best effort leaves free.
+    /// Number of places that best effort leaves free.
     pub reserve: Option<u32>,
-    /// The most sequential writes that are sent together.
+    /// Maximum number of sequential writes that are sent together.
     pub batch: Option<u32>,
 }
 
-/// What the profile of a device says of its use.
+/// Bounds from the profile of a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileBounds {
-    /// The most reads and the most writes outstanding, at least 1 each.
+    /// Maximum number of outstanding reads and writes, at least 1 each.
     pub requests: Option<[u32; 2]>,
-    /// The most bytes of outstanding reads and of outstanding writes.
+    /// Maximum number of outstanding bytes of reads and writes.
     pub bytes: Option<[u64; 2]>,
-    /// Whether it seeks, so that sequential writes are better sent together.
+    /// True for a device that seeks, so that sequential writes are better sent together.
     pub is_disk: bool,
 }
 
-/// How a device is used: what an enforcer keeps beside levels and limits.
+/// Use of a device: the settings of an enforcer beside levels and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceUsage {
-    /// The bounds on all outstanding requests.
+    /// Bounds on all outstanding requests.
     pub all: OutstandingBounds,
-    /// The bounds on reads, then those on writes.
+    /// Bounds on reads, then those on writes.
     pub by_operation: [OutstandingBounds; 2],
-    /// The bounds on requests of lower priority beside one of higher priority.
+    /// Bounds on requests of lower priority beside one of higher priority.
     pub beside: OutstandingBounds,
-    /// How many places best effort leaves free where some flow has a level.
+    /// Number of places that best effort leaves free if some flow has a level.
     pub reserve: u32,
-    /// The device time of the largest best-effort request that bounds count, nanoseconds; larger ones go alone.
+    /// Device time of the largest best-effort request that bounds assume, nanoseconds; larger ones are
+    /// dispatched alone.
     pub largest_best_effort: Option<u64>,
-    /// The most sequential writes that are sent together; 1 for none.
+    /// Maximum number of sequential writes that are sent together; 1 for none.
     pub batch: u32,
 }
 
 impl DeviceUsage {
-    /// How a device is used of which these three say something.
+    /// Combines the bounds of the three sources.
     pub fn new(owner: &OwnerBounds, policy: Option<&ServerEnforcement>, profile: &ProfileBounds) -> Self {
-        // How the policy uses the server replaces what the profile says, as what the owner has written down does.
+        // The policy's use of the server replaces the profile's bounds, as the owner's settings do.
         let profile = if policy.is_some() { ProfileBounds::default() } else { *profile };
         let outstanding = owner.outstanding.or(policy.map(|policy| policy.outstanding));
         let most_items = profile.requests.map(|[reads, writes]| reads.max(writes));
@@ -85,7 +86,7 @@ impl DeviceUsage {
             requests: owner.by_operation[operation].unwrap_or(items[operation]),
             bytes: owner.bytes_by_operation[operation].unwrap_or(sizes[operation]),
         });
-        // What the policy says goes with the number of places that it says.
+        // The policy's other values go with its own number of places.
         let own = policy.filter(|policy| policy.outstanding == requests);
         let beside = owner.beside.or(own.map(|policy| policy.beside)).unwrap_or((requests / 2).max(1));
         let reserve = owner.reserve.or(own.map(|policy| policy.reserve));
@@ -99,7 +100,7 @@ impl DeviceUsage {
         }
     }
 
-    /// The conditions that bounds compare with what they assume.
+    /// Returns the conditions that are compared with the assumptions of bounds.
     pub fn conditions(&self) -> ServerConditions {
         let [reads, writes] = self.by_operation;
         let bytes = self.all.bytes.min(reads.bytes).min(writes.bytes).min(self.beside.bytes);
@@ -114,8 +115,8 @@ impl DeviceUsage {
             .with(Condition::Batch, Some(self.batch))
     }
 
-    /// The rules of an enforcer with these flows. A place is only kept free if a workload may take it, which is said by
-    /// `has_guarantees`.
+    /// Returns the rules of an enforcer with these flows. Best effort leaves places free only if
+    /// `has_guarantees`, because otherwise no workload could take them.
     pub fn rules(&self, flows: BTreeMap<u32, FlowRules>, has_guarantees: bool) -> EnforcementRules {
         let [reads, writes] = self.by_operation;
         let reserve = if has_guarantees { self.reserve } else { 0 };
@@ -133,9 +134,10 @@ impl DeviceUsage {
 }
 
 impl FlowRules {
-    /// The rules that a policy gives a workload at a stage, in nanoseconds of its service; `None` if it is guaranteed
-    /// nothing. A unit of work takes `unit_ns` there: 10⁹ for a second of device time, 10⁹ ÷ bandwidth for a byte.
-    /// `usual_largest` is the cost of the largest request with a level where the policy says nothing about it.
+    /// Returns the rules that a policy gives a workload at a stage, in nanoseconds of its service; `None`
+    /// without any guarantee. A unit of work takes `unit_ns` there: 10⁹ for a second of device time, 10⁹ ÷
+    /// bandwidth for a byte. `usual_largest` is the cost of the largest request with a level if the policy
+    /// states none.
     pub fn of_policy(
         workload: &PolicyWorkload,
         stage: Stage,
@@ -147,7 +149,7 @@ impl FlowRules {
             return None;
         }
         let by_stage = workload.priority_by_stage.map(|levels| levels[stage as usize]);
-        // The two lowest levels are those of best effort and of its control requests.
+        // The two lowest levels are reserved for best effort and its control requests.
         let level = by_stage.or(workload.priority)?.min(EARLY_BEST_EFFORT - 1);
         let mut limits = Vec::new();
         for limit in workload.limits.iter().filter(|limit| limit.stage == stage) {
@@ -163,7 +165,7 @@ impl FlowRules {
     }
 }
 
-/// The next whole number, at least 1.
+/// Rounds up to a whole number, at least 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn whole_up(value: f64) -> u64 {
     (value.ceil() as u64).max(1)

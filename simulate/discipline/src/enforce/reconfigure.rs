@@ -1,4 +1,4 @@
-//! How rules change while requests wait and are outstanding.
+//! Changes of the rules while requests wait and are outstanding.
 
 use super::flow_queue::FlowQueue;
 use super::limiter::{FlowLimiter, TokenCharge};
@@ -20,7 +20,7 @@ impl Enforcer {
     /// - Outstanding requests count at the level at which they were dispatched, also under new bounds.
     ///
     /// # Errors
-    /// What is wrong with the rules. Nothing has changed then.
+    /// Describes what is wrong with the rules; nothing has changed then.
     pub fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) -> Result<(), String> {
         rules.check()?;
         let waiting = self.remove_waiting(now, rules);
@@ -43,8 +43,8 @@ impl Enforcer {
         Ok(())
     }
 
-    /// Takes all waiting requests out of their lines and returns them in order of arrival. Those whose flow was not known,
-    /// or is not known to these rules, have passed no limiter any more.
+    /// Takes all waiting requests out of their queues and returns them in order of arrival. Requests whose
+    /// flow was unknown, or is unknown to the new rules, lose the record of passing a limiter.
     fn remove_waiting(&mut self, now: u64, rules: &EnforcementRules) -> Vec<WaitingRequest> {
         for limiter in 0..self.queues.limiters.len() {
             self.queues.advance(now, limiter);
@@ -71,7 +71,7 @@ impl Enforcer {
         waiting.into_iter().map(|(_, request, ..)| request).collect()
     }
 
-    /// Adds tokens to the limiter that they were taken from, which has been advanced to `now`.
+    /// Returns tokens to the limiter that they were taken from, which must have been advanced to `now`.
     fn give_back(&mut self, now: u64, charge: TokenCharge) {
         let Some(taken) = charge.taken else { return };
         let known = self.queues.limiter_of(taken.limiter()).map(|limiter| &mut self.queues.limiters[limiter]);
@@ -80,7 +80,8 @@ impl Enforcer {
         }
     }
 
-    /// Replaces the limiters, which serve no flows yet, and remembers those that are no longer needed and lack tokens.
+    /// Replaces the limiters, which serve no flows yet, and keeps those that are no longer used and lack
+    /// tokens.
     fn replace_limiters(&mut self, now: u64, rules: &EnforcementRules) {
         let mut known = std::mem::take(&mut self.former);
         self.queues.limiters.pop();
@@ -96,7 +97,7 @@ impl Enforcer {
         self.queues.limiters.push(others);
     }
 
-    /// The limiter that a flow had with new limits, or a full one.
+    /// Returns the former limiter of a flow with the new limits, or a full one.
     fn limiter(&mut self, now: u64, name: u32, old: Option<FlowLimiter>, rules: &FlowRules) -> FlowLimiter {
         self.generations += 1;
         let generation = self.generations;

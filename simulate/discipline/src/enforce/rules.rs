@@ -3,7 +3,7 @@
 use crate::Limit;
 use std::collections::BTreeMap;
 
-/// What happens to requests that the limits of their flow do not allow yet.
+/// Treatment of requests that do not conform to the limits of their flow yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverLimit {
     /// They are best effort, served below all levels without taking tokens (the thesis, §2.2.1).
@@ -15,21 +15,22 @@ pub enum OverLimit {
 /// The rules of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowRules {
-    /// The priority level, below [`BEST_EFFORT`]; level 0 is served first. Any number of flows may share a level.
+    /// Priority level, below [`BEST_EFFORT`]; level 0 is served first. Any number of flows may share a level.
     pub level: u32,
-    /// Token buckets that all hold at once, in the unit of a request's cost. Rates and bursts are at least 1.
+    /// Token buckets that all apply at once, in the unit of a request's cost. Rates and bursts are at least
+    /// 1.
     pub limits: Vec<Limit>,
-    /// What happens to requests beyond the limits.
+    /// Treatment of requests beyond the limits.
     pub over_limit: OverLimit,
-    /// The cost of the largest request that has the level. One that costs more is beyond the limits whatever they are: it
-    /// takes no tokens, and is served as best effort when it is first in its line, also with [`OverLimit::Queue`].
+    /// Cost of the largest request that has the level. A larger one never conforms: it takes no tokens, and
+    /// is served as best effort when it is first in its queue, also with [`OverLimit::Queue`].
     pub largest: Option<u64>,
-    /// The flow whose limits hold for both flows together. This one then has none of its own.
+    /// Flow whose limits apply to both flows together. This flow then has none of its own.
     pub shares_limits_of: Option<u32>,
 }
 
 impl FlowRules {
-    /// The rules of all unknown flows together.
+    /// Returns the rules of all unknown flows together.
     pub(super) fn of_others() -> Self {
         Self {
             level: BEST_EFFORT,
@@ -41,8 +42,8 @@ impl FlowRules {
     }
 }
 
-/// What a request does at the device. Bounds differ by it: an SSD writes more slowly than it reads, and is busy at other
-/// depths.
+/// Operation of a request at the device. Bounds differ by operation: an SSD writes more slowly than it reads,
+/// and saturates at other depths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceOperation {
     /// It reads data from the device.
@@ -51,28 +52,27 @@ pub enum DeviceOperation {
     Write,
 }
 
-/// How far behind the end of a write another one may begin and still continue it, in bytes: a disk passes it faster than
-/// it seeks.
+/// Maximum gap between the end of a write and the start of one that continues it, bytes: a disk passes over
+/// it faster than it seeks.
 pub const SEQUENTIAL_GAP_MAX: u64 = 64 << 10;
 
-/// What a request does at a storage device, and where.
+/// Operation of a request at a storage device, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceAccess {
-    /// Whether it reads or writes.
     pub operation: DeviceOperation,
-    /// The number of bytes that it reads or writes.
+    /// Size, bytes.
     pub bytes: u64,
-    /// The offset of the first of them, where it is known.
+    /// Offset of the first byte, if known.
     pub offset: Option<u64>,
 }
 
 impl DeviceAccess {
-    /// A read of so many bytes from somewhere.
+    /// Creates a read of `bytes` bytes at an unknown offset.
     pub fn read(bytes: u64) -> Self {
         Self { operation: DeviceOperation::Read, bytes, offset: None }
     }
 
-    /// Whether it is a write that begins where the write `previous` ends, or little behind.
+    /// Returns true for a write that begins at or shortly after the end of the write `previous`.
     pub fn continues(&self, previous: &Self) -> bool {
         let (DeviceOperation::Write, DeviceOperation::Write) = (self.operation, previous.operation) else {
             return false;
@@ -83,12 +83,12 @@ impl DeviceAccess {
     }
 }
 
-/// How much may be outstanding at the device.
+/// Maximum outstanding requests and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutstandingBounds {
-    /// The number of requests.
+    /// Number of requests.
     pub requests: u32,
-    /// The number of bytes. A larger request is sent when it is alone.
+    /// Number of bytes. A larger request is sent alone.
     pub bytes: u64,
 }
 
@@ -97,37 +97,37 @@ impl OutstandingBounds {
     pub const NONE: Self = Self { requests: u32::MAX, bytes: u64::MAX };
 }
 
-/// The level of requests without a level of their own: those of unknown flows, and those that are demoted.
+/// Level of requests without a level of their own: those of unknown flows, and demoted ones.
 pub const BEST_EFFORT: u32 = u32::MAX;
 
-/// The level of best effort that goes before other best effort. It and the one below it leave the reserve free, and their
-/// requests are dispatched alone where they cost more than others expect.
+/// Level of best effort that precedes other best effort. Requests of both best-effort levels leave the
+/// reserve free, and are dispatched alone if they cost more than the rules assume.
 pub const EARLY_BEST_EFFORT: u32 = BEST_EFFORT - 1;
 
-/// The rules for one device.
+/// Rules for one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcementRules {
-    /// The rules of the known flows, by the caller's name for a flow. All others are best effort.
+    /// Rules of the known flows, by the caller's identifier. All other flows are best effort.
     pub flows: BTreeMap<u32, FlowRules>,
-    /// The bounds on all outstanding requests; at least one request.
+    /// Bounds on all outstanding requests; at least one request.
     pub bounds: OutstandingBounds,
-    /// The bounds on the reads among them; at least one request.
+    /// Bounds on outstanding reads; at least one request.
     pub reads: OutstandingBounds,
-    /// The bounds on the writes among them; at least one request.
+    /// Bounds on outstanding writes; at least one request.
     pub writes: OutstandingBounds,
-    /// The bounds on outstanding requests below the highest level of which one is outstanding. With 0 requests, nothing
-    /// of a lower level is dispatched then.
+    /// Bounds on outstanding requests below the highest level with an outstanding request. With 0 requests,
+    /// nothing of a lower level is dispatched then.
     pub lower_levels: OutstandingBounds,
-    /// How many of the requests that may be outstanding, in all and of each operation, best effort leaves free, so that a
-    /// request with a level finds room at once. Fewer than all; of each operation, best effort may always have one.
+    /// Places that best effort leaves free, in total and of each operation, so that a request with a level is
+    /// dispatched at once. Fewer than all places; best effort may always have one of each operation.
     pub reserve: u32,
-    /// The cost of the largest best-effort request that others expect. A larger one is dispatched when nothing is
-    /// outstanding, so that there is never more than one. `None`: of any cost.
+    /// Cost of the largest best-effort request that the bounds assume. A larger one is dispatched only when
+    /// nothing is outstanding, so that there is never more than one. `None`: any cost.
     pub largest_best_effort: Option<u64>,
 }
 
 impl EnforcementRules {
-    /// Rules without flows and bounds: everything is first come, first served.
+    /// Returns rules without flows and bounds: first come, first served.
     pub fn none() -> Self {
         let none = OutstandingBounds::NONE;
         Self {
@@ -144,7 +144,7 @@ impl EnforcementRules {
     /// Checks that all values are within their ranges.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Describes the first value that is not.
     pub fn check(&self) -> Result<(), String> {
         if [self.bounds, self.reads, self.writes].iter().any(|bounds| bounds.requests == 0) {
             return Err("at least one item may be outstanding, and one of each operation".to_owned());
@@ -164,7 +164,7 @@ impl EnforcementRules {
         Ok(())
     }
 
-    /// Checks whose limits a flow shares.
+    /// Checks that the flow whose limits are shared exists and has its own, and that this one has none.
     fn check_shared(&self, flow: u32, rules: &FlowRules) -> Result<(), String> {
         let Some(name) = rules.shares_limits_of else { return Ok(()) };
         if !rules.limits.is_empty() {

@@ -1,11 +1,11 @@
-//! Requests that leave without service or change their flow, and charges that are corrected afterwards.
+//! Requests that leave without service or change their flow, and correction of charges.
 
 use super::Enforcer;
 use super::limiter::TokenCharge;
 use super::waiting_list::WaitingRequest;
 
 impl Enforcer {
-    /// Removes a waiting request that will not be served. Tokens that it took are given back.
+    /// Removes a waiting request that will not be served. Tokens that it took are returned.
     ///
     /// # Panics
     /// When no such request waits.
@@ -14,8 +14,8 @@ impl Enforcer {
         self.queues.slab.remove(waiting);
     }
 
-    /// Takes a waiting request out of its flow, as [`withdraw`](Self::withdraw) does, and puts it at the end of the line of
-    /// another one, as if it arrived now. It keeps its name.
+    /// Removes a waiting request from its flow, as [`withdraw`](Self::withdraw) does, and appends it to the
+    /// queue of another flow as if it arrived now. It keeps its handle.
     ///
     /// # Panics
     /// When no such request waits.
@@ -26,10 +26,11 @@ impl Enforcer {
         self.join(now, waiting);
     }
 
-    /// Corrects what a request was charged that was done: it was worth `served_cost`. What it took too much comes back, but
-    /// for what would have overflowed meanwhile ([`TokenBuckets::settle`](crate::TokenBuckets::settle)); what it took too
-    /// little is taken now, and may leave a debt. A charge is settled at most once. Of a flow that is not known any more
-    /// the limiter is corrected if it is remembered; tokens that were taken under other limits do not come back.
+    /// Corrects the charge of a completed request, whose actual cost was `served_cost`. Excess tokens are
+    /// returned, except those that would have overflowed meanwhile
+    /// ([`TokenBuckets::settle`](crate::TokenBuckets::settle)). Missing tokens are taken now and may leave a
+    /// debt. Each charge must be settled at most once. For a flow that is no longer known, the retained
+    /// limiter, if any, is corrected; tokens that were taken under other limits do not come back.
     pub fn settle(&mut self, now: u64, charge: TokenCharge, served_cost: u64) {
         let TokenCharge { taken: Some(taken), tokens } = charge else { return };
         let Some(limiter) = self.queues.limiter_of(taken.limiter()) else {
@@ -45,7 +46,7 @@ impl Enforcer {
         }
     }
 
-    /// Takes a request out of the line of its flow and gives back what it took.
+    /// Removes a request from the queue of its flow and returns its tokens.
     fn leave_line(&mut self, now: u64, waiting: WaitingRequest) {
         let place = self.queues.place_of(self.queues.slab.get(waiting).flow);
         self.queues.advance(now, self.queues.flows[place].limiter);

@@ -1,28 +1,28 @@
-//! Where waiting requests are kept: nodes in one vector, linked into lists, so that any of them can be taken out at once.
+//! Storage of waiting requests: nodes in one vector, linked into lists, so that removal from the middle costs
+//! O(1).
 
 use super::limiter::TakenTokens;
 use super::rules::DeviceOperation;
 
-/// The name of a waiting request, which it keeps until it is dispatched or withdrawn. Later another one may get it.
+/// Handle of a waiting request until it is dispatched or withdrawn. Handles are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitingRequest(u32);
 
-/// A request that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueuedRequest {
     pub(super) id: u32,
     pub(super) flow: u32,
     pub(super) operation: DeviceOperation,
     pub(super) cost: u64,
-    /// Whether the cost is a guess.
+    /// True if the cost is an estimate.
     pub(super) is_estimate: bool,
     pub(super) bytes: u64,
     pub(super) arrived: u64,
-    /// The position among all arrivals.
+    /// Sequence number among all arrivals.
     pub(super) number: u64,
-    /// Since when it may be served at its level: its arrival, or when it came within the limits.
+    /// Instant from which it may be served at its level: its arrival, or when it conformed to the limits.
     pub(super) since: u64,
-    /// What it took from a limiter that let it pass.
+    /// Record of the limiter that let it pass.
     pub(super) taken: Option<TakenTokens>,
 }
 
@@ -31,11 +31,12 @@ struct RequestNode {
     /// None while the node is free.
     request: Option<QueuedRequest>,
     previous: Option<WaitingRequest>,
-    /// The next one in its list, or the next free node.
+    /// Next node of the list, or of the free list.
     next: Option<WaitingRequest>,
 }
 
-/// All waiting requests. A node that is left is used again, so that memory grows only with the most that ever waited.
+/// All waiting requests. Free nodes are reused, so memory grows only with the peak number of waiting
+/// requests.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WaitingSlab {
     nodes: Vec<RequestNode>,
@@ -60,7 +61,7 @@ impl WaitingSlab {
         WaitingRequest(index)
     }
 
-    /// Removes a request that is in no list any more.
+    /// Removes a request that is no longer in any list.
     #[inline]
     pub(super) fn remove(&mut self, waiting: WaitingRequest) {
         self.used -= 1;
@@ -68,10 +69,10 @@ impl WaitingSlab {
         self.nodes[waiting.0 as usize] = RequestNode { request: None, previous: None, next: free };
     }
 
-    /// The request of this name.
+    /// Returns the request with this handle.
     ///
     /// # Panics
-    /// When none waits that has it.
+    /// When no request waits under it.
     #[inline]
     pub(super) fn get(&self, waiting: WaitingRequest) -> &QueuedRequest {
         self.nodes[waiting.0 as usize].request.as_ref().expect("the request waits")
@@ -82,7 +83,7 @@ impl WaitingSlab {
         self.nodes[waiting.0 as usize].request.as_mut().expect("the request waits")
     }
 
-    /// The number of requests.
+    /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
         self.used
     }
@@ -109,7 +110,7 @@ impl WaitingSlab {
     }
 }
 
-/// A list of waiting requests in their order.
+/// A linked list of waiting requests in order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WaitingList {
     pub(super) first: Option<WaitingRequest>,
@@ -118,7 +119,7 @@ pub(super) struct WaitingList {
 }
 
 impl WaitingList {
-    /// Adds a request that is in no list at the end.
+    /// Appends a request that is in no list.
     #[inline]
     pub(super) fn push(&mut self, slab: &mut WaitingSlab, waiting: WaitingRequest) {
         let previous = self.last.replace(waiting);
@@ -131,7 +132,7 @@ impl WaitingList {
         self.len += 1;
     }
 
-    /// Takes a request of this list out of it.
+    /// Unlinks a request of this list.
     #[inline]
     pub(super) fn unlink(&mut self, slab: &mut WaitingSlab, waiting: WaitingRequest) {
         let &mut RequestNode { previous, next, .. } = slab.node(waiting);
@@ -146,7 +147,7 @@ impl WaitingList {
         self.len -= 1;
     }
 
-    /// The requests from the first to the last.
+    /// Returns the requests from the first to the last.
     pub(super) fn iter<'a>(&self, slab: &'a WaitingSlab) -> impl Iterator<Item = WaitingRequest> + use<'a> {
         std::iter::successors(self.first, |waiting| slab.next(*waiting))
     }

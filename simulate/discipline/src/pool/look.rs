@@ -1,13 +1,15 @@
-//! Requests that sleep without having said so: what a look at their threads changes.
+//! Requests that sleep without having announced it: transitions after a look at their threads.
 //!
-//! Somebody who can see which threads sleep tells the pool from time to time. While somebody is waiting or demoted, and fewer of
-//! those serving are awake than there are places and CPUs, a look sets the youngest of the sleepers aside
-//! ([`PoolPlace::Asleep`]): it does not count any more, and one more is admitted. A look sets at most one aside, so that what
-//! the last one has admitted is seen first. Who was set aside counts again from the first look that finds it awake. It has
-//! gone on meanwhile, so that more than c run until then. Afterwards the youngest step back, where older ones displace
-//! them; otherwise those too many finish.
+//! A caller that can see which threads sleep reports them from time to time. While a request is waiting or
+//! demoted, and fewer serving requests are awake than there are places and CPUs, a look sets the youngest
+//! sleeper aside ([`PoolPlace::Asleep`]). The sleeper no longer counts, and one more request is admitted. A
+//! look sets at most one aside, so that the next look sees the effect of that admission first. A request that
+//! was set aside counts again from the first look that finds it awake. It has run meanwhile, so more than c
+//! run until then. Afterwards the youngest step back if older requests displace them; otherwise the excess
+//! finishes.
 //!
-//! A CPU that has work is not given more: with one CPU only all of those serving asleep count as a reason.
+//! A busy CPU gets no additional work: with one CPU a sleeper is set aside only if all serving requests
+//! sleep.
 
 use super::{PoolAction, PoolPlace, PooledRequest, RequestPool};
 use std::cmp::Reverse;
@@ -15,19 +17,20 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 impl RequestPool {
-    /// Whether somebody is waiting or demoted.
+    /// Returns true if a request is waiting or demoted.
     pub fn is_contended(&self) -> bool {
         self.ready.len() > 0
     }
 
-    /// Those whose sleep matters: all that are serving while somebody is waiting or demoted, and those that were set aside.
-    /// In no particular order.
+    /// Returns the requests whose sleep matters, in no particular order: those set aside, and all serving
+    /// requests while the pool is contended.
     pub fn watched(&self) -> impl Iterator<Item = PooledRequest> + '_ {
         let serving = self.serving.slots().filter(move |_| self.is_contended());
         serving.chain(self.by_sleep.slots(&self.slots)).map(PooledRequest)
     }
 
-    /// Notes which of those [`watched`](Self::watched) sleep. All others are awake. `workers`: the CPUs of the service.
+    /// Notes which of the [`watched`](Self::watched) requests sleep; all others are awake. `workers` is the
+    /// number of CPUs of the service.
     pub fn look(
         &mut self,
         now: u64,
@@ -49,7 +52,7 @@ impl RequestPool {
         }
     }
 
-    /// The youngest sleeper of those serving, while somebody could use its CPU.
+    /// Returns the youngest serving sleeper if another request could use its CPU.
     fn dispensable_sleeper(&self, asleep: &BTreeSet<PooledRequest>, workers: NonZeroU32) -> Option<u32> {
         let limit = self.rules.limit.filter(|_| self.is_contended())?;
         let serves = |request: &&PooledRequest| self.place(**request) == Some(PoolPlace::Serving);
@@ -61,7 +64,7 @@ impl RequestPool {
         sleepers.map(|request| request.0).max_by_key(|slot| self.slots.of(*slot).key)
     }
 
-    /// Has one that was set aside serve again, whether there is a place or not.
+    /// Makes a request that was set aside serve again, even if that exceeds the limit.
     fn count_again(&mut self, slot: u32) {
         self.take_out(slot);
         self.put(slot, PoolPlace::Serving);

@@ -1,43 +1,47 @@
-//! Which requests of a service may run: at most c, the oldest first. Oldest Request First of TailClipper (§3.2, §4,
-//! Algorithm 1) for a service whose threads the kernel schedules, as a state machine with the clock as argument.
+//! Admission of requests to a service: at most c run, the oldest first. Oldest Request First of TailClipper
+//! (§3.2, §4, Algorithm 1) for a service whose threads the kernel schedules, as a state machine that takes
+//! the clock as an argument.
 //!
-//! A request [enters](RequestPool::enter) with a [`RequestKey`], the time of its entry into the system as a whole or its
-//! deadline; smaller keys go first, and of equal ones the first that came. *Older* below is: of a smaller key. The pool
-//! answers with [`PoolAction`]s. A request is in one [`PoolPlace`]:
+//! A request [enters](RequestPool::enter) with a [`RequestKey`]: the time at which it entered the whole
+//! system, or its deadline. Smaller keys go first; equal keys go in order of arrival. Below, *older* means a
+//! smaller key. The pool answers with [`PoolAction`]s. A request is in one [`PoolPlace`]:
 //!
-//! - *waiting*: its thread does not run. After a block it may be waiting again.
-//! - *serving*: it counts towards c. Threads of these share the CPUs by the kernel's own slices, which take the place of
-//!   the paper's round-robin queue.
-//! - *demoted*: it was admitted, and then displaced by an older one; its thread runs only when nobody else does. Only
-//!   [`Displacement::OfYoungest`] does this.
+//! - *waiting*: its thread does not run. A request that returns from a block may be waiting again.
+//! - *serving*: it counts towards c. The threads of these requests share the CPUs in the kernel's own slices,
+//!   which replace the round-robin queue of the paper.
+//! - *demoted*: it was admitted and later displaced by an older request; its thread runs only when no other
+//!   thread wants the CPU. Occurs only under [`Displacement::OfYoungest`].
 //! - *blocked*: it waits for something other than a CPU and does not count.
-//! - *asleep*: it was serving, and a [look](RequestPool::look) at its thread found it sleeping. It does not count until a look finds it
-//!   awake; its thread is not told.
-//! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while all that time somebody was waiting or demoted. It
-//!   goes on beside the c and does not count.
+//! - *asleep*: it was serving, and a [look](RequestPool::look) at its thread found it sleeping. It does not
+//!   count until a look finds it awake; its thread is not informed.
+//! - *overdue*: it was serving or demoted for [`PoolRules::patience`] while other requests were waiting or
+//!   demoted throughout. It runs in addition to the c and does not count.
 //!
-//! What holds after every call:
+//! Invariants after every call:
 //!
-//! 1. While anybody waits or is demoted, at least c are serving; at most c are, except after c was lowered, displacement
-//!    forbidden, or, without displacement, somebody was found awake again: then those too many finish.
-//! 2. With displacement those serving are the c oldest of all that are serving, demoted or waiting. Without it nobody
-//!    is admitted before an older one that waits.
-//! 3. c = 1 without blocking is first come, first served by key; without a limit everybody is admitted at once.
-//! 4. **Nobody starves.** The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, whatever those
-//!    serving do, if the caller wakes the pool in time, c stays and no older one enters or returns from a block or a sleep: nobody
-//!    counts for longer than the patience while others want to go on. A request is demoted for at most the patience at a
-//!    time, and then not again unless it blocks or sleeps. Requests with older keys go first without end, so keys must not be what
-//!    a client can choose.
-//! 5. **How long older ones can still enter.** By age, only those that entered the system earlier are older. By deadline,
-//!    a request whose SLO is D is overtaken only by requests that entered the system at most D − S after it, S being the
-//!    shortest SLO: one that entered later is due later. With L, the longest SLO of the set, that is at most L − S for every
-//!    request. Once none that entered the system before then can still arrive here, 4 holds for it. A request without such
-//!    a limit, due at no time, can be overtaken without end.
+//! 1. While any request waits or is demoted, at least c are serving. At most c are serving, except after c
+//!   was lowered or displacement was forbidden, or, without displacement, after a sleeper was found awake.
+//!   The excess then drains as requests finish.
+//! 2. With displacement, the serving requests are the c oldest of all that are serving, demoted or waiting.
+//!   Without it, no request is admitted before an older one that waits.
+//! 3. c = 1 without blocking is first come, first served by key; without a limit every request is admitted at
+//!   once.
+//! 4. **No starvation.** The k-th oldest request of those waiting or demoted goes on within ⌈k/c⌉ · patience,
+//!   whatever the serving requests do, because none counts for longer than the patience while others want to
+//!   go on. Conditions: the caller wakes the pool in time, c stays, and no older request enters or returns
+//!   from a block or a sleep. A request is demoted for at most the patience at a time, and then not again
+//!   unless it blocks or sleeps. An endless supply of older keys can still overtake, so a client must not be
+//!   able to choose its key.
+//! 5. **Bounded overtaking.** By age, only requests that entered the system earlier are older. By deadline, a
+//!   request with SLO D is overtaken only by requests that entered the system at most D − S after it, S being
+//!   the shortest SLO: later ones are due later. With L, the longest SLO of the set, that is at most L − S
+//!   for every request. Once none of those can still arrive here, 4 holds for the request. A request without
+//!   a deadline can be overtaken without end.
 //!
-//! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
-//! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of
-//! those serving here with displacement, as tests of both show. It has a heap without positions and does not
-//! share code with this one, because its items neither block nor leave early.
+//! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. With
+//! [`crate::serve::PoolEntrance::Preempt`] its pool (the requests on its workers and in its round-robin
+//! queue) is at every instant the set that serves here with displacement; tests of both check this. It uses a
+//! heap without positions and shares no code with this pool, because its items neither block nor leave early.
 //!
 //! A transition costs O(log n) comparisons.
 
@@ -63,45 +67,46 @@ use slots::{PoolKey, PoolSlots, SlotList};
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
-/// Whether a request that was admitted must step back for an older one.
+/// Treatment of an admitted request when an older one arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Displacement {
-    /// Once admitted a request is serving until it blocks or leaves: admission only.
+    /// An admitted request serves until it blocks or leaves: admission control only.
     Never,
-    /// The youngest of those serving is demoted while c older ones are there.
+    /// The youngest serving request is demoted while c older ones are in the pool.
     OfYoungest,
 }
 
-/// What a pool is to do. Times are in the caller's unit (nanoseconds in Tailwright).
+/// Configuration of a pool. Times are in the caller's unit (nanoseconds in Tailwright).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolRules {
-    /// The most requests that serve at once, c; `None` for no limit.
+    /// Maximum number of requests that serve at once, c; `None` for no limit.
     pub limit: Option<NonZeroU32>,
-    /// The order in which they are chosen.
+    /// Order of admission.
     pub order: PoolOrder,
-    /// Whether older ones displace younger ones.
+    /// Treatment of admitted requests when older ones arrive.
     pub displacement: Displacement,
-    /// How long one counts while without interruption others want to go on, at least 1; `None`: as long as it is there.
+    /// Time for which a request counts while others are kept waiting without interruption, at least 1;
+    /// `None`: until it leaves.
     pub patience: Option<u64>,
 }
 
-/// The name of a request while it is in the pool. Later another one may get it.
+/// Handle of a request while it is in the pool. The pool reuses handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PooledRequest(u32);
 
 impl PooledRequest {
-    /// A number that no other request in the pool has; they are as small as possible.
+    /// Returns a number that is unique in the pool; the numbers in use are as small as possible.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What the caller does, in the order in which it is told.
+/// Instruction to the caller, to be carried out in the order given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolAction {
     /// The request, which has just entered, returned from a block or waited, goes on.
     Admit(PooledRequest),
-    /// Its thread runs only when nobody else does.
+    /// Its thread runs only when no other thread wants the CPU.
     Demote(PooledRequest),
     /// Its thread runs as before.
     Promote(PooledRequest),
@@ -112,25 +117,25 @@ pub enum PoolAction {
 pub struct RequestPool {
     rules: PoolRules,
     slots: PoolSlots,
-    /// Those waiting and those demoted, the oldest first.
+    /// Waiting and demoted requests, the oldest first.
     ready: SlotHeap<PoolKey>,
-    /// Those serving, the youngest first.
+    /// Serving requests, the youngest first.
     serving: SlotHeap<Reverse<PoolKey>>,
-    /// Those serving, the first admitted first.
+    /// Serving requests, the earliest admitted first.
     by_admission: SlotList,
-    /// Those demoted, the first demoted first.
+    /// Demoted requests, the earliest demoted first.
     by_demotion: SlotList,
-    /// Those asleep, the first set aside first.
+    /// Sleeping requests that do not count, the earliest set aside first.
     by_sleep: SlotList,
     counts: [usize; PLACES],
-    /// Since when somebody is waiting or demoted; `None` when nobody is.
+    /// Start of the current period in which requests are waiting or demoted; `None` outside such a period.
     contended_since: Option<u64>,
     arrivals: u64,
     now: u64,
 }
 
 impl RequestPool {
-    /// A pool without requests.
+    /// Creates an empty pool.
     ///
     /// # Panics
     /// When the patience is 0.
@@ -151,24 +156,24 @@ impl RequestPool {
         }
     }
 
-    /// The rules in force.
     pub fn rules(&self) -> &PoolRules {
         &self.rules
     }
 
-    /// How many requests are where.
+    /// Returns the number of requests in each place.
     pub fn counts(&self) -> PoolCounts {
         let [waiting, serving, demoted, blocked, overdue, asleep] = self.counts;
         PoolCounts { waiting, serving, demoted, blocked, overdue, asleep }
     }
 
-    /// Where a request is; `None` when it is not in the pool.
+    /// Returns the place of a request; `None` when it is not in the pool.
     pub fn place(&self, request: PooledRequest) -> Option<PoolPlace> {
         self.slots.get(request.0)?.place
     }
 
-    /// Adds a request. It goes on when it is told to be admitted, which may be at once. An instant before that of an
-    /// earlier call counts as that one, here and in all other calls.
+    /// Adds a request. It goes on once the pool emits [`PoolAction::Admit`] for it, which may be in this
+    /// call. Here and in all other calls, an instant before that of an earlier call counts as the earlier
+    /// call's.
     pub fn enter(&mut self, now: u64, key: RequestKey, actions: &mut Vec<PoolAction>) -> PooledRequest {
         let first = match self.rules.order {
             PoolOrder::Age => key,
@@ -181,8 +186,8 @@ impl RequestPool {
         PooledRequest(slot)
     }
 
-    /// Removes a request, wherever it is: it is done, it failed, or it was cancelled. A demoted one is not told to be
-    /// promoted; its thread does so itself, before.
+    /// Removes a request from any place: it is done, failed or was cancelled. The pool emits no promotion for
+    /// a demoted request; its thread restores its own priority before the call.
     ///
     /// # Panics
     /// When it is not in the pool.
@@ -192,8 +197,8 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// Notes that a request waits for something other than a CPU, whether it was admitted or was still to be. A demoted one
-    /// is not told to be promoted.
+    /// Notes that a request, admitted or not, waits for something other than a CPU. The pool emits no
+    /// promotion for a demoted request.
     ///
     /// # Panics
     /// When it is blocked already, or not in the pool.
@@ -204,8 +209,8 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// Notes that a blocked request can go on. It does so when it is told to be admitted, which may be at once, with the
-    /// key with which it entered.
+    /// Notes that a blocked request can go on. It keeps the key with which it entered, and goes on once the
+    /// pool emits [`PoolAction::Admit`] for it, which may be in this call.
     ///
     /// # Panics
     /// When it is not blocked.
@@ -222,7 +227,7 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// Demotes nobody from now on. All that are demoted are promoted and serve, even where that is more than c.
+    /// Stops demoting. All demoted requests are promoted and serve, even if that exceeds c.
     pub fn forbid_displacement(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
         self.rules.displacement = Displacement::Never;
         self.now = self.now.max(now);
@@ -232,8 +237,8 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// The instant at which time alone changes something. The caller then calls [`wake`](Self::wake), unless it called
-    /// something else after that instant.
+    /// Returns the next instant at which the passage of time alone changes the pool. The caller must call
+    /// [`wake`](Self::wake) at it, or any other method after it.
     pub fn wake_at(&self) -> Option<u64> {
         if self.ready.len() == 0 {
             return None;
@@ -242,7 +247,7 @@ impl RequestPool {
         firsts.into_iter().flatten().filter_map(|slot| self.overdue_at(slot)).min()
     }
 
-    /// Notes that it is that late.
+    /// Advances the clock of the pool.
     pub fn wake(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
         self.settle(now, actions);
     }
@@ -256,9 +261,10 @@ impl RequestPool {
         self.overdue_at(slot).is_some_and(|instant| instant <= self.now)
     }
 
-    /// Brings those serving to c and to the oldest.
+    /// Restores invariants 1 and 2: at most c requests serve, and with displacement the oldest ones.
     fn settle(&mut self, now: u64, actions: &mut Vec<PoolAction>) {
         self.now = self.now.max(now);
+        // Provisional start of a contended period; cleared below when no request is left waiting or demoted.
         self.contended_since.get_or_insert(self.now);
         let limit = self.rules.limit.map_or(usize::MAX, |limit| limit.get() as usize);
         while let Some(slot) = self.by_demotion.first().filter(|slot| self.is_overdue(*slot)) {
@@ -274,6 +280,8 @@ impl RequestPool {
             let leaves_out = oldest.is_some() || (displaces && serving > limit);
             match (oldest, youngest) {
                 (Some((_, slot)), _) if serving < limit => self.start(slot, actions),
+                // Before any demotion: an overdue request gives up its place, which is what bounds waiting
+                // (invariant 4).
                 _ if leaves_out && self.make_overdue() => {}
                 (_, Some((_, slot))) if serving > limit => self.demote(slot, actions),
                 (Some((oldest, _)), Some((Reverse(youngest), slot))) if oldest < youngest => {
@@ -287,7 +295,7 @@ impl RequestPool {
         }
     }
 
-    /// Stops counting the one that serves for the longest time, if that is the patience.
+    /// Stops counting the request that has served longest if it is overdue. Returns false when it is not.
     fn make_overdue(&mut self) -> bool {
         let Some(slot) = self.by_admission.first().filter(|slot| self.is_overdue(*slot)) else {
             return false;
@@ -297,7 +305,7 @@ impl RequestPool {
         true
     }
 
-    /// Has a request serve that is waiting or demoted.
+    /// Admits a waiting request or promotes a demoted one.
     fn start(&mut self, slot: u32, actions: &mut Vec<PoolAction>) {
         let action = match self.take_out(slot) {
             PoolPlace::Demoted => PoolAction::Promote,
@@ -329,7 +337,7 @@ impl RequestPool {
         self.counts[place as usize] += 1;
     }
 
-    /// Takes a request out of the heap and the list of its place, which it returns.
+    /// Removes a request from the heap and the list of its place, and returns that place.
     fn take_out(&mut self, slot: u32) -> PoolPlace {
         let place = self.slots.get(slot).and_then(|slot| slot.place).expect("the request is in the pool");
         self.counts[place as usize] -= 1;

@@ -1,6 +1,5 @@
-//! Where requests of a pool can be.
+//! Places of requests in a pool, and counts by place.
 
-/// Where a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolPlace {
     /// It may not run yet, or not yet again.
@@ -13,26 +12,26 @@ pub enum PoolPlace {
     Blocked,
     /// It runs and does not count any more.
     Overdue,
-    /// It was seen to sleep, and does not count until it is seen to be awake.
+    /// A look found it sleeping; it does not count until a look finds it awake.
     Asleep,
 }
 
-/// How many places there are.
+/// Number of variants of [`PoolPlace`].
 pub(super) const PLACES: usize = 6;
 
-/// How many requests are where.
+/// Number of requests in each place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolCounts {
-    /// Those that may not run yet, or not yet again.
+    /// Requests that may not run yet, or not yet again.
     pub waiting: usize,
-    /// Those that run and count towards the limit.
+    /// Requests that run and count towards the limit.
     pub serving: usize,
-    /// Those that were displaced by older ones.
+    /// Requests that were displaced by older ones.
     pub demoted: usize,
-    /// Those that wait for something other than a CPU.
+    /// Requests that wait for something other than a CPU.
     pub blocked: usize,
-    /// Those that run and do not count any more.
+    /// Requests that run and do not count any more.
     pub overdue: usize,
-    /// Those that were seen to sleep and do not count until they are seen to be awake.
+    /// Requests that were found sleeping and do not count until found awake.
     pub asleep: usize,
 }

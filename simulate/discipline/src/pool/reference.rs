@@ -1,4 +1,5 @@
-//! A pool as its definition says it: a list of all requests, sorted anew at every call. The judge of the real one.
+//! Reference model of the pool: a list of all requests, sorted anew at every call. Tests compare the pool
+//! with it.
 
 use super::{Displacement, PoolCounts, PoolPlace, PoolRules};
 use crate::RequestKey;
@@ -11,11 +12,11 @@ pub(super) struct ListedRequest {
     pub(super) key: (RequestKey, u64),
     pub(super) place: PoolPlace,
     pub(super) since: u64,
-    /// The position among all that came into service or were set aside.
+    /// Sequence number of its latest change of place among all such changes.
     admission: u64,
 }
 
-/// The slow twin.
+/// Reference pool.
 #[derive(Debug)]
 pub(super) struct ListedPool {
     pub(super) rules: PoolRules,
@@ -23,9 +24,9 @@ pub(super) struct ListedPool {
     arrivals: u64,
     admissions: u64,
     now: u64,
-    /// Until when at least, as far as is known, nobody was waiting or demoted.
+    /// Latest known instant at which no request was waiting or demoted.
     quiet_until: u64,
-    /// Whether nobody is.
+    /// True while no request is waiting or demoted.
     is_quiet: bool,
 }
 
@@ -85,13 +86,13 @@ impl ListedPool {
         self.settle(now);
     }
 
-    /// The names of those in this place.
+    /// Returns the names of the requests in a place.
     pub(super) fn names(&self, place: PoolPlace) -> Vec<usize> {
         let found = self.requests.iter().filter(|request| request.place == place);
         found.map(|request| request.name).collect()
     }
 
-    /// A look that finds those with these names sleeping.
+    /// Applies a look that finds the named requests sleeping.
     pub(super) fn look(&mut self, now: u64, asleep: &[usize], workers: usize) {
         self.now = self.now.max(now);
         let mut awake = self.sorted(&[PoolPlace::Asleep]);
@@ -121,7 +122,7 @@ impl ListedPool {
         self.rules.patience.is_some_and(|patience| counted >= patience)
     }
 
-    /// The indices of the requests in these places, in the order of their keys.
+    /// Returns the indices of the requests in these places, by key.
     fn sorted(&self, places: &[PoolPlace]) -> Vec<usize> {
         let mut found: Vec<usize> =
             (0..self.requests.len()).filter(|index| places.contains(&self.requests[*index].place)).collect();
@@ -140,7 +141,7 @@ impl ListedPool {
                 self.requests[index].place = Overdue;
             }
         }
-        // One place after the other becomes free, until there are enough or nobody else is overdue.
+        // Frees places one by one, until there are enough or no other request is overdue.
         while self.is_somebody_left_out() {
             let serving = self.sorted(&[Serving]).into_iter();
             let overdue = serving.filter(|index| self.is_overdue(&self.requests[*index]));
@@ -177,7 +178,7 @@ impl ListedPool {
         }
     }
 
-    /// Has a request serve or not.
+    /// Makes a request serve, or not.
     fn choose(&mut self, index: usize, serves: bool) {
         let request = &mut self.requests[index];
         let place = match request.place {

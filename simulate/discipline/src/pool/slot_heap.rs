@@ -1,11 +1,11 @@
-//! A heap of numbered slots by key from which any slot can be taken out.
+//! A min-heap of numbered slots that supports removal of any slot.
 
-/// A heap with four children to a node: the least key first. Each slot is in it at most once. Inserting and removing cost
-/// O(log n) comparisons, and nothing is allocated unless it holds more slots than ever before.
+/// A 4-ary min-heap by key; each slot is in it at most once. Inserting and removing cost O(log n)
+/// comparisons. It allocates only when it holds more slots than ever before.
 #[derive(Debug, Clone)]
 pub(super) struct SlotHeap<K> {
     entries: Vec<(K, u32)>,
-    /// Where the entry of each slot is; anything for slots that are not in the heap.
+    /// Index of each slot's entry; meaningless for slots that are not in the heap.
     positions: Vec<u32>,
 }
 
@@ -21,7 +21,7 @@ impl<K: Copy + Ord> SlotHeap<K> {
         self.entries.len()
     }
 
-    /// The least key with its slot.
+    /// Returns the least key with its slot.
     #[inline]
     pub(super) fn first(&self) -> Option<(K, u32)> {
         self.entries.first().copied()
@@ -50,7 +50,7 @@ impl<K: Copy + Ord> SlotHeap<K> {
         debug_assert_eq!(self.entries[position].1, slot, "the slot is in the heap");
         self.entries.swap_remove(position);
         if position < self.entries.len() {
-            // The last entry took the place; only one of the two moves it.
+            // The last entry took the place and may have to move either way; at most one call moves it.
             self.sink(position);
             self.rise(position);
         }

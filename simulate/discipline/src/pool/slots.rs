@@ -3,7 +3,7 @@
 use super::place::PoolPlace;
 use crate::RequestKey;
 
-/// The place of a request in the order: its key, then its position among arrivals, which nobody shares.
+/// Position of a request in the order: its key, then its sequence number among arrivals, which breaks ties.
 pub(super) type PoolKey = (RequestKey, u64);
 
 /// No slot: the end of a list.
@@ -14,13 +14,13 @@ pub(super) struct PoolSlot {
     pub(super) key: PoolKey,
     /// None while the slot is free.
     pub(super) place: Option<PoolPlace>,
-    /// Since when it is in service or demoted.
+    /// Instant at which it began to serve or was demoted.
     pub(super) since: u64,
     previous: u32,
     next: u32,
 }
 
-/// All slots. One that is left is used again, so that memory grows only with the most requests that were ever present.
+/// All slots. Free slots are reused, so memory grows only with the peak number of requests.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PoolSlots {
     slots: Vec<PoolSlot>,
@@ -60,7 +60,8 @@ impl PoolSlots {
     }
 }
 
-/// Slots in the order in which they were appended, any of which can be taken out at once. A slot is in one list at most.
+/// Intrusive doubly linked list of slots in order of insertion, with removal in O(1). A slot is in at most
+/// one list.
 #[derive(Debug, Clone)]
 pub(super) struct SlotList {
     first: u32,
@@ -72,13 +73,13 @@ impl SlotList {
         Self { first: NONE, last: NONE }
     }
 
-    /// The slot that was appended first.
+    /// Returns the slot that was appended first.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         Some(self.first).filter(|slot| *slot != NONE)
     }
 
-    /// All slots, in the order in which they were appended.
+    /// Returns all slots in order of insertion.
     pub(super) fn slots<'a>(&self, slots: &'a PoolSlots) -> impl Iterator<Item = u32> + use<'a> {
         let next = |slot: &u32| Some(slots.of(*slot).next).filter(|slot| *slot != NONE);
         std::iter::successors(self.first(), next)

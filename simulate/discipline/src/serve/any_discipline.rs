@@ -1,4 +1,4 @@
-//! One type that is any of the disciplines, and how it is built.
+//! Construction of disciplines, and an enum over those that assign items to workers.
 
 use super::{
     Assignment, CentralQueue, Discipline, DisciplineSpec, EarliestDeadlineFirst, EnforcedDevice,
@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 /// A discipline without items, by how the caller runs it.
 #[derive(Debug, Clone)]
 pub enum BuiltDiscipline {
-    /// It assigns items to workers.
+    /// Assigns items to workers.
     Workers(AnyDiscipline),
-    /// It says when the next item is due.
+    /// Reports when the next item is due.
     Shared(ProcessorSharing),
 }
 
@@ -40,7 +40,7 @@ pub enum AnyDiscipline {
 }
 
 impl DisciplineSpec {
-    /// Builds the discipline for so many idle workers. `seed` is for disciplines with random choices.
+    /// Builds the discipline for `workers` idle workers. `seed` seeds random choices.
     ///
     /// # Panics
     /// When there are no workers or a parameter is out of its range.
@@ -102,7 +102,7 @@ impl AnyDiscipline {
     }
 }
 
-/// Evaluates the same expression for whichever discipline it is.
+/// Evaluates the same expression for each variant.
 macro_rules! for_any {
     ($any:expr, $discipline:ident => $body:expr) => {
         match $any {

@@ -1,9 +1,9 @@
-//! One waiting line in front of all workers, without preemption.
+//! One queue in front of all workers, without preemption.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE, WaitingLine};
 use crate::bit_set::BitSet;
 
-/// A station whose idle workers take the next item of one line and keep it until it is done.
+/// A station whose idle workers take the next item of one queue and keep it until it is done.
 #[derive(Debug, Clone)]
 pub struct CentralQueue<L> {
     line: L,
@@ -11,10 +11,10 @@ pub struct CentralQueue<L> {
 }
 
 impl<L: WaitingLine> CentralQueue<L> {
-    /// A station with so many idle workers and an empty line.
+    /// Creates a station with `workers` idle workers and an empty queue.
     ///
     /// # Panics
-    /// When there are no workers, or the line is not empty.
+    /// When there are no workers, or the queue is not empty.
     pub fn new(workers: u32, line: L) -> Self {
         assert!(workers > 0 && line.is_empty(), "at least one worker, and nothing that waits");
         Self { line, idle: BitSet::full(workers as usize) }

@@ -1,10 +1,10 @@
-//! The channels of a device behind an enforcer: which are idle, and what the others serve.
+//! Channels of a device behind an enforcer, and the requests in service.
 
 use super::{Assignment, UNTIL_DONE};
 use crate::bit_set::BitSet;
 use crate::enforce::DispatchedRequest;
 
-/// The channels of a device, one per worker.
+/// Channels of a device, one per worker.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceChannels {
     in_service: Vec<Option<DispatchedRequest>>,
@@ -12,28 +12,28 @@ pub(super) struct DeviceChannels {
 }
 
 impl DeviceChannels {
-    /// So many idle channels.
+    /// Creates idle channels.
     ///
     /// # Panics
-    /// When there are none.
+    /// When `workers` is 0.
     pub(super) fn new(workers: u32) -> Self {
         assert!(workers > 0, "at least one worker");
         let workers = workers as usize;
         Self { in_service: vec![None; workers], idle: BitSet::full(workers) }
     }
 
-    /// How many there are, idle or not.
+    /// Returns the number of channels, idle or not.
     pub(super) fn len(&self) -> usize {
         self.in_service.len()
     }
 
-    /// The lowest idle channel.
+    /// Returns the lowest idle channel.
     #[inline]
     pub(super) fn first_idle(&self) -> Option<usize> {
         self.idle.first()
     }
 
-    /// Has the idle channel serve the request until it is done.
+    /// Starts service of a request on an idle channel.
     #[inline]
     pub(super) fn begin(&mut self, worker: usize, dispatch: DispatchedRequest) -> Assignment {
         self.idle.remove(worker);
@@ -43,7 +43,7 @@ impl DeviceChannels {
         Assignment { worker: worker as u32, item, slice: UNTIL_DONE }
     }
 
-    /// The channel is idle again; what it served.
+    /// Makes a channel idle again and returns the request that it served.
     pub(super) fn end(&mut self, worker: u32) -> Option<DispatchedRequest> {
         self.give(worker);
         self.in_service[worker as usize].take()

@@ -22,15 +22,15 @@ pub struct EnforcedDeviceParameters {
 pub struct EnforcedDevice {
     enforcer: Enforcer,
     batch: u32,
-    /// What was sent to the device and waits for a channel.
+    /// Requests sent to the device that wait for a channel.
     at_device: VecDeque<DispatchedRequest>,
     channels: DeviceChannels,
-    /// What the items do at the device, by their numbers; kept only where there are batches.
+    /// Device accesses of the items, by id; kept only when there are batches.
     accesses: Vec<DeviceAccess>,
 }
 
 impl EnforcedDevice {
-    /// An idle device with so many channels, behind buckets that are full at instant 0.
+    /// Creates an idle device with a channel per worker, behind buckets that are full at instant 0.
     ///
     /// # Panics
     /// When there are no workers or the rules are out of their ranges.
@@ -46,7 +46,7 @@ impl EnforcedDevice {
         }
     }
 
-    /// Sends what may be sent, and puts what is at the device on its idle channels.
+    /// Sends all requests that may be sent, and starts waiting ones on idle channels.
     #[inline]
     fn dispatch(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
         while let Some(dispatch) = self.enforcer.dispatch_next(now) {
@@ -60,7 +60,7 @@ impl EnforcedDevice {
         }
     }
 
-    /// Sends the writes that continue the one that was sent last.
+    /// Sends the writes that continue the last one sent.
     fn dispatch_batch(&mut self, now: u64) {
         for _ in 1..self.batch {
             let Some(last) = self.at_device.back() else { return };
@@ -91,7 +91,7 @@ impl Discipline for EnforcedDevice {
 
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         if let Some(dispatch) = self.channels.end(worker) {
-            // An item needs what it claims: nothing is to be settled.
+            // An item costs exactly its claim, so there is nothing to settle.
             self.enforcer.complete(dispatch);
         }
         self.dispatch(now, assignments);

@@ -1,11 +1,11 @@
-//! An enforcer in front of workers that stand for the channels of a device.
+//! An enforcer in front of workers that model the channels of a device.
 
 use super::device_channels::DeviceChannels;
 use super::{Assignment, Discipline, QueueItem};
 use crate::enforce::{ArrivingRequest, DeviceAccess, EnforcementRules, Enforcer};
 
-/// An [`Enforcer`] in front of a device that serves as many items at once as there are workers. An item's class is its
-/// flow, and its size its cost under limits.
+/// An [`Enforcer`] in front of a device that serves one item per worker at once. An item's class is its flow,
+/// and its size its cost under limits.
 #[derive(Debug, Clone)]
 pub struct EnforcedDiscipline {
     enforcer: Enforcer,
@@ -13,7 +13,7 @@ pub struct EnforcedDiscipline {
 }
 
 impl EnforcedDiscipline {
-    /// A station with so many idle workers, and with buckets that are full at instant 0.
+    /// Creates a station with `workers` idle workers, and buckets that are full at instant 0.
     ///
     /// # Panics
     /// When there are no workers or the rules are out of their ranges.
@@ -45,7 +45,7 @@ impl Discipline for EnforcedDiscipline {
 
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         if let Some(dispatch) = self.channels.end(worker) {
-            // An item needs what it claims: nothing is to be settled.
+            // An item costs exactly its claim, so there is nothing to settle.
             self.enforcer.complete(dispatch);
         }
         self.dispatch(now, assignments);

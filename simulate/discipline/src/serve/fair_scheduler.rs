@@ -1,39 +1,39 @@
-//! A run queue per worker with fair sharing: a stand-in for Linux's completely fair scheduler and its successor.
+//! Per-worker run queues with fair sharing: a model of Linux's completely fair scheduler and its successor.
 //!
-//! Every worker serves the item of its own queue that had the least service (*virtual runtime*). The slice is the
-//! scheduling latency divided by the number of items of the queue, but at least the minimum granularity. An arriving item
-//! goes to the worker with the fewest items. It starts with the least virtual runtime of that worker's items minus a
-//! credit, as a thread that wakes up does, and preempts the running item if that is ahead by more than the wake-up
-//! granularity. A worker that becomes idle takes an item from the longest queue.
+//! Every worker serves the item of its own queue with the least service so far (*virtual runtime*). The slice
+//! is the scheduling latency divided by the length of the queue, but at least the minimum granularity. An
+//! arriving item goes to the worker with the fewest items. Like a thread that wakes up, it starts with the
+//! least virtual runtime of that worker minus a credit. It preempts the running item if that is ahead by more
+//! than the wake-up granularity. A worker that becomes idle steals an item from the longest queue.
 //!
-//! Weights, periodic balancing between workers that are all busy, ticks, and deadlines within EEVDF are not covered.
+//! Weights, periodic balancing between busy workers, ticks, and the deadlines of EEVDF are not modelled.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The times by which a [`FairScheduler`] slices, preempts and places arrivals.
+/// Parameters of a [`FairScheduler`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FairSchedulerParameters {
-    /// The time in which every item of a queue has a turn, unless slices would be too short.
+    /// Period in which every item of a queue runs once, unless slices would be too short.
     pub latency: u64,
-    /// The shortest slice, at least 1.
+    /// Shortest slice, at least 1.
     pub min_granularity: u64,
-    /// The lead of the running item beyond which an arriving one preempts it; `None` means never.
+    /// Lead of the running item beyond which an arriving one preempts it; `None` means never.
     pub wakeup_granularity: Option<u64>,
-    /// How far behind the others an arriving item starts.
+    /// Virtual runtime by which an arriving item starts behind the others.
     pub credit: u64,
 }
 
-/// The virtual runtime of an item, its position among arrivals, and the item; the least is served first.
+/// Virtual runtime of an item, its sequence number among arrivals, and the item; the least is served first.
 type RuntimeKey = (u64, u64, u32);
 
 #[derive(Debug, Clone, Default)]
 struct RunQueue {
     waiting: BinaryHeap<Reverse<RuntimeKey>>,
-    /// The running item with its virtual runtime at the instant beside it.
+    /// Running item with its virtual runtime at the instant beside it.
     running: Option<(RuntimeKey, u64)>,
-    /// The least virtual runtime so far, which never decreases. New items start relative to it.
+    /// Least virtual runtime so far, which never decreases. New items start relative to it.
     least_runtime: u64,
 }
 
@@ -48,7 +48,7 @@ impl RunQueue {
         self.waiting.len() + usize::from(self.running.is_some())
     }
 
-    /// The running item with its virtual runtime at `now`.
+    /// Returns the running item with its virtual runtime at `now`.
     fn running_at(&self, now: u64) -> Option<RuntimeKey> {
         let ((runtime, arrival, id), since) = self.running?;
         Some((runtime + (now - since), arrival, id))
@@ -73,7 +73,7 @@ pub struct FairScheduler {
 }
 
 impl FairScheduler {
-    /// A station with so many idle workers.
+    /// Creates a station with `workers` idle workers.
     ///
     /// # Panics
     /// When there are no workers or the minimum granularity is 0.
@@ -104,7 +104,7 @@ impl FairScheduler {
         }
     }
 
-    /// Whether an item with this virtual runtime preempts what the worker runs.
+    /// Returns true if an item with this virtual runtime preempts the worker's item.
     fn preempts(&self, now: u64, worker: usize, runtime: u64) -> bool {
         match (self.queues[worker].running_at(now), self.parameters.wakeup_granularity) {
             (None, _) => true,

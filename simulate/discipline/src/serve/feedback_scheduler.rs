@@ -1,21 +1,22 @@
-//! Reactive control of shares, as in Cake: weights follow the latencies that were measured.
+//! Reactive control of shares, as in Cake: weights follow measured latencies.
 //!
 //! Classes share the workers in proportion to weights ([`super::ProportionalShare`]). The latency of a class with an SLO
 //! is measured here, from arrival to departure. At the end of every control interval its percentile is compared with the
 //! SLO: above an upper bound the weight rises in proportion, below a lower bound it falls. Classes without an SLO keep
 //! their weights.
 //!
-//! The thesis (§3.3.1) describes the controller in words: shares adjusted dynamically to meet latency SLOs, one weight
-//! for each of several workloads, the 99th percentile, and an upper bound on compliance that is higher than published. It
-//! gives no equations and no other numbers. This is how they are read:
+//! The thesis (§3.3.1) describes the controller in words: shares adjusted dynamically to meet latency SLOs,
+//! one weight for each of several workloads, the 99th percentile, and an upper bound on compliance that is
+//! higher than published. It gives no equations and no other numbers. Our reading:
 //!
-//! - A weight is multiplied by measured latency ÷ (SLO × bound) of the bound that was crossed, but at most doubles or
-//!   halves in an interval, and stays within a factor of 1000 of where it began. It is an integer of thousandths.
-//! - Compliance is SLO ÷ measured latency. Its *upper* bound, above which a workload gives shares away, is the *lower*
-//!   bound on latency here.
-//! - An interval in which no item of a class departs says nothing about the class, and its weight stays.
-//! - The clock is that of arrivals and departures: an interval is closed by the first event at or after its end, and that
-//!   event belongs to the next interval. Empty intervals are skipped.
+//! - A weight is multiplied by measured latency ÷ (SLO × bound) of the bound that was crossed. It at most
+//!   doubles or halves in an interval, and stays within a factor of 1000 of its initial value. It is an
+//!   integer of thousandths.
+//! - Compliance is SLO ÷ measured latency. Its *upper* bound, above which a workload gives shares away, is
+//!   the *lower* bound on latency here.
+//! - An interval without departures of a class says nothing about the class, and its weight stays.
+//! - The clock advances with arrivals and departures: the first event at or after the end of an interval
+//!   closes it and belongs to the next. Empty intervals are skipped.
 //!
 //! Latency elsewhere on the path and shares of several resources are not covered.
 
@@ -23,30 +24,30 @@ use super::start_time_fair_queue::StartTimeFairQueue;
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use crate::bit_set::BitSet;
 
-/// The parts of a weight of 1.
+/// Representation of a weight of 1.
 const WEIGHT_UNIT: u64 = 1000;
-/// The factor by which a weight may rise or fall from where it began.
+/// Maximum factor between a weight and its initial value.
 const WEIGHT_RANGE: u64 = 1000;
-/// The largest initial weight, chosen so that a weight at the end of its range fits 32 bits.
+/// Largest initial weight, chosen so that a weight at the end of its range fits 32 bits.
 const WEIGHT_MAX: u32 = 4000;
 
 /// A class under [`FeedbackScheduler`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedbackClass {
-    /// The weight, 1 to 4000; with an SLO, the initial one.
+    /// Weight, 1 to 4000; with an SLO, the initial one.
     pub weight: u32,
-    /// The latency that the percentile shall not exceed, at least 1; `None` means that the weight is fixed.
+    /// Latency that the percentile should not exceed, at least 1; `None` means that the weight is fixed.
     pub slo: Option<u64>,
 }
 
-/// The parameters by which a [`FeedbackScheduler`] adapts its shares.
+/// Parameters of a [`FeedbackScheduler`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedbackParameters {
-    /// The classes by number.
+    /// Classes by number.
     pub classes: Vec<FeedbackClass>,
-    /// The length of a control interval, at least 1.
+    /// Length of a control interval, at least 1.
     pub interval: u64,
-    /// The percentile that is compared, in thousandths of a percent: 1 to 100,000.
+    /// Percentile that is compared, in thousandths of a percent: 1 to 100,000.
     pub percentile_milli: u32,
     /// A weight rises when latency exceeds this many percent of the SLO.
     pub upper_percent: u32,
@@ -55,12 +56,13 @@ pub struct FeedbackParameters {
 }
 
 impl FeedbackParameters {
-    /// The 99th percentile (the thesis, §3.3.1); weights rise above the SLO and fall below half of it (our choice).
+    /// Uses the 99th percentile (thesis, §3.3.1); weights rise above the SLO and fall below half of it (our
+    /// choice).
     pub fn new(classes: Vec<FeedbackClass>, interval: u64) -> Self {
         Self { classes, interval, percentile_milli: 99_000, upper_percent: 100, lower_percent: 50 }
     }
 
-    /// Whether all values are within their ranges; what is wrong otherwise.
+    /// Checks that all values are within their ranges; the error describes the first that is not.
     pub fn check(&self) -> Result<(), String> {
         let weights = self.classes.iter().all(|class| (1..=WEIGHT_MAX).contains(&class.weight));
         let error = if !weights {
@@ -79,7 +81,7 @@ impl FeedbackParameters {
         Err(error.to_owned())
     }
 
-    /// The weight that follows from a measured latency, in thousandths.
+    /// Returns the weight that follows from a measured latency, in thousandths.
     fn adjusted(&self, class: FeedbackClass, weight: u64, measured: u64) -> u64 {
         let Some(slo) = class.slo else { return weight };
         let upper = u128::from(self.upper_percent);
@@ -100,27 +102,27 @@ impl FeedbackParameters {
     }
 }
 
-/// The class of an item, and when it arrived.
+/// Class of an item, and the instant of its arrival.
 type ClassAndArrival = (usize, u64);
 
 /// Service in proportion to weights under reactive control.
 #[derive(Debug, Clone)]
 pub struct FeedbackScheduler {
     parameters: FeedbackParameters,
-    /// The weight of each class, in thousandths.
+    /// Weight of each class, in thousandths.
     weights: Vec<u64>,
-    /// The latencies that were measured in the interval, by class.
+    /// Latencies measured in the interval, by class.
     latencies: Vec<Vec<u64>>,
-    /// The end of the interval.
+    /// End of the interval.
     interval_end: u64,
     queue: StartTimeFairQueue<(u32, ClassAndArrival)>,
-    /// What each worker serves.
+    /// Item in service on each worker.
     in_service: Vec<ClassAndArrival>,
     idle: BitSet,
 }
 
 impl FeedbackScheduler {
-    /// A station with so many idle workers, whose first interval begins at 0.
+    /// Creates a station with `workers` idle workers, whose first interval begins at 0.
     ///
     /// # Panics
     /// When there are no workers or a parameter is out of its range.
@@ -140,7 +142,7 @@ impl FeedbackScheduler {
         }
     }
 
-    /// The weight of each class, in thousandths.
+    /// Returns the weight of each class, in thousandths.
     pub fn weights(&self) -> &[u64] {
         &self.weights
     }
@@ -175,13 +177,13 @@ impl FeedbackScheduler {
     }
 }
 
-/// A weight as the fair queue has it; weights were checked to fit.
+/// Converts a weight to the fair queue's type; the range check guarantees that it fits.
 fn queue_weight(weight: u64) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
 
-/// The least value that at least so many thousandths of a percent of the values do not exceed; `None` without values. It
-/// changes the order of the values.
+/// Returns the least value that at least this share of the values does not exceed; `None` without values.
+/// Reorders the values.
 fn percentile(values: &mut [u64], percentile_milli: u32) -> Option<u64> {
     let rank = (values.len() as u128 * u128::from(percentile_milli)).div_ceil(100_000);
     let position = usize::try_from(rank).unwrap_or(usize::MAX).checked_sub(1)?;

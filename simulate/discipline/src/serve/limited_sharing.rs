@@ -1,9 +1,10 @@
 //! Round-robin among a limited number of items, chosen by age: Oldest Request First of TailClipper (§3.2, §4,
-//! Algorithm 1). Without age it is limited processor sharing, and without a limit centralised round-robin. With the deadline
-//! of an item in the place of its age it is earliest deadline first with the same limit ([`LimitedSharing::by_deadline`]).
+//! Algorithm 1). Without age it is limited processor sharing, and without a limit centralised round-robin.
+//! With deadlines instead of ages it is earliest deadline first with the same limit
+//! ([`LimitedSharing::by_deadline`]).
 //!
-//! The *pool* is what is on the workers and in the round-robin queue; the other items wait in a heap. What the paper
-//! leaves open or says in two ways is read like this:
+//! The *pool* consists of the items on the workers and in the round-robin queue; the other items wait in a
+//! heap. Where the paper is silent or ambiguous, we read it like this:
 //!
 //! - Algorithm 1 compares the length of the round-robin queue with c, and the text of §4 the size of the pool ("only c
 //!   threads are allocated CPU time", "in the pool is in the round-robin queue or currently running"). [`LimitScope`]
@@ -15,10 +16,11 @@
 //!   back; Figure 3 shows it at the head. [`PoolEntrance`] has both, a third that does not wait for the end of a
 //!   slice, and a fourth that leaves the pool alone.
 //!
-//! When the youngest item of a pool that is too large is on a worker, the limit is exceeded until its slice ends; then it
-//! moves to the heap. A slice that ends while nobody waits continues, and time is counted in whole slices from the
-//! moment in which the worker took the item up. An item that other work displaces goes to the back of the round-robin
-//! queue and has a whole slice when its turn comes again. Finding the youngest item looks at up to c of them.
+//! If the youngest item of an oversized pool is on a worker, the limit is exceeded until its slice ends; then
+//! the item moves to the heap. A slice that ends while no item waits continues, and time is counted in whole
+//! slices from the assignment to the worker. An item that other work displaces goes to the back of the
+//! round-robin queue and gets a whole slice at its next turn. Finding the youngest item looks at up to c
+//! items.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use crate::RequestKey;
@@ -26,25 +28,25 @@ use crate::bit_set::BitSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The order in which items are chosen for the pool.
+/// Order in which items are chosen for the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolOrder {
-    /// By the time of entry into the system as a whole, or by deadline where items have one.
+    /// By the time of entry into the whole system, or by deadline if items have one.
     Age,
-    /// By arrival at this station, which is the ablation.
+    /// By arrival at this station: the ablation.
     Arrival,
 }
 
-/// The items that count towards the limit.
+/// Items that count towards the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitScope {
-    /// The items on workers and in the round-robin queue (the text of §4).
+    /// Items on workers and in the round-robin queue (the text of §4).
     Pool,
-    /// The items in the round-robin queue (Algorithm 1 to the letter).
+    /// Items in the round-robin queue (Algorithm 1 to the letter).
     Queue,
 }
 
-/// Where an arriving item goes that is older than the youngest of a full pool.
+/// Treatment of an arriving item that is older than the youngest of a full pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolEntrance {
     /// It goes to the back of the round-robin queue (§4).
@@ -53,23 +55,23 @@ pub enum PoolEntrance {
     Front,
     /// It takes the worker of the youngest running item at once, if it is older than that.
     Preempt,
-    /// It waits in the heap until one of the pool is done: whoever is in the pool stays there, as where threads cannot be
-    /// taken back.
+    /// It waits in the heap until an item of the pool is done. Items in the pool stay there, as when threads
+    /// cannot be descheduled.
     Wait,
 }
 
-/// The parameters of [`LimitedSharing`]: the limit, the slice and the orders.
+/// Parameters of [`LimitedSharing`]: the limit, the slice and the orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitedSharingParameters {
-    /// The limit c, at least 1.
+    /// Limit c, at least 1.
     pub limit: u32,
-    /// The service before the next of the queue has its turn, at least 1.
+    /// Service before the next item of the queue has its turn, at least 1.
     pub slice: u64,
-    /// The order in which items are chosen for the pool.
+    /// Order in which items are chosen for the pool.
     pub order: PoolOrder,
-    /// The items that count towards `limit`.
+    /// Items that count towards `limit`.
     pub count: LimitScope,
-    /// Where old items go that arrive while the pool is full.
+    /// Treatment of old items that arrive while the pool is full.
     pub entrance: PoolEntrance,
 }
 
@@ -89,7 +91,7 @@ impl LimitedSharingParameters {
         Self::without_age(u32::MAX, slice)
     }
 
-    /// Checks that they are within their ranges; an error says in words which is not.
+    /// Checks that all values are within their ranges; the error describes the first that is not.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.limit == 0 {
             return Err("the limit of processor sharing is at least 1".to_owned());
@@ -101,14 +103,14 @@ impl LimitedSharingParameters {
     }
 }
 
-/// The place of an item in the order, older first: its key, then its position among arrivals here, then the item.
+/// Sort key of an item, older first: its key, its sequence number among arrivals here, the item.
 type AgeKey = (RequestKey, u64, u32);
 
 /// Limited processor sharing with slices, by age, by deadline, or by neither.
 #[derive(Debug, Clone)]
 pub struct LimitedSharing {
     parameters: LimitedSharingParameters,
-    /// The time from entry to deadline by class; none where age decides.
+    /// Time from entry to deadline by class; empty if age decides.
     allowed: Vec<u64>,
     queue: VecDeque<AgeKey>,
     heap: BinaryHeap<Reverse<AgeKey>>,
@@ -123,14 +125,14 @@ pub struct LimitedSharing {
 #[derive(Debug, Clone, Copy)]
 struct RunningItem {
     key: AgeKey,
-    /// When it was assigned, from which on slices are counted.
+    /// Instant of its assignment, from which slices are counted.
     since: u64,
-    /// Whether its slice is being timed; it is not as long as nobody waits.
+    /// True while its slice is timed; false as long as no item waits.
     is_timed: bool,
 }
 
 impl LimitedSharing {
-    /// A station with so many idle workers.
+    /// Creates a station with `workers` idle workers.
     ///
     /// # Panics
     /// When there are no workers, or limit or slice are 0.
@@ -154,13 +156,13 @@ impl LimitedSharing {
         }
     }
 
-    /// The same station with deadlines in the place of ages; `allowed[class]` is the time from entry to deadline.
+    /// Orders by deadlines instead of ages; `allowed[class]` is the time from entry to deadline.
     #[must_use]
     pub fn by_deadline(self, allowed: Vec<u64>) -> Self {
         Self { allowed, ..self }
     }
 
-    /// What orders an item that arrives now.
+    /// Returns the sort key of an item that arrives now.
     fn key(&self, item: &QueueItem) -> RequestKey {
         match (self.parameters.order, self.allowed.as_slice()) {
             (PoolOrder::Arrival, _) => RequestKey(self.arrivals),
@@ -169,7 +171,7 @@ impl LimitedSharing {
         }
     }
 
-    /// The number of items that count towards the limit.
+    /// Returns the number of items that count towards the limit.
     fn counted(&self) -> usize {
         match self.parameters.count {
             LimitScope::Pool => self.queue.len() + self.busy as usize,
@@ -177,7 +179,7 @@ impl LimitedSharing {
         }
     }
 
-    /// The items on workers and in the round-robin queue.
+    /// Returns the items on workers and in the round-robin queue.
     #[cfg(test)]
     pub(crate) fn pool(&self) -> std::collections::BTreeSet<u32> {
         let running = self.running.iter().flatten().map(|running| running.key);
@@ -188,14 +190,14 @@ impl LimitedSharing {
         self.parameters.limit as usize
     }
 
-    /// The youngest item that counts, and its worker if it is on one.
+    /// Returns the youngest item that counts, and its worker if it is on one.
     fn youngest(&self) -> Option<(AgeKey, Option<u32>)> {
         let queued = self.queue.iter().max().map(|key| (*key, None));
         let running = match self.parameters.count {
             LimitScope::Pool => self.youngest_running().map(|(key, worker)| (key, Some(worker))),
             LimitScope::Queue => None,
         };
-        // Keys differ, so the worker decides nothing.
+        // Keys are unique, so the worker never decides the comparison.
         queued.max(running)
     }
 
@@ -212,7 +214,7 @@ impl LimitedSharing {
         assignments.push(Assignment { worker, item: key.2, slice });
     }
 
-    /// Starts to time the slices of all running items, because an item waits for its turn.
+    /// Starts timing the slices of all running items, because an item waits for its turn.
     fn time_all_slices(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
         let slice = self.parameters.slice;
         for (worker, running) in (0u32..).zip(&mut self.running) {
@@ -226,8 +228,8 @@ impl LimitedSharing {
         }
     }
 
-    /// Assigns queued items to idle workers, then brings the pool to its size: the oldest items of the heap move to the
-    /// queue, or the youngest of the queue to the heap.
+    /// Assigns queued items to idle workers, then adjusts the pool to its size: the oldest items of the heap
+    /// move to the queue, or the youngest of the queue to the heap.
     fn rebalance(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
         loop {
             if !self.queue.is_empty()
@@ -252,7 +254,7 @@ impl LimitedSharing {
         }
     }
 
-    /// Adds an item to a full pool of which it is not the youngest.
+    /// Adds an item that is not the youngest to a full pool.
     fn enter_full_pool(
         &mut self,
         now: u64,
@@ -279,7 +281,7 @@ impl LimitedSharing {
         }
     }
 
-    /// Moves the youngest items to the heap while there are too many and the youngest is in the queue.
+    /// Moves the youngest items to the heap while the pool is too large and the youngest is in the queue.
     fn shrink_pool(&mut self) {
         while self.counted() > self.limit()
             && let Some((key, None)) = self.youngest()

@@ -1,16 +1,17 @@
-//! Who is in service on c workers: one trait for all disciplines that give a worker one item at a time.
+//! Service on c workers: one trait for all disciplines that give a worker one item at a time.
 //!
-//! The caller tells a discipline what happens ([`arrive`](Discipline::arrive), [`depart`](Discipline::depart),
-//! [`expire`](Discipline::expire), [`wake`](Discipline::wake)). The discipline answers with [`Assignment`]s, which say
-//! which worker takes up which item, and for how long at most. It keeps every item that is not on a worker; the caller
-//! keeps what the item is, how much of it is done, and the timers. Instants and durations are integers of one unit that
-//! the caller chooses (nanoseconds in Tailwright). Once the first items have passed, no operation allocates memory unless
-//! more items wait than ever before.
+//! The caller reports events to a discipline ([`arrive`](Discipline::arrive), [`depart`](Discipline::depart),
+//! [`expire`](Discipline::expire), [`wake`](Discipline::wake)). The discipline answers with [`Assignment`]s:
+//! a worker, its item, and the maximum service time. It keeps every item that is not on a worker. The caller
+//! keeps the item's content and progress, and the timers. Instants and durations are integers of one unit
+//! that the caller chooses (nanoseconds in Tailwright). In the steady state no operation allocates memory
+//! unless more items wait than ever before.
 //!
-//! Ties are broken by the order of arrival at this station everywhere, and the idle worker with the lowest number is
-//! taken first, so that equal inputs give equal schedules.
+//! Ties are broken by the order of arrival at this station everywhere, and the idle worker with the lowest
+//! number is taken first, so that equal inputs give equal schedules.
 //!
-//! The costs of a switch and of the decision itself are not covered: they belong to the machine and not to the discipline.
+//! Costs of switches and of the decision itself are not modelled: they belong to the machine and not to the
+//! discipline.
 //! Sharing without slices is [`crate::ProcessorSharing`].
 
 mod any_discipline;
@@ -48,32 +49,34 @@ use crate::enforce::DeviceAccess;
 /// A slice without end: the item keeps the worker until it is done or displaced.
 pub const UNTIL_DONE: u64 = u64::MAX;
 
-/// The item of an assignment that takes the worker's item away and gives it none.
+/// Item of an assignment that takes the worker's item away and gives it none.
 pub const NO_ITEM: u32 = u32::MAX;
 
-/// What a discipline may know of an item.
+/// Properties of an item that a discipline may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueItem {
-    /// The caller's name for the item, which no other item at this station has.
+    /// Caller's identifier of the item, unique at this station.
     pub id: u32,
-    /// The priority level, flow or tenant, counted from 0.
+    /// Priority level, flow or tenant, counted from 0.
     pub class: u32,
-    /// When the item entered the system as a whole: its global arrival time (GAT). Older items have smaller ones.
+    /// Instant at which the item entered the whole system: its global arrival time (GAT). Smaller is older.
     pub age: u64,
-    /// The work that it brings. Only disciplines that say so look at it.
+    /// Work of the item. Used only by disciplines that say so.
     pub size: u64,
-    /// What it does at a storage device; a read of `size` bytes where nothing is known. Only enforcers look at it.
+    /// Access to a storage device; `None` means a read of `size` bytes. Used only by enforcers.
     pub access: Option<DeviceAccess>,
 }
 
-/// An order to a worker: take up `item`, and report [`expire`](Discipline::expire) after `slice` of service.
+/// Instruction to a worker: take up `item`, and report [`expire`](Discipline::expire) after `slice` of
+/// service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assignment {
-    /// The number of the worker, counted from 0.
+    /// Number of the worker, counted from 0.
     pub worker: u32,
-    /// The item that it works on from now on, or [`NO_ITEM`]. If the worker has it already, only the slice starts anew.
+    /// Item that it works on from now on, or [`NO_ITEM`]. For the worker's current item, only the slice
+    /// starts anew.
     pub item: u32,
-    /// The longest service before the discipline is asked again; [`UNTIL_DONE`] for no limit.
+    /// Maximum service until the discipline is called again; [`UNTIL_DONE`] for no limit.
     pub slice: u64,
 }
 
@@ -93,25 +96,25 @@ pub trait Discipline {
     /// done.
     fn expire(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>);
 
-    /// Notes that other work takes `worker`, which gets no assignments before [`return_worker`](Self::return_worker). An
-    /// idle worker can be taken from any discipline; one that has an item only where [`DisciplineSpec::requeues`], and
-    /// the discipline then keeps the item again. The default does nothing, for disciplines that give each worker items of
-    /// its own, which wait for it.
+    /// Notes that other work takes `worker`, which gets no assignments before
+    /// [`return_worker`](Self::return_worker). An idle worker can be taken from any discipline. A busy one
+    /// can be taken only if [`DisciplineSpec::requeues`]; the discipline then keeps its item again. The
+    /// default does nothing, for disciplines whose workers have items of their own, which wait for them.
     fn take_worker(&mut self, _now: u64, _worker: u32, _assignments: &mut Vec<Assignment>) {}
 
     /// Notes that a worker that was taken by [`take_worker`](Self::take_worker) can work again.
     fn return_worker(&mut self, _now: u64, _worker: u32, _assignments: &mut Vec<Assignment>) {}
 
-    /// The number of items that are on no worker.
+    /// Returns the number of items that are on no worker.
     fn waiting(&self) -> usize;
 
-    /// The instant at which time alone can put an item on a worker. The caller then calls [`wake`](Self::wake) unless
-    /// something happens before. It asks after every call.
+    /// Returns the instant at which the passage of time alone can put an item on a worker. The caller then
+    /// calls [`wake`](Self::wake) unless an event happens before. Must be read anew after every call.
     fn wake_at(&self) -> Option<u64> {
         None
     }
 
-    /// Notes that it is that late.
+    /// Advances the clock of the discipline.
     fn wake(&mut self, _now: u64, _assignments: &mut Vec<Assignment>) {}
 }
 

@@ -9,7 +9,7 @@
 //! packet as quantum, as HTB has it. Within a class items are first come, first served, and an item is done when its last
 //! packet is.
 //!
-//! What HTB lends by a class's own tiny rate is not covered.
+//! HTB's lending at a class's own tiny rate is not modelled.
 
 use super::{Assignment, Discipline, NO_ITEM, QueueItem, UNTIL_DONE};
 use crate::Limit;
@@ -22,14 +22,14 @@ const PARTS: i128 = 1_000_000_000;
 /// A class of traffic on a [`PacketLink`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketClass {
-    /// The priority level; level 0 is sent first, [`BEST_EFFORT`] last.
+    /// Priority level; level 0 is sent first, [`BEST_EFFORT`] last.
     pub level: u32,
-    /// Token buckets that all hold at once, in nanoseconds of the link. Rates and bursts are at least 1.
+    /// Token buckets that all apply at once, in nanoseconds of the link. Rates and bursts are at least 1.
     pub limits: Vec<Limit>,
 }
 
 impl PacketClass {
-    /// A class below all levels, without limits.
+    /// Returns a class below all levels, without limits.
     pub fn best_effort() -> Self {
         Self { level: BEST_EFFORT, limits: Vec::new() }
     }
@@ -38,9 +38,9 @@ impl PacketClass {
 /// The parameters of a [`PacketLink`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketLinkParameters {
-    /// The classes by number.
+    /// Classes by number.
     pub classes: Vec<PacketClass>,
-    /// The time that the largest packet takes, at least 1 ns.
+    /// Transmission time of the largest packet, at least 1 ns.
     pub packet: u64,
 }
 
@@ -48,7 +48,7 @@ impl PacketLinkParameters {
     /// Checks that all values are within their ranges.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Describes the first value that is not.
     pub fn check(&self) -> Result<(), String> {
         if self.packet == 0 {
             return Err("a packet takes at least 1 ns".to_owned());
@@ -61,11 +61,11 @@ impl PacketLinkParameters {
     }
 }
 
-/// A token bucket that may be in debt by a packet.
+/// A token bucket that may be in debt by one packet.
 #[derive(Debug, Clone)]
 struct DebtBucket {
     limit: Limit,
-    /// Tokens at `filled`, in parts.
+    /// Tokens at `filled`, in billionths of the unit of work.
     tokens: i128,
     filled: u64,
 }
@@ -81,7 +81,7 @@ impl DebtBucket {
         self.filled = now;
     }
 
-    /// When it is out of debt if nothing is taken.
+    /// Returns the instant at which the debt is repaid if nothing is taken.
     fn due(&self) -> u64 {
         let debt = (-self.tokens).max(0);
         let rate = i128::from(self.limit.rate);
@@ -89,16 +89,16 @@ impl DebtBucket {
     }
 }
 
-/// A class with what waits in it.
+/// A class and its waiting items.
 #[derive(Debug, Clone)]
 struct PacketQueue {
     level: u32,
     buckets: Vec<DebtBucket>,
-    /// The items, and what of each is not sent yet.
+    /// Items, each with its unsent work.
     items: VecDeque<(u32, u64)>,
-    /// What the class may still send in its turn.
+    /// Work that the class may still send in its turn.
     deficit: i128,
-    /// When its last turn ended, counted in turns.
+    /// End of its last turn, counted in turns.
     turn: u64,
 }
 
@@ -115,20 +115,20 @@ impl PacketQueue {
     }
 }
 
-/// A link of one worker that sends items packet by packet.
+/// A link with one worker that sends items packet by packet.
 #[derive(Debug, Clone)]
 pub struct PacketLink {
     classes: Vec<PacketQueue>,
     packet: u64,
-    /// The class whose packet is being sent, and the time that it takes.
+    /// Class of the packet in transmission, and the packet's transmission time.
     sending: Option<(usize, u64)>,
-    /// How many turns have ended.
+    /// Number of turns that have ended.
     turns: u64,
     waiting: usize,
 }
 
 impl PacketLink {
-    /// An idle link whose buckets are full at instant 0.
+    /// Creates an idle link whose buckets are full at instant 0.
     ///
     /// # Panics
     /// When the parameters are out of their ranges.
@@ -166,14 +166,14 @@ impl PacketLink {
         assignments.push(Assignment { worker: 0, item, slice });
     }
 
-    /// The class of the next packet: of the least level, and there the one whose turn it is.
+    /// Selects the class of the next packet: the least level, and there the one whose turn it is.
     fn choose(&self, now: u64) -> Option<usize> {
         let classes = self.classes.iter().enumerate();
         let ready = classes.filter(|(_, queue)| !queue.items.is_empty() && queue.due() <= now);
         Some(ready.min_by_key(|(_, queue)| (queue.level, queue.turn))?.0)
     }
 
-    /// The packet that was sent is through, and its item with its last packet.
+    /// Completes the packet in transmission, and its item with its last packet.
     fn finish(&mut self) {
         let Some((class, time)) = self.sending.take() else { return };
         let queue = &mut self.classes[class];

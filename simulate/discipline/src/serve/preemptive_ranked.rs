@@ -6,22 +6,22 @@ use crate::bit_set::BitSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What the rank of an item is. Lower ranks go first, and ties are broken by arrival at this station.
+/// Definition of an item's rank. Lower ranks go first; ties are broken by arrival at this station.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreemptiveRank {
-    /// The class, as a priority level.
+    /// Class, as a priority level.
     Class,
-    /// The time of entry into the system.
+    /// Time of entry into the system.
     Age,
-    /// The deadline: the time of entry plus the time that the class is allowed.
+    /// Deadline: the time of entry plus the time allowed to the class.
     Deadline(Vec<u64>),
 }
 
-/// The rank, the position among arrivals, and the item.
+/// Rank, sequence number among arrivals, and item.
 type RankKey = (u64, u64, u32);
 
-/// Preemptive priority, earliest deadline first, or oldest first. A displaced item keeps its place among those of its
-/// rank, and resumes where it was interrupted. An arrival looks at all workers.
+/// Preemptive priority, earliest deadline first, or oldest first. A displaced item keeps its place among
+/// those of its rank, and resumes where it was interrupted. An arrival costs O(workers).
 #[derive(Debug, Clone)]
 pub struct PreemptiveRanked {
     rank: PreemptiveRank,
@@ -32,7 +32,7 @@ pub struct PreemptiveRanked {
 }
 
 impl PreemptiveRanked {
-    /// A station with so many idle workers.
+    /// Creates a station with `workers` idle workers.
     ///
     /// # Panics
     /// When there are no workers.

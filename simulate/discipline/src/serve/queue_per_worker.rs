@@ -4,14 +4,15 @@ use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use crate::split_mix::SplitMix64;
 use std::collections::VecDeque;
 
-/// How an arriving item chooses its queue. Lengths count the item in service, and ties go to the lowest number.
+/// Choice of the queue for an arriving item. Lengths count the item in service, and ties go to the lowest
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueChoice {
-    /// Any queue, with equal chances.
+    /// Any queue, uniformly at random.
     Random,
     /// The shortest of all queues.
     Shortest,
-    /// The shorter of two different queues that are chosen with equal chances (Mitzenmacher).
+    /// The shorter of two distinct random queues (Mitzenmacher).
     TwoChoices,
 }
 
@@ -25,7 +26,7 @@ pub struct QueuePerWorker {
 }
 
 impl QueuePerWorker {
-    /// A station with so many idle workers; the same seed gives the same choices.
+    /// Creates a station with `workers` idle workers; the same seed gives the same choices.
     ///
     /// # Panics
     /// When there are no workers.
@@ -45,7 +46,7 @@ impl QueuePerWorker {
             QueueChoice::TwoChoices if count > 1 => {
                 let first = self.random.below(count);
                 let other = self.random.below(count - 1);
-                // Numbers from the first on are shifted by one, so that all pairs have equal chances.
+                // `second` skips `first`, so all pairs are equally likely.
                 let second = other + usize::from(other >= first);
                 if self.length(second) < self.length(first) { second } else { first }
             }

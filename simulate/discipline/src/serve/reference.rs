@@ -1,4 +1,4 @@
-//! Every discipline against a slow and obvious one: lists that are searched from end to end.
+//! Every discipline against a simple reference implementation that searches lists from end to end.
 
 mod deadlines;
 mod lines;
@@ -20,12 +20,12 @@ fn build(kind: &DisciplineSpec, workers: u32) -> AnyDiscipline {
     }
 }
 
-/// One list of everybody; on any change the workers get whom `rank` puts first. With `preempt` that may take a
-/// worker away. For disciplines whose choice is a rank that does not change.
+/// One list of all items. On any change the workers serve the items that `rank` puts first; with `preempt` an
+/// item may lose its worker. For disciplines whose choice is a rank that does not change.
 struct List<R> {
     rank: R,
     preempt: bool,
-    /// Items with their position among arrivals, in that order.
+    /// Items with their sequence numbers among arrivals, in that order.
     present: Vec<(usize, QueueItem)>,
     on: Vec<Option<u32>>,
     arrivals: usize,
@@ -101,7 +101,7 @@ type Rank = fn(usize, &QueueItem) -> (i64, i64);
 
 const ALLOWED: [u64; 3] = [30, 5, 90];
 
-/// Disciplines that are a rank, with whether they preempt.
+/// Disciplines that are defined by a rank, each with a flag for preemption.
 fn by_rank() -> Vec<(DisciplineSpec, bool, Rank)> {
     let class: Rank = |position, item| (int(item.class), int(position));
     let age: Rank = |position, item| (int(item.age), int(position));
@@ -118,11 +118,11 @@ fn by_rank() -> Vec<(DisciplineSpec, bool, Rank)> {
     ]
 }
 
-/// ORF by the words of §4 of TailClipper, instant by instant: every slice is timed whether somebody waits or not,
-/// and every question is answered by sorting the whole pool.
+/// ORF as §4 of TailClipper words it, instant by instant: every slice is timed even if no item waits, and
+/// every decision sorts the whole pool.
 struct Orf {
     parameters: LimitedSharingParameters,
-    /// The time from entry to deadline by class; zeros where age decides.
+    /// Time from entry to deadline by class; zeros if age decides.
     allowed: [u64; 3],
     limit: usize,
     queue: Vec<Key>,
@@ -163,7 +163,7 @@ impl Orf {
         assignments.push(Assignment { worker, item: key.2, slice: self.parameters.slice });
     }
 
-    /// A scheduling round without ends of slices: idle workers, then the size of the pool.
+    /// One scheduling round without ends of slices: idle workers first, then the size of the pool.
     fn round(&mut self, assignments: &mut Vec<Assignment>) {
         loop {
             let is_idle = |list: &Self, worker: &usize| list.on[*worker].is_none() && !list.away[*worker];
@@ -206,7 +206,7 @@ impl Discipline for Orf {
         {
             self.heap.push(key);
         } else if preempts {
-            // Whom the round sends to the heap if it is the youngest of all.
+            // The item that the round sends to the heap if it is the youngest of all.
             self.queue.extend(self.on[worst]);
             self.give(worst, key, assignments);
         } else if self.parameters.entrance == PoolEntrance::Back {
@@ -252,7 +252,7 @@ impl Discipline for Orf {
     }
 }
 
-/// Other work on workers, each of them away once at a time.
+/// Other work on workers; a worker is away at most once at a time.
 fn other(workers: u32) -> impl Strategy<Value = Vec<Other>> {
     let of_worker = |worker: u32| {
         proptest::collection::vec((0u64..20, 1u64..15), 0..4).prop_map(move |drawn| {
@@ -327,12 +327,13 @@ proptest! {
         }
     }
 
-    /// Whoever leaves the heap is older than whoever stays: with c as large as the pool ever is, the c oldest have
-    /// the workers at every end of a slice. Checked where it is exact: non-preemptive, c = workers.
+    /// An item that leaves the heap is older than those that stay. With c at least the size of the pool, the
+    /// c oldest have the workers at every end of a slice. Checked in the exact case: non-preemptive, c =
+    /// workers.
     #[test]
     fn a_limit_of_the_workers_is_global_first_come_first_served(workers in 1u32..4, jobs in jobs()) {
         let orf = DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(1, u64::MAX / 2));
-        // Nobody is older than who is in service when arrivals come in order of age.
+        // With arrivals in order of age, no arrival is older than an item in service.
         let in_order: Vec<Job> = jobs.iter().map(|job| Job { age: job.at, ..*job }).collect();
         let got = play(workers, &in_order, &mut build(&orf, workers));
         prop_assert_eq!(got, play(workers, &in_order, &mut build(&DisciplineSpec::OldestFirst, workers)));
@@ -356,7 +357,7 @@ proptest! {
     }
 }
 
-/// Units that each class has had after `time`.
+/// Returns the units of service of each class after `time`.
 fn served(history: &[Vec<Option<u32>>], jobs: &[Job], time: usize) -> Vec<u64> {
     let mut served = vec![0; 3];
     history[..time]
@@ -369,7 +370,7 @@ fn served(history: &[Vec<Option<u32>>], jobs: &[Job], time: usize) -> Vec<u64> {
 
 #[test]
 fn shares_are_those_of_the_weights() {
-    // All there from the beginning; until the first class has nothing left, 1 : 2 : 5 within one item.
+    // All arrive at the beginning. Until the first class is empty, shares are 1 : 2 : 5 within one item.
     let job = |i: u32| Job { at: 0, class: i % 3, age: 0, size: u64::from(i % 4 + 1) };
     let jobs: Vec<Job> = (0..600).map(job).collect();
     let kind = DisciplineSpec::Proportional { weights: vec![1, 2, 5] };
@@ -409,7 +410,7 @@ fn a_waking_item_preempts_a_long_one_and_a_short_wait_does_not() {
 }
 
 proptest! {
-    /// Without age nobody is sent back, so that no more than c are ever begun and not done.
+    /// Without age no item is sent back, so at most c have begun and are not done.
     #[test]
     fn no_more_than_the_limit_are_under_way(workers in 1u32..4, jobs in jobs(), limit in 1u32..6, slice in 1u64..5) {
         let kind = DisciplineSpec::Limited(LimitedSharingParameters::without_age(limit, slice));

@@ -14,7 +14,7 @@ pub enum DisciplineSpec {
     Fifo,
     /// Last come, first served, not preemptive.
     Lifo,
-    /// Any of the waiting items is next, with equal chances.
+    /// A waiting item chosen uniformly at random.
     RandomOrder,
     /// Oldest first by time of entry into the system, not preemptive: global first come, first served.
     OldestFirst,
@@ -49,32 +49,34 @@ pub enum DisciplineSpec {
     Split(QueueChoice),
     /// Round-robin among a limited number of items, chosen by age or not: ORF and its ablations.
     Limited(LimitedSharingParameters),
-    /// The same with deadlines in the place of ages: earliest deadline first among a limited number of items.
+    /// Limited sharing with deadlines instead of ages: earliest deadline first among a limited number of
+    /// items.
     LimitedDeadline {
-        /// The limit, the slice and where early deadlines go; the order is by deadline.
+        /// Limit, slice and entrance of early deadlines; the order is by deadline.
         sharing: LimitedSharingParameters,
-        /// The time from entry to deadline, by class.
+        /// Time from entry to deadline, by class.
         allowed: Vec<u64>,
     },
-    /// Fair sharing by worker, as Linux does it.
+    /// Per-worker fair sharing, as in Linux.
     Fair(FairSchedulerParameters),
-    /// Strict priority under token buckets and bounds, the queueing logic of an enforcer. A class is a flow. It looks at
-    /// sizes.
+    /// Strict priority under token buckets and bounds: the queueing logic of an enforcer. A class is a flow.
+    /// Uses sizes.
     Enforced(EnforcementRules),
-    /// A storage proxy before a device that serves first come, first served. A class is a flow. It looks at sizes.
+    /// A storage proxy in front of a device that serves first come, first served. A class is a flow. Uses
+    /// sizes.
     EnforcedDevice(EnforcedDeviceParameters),
-    /// A shaped network link of one worker that sends packets. It looks at sizes.
+    /// A shaped network link with one worker that sends packets. Uses sizes.
     PacketLink(PacketLinkParameters),
-    /// Service in proportion to weights that follow measured latencies, not preemptive. It looks at sizes.
+    /// Service in proportion to weights that follow measured latencies, not preemptive. Uses sizes.
     Feedback(FeedbackParameters),
-    /// Ideal processor sharing. It looks at sizes.
+    /// Ideal processor sharing. Uses sizes.
     Sharing {
-        /// The most items in service at once; `None` for no limit.
+        /// Maximum number of items in service; `None` for no limit.
         limit: Option<u32>,
     },
-    /// Ideal processor sharing in proportion to weights. It looks at sizes.
+    /// Ideal processor sharing in proportion to weights. Uses sizes.
     WeightedSharing {
-        /// The most items in service at once; `None` for no limit.
+        /// Maximum number of items in service; `None` for no limit.
         limit: Option<u32>,
         /// The weight of each class.
         weights: Vec<u32>,
@@ -85,7 +87,7 @@ impl DisciplineSpec {
     /// Checks that the parameters are within their ranges.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Describes the first parameter that is not.
     pub fn check(&self) -> Result<(), String> {
         if let Some(sharing) = self.limited_sharing() {
             sharing.check()?;
@@ -112,18 +114,20 @@ impl DisciplineSpec {
         Err(error.to_owned())
     }
 
-    /// Whether time alone can put an item on a worker ([`super::Discipline::wake_at`]).
+    /// Returns true if the passage of time alone can put an item on a worker
+    /// ([`super::Discipline::wake_at`]).
     pub fn needs_wake_ups(&self) -> bool {
         matches!(self, Self::Enforced(_) | Self::EnforcedDevice(_) | Self::PacketLink(_))
     }
 
-    /// Whether an item whose service has begun returns to a queue when other work takes its worker
+    /// Returns true if an item whose service has begun returns to a queue when other work takes its worker
     /// ([`super::Discipline::take_worker`]).
     pub fn requeues(&self) -> bool {
         self.limited_sharing().is_some()
     }
 
-    /// The parameters of limited processor sharing, if it is that, by arrival or by deadline.
+    /// Returns the parameters of limited processor sharing, by arrival or by deadline; `None` for other
+    /// disciplines.
     pub fn limited_sharing(&self) -> Option<&LimitedSharingParameters> {
         match self {
             Self::Limited(sharing) | Self::LimitedDeadline { sharing, .. } => Some(sharing),
@@ -131,7 +135,7 @@ impl DisciplineSpec {
         }
     }
 
-    /// The number of classes that the discipline distinguishes; `None` when it does not look at classes.
+    /// Returns the number of classes that the discipline distinguishes; `None` if it ignores classes.
     pub fn classes(&self) -> Option<usize> {
         match self {
             Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),

@@ -3,12 +3,12 @@
 use crate::tournament::Tournament;
 use std::collections::VecDeque;
 
-/// An item that waits, with what its start depends on.
+/// A waiting item and the inputs to its start.
 #[derive(Debug, Clone, Copy)]
 struct FairQueueEntry<T> {
     item: T,
     size: u64,
-    /// The virtual time when it arrived, and its position among arrivals.
+    /// Virtual time of its arrival, and its sequence number among arrivals.
     arrival: (u64, u64),
 }
 
@@ -22,9 +22,9 @@ struct FairQueueEntry<T> {
 pub(crate) struct StartTimeFairQueue<T> {
     weights: Vec<u32>,
     queues: Vec<VecDeque<FairQueueEntry<T>>>,
-    /// For each class the virtual time at which the last item that became its head ends.
+    /// By class, the virtual time at which the last item that became its head ends.
     ends: Vec<u64>,
-    /// For each class the start of the head and its position among arrivals.
+    /// By class, the start of the head and its sequence number among arrivals.
     heads: Tournament<(u64, u64)>,
     virtual_now: u64,
     arrivals: u64,
@@ -32,7 +32,7 @@ pub(crate) struct StartTimeFairQueue<T> {
 }
 
 impl<T: Copy> StartTimeFairQueue<T> {
-    /// An empty queue; `weights[class]` are at least 1.
+    /// Creates an empty queue; `weights[class]` are at least 1.
     ///
     /// # Panics
     /// When a weight is 0.
@@ -50,7 +50,7 @@ impl<T: Copy> StartTimeFairQueue<T> {
         }
     }
 
-    /// Changes the weight of a class; it is at least 1.
+    /// Changes the weight of a class to at least 1.
     pub(crate) fn set_weight(&mut self, class: usize, weight: u32) {
         assert!(weight > 0, "a weight is at least 1");
         self.weights[class] = weight;

@@ -1,9 +1,9 @@
-//! Runs a discipline on random work in tests, and slow obvious twins to compare with.
+//! Driver that runs a discipline on random work in tests.
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use proptest::prelude::*;
 
-/// What arrives: instant, class, age, work. Sorted by instant; the item's id is its index.
+/// An arriving item: instant, class, age, work. Sorted by instant; the item's id is its index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
     pub(crate) at: u64,
@@ -24,17 +24,17 @@ pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
     })
 }
 
-/// Who is on each worker during each unit of time, until all is done: departures and ends of slices, then
-/// what wakes up, then arrivals; workers in order.
+/// Returns the item on each worker in each unit of time, until all are done. Order within an instant:
+/// departures and ends of slices, then wake-ups, then arrivals; workers in order.
 pub(crate) fn play(workers: u32, jobs: &[Job], discipline: &mut impl Discipline) -> Vec<Vec<Option<u32>>> {
     play_with(workers, jobs, &[], discipline)
 }
 
-/// Other work on a worker: from this instant on, for this long.
+/// Other work on a worker: worker, start, duration.
 pub(crate) type Other = (u32, u64, u64);
 
-/// The same with other work, which takes workers between departures and arrivals and gives them back before it takes
-/// others. What it takes a worker from goes back to the discipline.
+/// Like [`play`], with other work, which takes workers between departures and arrivals and gives them back
+/// before it takes others. Displaced items go back to the discipline.
 pub(crate) fn play_with(
     workers: u32,
     jobs: &[Job],
@@ -100,7 +100,7 @@ fn carry_out(assignments: &mut Vec<Assignment>, on: &mut [Option<(u32, u64)>]) {
     assignments.drain(..).for_each(|run| on[run.worker as usize] = Some((run.item, run.slice)));
 }
 
-/// Nobody on two workers, nothing served that is done, nothing lost.
+/// Checks that no item is on two workers, no finished item is served, and none is lost.
 fn check(on: &[Option<(u32, u64)>], left: &[u64], jobs: &[Job], now: u64, waiting: usize) {
     let mut items: Vec<u32> = on.iter().flatten().map(|(item, _)| *item).collect();
     let running = items.len();
@@ -112,7 +112,7 @@ fn check(on: &[Option<(u32, u64)>], left: &[u64], jobs: &[Job], now: u64, waitin
     assert_eq!(inside, running + waiting, "items are lost at {now}");
 }
 
-/// Whether as many workers are busy as there is work for, at every instant.
+/// Returns true if at every instant as many workers are busy as there is work for.
 pub(crate) fn conserves_work(history: &[Vec<Option<u32>>], jobs: &[Job]) -> bool {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
     (0u64..).zip(history).all(|(now, on)| {

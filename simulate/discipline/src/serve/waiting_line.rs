@@ -1,4 +1,4 @@
-//! Waiting lines, which decide what item comes next when a worker becomes idle.
+//! Waiting lines: the choice of the next item when a worker becomes idle.
 
 use super::QueueItem;
 use super::start_time_fair_queue::StartTimeFairQueue;
@@ -8,15 +8,15 @@ use crate::split_mix::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The items that wait, in the order of a discipline.
+/// Waiting items in the order of a discipline.
 pub trait WaitingLine {
     /// Adds an item to the line.
     fn push(&mut self, item: QueueItem);
     /// Removes and returns the next item.
     fn pop(&mut self) -> Option<u32>;
-    /// The number of items in the line.
+    /// Returns the number of items in the line.
     fn len(&self) -> usize;
-    /// Whether the line has no items.
+    /// Returns true if the line has no items.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -37,7 +37,7 @@ impl WaitingLine for VecDeque<u32> {
     }
 }
 
-/// A line in which the last that came is served first.
+/// Last come, first served.
 #[derive(Debug, Clone, Default)]
 pub struct Lifo(Vec<u32>);
 
@@ -53,7 +53,7 @@ impl WaitingLine for Lifo {
     }
 }
 
-/// A line from which any item is next, with equal chances.
+/// A line whose next item is chosen uniformly at random.
 #[derive(Debug, Clone)]
 pub struct RandomOrder {
     items: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct RandomOrder {
 }
 
 impl RandomOrder {
-    /// An empty line; the same seed gives the same order.
+    /// Creates an empty line; the same seed gives the same order.
     pub fn new(seed: u64) -> Self {
         Self { items: Vec::new(), random: SplitMix64::new(seed) }
     }
@@ -130,7 +130,8 @@ impl WaitingLine for OldestFirst {
     }
 }
 
-/// Earliest deadline first, where a deadline is the time of entry into the system plus the time that the class is allowed.
+/// Earliest deadline first; a deadline is the time of entry into the system plus the time allowed to the
+/// class.
 #[derive(Debug, Clone)]
 pub struct EarliestDeadlineFirst {
     allowed: Vec<u64>,
@@ -138,7 +139,7 @@ pub struct EarliestDeadlineFirst {
 }
 
 impl EarliestDeadlineFirst {
-    /// An empty line; `allowed[class]` is the time from entry to deadline.
+    /// Creates an empty line; `allowed[class]` is the time from entry to deadline.
     pub fn new(allowed: Vec<u64>) -> Self {
         Self { allowed, line: KeyedHeap::default() }
     }
@@ -157,15 +158,15 @@ impl WaitingLine for EarliestDeadlineFirst {
     }
 }
 
-/// Service in proportion to weights by start-time fair queueing. It looks at sizes.
+/// Service in proportion to weights by start-time fair queueing. Uses sizes.
 ///
-/// Among classes that always have items waiting, the work served differs from the shares by less than the
-/// largest item of each.
+/// Among classes that are always backlogged, the work served differs from the shares by less than the largest
+/// item of each.
 #[derive(Debug, Clone)]
 pub struct ProportionalShare(StartTimeFairQueue<u32>);
 
 impl ProportionalShare {
-    /// An empty line; `weights[class]` are at least 1.
+    /// Creates an empty line; `weights[class]` are at least 1.
     ///
     /// # Panics
     /// When a weight is 0.

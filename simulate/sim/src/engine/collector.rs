@@ -1,4 +1,4 @@
-//! The measures of a run while it goes on: when the window opens and closes, and what is counted meanwhile.
+//! Collection of measures during a run: opening and closing of the window, and the counts within it.
 
 use super::completion_order::OrderTracker;
 use super::histogram::Histogram;
@@ -14,26 +14,26 @@ use units::{Nanos, Percentile};
 pub(crate) struct MeasureCollector {
     window: MeasurementWindow,
     pub(crate) measures: Measures,
-    /// The order in which requests complete.
+    /// Order in which requests complete.
     order: OrderTracker,
-    /// Whether the order of visits is followed at each station: if it is asked for, and there is more than one step.
+    /// True if the order of visits is tracked at each station: on request, and only with more than one step.
     /// With a single step it is the order of the requests.
     pub(crate) follows_steps: bool,
     station_orders: Vec<OrderTracker>,
     pub(crate) arrived: u64,
     /// Measured requests that are complete.
     done: u64,
-    /// When the window opened, nanoseconds.
+    /// Opening of the window, nanoseconds.
     opened: u64,
     state: WindowState,
-    /// The number of items at each station, and since when.
+    /// By station, the number of items and the instant of its latest change.
     present: Vec<(u64, u64)>,
-    /// The number of requests inside or before an entry, and since when.
+    /// Number of requests inside or before an entry, and the instant of its latest change.
     inside: (u64, u64),
     quarter: WindowQuarter,
-    /// The total demands of the requests of the warm-up.
+    /// Total demands of the requests of the warm-up.
     totals: Histogram,
-    /// The largest total demand of a request that is measured apart as short.
+    /// Largest total demand of a request that counts as short.
     short_max: u64,
     log: Option<RequestRecorder>,
 }
@@ -45,13 +45,13 @@ enum WindowState {
     Closed,
 }
 
-/// The quarter of the window's arrivals that is going on.
+/// Current quarter of the window's arrivals.
 #[derive(Debug, Default)]
 struct WindowQuarter {
-    /// The number of quarters before it.
+    /// Number of quarters before it.
     index: usize,
     began: u64,
-    /// The integral of the requests inside over its time, in nanoseconds.
+    /// Integral of the requests inside over its time, nanoseconds.
     area: u128,
 }
 
@@ -77,23 +77,23 @@ impl MeasureCollector {
         }
     }
 
-    /// The same collector, which also records every request.
+    /// Enables recording of every request.
     pub(crate) fn recording(self) -> Self {
         Self { log: Some(RequestRecorder::new(self.present.len())), ..self }
     }
 
-    /// The recorded requests of the window.
+    /// Returns the recorded requests of the window.
     pub(crate) fn take_log(&mut self) -> Vec<LoggedRequest> {
         self.log.take().map(|log| log.into_window(&self.window)).unwrap_or_default()
     }
 
-    /// Whether all that was asked for is known.
+    /// Returns true once all requested measures are complete.
     #[inline]
     pub(crate) fn is_finished(&self) -> bool {
         self.done == self.window.measured && self.state == WindowState::Closed
     }
 
-    /// Whether the request with this number is measured.
+    /// Returns true if the request with this number is measured.
     #[inline]
     fn is_measured(&self, number: u64) -> bool {
         number.wrapping_sub(self.window.warm_up) < self.window.measured
@@ -123,21 +123,22 @@ impl MeasureCollector {
         self.order.enter(request.ideal, request.number, slot);
     }
 
-    /// Turns a window of time into counts: how many arrived before it opened, and, when it has closed, within it.
+    /// Converts a window of time into counts: arrivals before it opened, and, once it has closed, arrivals
+    /// within it.
     fn count_span(&mut self, now: u64, begin: u64, end: u64) {
         if self.state == WindowState::Before {
             let opens = now >= begin;
             self.window.warm_up = if opens { self.arrived } else { u64::MAX };
-            // Half of all numbers: those before the window, which wrap around, are in the other half.
+            // Half of all numbers: those before the window wrap around into the other half.
             self.window.measured = if opens { u64::MAX / 2 } else { 0 };
         }
         if self.state != WindowState::Closed && now >= end {
-            // If nothing arrived within the window, it opens and closes with this request.
+            // Without arrivals in the window, it opens and closes with this request.
             self.window.measured = self.arrived - self.window.warm_up;
         }
     }
 
-    /// Announces when an item would leave a station if no request ever waited.
+    /// Registers the instant at which an item would leave a station without any queueing.
     #[inline]
     pub(crate) fn expect_departure(&mut self, station: usize, ideal: u64, number: u64, item: u32) {
         self.station_orders[station].enter(ideal, number, item);
@@ -214,7 +215,7 @@ impl MeasureCollector {
         self.inside.1 = now;
     }
 
-    /// Opens the window, unless nothing is measured.
+    /// Opens the window, unless no request is measured.
     #[cold]
     fn open(&mut self, now: u64) {
         if self.window.measured == 0 {
@@ -228,7 +229,8 @@ impl MeasureCollector {
         self.quarter = WindowQuarter { began: now, ..WindowQuarter::default() };
         let share = Percentile::new(self.window.short_share * 100.0);
         let least = share.and_then(|share| self.totals.percentile(share));
-        // A percentile is the middle of a bucket: raised to its upper end, so that equal totals are all short or all not.
+        // A percentile is the middle of a bucket. Raised to the bucket's upper end, it classifies equal
+        // totals alike.
         self.short_max = least.map_or(0, |least| least.0.saturating_add(least.0 / 512));
     }
 
@@ -269,7 +271,8 @@ impl MeasureCollector {
         self.measures.arrivals = self.arrived - self.window.warm_up;
     }
 
-    /// The measures of the run, which is over; `stations` are the workers and the time spent on costs of each station.
+    /// Returns the measures of the completed run; `stations` yields each station's workers and the time spent
+    /// on costs.
     pub(crate) fn finish(mut self, now: u64, stations: impl Iterator<Item = (u32, u64)>) -> Measures {
         if self.state == WindowState::Open {
             while self.quarter.index < 4 {

@@ -1,36 +1,36 @@
-//! How far requests complete in another order than they would without queueing.
+//! Deviation of the completion order from the order without queueing.
 //!
 //! TailClipper (§5.4) counts the share of requests "whose completion order deviates from an ideal completion
-//! order, which assumes unlimited resources across all tiers such that requests would immediately execute upon
-//! arrival". That is the share of *displaced* requests here: the position among all completions differs from the
-//! position in the ideal order. One late request displaces everybody who passes it, by one position each;
-//! therefore the *overtaken* are counted too: those that are complete after at least one request that is later in
-//! the ideal order. Ties in the ideal order go by arrival.
+//! order, which assumes unlimited resources across all tiers such that requests would immediately execute
+//! upon arrival". Here that is the share of *displaced* requests: their position among all completions
+//! differs from that in the ideal order. One late request displaces every request that passes it by one
+//! position. Therefore *overtaken* requests are counted too: those that complete after at least one request
+//! that is later in the ideal order. Ties in the ideal order go by arrival.
 //!
 //! At a station the same holds of the visits there: the ideal order is that in which they would leave it if no request
 //! ever waited anywhere. The figure of a later station includes what earlier ones have done to the order, and it may
 //! also repair that; at the last station of a chain it is the figure of the requests.
 //!
-//! One pass: no request is complete before its ideal time, so at every completion all ideal times up to now are
-//! known, and the memory is that of the requests inside.
+//! One pass suffices: no request completes before its ideal time, so at every completion all ideal times up
+//! to now are known. Memory is proportional to the requests inside.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Follows the completions and the ideal order of requests, or of visits to a station.
+/// Tracks the completions and the ideal order of requests, or of visits to a station.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OrderTracker {
     /// Requests without a position in the ideal order yet: ideal time, number, slot.
     unplaced: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// The position of each slot in the ideal order.
+    /// Position of each slot in the ideal order.
     position: Vec<u64>,
     placed: u64,
     complete: u64,
-    /// The position + 1 of the latest request in the ideal order that is complete.
+    /// Position + 1 of the latest completed request in the ideal order.
     latest_complete: u64,
 }
 
-/// Whether a request completes in another order than the ideal one.
+/// Deviation of one request from the ideal order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderDeviation {
     pub(crate) displaced: bool,
@@ -38,7 +38,7 @@ pub(crate) struct OrderDeviation {
 }
 
 impl OrderTracker {
-    /// A request enters, whose ideal completion is at `ideal`; equal ones go by `number`.
+    /// Adds a request whose ideal completion is at `ideal`; ties go by `number`.
     #[inline]
     pub(crate) fn enter(&mut self, ideal: u64, number: u64, slot: u32) {
         if self.position.len() <= slot as usize {
@@ -47,7 +47,7 @@ impl OrderTracker {
         self.unplaced.push(Reverse((ideal, number, slot)));
     }
 
-    /// A request completes, and all that precede it in the ideal order are known.
+    /// Completes a request; all requests that precede it in the ideal order must have been added.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, slot: u32) -> OrderDeviation {
         while let Some(Reverse((ideal, _, next))) = self.unplaced.peek().copied()

@@ -1,4 +1,4 @@
-//! Items on their way through a network: which arrives next.
+//! Items in transit through a network, by arrival.
 //!
 //! With a fixed delay no item overtakes another, and a delay line is a queue. The first item that would arrive before one that was
 //! sent earlier turns it into a heap for good. Both give the same order: by arrival, then as they were sent.
@@ -7,7 +7,7 @@ use super::timers::NEVER;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Items on their way to one place, with the instants at which they arrive.
+/// Items in transit to one place, with their arrival instants.
 #[derive(Debug, Clone)]
 pub(crate) enum DelayLine {
     /// No item has overtaken another yet: instants and items.
@@ -23,7 +23,7 @@ impl Default for DelayLine {
 }
 
 impl DelayLine {
-    /// Sends an item that arrives at `at`. Returns when the next item arrives, if that changes.
+    /// Sends an item that arrives at `at`. Returns the next arrival if that changes.
     #[inline]
     pub(crate) fn send(&mut self, at: u64, item: u32) -> Option<u64> {
         let before = self.next_arrival();
@@ -40,7 +40,7 @@ impl DelayLine {
         (at < before).then_some(at)
     }
 
-    /// Takes out the item that arrives now. Returns it, and when the next one arrives: [`NEVER`] if there is none.
+    /// Takes out the item that arrives now. Returns it and the next arrival: [`NEVER`] if there is none.
     #[inline]
     pub(crate) fn receive(&mut self) -> (Option<u32>, u64) {
         let item = match self {

@@ -1,4 +1,4 @@
-//! Requests drawn from an entry and checked, and what would become of each if it were alone.
+//! Drawing and validation of requests, and the completion of each request if it were alone.
 
 use super::entry::{DELAY_ONLY, RequestDraft, SKIP};
 use super::entry_point::EntryPoint;
@@ -12,15 +12,15 @@ use units::Nanos;
 #[derive(Debug)]
 pub(crate) struct RequestDrawer<'a> {
     network: &'a QueueingNetwork,
-    /// The steps of the request that was drawn last.
+    /// Steps of the latest request.
     steps: Range<usize>,
     /// Demand of each step of the network; zero outside [`Self::steps`].
     demands: Vec<Nanos>,
     /// Delay before each step of the network; that of the network outside [`Self::steps`].
     delays: Vec<Nanos>,
-    /// When each step of the last request would be done if it were alone, nanoseconds.
+    /// By step, the end in the latest request if it were alone, nanoseconds.
     ideal_ends: Vec<u64>,
-    /// Whether no step from here on waits for one before, by step and behind the last.
+    /// By step and behind the last: true if no step from here on waits for an earlier one.
     boundaries: Vec<bool>,
 }
 
@@ -37,8 +37,8 @@ impl<'a> RequestDrawer<'a> {
         }
     }
 
-    /// Draws the request that arrives at an entry now as the one with this number; [`Self::drawn`] has its steps until
-    /// [`Self::clear`] is called.
+    /// Draws the request number `number` at an entry. [`Self::drawn`] has its steps until [`Self::clear`] is
+    /// called.
     #[inline]
     pub(crate) fn draw(
         &mut self,
@@ -80,19 +80,19 @@ impl<'a> RequestDrawer<'a> {
         })
     }
 
-    /// The steps of the request that was drawn last.
+    /// Returns the steps of the latest request.
     #[inline]
     pub(crate) fn drawn(&self) -> DrawnSteps<'_> {
         DrawnSteps { steps: self.steps.clone(), demands: &self.demands, delays: &self.delays }
     }
 
-    /// When a step of the request that was drawn last would be done if the request were alone.
+    /// Returns the end of a step of the latest request if the request were alone.
     #[inline]
     pub(crate) fn ideal_end(&self, step: usize) -> u64 {
         self.ideal_ends[step]
     }
 
-    /// Forgets the request that was drawn last, so that the next draft begins as entries expect it.
+    /// Resets the latest request, because entries rely on the initial values of a draft.
     #[inline]
     pub(crate) fn clear(&mut self) {
         let steps = self.steps.clone();
@@ -102,7 +102,7 @@ impl<'a> RequestDrawer<'a> {
         }
     }
 
-    /// Whether what was drawn is a request.
+    /// Checks that the draft is a valid request.
     #[inline]
     fn check(&self, steps: &Range<usize>, class: u32) -> Result<(), InvalidSimulationError> {
         let classes = self.network.classes;
@@ -123,8 +123,8 @@ impl<'a> RequestDrawer<'a> {
         Ok(())
     }
 
-    /// Follows the request that was drawn last through its steps as if it were alone, from the instant at which it
-    /// enters the first steps.
+    /// Follows the latest request through its steps as if it were alone, from the instant at which it enters
+    /// the first steps.
     #[inline]
     fn run_alone(&mut self, entered: u64) -> Result<RequestAlone, InvalidSimulationError> {
         let mut alone = RequestAlone { ideal: entered, demand: 0 };
@@ -151,22 +151,22 @@ impl<'a> RequestDrawer<'a> {
     }
 }
 
-/// When the last of the steps that this one waits for is done; `None` if it waits for none.
+/// Returns the end of the last of the steps that this one waits for; `None` if it waits for none.
 #[inline]
 fn ready_at(step: &NetworkStep, ends: &[u64]) -> Option<u64> {
     step.after.iter().map(|earlier| ends[*earlier]).max()
 }
 
-/// What becomes of a request that is alone.
+/// Outcome of a request that is alone.
 #[derive(Debug, Clone, Copy)]
 struct RequestAlone {
-    /// When it is complete: the end of its longest path, nanoseconds.
+    /// Completion: the end of its longest path, nanoseconds.
     ideal: u64,
-    /// The sum of its demands, nanoseconds.
+    /// Sum of its demands, nanoseconds.
     demand: u64,
 }
 
-/// Whether no step from here on waits for one before, by step and behind the last.
+/// Returns, by step and behind the last, true if no step from here on waits for an earlier one.
 fn boundaries(network: &QueueingNetwork) -> Vec<bool> {
     let mut boundaries = vec![true; network.steps.len() + 1];
     for (index, step) in network.steps.iter().enumerate() {

@@ -1,36 +1,35 @@
-//! The load of a network: entries with their arrivals, and what each request demands.
+//! Load of a network: entries with their arrivals, and the demands of each request.
 
 use discipline::enforce::DeviceAccess;
 use std::ops::Range;
 use units::Nanos;
 
-/// The demand that says that a request leaves a step out.
+/// Demand of a step that the request skips.
 pub const SKIP: Nanos = Nanos(u64::MAX);
 
-/// The demand that says that a step is only its delay, and the station is not visited.
+/// Demand of a step that consists of its delay only, without a visit to the station.
 pub const DELAY_ONLY: Nanos = Nanos(u64::MAX - 1);
 
 /// A request, drawn in full before it enters, so that every discipline gets the same work.
 #[derive(Debug)]
 pub struct RequestDraft<'a> {
-    /// Service that it needs at each step; [`SKIP`] to leave a step out, [`DELAY_ONLY`]. Zero for all when it is
-    /// handed over.
+    /// Service that it needs at each step; [`SKIP`] and [`DELAY_ONLY`] are special. Initially zero.
     pub demands: &'a mut [Nanos],
-    /// Network delay before each step; those of the network when it is handed over. Messages of different requests
-    /// overtake each other when the later one has so much less.
+    /// Network delay before each step; initially the network's. A request overtakes earlier ones if its delay
+    /// is shorter by more than the time between them.
     pub delays: &'a mut [Nanos],
-    /// Network delay between leaving the entry and the first steps; that of the entry when it is handed over.
+    /// Network delay between leaving the entry and the first steps; initially the entry's.
     pub entry_delay: Nanos,
-    /// The steps of this request, none of which waits for others; all when it is handed over. The rest of the network
-    /// is not looked at, so that a network may hold a graph for each of many kinds of requests.
+    /// Steps of this request, none of which waits for others; initially all. The rest of the network is
+    /// ignored, so that one network may hold a graph for each of many kinds of requests.
     pub steps: Range<usize>,
-    /// Its class, below [`super::QueueingNetwork::classes`]; 0 when it is handed over.
+    /// Class, below [`super::QueueingNetwork::classes`]; initially 0.
     pub class: u32,
-    /// What it does at a storage device, for enforcers; nothing is known when it is handed over.
+    /// Access to a storage device, for enforcers; initially unknown.
     pub access: Option<DeviceAccess>,
 }
 
-/// A way to draw the requests of an entry.
+/// Draws the requests of an entry.
 pub trait DrawRequest {
     /// Fills in the next request.
     fn draw(&mut self, draft: &mut RequestDraft<'_>);
@@ -42,29 +41,30 @@ impl<F: FnMut(&mut RequestDraft<'_>)> DrawRequest for F {
     }
 }
 
-/// The rule by which requests arrive at an entry.
+/// Arrival process of an entry.
 pub enum EntryArrivals {
-    /// Requests arrive at these instants, which never decrease, whatever happens to earlier requests.
+    /// Requests arrive at these instants, which never decrease, regardless of earlier requests.
     Open(Box<dyn Iterator<Item = Nanos>>),
-    /// Requests arrive from a fixed number of clients, each of which thinks before its first request and after every
-    /// answer.
+    /// Requests arrive from a fixed number of clients, each of which thinks before its first request and
+    /// after every response.
     Closed {
-        /// The number of clients.
+        /// Number of clients.
         clients: u32,
-        /// Times to think; a client for which there is none left goes away.
+        /// Think times; a client leaves when none is left.
         think: Box<dyn Iterator<Item = Nanos>>,
     },
 }
 
-/// A place where requests arrive and get their global arrival time.
+/// Source of requests, which get their global arrival time here.
 pub struct RequestEntry {
-    /// The rule by which requests arrive.
+    /// Arrival process.
     pub arrivals: EntryArrivals,
-    /// How each request is drawn.
+    /// Generator of requests.
     pub draw: Box<dyn DrawRequest>,
-    /// Most requests inside at once; the others wait in an unlimited queue, first come, first served. At least 1.
+    /// Maximum number of requests inside; the others wait in an unlimited queue, first come, first served. At
+    /// least 1.
     pub window: Option<u32>,
-    /// How far this entry's clock is ahead of the true time, nanoseconds.
+    /// Offset of this entry's clock from the true time, nanoseconds.
     pub skew_ns: i64,
     /// Network delay between leaving the entry and the first steps.
     pub delay: Nanos,

@@ -12,7 +12,7 @@ use units::Nanos;
 pub(crate) struct EntryPoint {
     source: ArrivalSource,
     pub(crate) draw: Box<dyn DrawRequest>,
-    /// Most requests inside at once.
+    /// Maximum number of requests inside.
     window: u32,
     inside: u32,
     /// Slots of the requests that wait to be admitted.
@@ -29,13 +29,13 @@ enum ArrivalSource {
     },
     Closed {
         think: Box<dyn Iterator<Item = Nanos>>,
-        /// When each client that thinks sends its next request.
+        /// Instants at which thinking clients send their next requests.
         sends: BinaryHeap<Reverse<u64>>,
     },
 }
 
 impl EntryPoint {
-    /// The entry before its first arrival.
+    /// Creates the entry before its first arrival.
     pub(crate) fn new(entry: RequestEntry) -> Result<Self, InvalidSimulationError> {
         if entry.window == Some(0) {
             return Err(InvalidSimulationError("a window admits at least one request".into()));
@@ -59,7 +59,7 @@ impl EntryPoint {
         })
     }
 
-    /// When the request after the one at `now` arrives; [`NEVER`] if there is none.
+    /// Returns the arrival of the request after the one at `now`; [`NEVER`] if there is none.
     #[inline]
     pub(crate) fn next_arrival(&mut self, now: u64) -> Result<u64, InvalidSimulationError> {
         match &mut self.source {
@@ -73,7 +73,7 @@ impl EntryPoint {
         }
     }
 
-    /// The request that [`Self::next_arrival`] announced has arrived.
+    /// Notes that the request announced by [`Self::next_arrival`] has arrived.
     #[inline]
     pub(crate) fn on_arrival(&mut self) {
         if let ArrivalSource::Closed { sends, .. } = &mut self.source {
@@ -81,13 +81,13 @@ impl EntryPoint {
         }
     }
 
-    /// The time that the clock of this entry shows.
+    /// Returns the time on the clock of this entry.
     #[inline]
     pub(crate) fn clock(&self, now: u64) -> u64 {
         now.saturating_add_signed(self.skew_ns)
     }
 
-    /// Whether a new request is admitted at once; otherwise it waits here.
+    /// Admits a new request, or queues it here and returns false.
     #[inline]
     pub(crate) fn admit(&mut self, slot: u32) -> bool {
         let is_admitted = self.inside < self.window;
@@ -99,8 +99,8 @@ impl EntryPoint {
         is_admitted
     }
 
-    /// A request is complete at `now`. Returns the request that is admitted in its place, and whether the next arrival
-    /// has changed.
+    /// Notes that a request completed at `now`. Returns the request that is admitted in its place, and true
+    /// if the next arrival has changed.
     #[inline]
     pub(crate) fn on_completion(&mut self, now: u64) -> (Option<u32>, bool) {
         let mut arrival_changed = false;

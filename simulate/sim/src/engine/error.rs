@@ -1,4 +1,4 @@
-//! Why a simulation has no result.
+//! Errors of simulations.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ impl fmt::Display for InvalidSimulationError {
 
 impl std::error::Error for InvalidSimulationError {}
 
-/// A run without a result.
+/// Error of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SimulationError {
-    /// The input is not one that can be simulated.
+    /// The input cannot be simulated.
     Invalid(InvalidSimulationError),
     /// More requests were inside than the window allows.
     Unbounded {
-        /// How many requests were inside.
+        /// Requests that were inside.
         inside: usize,
-        /// How many requests had arrived by then.
+        /// Requests that had arrived by then.
         arrived: u64,
     },
-    /// Whoever wanted the run has ended it.
+    /// The run was interrupted.
     Interrupted,
 }
 

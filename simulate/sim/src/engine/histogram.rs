@@ -49,7 +49,7 @@ impl Histogram {
         self.max
     }
 
-    /// The mean, exact but for the division; `None` without values.
+    /// Returns the mean, exact but for the division; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
@@ -66,7 +66,8 @@ impl Histogram {
         self.max_complement = self.max_complement.max(other.max_complement);
     }
 
-    /// The value of nearest rank: the ⌈p·n⌉-th, as the middle of its bucket, but within least and largest.
+    /// Returns the percentile by nearest rank: the ⌈p·n⌉-th value, as the middle of its bucket, clamped to
+    /// least and largest.
     pub fn percentile(&self, percentile: Percentile) -> Option<Nanos> {
         if self.count == 0 {
             return None;
@@ -80,23 +81,25 @@ impl Histogram {
         Some(self.typical(bucket))
     }
 
-    /// The value that all values of this bucket are taken to be.
+    /// Returns the representative value of a bucket.
     fn typical(&self, bucket: usize) -> Nanos {
         Nanos(middle(bucket).clamp(!self.max_complement, self.max))
     }
 
-    /// How many values are at or below `value`, counting the whole bucket in which it lies.
+    /// Returns the number of values at or below `value`, counting the whole bucket in which it lies.
     pub fn at_or_below(&self, value: u64) -> u64 {
         self.counts.iter().take(bucket(value) + 1).sum()
     }
 
-    /// The share of the values above `value`, counting the bucket in which it lies as not above; `None` without values.
+    /// Returns the share of the values above `value`, counting its bucket as not above; `None` without
+    /// values.
     pub fn share_above(&self, value: u64) -> Option<f64> {
         (self.count > 0).then(|| (self.count - self.at_or_below(value)) as f64 / self.count as f64)
     }
 
-    /// The complementary distribution function: (value, share of the values at least as large), from the least value
-    /// at 1 to the largest at 1/n; between them at shares with equal ratios, twenty to a power of ten.
+    /// Returns the complementary distribution function: (value, share of the values at least as large), from
+    /// the least value at 1 to the largest at 1/n. The shares between have equal ratios, twenty to a power of
+    /// ten.
     pub fn ccdf(&self) -> Vec<(Nanos, f64)> {
         let n = self.count as f64;
         let Some(least) = self.counts.iter().position(|count| *count > 0) else { return Vec::new() };
@@ -115,7 +118,7 @@ impl Histogram {
         line
     }
 
-    /// Removes all values; the memory stays.
+    /// Removes all values; the memory stays allocated.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum, self.max, self.max_complement) = (0, 0, 0, 0);

@@ -1,4 +1,5 @@
-//! When other work takes workers away: exponential gaps between the end of one and the beginning of the next.
+//! Interference: other work that takes workers away, with exponential gaps between its end and its next
+//! start.
 
 use super::timers::NEVER;
 use rand::RngExt as _;
@@ -8,23 +9,23 @@ use units::Nanos;
 /// The gaps between interferences, and for workers that are away, when they will be taken next.
 #[derive(Debug)]
 pub(crate) struct InterferenceSchedule {
-    /// When each disturbed worker will be taken next, in the order of their timers.
+    /// Next interference of each disturbed worker, in the order of their timers.
     next: Vec<u64>,
     random: StdRng,
 }
 
 impl InterferenceSchedule {
-    /// A schedule for so many workers that other work disturbs.
+    /// Creates a schedule for `workers` disturbed workers.
     pub(crate) fn new(workers: usize, random: StdRng) -> Self {
         Self { next: vec![NEVER; workers], random }
     }
 
-    /// When a worker that is away will be taken next.
+    /// Returns the next interference of a worker that is away.
     pub(crate) fn next(&self, worker: usize) -> u64 {
         self.next[worker]
     }
 
-    /// Remembers when a worker will be taken next.
+    /// Sets the next interference of a worker.
     pub(crate) fn set_next(&mut self, worker: usize, at: u64) {
         self.next[worker] = at;
     }

@@ -1,4 +1,4 @@
-//! Single requests of a run, for callers that look at each.
+//! Individual requests of a run, for callers that need each.
 
 use super::requests::{ActiveRequest, StepVisit};
 use super::window::MeasurementWindow;
@@ -7,13 +7,13 @@ use units::Nanos;
 /// A request that arrived within the window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// The class that the entry gave it.
+    /// Class assigned by the entry.
     pub class: u32,
-    /// When it arrived at its entry.
+    /// Arrival at its entry.
     pub arrival: Nanos,
-    /// When it was complete; none when the run ended before.
+    /// Completion; `None` if the run ended before.
     pub done: Option<Nanos>,
-    /// The time that it spent at each station, from arrival there to departure, of all its visits together.
+    /// Time spent at each station, from arrival to departure, summed over its visits.
     pub stations: Vec<Nanos>,
 }
 
@@ -29,7 +29,7 @@ impl RequestRecorder {
         Self { stations, requests: Vec::new() }
     }
 
-    /// A request arrives. Where windows are times, it is not known yet whether it is measured.
+    /// Records an arrival. With windows of time it is not known yet if it is measured.
     pub(super) fn arrive(&mut self, request: &ActiveRequest) {
         let stations = vec![Nanos::ZERO; self.stations];
         let class = request.class;
@@ -55,7 +55,7 @@ impl RequestRecorder {
         self.requests.get_mut(usize::try_from(number).ok()?)
     }
 
-    /// The requests of the window, whose counts are known when the run is over.
+    /// Returns the requests of the window, whose counts are known when the run is over.
     pub(super) fn into_window(self, window: &MeasurementWindow) -> Vec<LoggedRequest> {
         let warm_up = usize::try_from(window.warm_up).unwrap_or(usize::MAX);
         let measured = usize::try_from(window.measured).unwrap_or(usize::MAX);

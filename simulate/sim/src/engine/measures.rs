@@ -1,4 +1,4 @@
-//! What is measured of the requests that arrive within the window.
+//! Measures of the requests that arrive within the window.
 
 use super::completion_order::OrderDeviation;
 use super::histogram::Histogram;
@@ -21,7 +21,7 @@ pub struct StationMeasures {
     pub displaced: u64,
     /// Requests there, in service or not, averaged over time.
     pub present_mean: f64,
-    /// The most requests there at once.
+    /// Maximum number of requests there at once.
     pub present_max: u64,
     /// Demand that arrived ÷ (time × workers): 1 and above cannot be served, whatever the discipline.
     pub offered: f64,
@@ -41,7 +41,7 @@ impl StationMeasures {
         self.time.record(now - visit.arrived);
     }
 
-    /// Records what `MeasurementWindow::by_station` asks for of a visit that ends.
+    /// Records slowdown and order of a visit that ends, for `MeasurementWindow::by_station`.
     #[inline]
     pub(crate) fn record_order(&mut self, now: u64, visit: &StepVisit, displaced: bool) {
         if visit.demand > 0 {
@@ -75,7 +75,7 @@ pub struct Measures {
     pub displaced: u64,
     /// Requests that are complete after one that is later in the ideal order.
     pub overtaken: u64,
-    /// The longest that a request was longer in the system than it would have been alone.
+    /// Maximum over all requests of the time in the system minus the time it would have taken alone.
     pub longest_wait: Nanos,
     /// The time from the first measured arrival to the first arrival after the window.
     pub duration: Nanos,

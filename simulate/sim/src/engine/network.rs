@@ -1,4 +1,4 @@
-//! What is simulated: stations, and the steps that a request takes through them.
+//! Simulated networks: stations, and the steps of a request through them.
 
 use super::error::InvalidSimulationError;
 use discipline::serve::DisciplineSpec;
@@ -7,16 +7,16 @@ use units::Nanos;
 /// Workers that share a queueing discipline.
 #[derive(Debug, Clone)]
 pub struct NetworkStation {
-    /// The name by which reports call it.
+    /// Name in reports.
     pub name: String,
     /// Number of workers, at least 1.
     pub workers: u32,
-    /// The discipline that decides which request is served.
+    /// Discipline that decides which request is served.
     pub discipline: DisciplineSpec,
-    /// The time that a worker loses when it takes up an item that it did not serve last.
+    /// Time that a worker loses when it takes up an item other than its last one.
     pub switch: Nanos,
-    /// The time that the station's one dispatcher needs for each item that it puts on a worker, which waits for it.
-    /// Zero means that there is no dispatcher.
+    /// Time that the station's single dispatcher needs for each item that it puts on a worker, which waits
+    /// meanwhile. Zero means that there is no dispatcher.
     pub dispatch: Nanos,
     /// Other work that takes workers away, if any.
     pub interference: Option<Interference>,
@@ -31,16 +31,17 @@ impl NetworkStation {
     }
 }
 
-/// Other work on a worker, which stops whatever runs there and cannot be stopped: exponential gaps on each worker
-/// between the end of one and the beginning of the next. An idle worker that is taken away gets nothing from a queue
-/// that it shares with others; disciplines with a queue per worker do not notice, and what they give it waits.
+/// Other work on a worker. It stops the worker's item and cannot be preempted itself. On each worker,
+/// exponential gaps separate the end of one interference from the start of the next. While an idle worker is
+/// away, it gets nothing from a shared queue. Disciplines with a queue per worker do not notice, and the
+/// items that they assign wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interference {
     /// Mean time between the end of one and the next, at least 1 ns.
     pub gap: Nanos,
-    /// How long each interference takes.
+    /// Duration of each interference.
     pub length: Nanos,
-    /// Whether an item that it displaces goes back to the queue of a discipline that has one for that
+    /// True if a displaced item goes back to a queue, if the discipline has one for that
     /// ([`DisciplineSpec::requeues`]); otherwise it waits on its worker.
     pub requeue: bool,
 }
@@ -50,28 +51,28 @@ pub struct Interference {
 pub struct NetworkStep {
     /// Index of the station.
     pub station: usize,
-    /// The steps that end before this one begins; all of lower index. None: it begins when the request enters.
+    /// Steps that end before this one begins; all of lower index. Empty: it begins when the request enters.
     pub after: Vec<usize>,
     /// Network delay between the last of those and the arrival here.
     pub delay: Nanos,
 }
 
-/// Stations and steps. A request's steps are a feed-forward graph: several that follow one step are a fan-out, one
-/// that follows several is a join, and a step that a request leaves out ([`super::SKIP`]) is over in the instant
-/// in which it could begin, without its delay: that is how requests branch. A station may be visited by several
-/// steps.
+/// Stations and steps. A request's steps form a feed-forward graph: several steps that follow one are a
+/// fan-out, and one step that follows several is a join. A step that a request skips ([`super::SKIP`]) ends
+/// in the instant in which it could begin, without its delay; requests branch by skipping. Several steps may
+/// visit one station.
 #[derive(Debug, Clone)]
 pub struct QueueingNetwork {
-    /// The stations at which requests are served.
+    /// Stations at which requests are served.
     pub stations: Vec<NetworkStation>,
-    /// The steps that a request takes, each after those that it waits for.
+    /// Steps of a request, each after those that it waits for.
     pub steps: Vec<NetworkStep>,
     /// Number of classes of requests, at least 1.
     pub classes: u32,
 }
 
 impl QueueingNetwork {
-    /// One step at each station, one after the other, without delays; one class.
+    /// Creates a chain: one step at each station, in order, without delays and with one class.
     pub fn chain(stations: Vec<NetworkStation>) -> Self {
         let step = |station: usize| NetworkStep {
             station,
@@ -81,10 +82,10 @@ impl QueueingNetwork {
         Self { steps: (0..stations.len()).map(step).collect(), stations, classes: 1 }
     }
 
-    /// Whether the network can be simulated.
+    /// Checks that the network can be simulated.
     ///
     /// # Errors
-    /// With the first reason why it cannot.
+    /// Describes the first reason why it cannot.
     pub fn check(&self) -> Result<(), InvalidSimulationError> {
         let classes = self.classes as usize;
         if self.steps.is_empty() || self.classes == 0 {

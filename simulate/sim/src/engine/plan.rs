@@ -1,10 +1,10 @@
-//! How long, how often and how precisely to simulate.
+//! Length, number and precision of replications.
 
 use super::measures::Measures;
 use super::window::MeasurementWindow;
 use units::Percentile;
 
-/// A figure of the response times end to end whose precision is wanted.
+/// Statistic of the response times end to end, as the subject of a precision goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LatencyStatistic {
     /// The mean response time.
@@ -14,7 +14,7 @@ pub enum LatencyStatistic {
 }
 
 impl LatencyStatistic {
-    /// The statistic of one run, nanoseconds; `None` without requests.
+    /// Returns the statistic of one run, nanoseconds; `None` without requests.
     pub(super) fn of_run(self, run: &Measures) -> Option<f64> {
         match self {
             Self::Mean => run.response.mean(),
@@ -23,31 +23,32 @@ impl LatencyStatistic {
     }
 }
 
-/// The precision at which there are enough replications.
+/// Precision at which no further replications are needed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrecisionGoal {
-    /// The figure that has to be precise.
+    /// Statistic that has to be precise.
     pub statistic: LatencyStatistic,
-    /// The largest half-width of its confidence interval ÷ its value.
+    /// Maximum half-width of its confidence interval ÷ its value.
     pub relative: f64,
 }
 
-/// How to run replications of a simulation.
+/// Plan of the replications of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationPlan {
-    /// The seed of the first replication; replication i has seed `seed` + i.
+    /// Seed of the first replication; replication i has seed `seed` + i.
     pub seed: u64,
-    /// The requests that each replication measures.
+    /// Window of each replication.
     pub window: MeasurementWindow,
-    /// The confidence of all intervals, strictly between 0 and 1.
+    /// Confidence of all intervals, strictly between 0 and 1.
     pub confidence: f64,
-    /// Replications that are run first, at least 1.
+    /// Initial number of replications, at least 1.
     pub replications: usize,
-    /// The most replications: with a goal their number doubles until it is reached, up to this.
+    /// Maximum number of replications: with a goal their number doubles up to this until the goal is reached.
     pub replications_max: usize,
-    /// The wanted precision, if any.
+    /// Wanted precision, if any.
     pub goal: Option<PrecisionGoal>,
-    /// The figures are those of exactly these requests, such as an overload of some length: growth is no error.
+    /// True if the figures are those of exactly these requests, such as an overload of limited length: growth
+    /// is no error then.
     pub transient: bool,
 }
 

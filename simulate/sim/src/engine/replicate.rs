@@ -1,4 +1,4 @@
-//! Independent replications: how sure a figure is, whether more are needed, and whether there is one at all.
+//! Independent replications: confidence intervals, the number needed, and detection of unbounded growth.
 
 use super::entry::RequestEntry;
 use super::error::{InvalidSimulationError, SimulationError};
@@ -11,16 +11,18 @@ use confidence::Estimate;
 use machine::parallel;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whoever watches replications: learns how many are done, and may end them early. Called from several threads at once.
+/// Observer of replications: receives their progress, and may end them early. Called from several threads at
+/// once.
 pub trait ReplicationWatch: Sync {
-    /// So many replications are done, of those that are wanted by now.
+    /// Reports that `done` replications are complete, of the number wanted so far.
     fn replications_done(&self, done: usize, wanted: usize);
 
-    /// Whether no further replication should begin, and those that have begun should end without a result.
+    /// Returns true if no further replication should begin, and those that have begun should end without a
+    /// result.
     fn is_interrupted(&self) -> bool;
 }
 
-/// A watch that looks away.
+/// A watch that ignores progress and never interrupts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
@@ -48,13 +50,14 @@ pub fn replicate(
     replicate_watched(network, load, plan, &Unwatched)
 }
 
-/// As [`replicate`], unless `watch` ends it early: then the report has the replications that were complete, perhaps none.
+/// Like [`replicate`], but `watch` may end it early: the report then has the complete replications, perhaps
+/// none.
 ///
 /// # Errors
-/// As of [`replicate`].
+/// As [`replicate`].
 ///
 /// # Panics
-/// As of [`replicate`].
+/// As [`replicate`].
 pub fn replicate_watched(
     network: &QueueingNetwork,
     load: impl Fn(u64) -> Vec<RequestEntry> + Sync,
@@ -127,12 +130,13 @@ fn judge(report: &SimulationReport, plan: &SimulationPlan) -> ReplicationVerdict
     ReplicationVerdict::Imprecise { relative, needed }
 }
 
-/// The least growth that is recognised, requests per arrival: an overload of 0.2 %.
+/// Minimum growth that is recognised, requests per arrival: an overload of 0.2 %.
 const GROWTH_MIN: f64 = 0.002;
 
-/// Requests that stay inside per arrival, if the number inside grows from quarter to quarter of the window, does not
-/// slow down as a system does that is still filling up, and more than chance and [`GROWTH_MIN`] explain: beyond
-/// the 99.9 % confidence interval of the replications. At least three replications are needed to say so.
+/// Returns the requests that stay inside per arrival if the system is unstable. The number inside must grow
+/// from quarter to quarter of the window, without the slowdown of a system that is still filling up. The
+/// growth must exceed [`GROWTH_MIN`] and the 99.9 % confidence interval of the replications. Needs at least
+/// three replications.
 fn growth(runs: &[Measures]) -> Option<f64> {
     if runs.len() < 3 {
         return None;
@@ -150,7 +154,7 @@ fn growth(runs: &[Measures]) -> Option<f64> {
     (is_certain && estimate.value > GROWTH_MIN).then_some(estimate.value)
 }
 
-/// Requests that stay inside per arrival in the second half of a run.
+/// Returns the requests that stay inside per arrival in the second half of a run.
 fn growth_of_run(run: &Measures) -> f64 {
     let quarters = run.inside_by_quarter;
     // The middles of the second and the last quarter are half a window apart.

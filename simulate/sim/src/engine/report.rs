@@ -1,4 +1,4 @@
-//! The replications of a simulation, and what may be said of them.
+//! Replications of a simulation, and the verdict on them.
 
 use super::histogram::Histogram;
 use super::measures::Measures;
@@ -7,25 +7,25 @@ use confidence::Estimate;
 use std::fmt;
 use units::Percentile;
 
-/// What may be said of the replications of a simulation.
+/// Verdict on the replications of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplicationVerdict {
-    /// No precision was asked for, or it is reached.
+    /// No precision was requested, or it is reached.
     Done,
-    /// The same for a plan that is transient: what it would be with more requests is not said.
+    /// As `Done`, for a transient plan: no claim about longer runs.
     Transient,
-    /// The wanted precision is not reached.
+    /// The requested precision is not reached.
     Imprecise {
-        /// The relative half-width that is reached.
+        /// Relative half-width so far.
         relative: f64,
-        /// The number of replications that it would take, roughly; none when that cannot be said.
+        /// Estimated number of replications needed; `None` if it cannot be estimated.
         needed: Option<u64>,
     },
-    /// The replications were ended early: the figures are those of the ones that were complete.
+    /// The replications were interrupted: the figures are those of the complete ones.
     Interrupted,
-    /// The number of requests inside grows for as long as the runs last: the figures mean nothing.
+    /// The number of requests inside grows as long as the runs last: the figures are meaningless.
     Unbounded {
-        /// Requests that stay inside for each that arrives; none when a run was ended by the limit on requests inside.
+        /// Requests that stay inside per arrival; `None` if a run hit the limit on requests inside.
         per_arrival: Option<f64>,
     },
 }
@@ -54,23 +54,23 @@ impl fmt::Display for ReplicationVerdict {
 /// All replications of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationReport {
-    /// The measures of each replication.
+    /// Measures of each replication.
     pub runs: Vec<Measures>,
-    /// What may be said of the replications together.
+    /// Verdict on all replications.
     pub verdict: ReplicationVerdict,
-    /// The confidence of the intervals.
+    /// Confidence of the intervals.
     pub confidence: f64,
 }
 
 impl SimulationReport {
-    /// Any figure of a run, with its interval: the mean over the replications that have it.
+    /// Returns the mean of a figure over the replications that have it, with its interval.
     pub fn estimate(&self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.runs.iter().filter_map(figure).collect();
         Estimate::of(&values, self.confidence)
     }
 
-    /// How much larger a figure is here than in `base`, relative to that: −0.5 is half of it. Replications are paired:
-    /// where both have the same seeds and the same requests, chance that both share cancels out.
+    /// Returns the relative change of a figure from `base`: −0.5 is half. Replications are paired: with equal
+    /// seeds and requests, the randomness that both share cancels out.
     pub fn change(&self, base: &Self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
         let pairs = self.runs.iter().zip(&base.runs);
         let values = pairs.filter_map(|(run, base)| {

@@ -1,7 +1,8 @@
-//! The requests inside, in slots that are used again: what has been drawn for each and how far it is.
+//! Requests inside, in reusable slots: the drawn values and progress of each.
 //!
-//! The visits of a request are neighbours in one array, because disciplines know a visit by its index there. Therefore a
-//! slot can only be used again by a request with as many visits, which the crate `slab` cannot say.
+//! The visits of a request are neighbours in one array, because disciplines identify a visit by its index
+//! there. A slot can therefore be reused only by a request with as many visits, which the crate `slab` cannot
+//! express.
 
 use super::network::NetworkStep;
 use discipline::enforce::DeviceAccess;
@@ -11,30 +12,30 @@ use units::Nanos;
 /// A request that is inside. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ActiveRequest {
-    /// When it arrived at its entry, by the true time.
+    /// True time of its arrival at its entry.
     pub(crate) arrival: u64,
-    /// Its global arrival time: what the entry's clock said at that instant.
+    /// Global arrival time: the entry's clock at that instant.
     pub(crate) global_arrival: u64,
     /// The sum of its demands.
     pub(crate) demand: u64,
-    /// When it would be complete if it were alone.
+    /// Completion if it were alone.
     pub(crate) ideal: u64,
-    /// Its position among all arrivals, from 0.
+    /// Sequence number among all arrivals, from 0.
     pub(crate) number: u64,
     /// The delay between leaving the entry and the first steps.
     pub(crate) delay: u64,
     pub(crate) class: u32,
-    /// What it does at a storage device, if that is known.
+    /// Access to a storage device, if known.
     pub(crate) access: Option<DeviceAccess>,
     /// Index of its entry.
     pub(crate) entry: u32,
-    /// How many of its steps are not done.
+    /// Steps that are not done.
     pub(crate) steps_left: u32,
     /// Index of its first visit.
     pub(crate) first_visit: u32,
-    /// The step of the network that its first visit is.
+    /// Step of the network that its first visit belongs to.
     pub(crate) first_step: u32,
-    /// How many visits it has.
+    /// Number of its visits.
     pub(crate) visit_count: u32,
 }
 
@@ -45,17 +46,17 @@ pub(crate) struct StepVisit {
     pub(crate) demand: u64,
     /// The demand that has not been served yet.
     pub(crate) left: u64,
-    /// When it arrived at the station.
+    /// Arrival at the station.
     pub(crate) arrived: u64,
     /// The network delay before it.
     pub(crate) delay: u64,
-    /// How many steps it still waits for.
+    /// Number of steps that it still waits for.
     pub(crate) pending: u32,
     /// The slot of its request.
     slot: u32,
 }
 
-/// What was drawn for a request, by step of the network, of which `steps` are its own.
+/// Drawn values of a request by step of the network, of which `steps` are its own.
 #[derive(Debug)]
 pub(crate) struct DrawnSteps<'a> {
     pub(crate) steps: Range<usize>,
@@ -63,7 +64,7 @@ pub(crate) struct DrawnSteps<'a> {
     pub(crate) delays: &'a [Nanos],
 }
 
-/// Slots for requests and their visits; freed slots are used again by requests with as many steps, latest first.
+/// Slots for requests and their visits. Requests with as many steps reuse freed slots, latest first.
 #[derive(Debug)]
 pub(crate) struct RequestSlab {
     pub(crate) requests: Vec<ActiveRequest>,
@@ -71,7 +72,7 @@ pub(crate) struct RequestSlab {
     /// Free slots by their number of visits.
     free: Vec<Vec<u32>>,
     inside: usize,
-    /// How many steps the network has.
+    /// Number of steps of the network.
     steps: usize,
 }
 
@@ -80,13 +81,14 @@ impl RequestSlab {
         Self { requests: Vec::new(), visits: Vec::new(), free: vec![Vec::new(); steps + 1], inside: 0, steps }
     }
 
-    /// How many requests are inside.
+    /// Returns the number of requests inside.
     #[inline]
     pub(crate) fn inside(&self) -> usize {
         self.inside
     }
 
-    /// Takes a request in and returns its slot. The slot says where the visits are, not `request`.
+    /// Inserts a request and returns its slot. The slot determines its visits; the index in `request` is
+    /// ignored.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -137,14 +139,14 @@ impl RequestSlab {
         self.free[self.requests[slot as usize].visit_count as usize].push(slot);
     }
 
-    /// The steps of the network that are those of a request.
+    /// Returns the steps of the network that belong to a request.
     #[inline]
     pub(crate) fn steps(&self, slot: u32) -> Range<usize> {
         let request = &self.requests[slot as usize];
         request.first_step as usize..(request.first_step + request.visit_count) as usize
     }
 
-    /// The item by which disciplines know a step of a request: the index of its visit.
+    /// Returns the item that identifies a step of a request to disciplines: the index of its visit.
     #[inline]
     pub(crate) fn item(&self, slot: u32, step: usize) -> u32 {
         if self.steps == 1 {

@@ -1,4 +1,4 @@
-//! The main loop: events in order of time, and what each does to requests, stations and timers.
+//! Main loop: events in order of time, and their effects on requests, stations and timers.
 
 use super::collector::MeasureCollector;
 use super::delay_line::DelayLine;
@@ -37,16 +37,16 @@ pub struct SimulationEngine<'a> {
     /// The time of the simulation, nanoseconds.
     now: u64,
     collector: MeasureCollector,
-    /// Whether the run is to end before it is complete.
+    /// Returns true if the run should end before it is complete.
     interrupted: &'a dyn Fn() -> bool,
 }
 
-/// Events between two looks at whether the run is to end.
+/// Events between two checks for interruption.
 const EVENTS_PER_LOOK: u64 = 1 << 16;
 
 impl<'a> SimulationEngine<'a> {
-    /// A network at rest with requests on their way. The seed is for disciplines that choose at random and for
-    /// interference.
+    /// Creates a network at rest with its arrivals scheduled. The seed is for disciplines with random choices
+    /// and for interference.
     ///
     /// # Errors
     /// When the network or an entry cannot be simulated.
@@ -78,7 +78,7 @@ impl<'a> SimulationEngine<'a> {
         })
     }
 
-    /// The same, which ends with [`SimulationError::Interrupted`] soon after `interrupted` says so.
+    /// Makes the run end with [`SimulationError::Interrupted`] soon after `interrupted` returns true.
     #[must_use]
     pub fn ended_by(mut self, interrupted: &'a dyn Fn() -> bool) -> Self {
         self.interrupted = interrupted;
@@ -290,7 +290,7 @@ impl<'a> SimulationEngine<'a> {
         self.step_done(slot, step);
     }
 
-    /// Time alone may put items on workers.
+    /// Lets a station react to the passage of time alone.
     fn on_wake(&mut self, station: usize) {
         self.stations[station].on_wake(self.now, &mut self.requests.visits, &mut self.timers);
     }
@@ -341,7 +341,7 @@ impl<'a> SimulationEngine<'a> {
         }
         let comes_back = self.stations[station].begin_interference(self.now, worker, &other, visits, timers);
         let end = self.now.saturating_add(other.length.0);
-        // Without requests to come there is nobody left to disturb, and the run ends.
+        // Without remaining requests, interference would keep the run alive for ever.
         let next = if self.requests.inside() > 0 || self.expects_arrivals() {
             end.saturating_add(self.draw_interference_gap(station))
         } else {

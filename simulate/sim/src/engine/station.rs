@@ -1,4 +1,4 @@
-//! A station during a run: which worker serves which item since when, and what switching costs.
+//! A station during a run: the item and start of service on each worker, and the costs of switching.
 
 use super::network::{Interference, NetworkStation, QueueingNetwork};
 use super::requests::StepVisit;
@@ -15,15 +15,15 @@ struct WorkerState {
     item: u32,
     /// The item that it served last and could go on with at no cost.
     last: u32,
-    /// When service began or begins, after the costs of taking the item up.
+    /// Start of service, after the costs of taking the item up.
     begun: u64,
-    /// What was left of the demand when service began.
+    /// Remaining demand when service began.
     left: u64,
     /// The costs of taking the item up, which a slice does not count.
     cost: u64,
-    /// When other work gives the worker back.
+    /// End of the other work on the worker.
     away_until: u64,
-    /// Whether the discipline knows that the worker is away, and has to be told when it is back.
+    /// True if the discipline knows that the worker is away, and must be notified of its return.
     reported_away: bool,
 }
 
@@ -32,9 +32,9 @@ struct WorkerState {
 pub(crate) struct StationState {
     discipline: BuiltDiscipline,
     workers: Vec<WorkerState>,
-    /// The timer of its first worker.
+    /// Timer of its first worker.
     first_timer: usize,
-    /// The timer of what becomes able to be served by time alone, if there is such a thing.
+    /// Timer for changes by the passage of time alone, if the discipline has any.
     wake_timer: Option<usize>,
     switch: u64,
     dispatch: u64,
@@ -140,7 +140,7 @@ impl StationState {
         Some(item)
     }
 
-    /// Carries out the assignments of the discipline, and asks when time alone will bring more.
+    /// Carries out the assignments of the discipline, and sets the timer for its next wake-up.
     #[inline]
     fn carry_out(&mut self, now: u64, visits: &mut [StepVisit], timers: &mut Timers) {
         for index in 0..self.runs.len() {
@@ -153,7 +153,7 @@ impl StationState {
         }
     }
 
-    /// Something may have become able to be served by time alone.
+    /// Lets the discipline react to the passage of time alone.
     pub(crate) fn on_wake(&mut self, now: u64, visits: &mut [StepVisit], timers: &mut Timers) {
         if let BuiltDiscipline::Workers(workers) = &mut self.discipline {
             workers.wake(now, &mut self.runs);

@@ -1,5 +1,5 @@
-//! Which timer is whose. Timers with lower numbers ring first in the same instant, so this order is the order of
-//! simultaneous events that the module promises.
+//! Assignment of timers to their owners. Among timers for the same instant the lowest number fires first, so
+//! this layout defines the documented order of simultaneous events.
 
 use super::network::QueueingNetwork;
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl TimerLayout {
         Self { owners, first_interference, first_delay_line, first_entry_delay, first_arrival }
     }
 
-    /// How many timers there are.
+    /// Returns the number of timers.
     pub(crate) fn len(&self) -> usize {
         self.owners.len()
     }

@@ -1,9 +1,9 @@
-//! The event queue: a fixed set of timers, each set to one instant or to none, and which rings next.
+//! The event queue: a fixed set of timers, each set to one instant or to none.
 //!
-//! Everything in a network that can happen is the next event of something: a worker, a delay line, an entry. A
-//! tournament over those needs ⌈log₂ timers⌉ comparisons for a change, whatever the number of requests, and knows
-//! no stale entries: a preempted worker's timer is set anew. Of timers for the same instant the one with the
-//! lowest number rings first.
+//! Every possible event is the next event of an owner: a worker, a delay line, an entry. A tournament over
+//! the owners needs ⌈log₂ timers⌉ comparisons for a change, regardless of the number of requests. It has no
+//! stale entries: a preempted worker's timer is simply reset. Among timers for the same instant the lowest
+//! number fires first.
 //!
 //! `benches/engine.rs` compares it with a heap that only ever replaces its first entry: as quick up to ten timers, slower
 //! by half from thirty on; such a heap could not set the timer of a preempted worker anew.

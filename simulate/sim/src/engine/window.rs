@@ -1,23 +1,25 @@
-//! Which requests of a run are measured.
+//! Selection of the requests of a run that are measured.
 
 use units::Nanos;
 
-/// The requests that are measured, by position among all arrivals or by the time at which they arrive.
+/// Window of measured requests, by position among all arrivals or by arrival time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasurementWindow {
     /// Arrivals before the first that is measured.
     pub warm_up: u64,
-    /// How many requests are measured.
+    /// Number of measured requests.
     pub measured: u64,
-    /// Instead of counts: requests are measured that arrive from the first of these instants until before the
-    /// second. Where clients wait for answers, a time says how much is measured of everybody else and a count does not.
+    /// Replaces the counts: measures the requests that arrive from the first of these instants until before
+    /// the second. With clients that wait for responses, a span bounds the measured requests of every other
+    /// source; a count does not.
     pub span: Option<(Nanos, Nanos)>,
-    /// The run ends as growing without bound when more requests than this are inside.
+    /// Maximum number of requests inside; beyond it the run ends as unbounded.
     pub inside_max: usize,
-    /// Requests whose total demand is at most this quantile, 0 to 1, of those of the warm-up are also measured apart.
+    /// Quantile of the warm-up's total demands, 0 to 1, up to which requests are also measured separately as
+    /// short.
     pub short_share: f64,
-    /// Whether slowdown and order are measured at each station, too: about a fifth more work for one queue, half more
-    /// for a chain.
+    /// Measures slowdown and order at each station, too. Costs about a fifth more time for one queue, half
+    /// more for a chain.
     pub by_station: bool,
 }
 

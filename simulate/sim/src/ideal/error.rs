@@ -3,14 +3,14 @@
 use std::fmt;
 use units::Nanos;
 
-/// A request arrives before the one in front of it in the stream.
+/// A request arrives before its predecessor in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfOrderError {
-    /// The position of the request in the stream, from 0.
+    /// Index of the request in the stream, from 0.
     pub index: usize,
-    /// When the request arrives.
+    /// Arrival of the request.
     pub arrival: Nanos,
-    /// When the request in front of it arrives.
+    /// Arrival of its predecessor.
     pub previous: Nanos,
 }
 

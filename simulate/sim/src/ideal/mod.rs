@@ -1,4 +1,4 @@
-//! The ideal latency of a service: what queueing alone does to an arrival stream (Tales of the Tail §2).
+//! Ideal latency of a service: the effect of queueing alone on an arrival stream (Tales of the Tail §2).
 //!
 //! An [`IdealStation`] is an A/S/c queue: workers that serve one request at a time, without interruption and without
 //! any cost of their own, in a [`ServiceOrder`]. Whatever a real server takes beyond the latencies of

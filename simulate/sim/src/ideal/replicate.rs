@@ -6,7 +6,7 @@ use super::summary::Summary;
 use arrivals::{ParameterError, TimedRequestSource, split_seed};
 use machine::parallel;
 
-/// How many streams are played, and how long they are.
+/// Number and length of the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicationSizes {
     /// Number of independent streams, at least 1.
@@ -26,10 +26,10 @@ impl ReplicationSizes {
     }
 }
 
-/// Requests between two questions whether to go on.
+/// Requests between two calls of `goes_on`.
 const CHUNK: usize = 1 << 16;
 
-/// Plays the streams on all processors, whole. The result does not depend on their number.
+/// Simulates complete streams on all processors. The result does not depend on the number of processors.
 ///
 /// # Errors
 /// When a parameter of the arrivals is out of its range.
@@ -43,8 +43,8 @@ pub fn replicate(
     Ok(summary.expect("nobody ends it"))
 }
 
-/// As [`replicate`], as long as `goes_on` says so; `None` after it said no. It is called from several threads at once, with
-/// the number of requests that were played since it was called before.
+/// Like [`replicate`], until `goes_on` returns false; then returns `None`. `goes_on` is called from several
+/// threads at once, with the number of requests simulated since its last call.
 ///
 /// # Errors
 /// When a parameter of the arrivals is out of its range.

@@ -1,10 +1,10 @@
-//! The orders in which workers take requests, by name.
+//! Orders of service by name.
 
 use std::fmt;
 use std::str::FromStr;
 use units::ParseError;
 
-/// Which request a worker takes next (Tales of the Tail §2.4).
+/// Choice of the next request by a worker (Tales of the Tail §2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServiceOrder {
     /// The request that has waited longest.

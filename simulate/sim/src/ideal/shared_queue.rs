@@ -7,17 +7,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-/// The requests that wait, and when the workers will be free.
+/// Waiting requests, and the instants at which workers become free.
 pub(super) struct SharedQueue {
     next: NextRequest,
     workers: usize,
     /// Tags and requests that wait, in order of arrival unless [`NextRequest::Any`] has moved one.
     waiting: Vec<(usize, TimedRequest)>,
-    /// The instants at which the busy workers will be free.
+    /// Instants at which the busy workers become free.
     busy: BinaryHeap<Reverse<Nanos>>,
 }
 
-/// Which of the waiting requests is served next.
+/// Choice among the waiting requests.
 pub(super) enum NextRequest {
     /// The request that arrived last.
     Last,

@@ -1,4 +1,4 @@
-//! When each request of a stream starts, computed as the requests arrive one by one.
+//! Start of each request of a stream, computed as the requests arrive one by one.
 
 use super::error::OutOfOrderError;
 use super::service_order::ServiceOrder;
@@ -13,20 +13,20 @@ use units::Nanos;
 /// A station in the middle of a stream.
 pub struct StartTimes {
     queue: StationQueue,
-    /// How many requests have arrived.
+    /// Number of requests that have arrived.
     count: usize,
-    /// When the latest request arrived.
+    /// Arrival of the latest request.
     previous: Nanos,
 }
 
-/// What has to be kept to know when the next request starts.
+/// State needed to compute the start of the next request.
 enum StationQueue {
     /// Lindley: a request starts when it arrives or when the one ahead departs, whichever is later.
     OneWorker(Nanos),
-    /// Kiefer and Wolfowitz: a request starts when it arrives or when the first worker is free. Only workers that have
-    /// been used are in the heap: many may never be.
+    /// Kiefer and Wolfowitz: a request starts when it arrives or when the first worker is free. The heap
+    /// holds only workers that have been used, because most may never be.
     Fifo { free: BinaryHeap<Reverse<Nanos>>, workers: usize },
-    /// Lindley for each worker: when it will be free.
+    /// Lindley for each worker: the instant at which it becomes free.
     PerWorker { free: Vec<Nanos>, random: Box<StdRng> },
     /// Other orders keep the waiting requests.
     Shared(SharedQueue),
@@ -49,8 +49,8 @@ impl StartTimes {
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
 
-    /// A request arrives. Reports all starts that are certain by now, each with the tag that came with the request:
-    /// with one queue, all starts up to this arrival.
+    /// Adds a request. Reports all starts that are certain by now, each with the tag of its request: with one
+    /// queue, all starts up to this arrival.
     ///
     /// # Errors
     /// When it arrives before the previous one.
@@ -92,7 +92,7 @@ impl StartTimes {
     }
 }
 
-/// The start of a request at a worker that is free from `free` on, which moves on to the end of the request.
+/// Returns the start of a request at a worker that is free from `free` on, and advances `free` to its end.
 #[inline]
 fn start_at_worker(free: &mut Nanos, request: TimedRequest) -> Nanos {
     let start = request.arrival.max(*free);

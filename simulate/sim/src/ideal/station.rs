@@ -11,15 +11,16 @@ use units::Nanos;
 /// Workers, and the order in which they take requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IdealStation {
-    /// How many requests are served at a time.
+    /// Number of requests served at a time.
     pub workers: NonZeroUsize,
-    /// The order in which waiting requests are served.
+    /// Order in which waiting requests are served.
     pub order: ServiceOrder,
 }
 
 impl IdealStation {
-    /// Reports when each request starts: its place in the stream, the request, the start. FIFO and queues per worker
-    /// report in the order of arrivals, the others in that of starts. Randomness comes from the seed.
+    /// Reports the start of each request: its index in the stream, the request, the start. FIFO and queues
+    /// per worker report in order of arrival, the others in order of starts. All randomness comes from the
+    /// seed.
     ///
     /// # Errors
     /// When arrivals decrease; the starts reported so far hold.

@@ -31,7 +31,7 @@ pub struct Summary {
     parts: Vec<SummaryPart>,
     /// Requests of a full part; none when a stream is one part.
     part_size: Option<u64>,
-    /// Whether each part is a stream of its own.
+    /// True if each part is a separate stream.
     independent: bool,
     /// Latency and service time of each request in nanoseconds, while there are few.
     each: Option<Vec<(u64, u64)>>,
@@ -113,7 +113,7 @@ impl Summary {
         self.parts.push(SummaryPart::default());
     }
 
-    /// The number of requests that were summarised.
+    /// Returns the number of summarised requests.
     pub fn count(&self) -> u64 {
         self.parts.iter().map(|part| part.latency.count()).sum()
     }
@@ -191,9 +191,10 @@ impl Summary {
         Some(Estimate { value, half_width })
     }
 
-    /// How far a percentile may be from its value in this sample: the share of requests at or below that value has an
-    /// interval by parts, and the percentiles at its ends are looked up. The wider side counts for both. (Percentiles of
-    /// parts would be too low and too alike: a part has few of the busy periods that make a tail.)
+    /// Returns the half-width of a percentile's interval. The share of requests at or below the percentile
+    /// has an interval by parts, and the percentiles at its ends are looked up; the wider side counts for
+    /// both. Percentiles of parts would be too low and too alike, because a part has few of the busy periods
+    /// that make a tail.
     fn quantile_half_width(
         &self,
         percentile: Percentile,
@@ -216,7 +217,8 @@ impl Summary {
         Some(high.saturating_sub(quantile).max(quantile.saturating_sub(low)).0 as f64)
     }
 
-    /// The percentile by nearest rank among all requests that have the value; `None` when they were too many to be kept.
+    /// Returns the percentile by nearest rank among all requests that have the value; `None` when they were
+    /// too many to be kept.
     fn exact_quantile(
         &self,
         percentile: Percentile,
@@ -230,13 +232,13 @@ impl Summary {
         Some(*values.select_nth_unstable_by(rank - 1, f64::total_cmp).1)
     }
 
-    /// The value with the interval that the figures of the parts give it, infinite where they give none.
+    /// Attaches the interval over the figures of the parts; infinite if there is none.
     fn with_interval(&self, value: f64, figure: impl Fn(&SummaryPart) -> Option<f64>) -> Estimate {
         Estimate { value, half_width: self.half_width(figure).unwrap_or(f64::INFINITY) }
     }
 
-    /// The half-width of the interval of a mean over the parts that are full; `None` unless there are enough and chance
-    /// explains their order.
+    /// Returns the half-width of the interval of a mean over the full parts; `None` if there are too few or
+    /// their order is not random.
     fn half_width(&self, figure: impl Fn(&SummaryPart) -> Option<f64>) -> Option<f64> {
         let full = |part: &&SummaryPart| self.part_size.is_none_or(|size| part.latency.count() >= size);
         let values: Vec<f64> = self.parts.iter().filter(full).filter_map(figure).collect();
@@ -280,8 +282,9 @@ fn percent(displaced: u64, count: u64) -> Option<f64> {
     (count > 0).then(|| 100.0 * displaced as f64 / count as f64)
 }
 
-/// Whether neighbouring values are correlated beyond chance: for independent ones, the first autocorrelation is about
-/// normal with variance 1/n, and exceeds 1.64 standard deviations once in twenty times.
+/// Returns true if neighbouring values are correlated beyond chance. For independent values the first
+/// autocorrelation is about normal with variance 1/n, and exceeds 1.64 standard deviations once in twenty
+/// times.
 fn are_correlated(values: &[f64]) -> bool {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -6,19 +6,19 @@ use sim::engine::{Estimate, Histogram};
 use sim::ideal::{ServiceOrder, Summary};
 use units::Percentile;
 
-/// What one discipline makes of a stream.
+/// Result of one discipline on a stream.
 #[derive(Debug)]
 pub struct IdealOutcome {
-    /// Who is served next.
+    /// Order of service.
     pub order: ServiceOrder,
-    /// The latencies of all requests.
+    /// Latencies of all requests.
     pub latencies: Histogram,
-    /// Mean, percentiles and what else is reported.
+    /// Mean, percentiles and the other reported figures.
     pub figures: LatencyFigures,
 }
 
 impl IdealOutcome {
-    /// The figures of a summary for which so many requests were played in so many seconds by the clock.
+    /// Builds the outcome of a summary; `played` requests took `elapsed_s` seconds of wall time.
     pub(super) fn new(
         order: ServiceOrder,
         summary: &Summary,
@@ -48,7 +48,7 @@ impl IdealOutcome {
     }
 }
 
-/// An estimate in nanoseconds as one in seconds.
+/// Converts an estimate from nanoseconds to seconds.
 fn seconds(figure: Estimate) -> Estimate {
     Estimate { value: figure.value * 1e-9, half_width: figure.half_width * 1e-9 }
 }

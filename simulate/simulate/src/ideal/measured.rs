@@ -1,5 +1,5 @@
-//! A measured stream, read once; with a load twice: how much work it brings, then what becomes of it. Short
-//! ones are kept in between.
+//! Measured streams. Without a load, one pass over the trace; with a load two, the first to measure the work.
+//! Short traces are kept in memory between the passes.
 
 use crate::ideal::figures::IdealOutcome;
 use crate::ideal::interruption::nothing_complete;
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use units::Nanos;
 
-/// Arrivals that are kept rather than read again: 64 MiB.
+/// Maximum number of arrivals kept in memory instead of read again: 64 MiB.
 const KEPT_MAX: usize = 1 << 23;
-/// The instant at which everybody has to be served, nanoseconds.
+/// Latest instant at which a request can complete, nanoseconds.
 const END_NS: u128 = u64::MAX as u128;
-/// Requests between two looks at the clock.
+/// Requests between two checks for interruption.
 const CHUNK: usize = 4096;
 
 /// Plays the arrivals of a trace.
@@ -32,7 +32,7 @@ pub(super) fn play(
     observer: &dyn ProgressObserver,
 ) -> Result<IdealAnswer, OperationError> {
     let mut plays = DisciplinePlays::new(settings);
-    // How many requests a trace has is known when it has been read.
+    // The number of requests is unknown until the trace has been read.
     let task = observer.begin("simulating", 0, "requests");
     let played = AtomicU64::new(0);
     let goes_on = |requests: usize| {
@@ -60,7 +60,7 @@ pub(super) fn play(
     Ok(IdealAnswer { name, utilisation, outcomes: plays.finish(settings)? })
 }
 
-/// The utilisation of the workers; an error where requests have no totals in time.
+/// Returns the utilisation of the workers; an error if the requests span no time.
 fn measure_utilisation(
     totals: &StreamTotals,
     settings: &IdealSettings,
@@ -75,7 +75,7 @@ fn measure_utilisation(
     })
 }
 
-/// The work of a trace, and its arrivals if they are few or cannot be read again.
+/// Returns the work of a trace, and its arrivals if they are few or cannot be read again.
 fn survey(
     settings: &IdealSettings,
     path: &Path,
@@ -86,7 +86,7 @@ fn survey(
     let mut kept = Some(Vec::new());
     for (number, request) in timed_requests(settings, scenario::trace_arrivals(path)?).enumerate() {
         let request = request?;
-        // The load is that of the whole trace.
+        // The load refers to the whole trace, so a partial survey is no result.
         if number % CHUNK == 0 && interrupted() {
             return Err(nothing_complete());
         }
@@ -99,7 +99,7 @@ fn survey(
     Ok((totals, kept))
 }
 
-/// Arrivals with their service times, which are the same in every pass.
+/// Returns arrivals with service times, which are the same in every pass because the seed is.
 fn timed_requests(
     settings: &IdealSettings,
     arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
@@ -109,20 +109,20 @@ fn timed_requests(
     arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
 
-/// The plays of all disciplines at once, so that the trace is read once for them.
+/// Runs of all disciplines at once, so that one pass over the trace serves all.
 struct DisciplinePlays {
     plays: Vec<StationRun>,
     /// Wall time of each play, seconds.
     elapsed_s: Vec<f64>,
-    /// How arrivals are brought to the wanted load.
+    /// Scaling of arrivals to the wanted load.
     scaling: Option<TimeScaling>,
-    /// The work and time of what was played.
+    /// Work and time span of the requests so far.
     totals: StreamTotals,
 }
 
 impl DisciplinePlays {
     fn new(settings: &IdealSettings) -> Self {
-        // Lots are drawn apart from service times.
+        // A separate stream of random numbers: random service orders do not depend on the service times.
         let seed = StdRng::seed_from_u64(settings.seed).random();
         let disciplines = settings.disciplines.iter();
         let plays: Vec<StationRun> = disciplines

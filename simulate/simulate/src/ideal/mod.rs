@@ -1,4 +1,4 @@
-//! The latencies that queueing alone causes, for a stream, a service time and a number of workers.
+//! Latencies due to queueing alone, for a stream, a service time and a number of workers.
 
 mod figures;
 mod interruption;
@@ -13,12 +13,13 @@ pub use settings::{IdealAnswer, IdealSettings, IdealStream};
 use model::OperationError;
 use operation::ProgressObserver;
 
-/// Plays a stream of requests under each discipline, until `interrupted` says so: then the answer is about the disciplines
-/// of random requests that were complete, or the requests of a trace that were played.
+/// Simulates a stream of requests under each discipline. Once `interrupted` returns true, the answer covers
+/// the disciplines of random requests that were complete, or the requests of a trace that were simulated.
 ///
 /// # Errors
 ///
-/// When a trace cannot be read, the work is more than the workers can do, or nothing was complete when it was interrupted.
+/// When a trace cannot be read, the work exceeds the capacity of the workers, or nothing was complete at the
+/// interruption.
 pub fn ideal_latency(
     settings: &IdealSettings,
     interrupted: &(dyn Fn() -> bool + Sync),

@@ -11,7 +11,7 @@ use sim::ideal::{ReplicationSizes, replicate_while};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Plays so many requests of a process of arrivals.
+/// Simulates `requests` requests of an arrival process.
 pub(super) fn play(
     settings: &IdealSettings,
     arrivals: &ArrivalPattern,
@@ -30,7 +30,7 @@ pub(super) fn play(
         None => arrivals.clone(),
     };
     let utilisation = match settings.service.mean().0 {
-        // No work is no load, however fast it comes.
+        // Service times of zero: no load at any rate.
         0.0 => 0.0,
         mean => mean * arrival.mean_rate() / workers as f64,
     };

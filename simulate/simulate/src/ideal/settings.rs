@@ -1,4 +1,4 @@
-//! What is asked about ideal latencies, and what is answered.
+//! Settings and answer of a computation of ideal latencies.
 
 use crate::ideal::figures::IdealOutcome;
 use arrivals::{ArrivalPattern, TimeDistribution};
@@ -6,51 +6,51 @@ use sim::ideal::{IdealStation, ServiceOrder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// A stream of requests and what serves it.
+/// A stream of requests and its servers.
 #[derive(Debug, Clone)]
 pub struct IdealSettings {
     /// The arrivals of requests, measured or random.
     pub stream: IdealStream,
     /// Service time of a request.
     pub service: TimeDistribution,
-    /// How many requests are served at a time.
+    /// Number of requests served at a time.
     pub workers: NonZeroUsize,
-    /// Who is served next; several disciplines are compared.
+    /// Orders of service to compare.
     pub disciplines: Vec<ServiceOrder>,
-    /// The share of the time that workers are to be busy, below 1, which arrivals are compressed or stretched to.
+    /// Target utilisation of the workers, below 1; arrivals are compressed or stretched to it.
     pub load: Option<f64>,
-    /// The seed of service times, random arrivals and random orders.
+    /// Seed of service times, random arrivals and random orders.
     pub seed: u64,
 }
 
 /// The arrivals of requests, measured or random.
 #[derive(Debug, Clone)]
 pub enum IdealStream {
-    /// Requests arrive as in this trace.
+    /// Arrivals of this trace.
     Trace(PathBuf),
-    /// Requests arrive at random.
+    /// Random arrivals.
     Random {
-        /// The process of arrivals.
+        /// Arrival process.
         arrivals: ArrivalPattern,
-        /// How many requests there are, in independent streams.
+        /// Total number of requests, in independent streams.
         requests: u64,
     },
 }
 
 impl IdealSettings {
-    /// What serves the stream under one discipline.
+    /// Returns the station that serves the stream under one discipline.
     pub(super) fn station(&self, order: ServiceOrder) -> IdealStation {
         IdealStation { workers: self.workers, order }
     }
 }
 
-/// What came of a stream.
+/// Latencies of a stream.
 #[derive(Debug)]
 pub struct IdealAnswer {
-    /// What the stream is called.
+    /// Name of the stream.
     pub name: String,
-    /// The share of the time that workers are busy.
+    /// Share of the time that workers are busy.
     pub utilisation: f64,
-    /// The latencies by discipline, at least one.
+    /// Latencies by discipline, at least one.
     pub outcomes: Vec<IdealOutcome>,
 }

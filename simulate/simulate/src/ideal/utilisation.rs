@@ -1,11 +1,11 @@
-//! The utilisation at which no queue grows without bound.
+//! Stability: utilisation below 1.
 
 use crate::ideal::settings::IdealSettings;
 use model::OperationError;
 use operation::text::overload;
 use units::plural;
 
-/// Refuses work that is more than the workers can do.
+/// Rejects work that exceeds the capacity of the workers.
 pub(super) fn check_stable(utilisation: f64, settings: &IdealSettings) -> Result<(), OperationError> {
     if utilisation < 1.0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Figures of one place of a simulation, with their confidence intervals.
+//! Latency figures of one measuring point of a simulation, with confidence intervals.
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -6,16 +6,16 @@ use sim::engine::{Estimate, Histogram};
 use std::collections::BTreeMap;
 use units::Percentile;
 
-/// The percentiles that are reported, with their names.
+/// Reported percentiles with their names.
 pub const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 /// An estimate, where there is one.
 pub type SimulatedFigure = Option<Estimate>;
 
-/// The figures of one place, in the order in which they are printed.
+/// Figures of one measuring point, in the order in which they are printed.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct LatencyFigures {
-    /// How many requests were measured.
+    /// Measured requests.
     pub requests: u64,
     /// Mean of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
@@ -41,28 +41,28 @@ pub struct LatencyFigures {
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub slowdown_p99: SimulatedFigure,
-    /// Requests that are not complete at their place in the ideal order, percent.
+    /// Requests that do not complete at their place in the ideal order, percent.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub reordering_pct: SimulatedFigure,
-    /// Requests that are complete per second.
+    /// Completed requests per second.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: SimulatedFigure,
-    /// Speed of the simulation itself: all requests that it played, those of the warm-up included, per second of wall time.
-    /// The only figure that differs from run to run.
+    /// Speed of the simulation itself: all simulated requests, including the warm-up, per second of wall
+    /// time. The only figure that differs between runs.
     pub requests_per_wall_s: Option<f64>,
-    /// Lower and upper end of each figure that has an interval, by its name.
+    /// Lower and upper end of each interval, by the name of its figure.
     pub ci: BTreeMap<&'static str, [f64; 2]>,
 }
 
 impl LatencyFigures {
-    /// The times, which are shown with their intervals.
+    /// Returns the times, which are shown with their intervals.
     pub fn times(&self) -> [SimulatedFigure; 5] {
         [self.mean_s, self.p50_s, self.p90_s, self.p99_s, self.p99_9_s]
     }
 
-    /// The same figures with the ends of all intervals filled in.
+    /// Fills in the ends of all intervals.
     #[must_use]
     pub fn with_intervals(mut self) -> Self {
         self.ci = intervals(&[
@@ -79,7 +79,7 @@ impl LatencyFigures {
     }
 }
 
-/// Lower and upper end of the figures that have an interval, by their names.
+/// Returns the lower and upper end of each figure that has an interval, by name.
 pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static str, [f64; 2]> {
     let mut intervals = BTreeMap::new();
     for (name, figure) in named {
@@ -91,17 +91,17 @@ pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static
     intervals
 }
 
-/// Writes the value of a figure, or null where there is none.
+/// Writes the value of a figure, or null without one.
 ///
 /// # Errors
 ///
-/// When the serializer has one.
+/// Forwards the serializer's errors.
 #[allow(clippy::ref_option, reason = "serde hands over a reference to the field")]
 pub fn serialize_value<S: Serializer>(figure: &SimulatedFigure, serializer: S) -> Result<S::Ok, S::Error> {
     figure.map(|estimate| estimate.value).serialize(serializer)
 }
 
-/// A percentile of a histogram in its units, if there is one.
+/// Returns a percentile of a histogram in the histogram's unit; `None` without values.
 pub(super) fn percentile(histogram: &Histogram, percent: f64) -> Option<f64> {
     Some(histogram.percentile(Percentile::new(percent)?)?.0 as f64)
 }

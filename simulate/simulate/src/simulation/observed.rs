@@ -1,4 +1,4 @@
-//! What a simulation writes as if it had been observed: every request of one run.
+//! Simulated requests of one run as observations.
 
 use crate::simulation::policy::server_case;
 use model::{Observation, Observations, Op, OperationError, Policy, RequestOutcome, Stage};
@@ -13,7 +13,8 @@ use units::{Bytes, Nanos};
 ///
 /// # Errors
 ///
-/// When the cluster is not the one of the policy, a trace cannot be simulated, or `interrupted` says so before the end.
+/// When the cluster is not the one of the policy, a trace cannot be simulated, or `interrupted` returns true
+/// before the end.
 pub fn observe_policy(
     policy: &Policy,
     problem: &ClusterProblem,
@@ -43,7 +44,7 @@ pub fn observe_policy(
 /// A request with its time at each stage.
 type StagedObservation = (Observation, [Nanos; 3]);
 
-/// Runs one server; its workloads become those after `workloads`.
+/// Runs one server, and appends its workloads to `workloads`.
 fn observe_server(
     mut case: SimulationCase,
     problem: &ClusterProblem,
@@ -72,7 +73,7 @@ fn observe_server(
     Ok(observed)
 }
 
-/// Lets everybody's trace start at once, and everything be measured.
+/// Makes all traces start at once, and removes the warm-up.
 fn start_together(case: &mut SimulationCase) {
     for workload in &mut case.workloads {
         if let WorkloadRequests::Recorded { begin, .. } = &mut workload.requests {
@@ -84,18 +85,18 @@ fn start_together(case: &mut SimulationCase) {
     }
 }
 
-/// A workload whose requests arrive in the order of its trace, again and again.
+/// A workload whose requests repeat those of its trace in order.
 struct ReplayedWorkload {
-    /// Its number among the observed workloads.
+    /// Index among the observed workloads.
     number: u32,
     /// Direction and size of the requests of its trace.
     requests: Vec<(Op, Bytes)>,
-    /// How many requests were observed so far.
+    /// Requests observed so far.
     observed: usize,
 }
 
 impl ReplayedWorkload {
-    /// Reads the trace of a workload of the case, and gives it a number.
+    /// Reads the trace of a workload of the case and assigns its index.
     fn read(
         name: &str,
         problem: &ClusterProblem,
@@ -103,7 +104,7 @@ impl ReplayedWorkload {
     ) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
-        // As the case reads them.
+        // The same reader options as in the case.
         let reader =
             trace::open(&spec.trace, &trace::OpenOptions::default()).map_err(OperationError::input)?;
         let requests = reader.map(|request| request.map(|request| (request.op, request.size)));
@@ -113,7 +114,7 @@ impl ReplayedWorkload {
         Ok(Self { number, requests, observed: 0 })
     }
 
-    /// The next request as an observation.
+    /// Returns the next request as an observation.
     fn observe(&mut self, request: &LoggedRequest) -> Observation {
         let (op, size) = self.requests[self.observed % self.requests.len()];
         self.observed += 1;

@@ -1,4 +1,4 @@
-//! Every server of a policy, simulated under its priorities and limits.
+//! Simulation of every server of a policy under its priorities and limits.
 
 use crate::simulation::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use model::{
@@ -19,104 +19,105 @@ use verify::{BoundFinding, ConformanceMeter};
 use workload::device::StorageProfile;
 use workload::profile_file::profile_hash;
 
-/// Random alignments of the traces that each server is simulated under.
+/// Random alignments of the traces in the simulation of each server.
 const REPLICATIONS: usize = 8;
 
-/// The fewest clients of a flood of best effort.
+/// Minimum number of clients of a best-effort flood.
 const FLOOD_CLIENTS_MIN: u32 = 32;
 
-/// How the servers of a policy are simulated.
+/// Options of [`simulate_policy`].
 #[derive(Debug, Clone, Copy)]
 pub struct PolicySimulationSettings {
-    /// The seed of everything that is random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Simulate also servers to which the policy's bounds do not apply.
+    /// Simulates also servers to which the policy's bounds do not apply.
     pub without_bounds: bool,
-    /// Whether best-effort requests, as large as the bounds assume, flood every server whose bounds assume some.
+    /// Floods every server whose bounds assume best-effort requests with requests as large as assumed.
     pub flood: bool,
-    /// Whether the classes of the cluster are the user's, with packets, best effort and proxy, and not those of defaults.
+    /// True if the classes of the cluster, with packets, best effort and proxy, come from the user; false for
+    /// defaults.
     pub has_class: bool,
 }
 
-/// What the workloads of a policy see.
+/// Result of the simulation of a policy.
 #[derive(Debug)]
 pub struct PolicySimulation {
-    /// Why the bounds of the policy do not apply, where they do not.
+    /// Reason why the bounds of the policy do not apply; `None` when they do.
     pub broken_bounds: Option<String>,
-    /// The servers that are flooded with best-effort requests, each with their device time in seconds.
+    /// Servers that are flooded with best-effort requests, each with the device time of a request, seconds.
     pub flooded: Vec<(String, f64)>,
-    /// How many random alignments of the traces each server was simulated under.
+    /// Random alignments of the traces that each server was simulated under.
     pub replications: usize,
-    /// The servers of the policy, in its order; when the simulation was interrupted, those that were complete.
+    /// Servers of the policy, in its order; after an interruption, those that were complete.
     pub servers: Vec<SimulatedServer>,
-    /// Whether the simulation was ended early.
+    /// True if the simulation was interrupted.
     pub interrupted: bool,
 }
 
-/// A server of a policy that was simulated.
+/// Result of the simulation of one server.
 #[derive(Debug)]
 pub struct SimulatedServer {
-    /// The name that the server has in the policy.
+    /// Name of the server in the policy.
     pub name: String,
-    /// What each of its workloads saw.
+    /// Results of its workloads.
     pub outcomes: Vec<WorkloadOutcome>,
-    /// Their bounds beside that, in the same order; nothing for a workload without one.
+    /// Bounds beside the results, in the same order; `None` for a workload without a bound.
     pub bounds: Vec<Option<SimulatedBound>>,
 }
 
 /// A bound beside the longest latency of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SimulatedBound {
-    /// The bound of the policy, seconds.
+    /// Bound of the policy, seconds.
     pub bound_s: f64,
-    /// The longest latency of a request, seconds; nothing without requests.
+    /// Longest latency of a request, seconds; `None` without requests.
     pub longest_s: Option<f64>,
-    /// Whether the requests kept all limits of the workload, also where the trace ends and begins again.
+    /// True if the requests kept all limits of the workload, also where the trace wraps around.
     pub has_kept_limits: bool,
-    /// Whether the server is used as the bound assumes.
+    /// True if the server is used as the bound assumes.
     pub applies: bool,
-    /// Whether the bound is about every request, because it counts how the server is used.
+    /// True if the bound covers every request, because it accounts for the use of the server.
     pub covers_every_request: bool,
 }
 
 impl SimulatedBound {
-    /// Whether a request took longer than the bound.
+    /// Returns true if a request took longer than the bound.
     pub fn is_exceeded(&self) -> bool {
         self.longest_s.is_some_and(|longest| BoundFinding::is_beyond(self.bound_s, longest))
     }
 
-    /// Whether a request took longer although all that the bound assumes held.
+    /// Returns true if a request took longer although all assumptions of the bound held.
     pub fn is_broken(&self) -> bool {
         self.is_exceeded() && self.applies && self.has_kept_limits && self.covers_every_request
     }
 }
 
 impl SimulatedServer {
-    /// Whether a bound was broken.
+    /// Returns true if a bound was broken.
     pub fn is_bound_broken(&self) -> bool {
         self.bounds.iter().flatten().any(SimulatedBound::is_broken)
     }
 }
 
 impl PolicySimulation {
-    /// Whether nobody's SLO is missed or left open, and no bound broken.
+    /// Returns true if no SLO is missed or undecided, and no bound is broken.
     pub fn is_met(&self) -> bool {
         self.servers.iter().all(|server| are_slos_met(&server.outcomes) && !server.is_bound_broken())
     }
 }
 
-/// Whether nobody's SLO is missed or left open.
+/// Returns true if no SLO is missed or undecided.
 pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
     outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(SloVerdict::Met)))
 }
 
-/// Simulates every server of a policy with the traces and devices of a cluster, until `interrupted` says so: then the
-/// servers that were complete are returned.
+/// Simulates every server of a policy with the traces and devices of a cluster. Once `interrupted` returns
+/// true, it ends and returns the servers that were complete.
 ///
 /// # Errors
 ///
-/// When the cluster is not the one of the policy or bounds do not apply to its servers, a trace cannot be simulated, or
-/// nothing was complete when it was interrupted.
+/// When the cluster is not the one of the policy or bounds do not apply to its servers, a trace cannot be
+/// simulated, or no server was complete at the interruption.
 pub fn simulate_policy(
     policy: &Policy,
     problem: &ClusterProblem,
@@ -178,13 +179,14 @@ fn check_servers(
     check_conditions(policy, &runs, settings.without_bounds, observer)
 }
 
-/// The device time of the best-effort requests that flood a server, seconds: the largest that its bounds assume.
+/// Returns the device time of the best-effort requests that flood a server, seconds: the maximum that its
+/// bounds assume.
 fn flood_of(server: &PolicyServer, is_wanted: bool) -> Option<f64> {
     let seconds = server.enforcement?.best_effort_request_s;
     (is_wanted && seconds > 0.0).then_some(seconds)
 }
 
-/// Reads and writes that flood a server, of the largest size with at most this device time.
+/// Returns reads and writes that flood a server, of the largest size with at most this device time.
 fn flood(
     policy: &Policy,
     server: &PolicyServer,
@@ -211,7 +213,8 @@ fn flood(
     workloads
 }
 
-/// The largest size, up to 1 GiB, of a request with at most this device time; `None` where even a byte takes longer.
+/// Returns the largest size, up to 1 GiB, of a request with at most this device time; `None` if even one byte
+/// takes longer.
 fn largest_size(storage: &StorageServer, op: Op, seconds: f64) -> Option<Bytes> {
     let fits = |size: u64| {
         let request = Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset: None, response: None };
@@ -226,7 +229,7 @@ fn largest_size(storage: &StorageServer, op: Op, seconds: f64) -> Option<Bytes> 
     (low > 0).then_some(Bytes(low))
 }
 
-/// Refuses a policy that names no server, and says which workloads of the cluster the policy does not know.
+/// Rejects a policy without servers, and warns about workloads of the cluster that the policy does not have.
 fn check_described(
     policy: &Policy,
     problem: &ClusterProblem,
@@ -258,7 +261,7 @@ fn check_described(
     Ok(())
 }
 
-/// The bounds of the workloads of a server beside what they saw.
+/// Returns the bounds of the workloads of a server beside their results.
 fn compare_bounds(
     policy: &Policy,
     server: &PolicyServer,
@@ -281,7 +284,7 @@ fn compare_bounds(
             applies,
             covers_every_request: policy.covers_every_request(&server.name),
         };
-        // Only who is late has to answer for its traffic.
+        // Conformance of the traffic matters only when a bound is exceeded, and checking it reads the trace.
         if bound.is_exceeded() {
             bound.has_kept_limits = keeps_limits(member, server, problem)?;
         }
@@ -290,7 +293,7 @@ fn compare_bounds(
     Ok(bounds)
 }
 
-/// Whether the trace of a workload, which repeats, keeps all of its limits.
+/// Returns true if the trace of a workload, repeated, keeps all of its limits.
 fn keeps_limits(
     member: &PolicyWorkload,
     server: &PolicyServer,
@@ -322,7 +325,7 @@ fn keeps_limits(
     Ok(true)
 }
 
-/// A server of a policy as something to simulate.
+/// Returns the simulation case of a server of a policy.
 pub(super) fn server_case(
     policy: &Policy,
     server: &PolicyServer,
@@ -341,7 +344,7 @@ pub(super) fn server_case(
         .map_err(OperationError::input)
 }
 
-/// The class of a server of a policy in the cluster, and the profile of its device.
+/// Returns the class of a server in the cluster, and the profile of its device.
 fn class_of<'a>(
     server: &PolicyServer,
     problem: &'a ClusterProblem,
@@ -356,8 +359,8 @@ fn class_of<'a>(
     Ok((&classes[class], &problem.profiles[class]))
 }
 
-/// The device and the links of a server of a policy, as the cluster says; channels as the policy assumes where neither class
-/// nor profile says how many there are.
+/// Returns the device and the links of a server of a policy, as the cluster describes them. The number of
+/// channels falls back to the policy's when neither class nor profile states it.
 fn storage_server(server: &PolicyServer, problem: &ClusterProblem) -> Result<StorageServer, OperationError> {
     let (class, profile) = class_of(server, problem)?;
     let assumed = server.enforcement.map_or(1, |enforcement| enforcement.channels);
@@ -380,7 +383,7 @@ fn workload(
     })
 }
 
-/// The requests of a workload of the policy.
+/// Reads the requests of a workload of the policy.
 fn recorded(
     member: &PolicyWorkload,
     problem: &ClusterProblem,

@@ -1,25 +1,25 @@
-//! Replications of simulations as progress, and their end before they are complete.
+//! Progress and interruption of replications.
 
 use model::OperationError;
 use operation::TaskProgress;
 use sim::engine::ReplicationWatch;
 
-/// The error of a simulation that was interrupted before there was anything to show.
+/// Returns the error of a simulation that was interrupted before there was a result.
 pub(super) fn nothing_complete() -> OperationError {
     OperationError::machine("interrupted before a replication was complete: there is nothing to show")
         .hint("fewer requests for each replication are sooner done: requests under [run]")
 }
 
-/// Which simulation of several that take equally long.
+/// Position of a simulation in a series of equally long ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesPlace {
-    /// Its number, from 0.
+    /// Index, from 0.
     pub(super) index: usize,
-    /// How many there are.
+    /// Length of the series.
     pub(super) count: usize,
 }
 
-/// Shows replications of one simulation of several as progress, and ends them.
+/// Reports the replications of one simulation of a series as progress, and ends them when interrupted.
 pub(super) struct ReplicationProgress<'a> {
     pub(super) task: &'a dyn TaskProgress,
     pub(super) interrupted: &'a (dyn Fn() -> bool + Sync),

@@ -1,28 +1,29 @@
-//! A scenario file with values that the caller replaces.
+//! A scenario file with values that the caller overrides.
 
 use model::OperationError;
 use operation::files::{place_taken, read_text};
 use scenario::ScenarioDocument;
 use std::path::PathBuf;
 
-/// A scenario file, and what replaces its values.
+/// A scenario file and its overrides.
 #[derive(Debug, Clone)]
 pub struct ScenarioSettings {
-    /// Where the scenario file is.
+    /// Path of the scenario file.
     pub file: PathBuf,
     /// Settings `PATH=VALUE`, in the order in which they are applied.
     pub set: Vec<String>,
-    /// Scales all arrivals so that the busiest station is utilised to this degree.
+    /// Target utilisation of the busiest station; all arrivals are scaled to it.
     pub load: Option<f64>,
-    /// Where the report goes, which is none of the files that are read.
+    /// Path of the report, which must differ from all files that are read.
     pub report: Option<PathBuf>,
 }
 
-/// Reads a scenario with the values that replace its own.
+/// Reads a scenario and applies the overrides.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, a setting does not fit it, or the report would take the place of a file that it names.
+/// When the file cannot be read, a setting does not fit it, or the report would overwrite a file that it
+/// names.
 pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, OperationError> {
     let text = read_text(&settings.file, "scenario")?;
     if text.trim().is_empty() {

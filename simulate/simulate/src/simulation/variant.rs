@@ -1,4 +1,4 @@
-//! The variants of a scenario, simulated, and what was measured in each.
+//! Simulation of the variants of a scenario, and the measurements of each.
 
 use crate::simulation::figures::{
     LatencyFigures, PERCENTILES, SimulatedFigure, intervals, percentile, serialize_value,
@@ -20,13 +20,13 @@ use std::time::Instant;
 use units::Percentile;
 use workload::profile_file::profile_hash;
 
-/// A variant that was simulated, and for how long.
+/// A simulated variant and the duration of its simulation.
 pub struct SimulatedVariant {
-    /// What was simulated, and what came of it.
+    /// The scenario's run.
     pub run: ScenarioRun,
     /// Wall time of the simulation, seconds.
     pub elapsed_s: f64,
-    /// Why the bounds of its policy do not apply, where they do not.
+    /// Reason why the bounds of its policy do not apply; `None` when they do.
     pub broken_bounds: Option<String>,
 }
 
@@ -43,12 +43,13 @@ fn check_case(
     check_conditions(policy, &runs, without_bounds, observer)
 }
 
-/// Simulates variants of a scenario one after the other, until `interrupted` says so: then those that were complete are
-/// returned, the last one with the replications that were.
+/// Simulates variants of a scenario one after the other. Once `interrupted` returns true, it returns the
+/// variants that were complete and the last one with its complete replications.
 ///
 /// # Errors
 ///
-/// When a variant cannot be simulated, the bounds of its policy do not apply to it (unless `without_bounds`), or nothing was complete when it was interrupted.
+/// When a variant cannot be simulated, the bounds of its policy do not apply to it (unless `without_bounds`),
+/// or nothing was complete at the interruption.
 pub fn simulate_variants(
     variants: &[Variant],
     seed: u64,
@@ -81,8 +82,8 @@ pub fn simulate_variants(
     Ok(simulated)
 }
 
-/// Relative change of a percentile of a variant against its base, the first variant that differs from it on the
-/// last axis only. `None` for the base itself, and where one of the two is unstable.
+/// Returns the relative change of a percentile of a variant against its base, the first variant that differs
+/// from it only on the last axis. `None` for the base itself, and if either is unstable.
 pub fn change(variants: &[SimulatedVariant], variant: &SimulatedVariant, percent: f64) -> SimulatedFigure {
     let base = variants.iter().find(|other| has_same_prefix(other, variant)).unwrap_or(&variants[0]);
     if std::ptr::eq(base, variant) || !base.run.is_stable() || !variant.run.is_stable() {
@@ -93,7 +94,7 @@ pub fn change(variants: &[SimulatedVariant], variant: &SimulatedVariant, percent
     variant.run.report.change(&base.run.report, figure)
 }
 
-/// Whether two variants differ on the last axis at most.
+/// Returns true if two variants differ at most on the last axis.
 fn has_same_prefix(one: &SimulatedVariant, other: &SimulatedVariant) -> bool {
     let one = one.run.choices.split_last();
     let other = other.run.choices.split_last();
@@ -101,7 +102,6 @@ fn has_same_prefix(one: &SimulatedVariant, other: &SimulatedVariant) -> bool {
 }
 
 impl SimulatedVariant {
-    /// What was measured, ready to be shown.
     pub fn figures(&self, seed: u64) -> VariantFigures<'_> {
         VariantFigures {
             case: &self.run.case,
@@ -114,43 +114,43 @@ impl SimulatedVariant {
         }
     }
 
-    /// Whether the run ended as its scenario wants, with nobody's SLO missed or left open.
+    /// Returns true if the run ended as its scenario wants, and no SLO is missed or undecided.
     pub fn is_as_wanted(&self, seed: u64) -> bool {
         let figures = self.figures(seed);
         matches!(figures.verdict(), "done" | "transient") && are_slos_met(&figures.workloads)
     }
 }
 
-/// What was measured in a variant, with what it was.
+/// Measurements of a variant, with its case.
 pub struct VariantFigures<'a> {
-    /// The case that was simulated.
+    /// The simulated case.
     pub case: &'a SimulationCase,
     /// The measurements of all replications.
     pub report: &'a SimulationReport,
-    /// The seed of everything that is random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Wall time of the simulation, seconds.
     pub elapsed_s: f64,
-    /// Why the bounds of its policy do not apply, where they do not.
+    /// Reason why the bounds of its policy do not apply; `None` when they do.
     pub broken_bounds: Option<&'a str>,
-    /// The station that cannot keep up, with its utilisation, whatever was measured.
+    /// The station that cannot keep up and its utilisation, independent of the measurements.
     pub overloaded: Option<(&'a str, f64)>,
-    /// What the workloads of a storage server saw.
+    /// Results of the workloads of a storage server.
     pub workloads: Vec<WorkloadOutcome>,
 }
 
-/// How busy a station is, and how many requests are there.
+/// Utilisation of a station and number of requests at it.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct StationOccupancy {
-    /// Work that came to it ÷ what its workers can do, as measured.
+    /// Offered work ÷ capacity of the workers, as measured.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub utilisation: SimulatedFigure,
-    /// Requests there, in service or not, on average over time.
+    /// Time average of the requests at the station, in service or waiting.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub present_mean: SimulatedFigure,
-    /// Most requests there at once in any replication.
+    /// Maximum number of requests at the station at once, over all replications.
     pub present_max: Option<u64>,
     /// Share of the workers' time spent on switching, the dispatcher and other work.
     #[serde(serialize_with = "serialize_value")]
@@ -165,10 +165,10 @@ impl StationOccupancy {
     }
 }
 
-/// How requests fare beside each other.
+/// Order and fairness among requests.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct RequestEvenness {
-    /// Requests that are complete after one that is later in the ideal order, percent.
+    /// Requests that complete after one that is later in the ideal order, percent.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub overtaken_pct: SimulatedFigure,
@@ -180,7 +180,7 @@ pub struct RequestEvenness {
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub shortest_p99_s: SimulatedFigure,
-    /// The longest that any request was longer in the system than it would have been alone, seconds.
+    /// Maximum over all requests of the time in the system minus the time it would have taken alone, seconds.
     pub longest_wait_s: Option<f64>,
 }
 
@@ -195,24 +195,24 @@ impl RequestEvenness {
     }
 }
 
-/// What the requests of one class saw.
+/// Measurements of the requests of one class.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ClassFigures<'a> {
     /// The name of the class.
     pub name: &'a str,
-    /// The time from entry to deadline, seconds; none for a class without an SLO.
+    /// Time from entry to deadline, seconds; none for a class without an SLO.
     pub slo_s: Option<f64>,
     /// Requests that took longer than the SLO, percent; one that takes up to 0.4 % longer may count as in time.
     #[serde(serialize_with = "serialize_value")]
     #[schemars(with = "Option<f64>")]
     pub late_pct: SimulatedFigure,
-    /// The figures of its requests, end to end.
+    /// Latency figures of its requests, end to end.
     #[serde(flatten)]
     pub figures: LatencyFigures,
 }
 
 impl<'a> VariantFigures<'a> {
-    /// One word for the verdict.
+    /// Returns the verdict as one word.
     pub fn verdict(&self) -> &'static str {
         match self.report.verdict {
             _ if self.overloaded.is_some() => "unstable",
@@ -224,12 +224,12 @@ impl<'a> VariantFigures<'a> {
         }
     }
 
-    /// Whether figures mean something.
+    /// Returns true if the figures are meaningful.
     fn is_stable(&self) -> bool {
         self.verdict() != "unstable"
     }
 
-    /// The verdict with its reason.
+    /// Returns the verdict with its reason.
     pub fn message(&self) -> String {
         match self.overloaded {
             Some((name, load)) => format!(
@@ -240,7 +240,7 @@ impl<'a> VariantFigures<'a> {
         }
     }
 
-    /// Figures end to end; without values when they would mean nothing.
+    /// Returns the figures end to end; without values when the system is unstable.
     pub fn end_to_end(&self) -> LatencyFigures {
         let runs = &self.report.runs;
         let requests = runs.iter().map(|run| run.response.count()).sum();
@@ -258,7 +258,7 @@ impl<'a> VariantFigures<'a> {
         .with_intervals()
     }
 
-    /// Figures of a station: time from arrival there to departure, one value per visit.
+    /// Returns the figures of a station: time from arrival there to departure, one value per visit.
     pub fn station(&self, station: usize) -> LatencyFigures {
         let requests = self.report.runs.iter().map(|run| run.stations[station].time.count()).sum();
         if !self.is_stable() {
@@ -273,7 +273,7 @@ impl<'a> VariantFigures<'a> {
         .with_intervals()
     }
 
-    /// How busy a station is; the load is there even when the system is unstable.
+    /// Returns the occupancy of a station; the utilisation is present even when the system is unstable.
     pub fn occupancy(&self, station: usize) -> StationOccupancy {
         let estimate = |figure: fn(&StationMeasures) -> f64| {
             self.report.estimate(|run| Some(figure(&run.stations[station])))
@@ -290,7 +290,7 @@ impl<'a> VariantFigures<'a> {
         }
     }
 
-    /// How all requests fare beside each other; without values when they would mean nothing.
+    /// Returns order and fairness over all requests; without values when the system is unstable.
     pub fn evenness(&self) -> RequestEvenness {
         if !self.is_stable() {
             return RequestEvenness::default();
@@ -304,7 +304,7 @@ impl<'a> VariantFigures<'a> {
         }
     }
 
-    /// Figures by class; none where there is but one, unless it has an SLO.
+    /// Returns the figures by class; empty for a single class without an SLO.
     pub fn classes(&self) -> Vec<ClassFigures<'a>> {
         let names: &'a [String] = &self.case.classes;
         if names.len() < 2 && self.case.slos.iter().all(Option::is_none) {
@@ -335,7 +335,8 @@ impl<'a> VariantFigures<'a> {
         .with_intervals()
     }
 
-    /// Requests of a class that took longer than its SLO, percent; nothing of an unstable system.
+    /// Returns the share of requests of a class that took longer than its SLO, percent; `None` when the
+    /// system is unstable.
     fn late_pct(&self, class: usize, slo_ns: u64) -> SimulatedFigure {
         if !self.is_stable() {
             return None;
@@ -343,7 +344,7 @@ impl<'a> VariantFigures<'a> {
         self.report.estimate(|run| Some(100.0 * run.response_of(class).share_above(slo_ns)?))
     }
 
-    /// Mean and percentiles of the latencies that `histogram` picks, without intervals.
+    /// Returns mean and percentiles of the latencies in the histogram, without intervals.
     fn times(&self, requests: u64, histogram: impl Fn(&Measures) -> &Histogram) -> LatencyFigures {
         let [p50_s, p90_s, p99_s, p99_9_s] = PERCENTILES.map(|(_, percent)| {
             self.report.estimate(|run| percentile(histogram(run), percent).map(|ns| ns / 1e9))
@@ -357,7 +358,7 @@ fn slowdown_p99(slowdowns: &Histogram) -> Option<f64> {
     percentile(slowdowns, 99.0).map(|units| units * SLOWDOWN_UNIT)
 }
 
-/// The measured requests of a run per second of it.
+/// Returns the measured requests of a run per second of simulated time.
 fn per_second(run: &Measures, latencies: &Histogram) -> Option<f64> {
     let seconds = run.duration.as_secs();
     (seconds > 0.0).then(|| latencies.count() as f64 / seconds)

@@ -1,4 +1,5 @@
-//! Deadlines in the place of ages: against the words of the paper, and where they are ages or need no limit.
+//! Deadlines instead of ages: against the paper's definition, and in cases that reduce to ages or to plain
+//! EDF.
 
 use super::super::test_driver::{jobs, play, play_with};
 use super::super::{DisciplineSpec, LimitedSharingParameters, PoolEntrance, PoolOrder};

@@ -1,4 +1,4 @@
-//! Twins of what draws lots or shares in proportion.
+//! Reference implementations of random and proportional disciplines.
 
 use super::super::test_driver::{jobs, play};
 use super::super::{Assignment, Discipline, DisciplineSpec, QueueChoice, QueueItem, UNTIL_DONE};
@@ -6,8 +6,8 @@ use super::{SEED, build};
 use crate::split_mix::SplitMix64;
 use proptest::prelude::*;
 
-/// Those that wait in a list; lots are drawn with the generator of the discipline, and the last takes the place
-/// of the one that was drawn.
+/// Waiting items in a list. Draws use the discipline's generator, and the last item takes the place of the
+/// drawn one.
 struct Lots {
     random: SplitMix64,
     on: Vec<Option<u32>>,

@@ -1,4 +1,4 @@
-//! Twins of fair sharing by worker and of shares under reactive control.
+//! Reference implementations of per-worker fair sharing and of shares under reactive control.
 
 use super::super::test_driver::{jobs, play};
 use super::super::{
@@ -14,11 +14,11 @@ struct Thread {
     runtime: u64,
     arrival: usize,
     id: u32,
-    /// Since when it assignments.
+    /// Instant from which it runs.
     since: Option<u64>,
 }
 
-/// Fair sharing by the words of its module: one list of everybody, searched for every question.
+/// Fair sharing as its module defines it: one list of all threads, searched for every decision.
 struct FairTwin {
     parameters: FairSchedulerParameters,
     threads: Vec<Thread>,
@@ -123,11 +123,11 @@ struct Tagged {
     item: QueueItem,
     arrived: u64,
     came: u64,
-    /// When it became the first of its class.
+    /// Instant at which it became the head of its class.
     start: Option<u64>,
 }
 
-/// Reactive shares from lists: every latency of every class is kept, and sorted for every decision.
+/// Reactive shares from lists: all latencies of every class are kept, and sorted for every decision.
 struct Control {
     parameters: FeedbackParameters,
     weights: Vec<u64>,
@@ -162,7 +162,7 @@ impl Control {
             let mut latencies: Vec<u64> = of.map(|(_, _, latency)| *latency).collect();
             latencies.sort_unstable();
             let (Some(slo), false) = (rules.slo, latencies.is_empty()) else { continue };
-            // The least that is not exceeded by so many.
+            // The least value that is not exceeded by more than the allowed share.
             let wanted = latencies.len() as f64 * f64::from(self.parameters.percentile_milli) / 1e5;
             let rank = (1..=latencies.len()).find(|rank| *rank as f64 >= wanted - 1e-9).unwrap();
             let measured = 100 * latencies[rank - 1];
