@@ -1,4 +1,4 @@
-//! The experiments that there are, for machines: of papers, and of the lab.
+//! List of the experiments of papers and of the lab, for programs.
 
 use lab::experiment::EXPERIMENTS;
 use reproduce::{Paper, PaperExperiment};
@@ -18,7 +18,7 @@ struct ReproductionEntry {
     name: &'static str,
     /// The paper that the figure is from.
     paper: Paper,
-    /// What the figure shows, in a line.
+    /// Title of the figure.
     title: &'static str,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct LabExperimentsDocument {
 struct LabExperimentEntry {
     /// The name by which it is chosen.
     name: &'static str,
-    /// What the experiment shows, in a line.
+    /// Title of the experiment.
     title: &'static str,
-    /// What the paper says of it.
+    /// Claim of the paper.
     claim: &'static str,
 }
 

@@ -1,7 +1,7 @@
-//! How well the emulated SSD keeps to its model when it is used over the network: throughput against the model's with 1,
-//! k and 4k requests outstanding, and what the way there and back adds to the latency of a request alone.
+//! Accuracy of the emulated SSD over the network: throughput against the model with 1, k and 4k requests
+//! outstanding, and the latency that the network adds to a single request.
 //!
-//! `chrt -f 10 cargo bench -p lab --bench device` for what it does with real-time priority.
+//! `chrt -f 10 cargo bench -p lab --bench device` measures it with real-time priority.
 
 use lab::device::{LinearServiceTime, SsdModel};
 use lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};

@@ -68,7 +68,7 @@ fn device(channels: u32, seconds: u64) {
     let config = NbdServerConfig { model, exports, spin: Nanos(0) };
     let server = NbdServer::start(listener, config, Box::new(|_| {})).expect("a server");
     let alone = measure(server.address(), seconds, false);
-    // The least that anybody can do: alone, and the wait for a channel.
+    // Lower bound for any discipline: alone, plus the wait for a channel.
     let wait = service as f64 / 1e6 * (1.0 - 0.01f64.powf(1.0 / f64::from(channels)));
     let least = (service as f64 / 1e6 + wait) / (service as f64 / 1e6);
     let row = |way: &str, found: &Found| {

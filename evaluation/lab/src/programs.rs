@@ -1,4 +1,4 @@
-//! Where the programs are that a lab runs.
+//! Locates the programs that a lab runs.
 
 use model::OperationError;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! One link, shared by two tenants of a real memcached: what a policy changes, with real requests.
+//! Two tenants of a real memcached share one link: the effect of policies on real requests.
 
 use enforce::command::{Programs, may_configure_networks};
 use enforce::network::probe_kernel;

@@ -1,4 +1,4 @@
-//! Real clients of the emulated SSD: what they write they read back; and clients that do not behave.
+//! Real clients of the emulated SSD read back what they write; also clients that violate the protocol.
 
 use lab::device::{LinearServiceTime, SsdModel};
 use lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
@@ -38,7 +38,7 @@ fn uri(server: &NbdServer, export: &str) -> String {
     format!("nbd://{}/{export}", server.address())
 }
 
-/// What a client program prints; it must succeed.
+/// Runs a client program, which must succeed, and returns its output.
 fn run(program: &PathBuf, args: &[&str]) -> String {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("a client starts");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -191,7 +191,7 @@ fn a_half_closed_connection_gets_its_answers() {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), 20 * (16 + 4096));
-    // The same by the protocol's own word.
+    // Again by GO instead of EXPORT_NAME.
     let mut stream = connect(&server, "tank", ExportOption::Go);
     client::disconnect(&mut out, 99);
     stream.write_all(&out).unwrap();

@@ -67,7 +67,7 @@ impl TestHosts {
         pids.expect("the namespace is there").lines().count()
     }
 
-    /// What a client says and is told, from the other host.
+    /// Sends a text from the other host and returns the answer.
     fn ask(&self, port: u16, text: &str, until: &str) -> String {
         let netns = self.netns("client");
         let store = self.lab.host("store").expect("a host").ipv4;
@@ -89,7 +89,7 @@ impl TestHosts {
         })
     }
 
-    /// What a program prints on the other host.
+    /// Runs a program on the other host and returns its output.
     fn run(&self, program: &str, args: &[&str]) -> Vec<u8> {
         let path = testkit::program(program).expect("looked for before");
         let mut command = std::process::Command::new("ip");
@@ -113,7 +113,7 @@ fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)
 }
 
-/// A server that is looked for, started and asked, and leaves no process.
+/// Locates, starts and queries a server, which must leave no process.
 fn lives(
     name: &str,
     program: &str,

@@ -1,10 +1,10 @@
-//! What a paper says, what was found, and whether the two agree, by rules that were fixed before the outcome was known.
+//! Claims of papers, values found, and their agreement by rules fixed before the outcome was known.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::Estimate;
 
-/// What a paper says of a number.
+/// Claim of a paper about a number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
@@ -25,17 +25,17 @@ pub enum Expected {
     Positive,
 }
 
-/// Who makes the claim.
+/// Source of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimSource {
     /// The paper that the experiment is from.
     Paper,
-    /// Nobody but us: a check of the simulation, a calibration, or a conjecture of our own.
+    /// Our own: a check of the simulation, a calibration, or a conjecture.
     Ours,
 }
 
-/// Whether what was found agrees with what a paper says.
+/// Agreement of a value with a paper's claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
@@ -52,12 +52,11 @@ pub enum Agreement {
 /// A claim, and whether what was found agrees with it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
-    /// Who makes the claim.
     pub source: ClaimSource,
-    /// What the paper says, in our words, with its numbers.
+    /// The paper's claim in our words, with its numbers.
     #[serde(rename = "said")]
     pub statement: String,
-    /// The same as a rule for the value that is found.
+    /// The claim as a rule for the value found.
     pub expected: Expected,
     /// The value that was found; shares are fractions, times are seconds.
     pub found: f64,
@@ -66,7 +65,7 @@ pub struct Claim {
     /// The value that was found and its interval, as text.
     #[serde(rename = "ours")]
     pub found_text: String,
-    /// Whether the value agrees with the rule.
+    /// Agreement of the value with the rule.
     #[serde(rename = "verdict")]
     pub agreement: Agreement,
     /// Why the value differs or the claim is open, when that is known.
@@ -74,7 +73,7 @@ pub struct Claim {
 }
 
 impl Expected {
-    /// Whether a value is as expected.
+    /// Returns true if a value is as expected.
     fn holds(self, found: f64) -> bool {
         match self {
             Self::About { value, within } => (found - value).abs() <= within * value.abs(),
@@ -114,7 +113,7 @@ impl Claim {
             Some(half) if format(half).contains(|digit| ('1'..='9').contains(&digit)) => {
                 format!("{} ± {}", format(found.value), format(half).trim_start_matches('+'))
             }
-            // Where the interval is narrower than the last digit, the value as it is written is sure.
+            // With an interval narrower than the last digit, the printed value is certain.
             _ => format(found.value),
         };
         Self {

@@ -1,4 +1,4 @@
-//! What all experiments are given, and how they run a scenario.
+//! Context of all experiments, and the runner of scenarios.
 
 use model::OperationError;
 use scenario::{ScenarioDocument, ScenarioRun, SimulationCase};
@@ -16,7 +16,7 @@ pub struct Context<'a> {
     pub data: Option<PathBuf>,
     /// Called before each variant of a scenario with its number, from 0, and the number of variants.
     pub progress: &'a dyn Fn(usize, usize),
-    /// Whether the experiment should end without a figure.
+    /// Returns true if the experiment should end without a figure.
     pub is_interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -80,7 +80,8 @@ impl Context<'_> {
         let count = variants.len();
         for variant in &mut variants {
             let measured = variant.document.case()?.plan.window.measured;
-            // The product is not negative, and `as` saturates. At least a few requests, so that there are percentiles.
+            // The product is not negative, and `as` saturates. The minimum leaves enough requests for
+            // percentiles.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let requests = ((measured as f64 * self.effort).round() as u64).max(200);
             variant.document.set("run.requests", &requests.to_string())?;

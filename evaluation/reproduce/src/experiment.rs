@@ -1,4 +1,4 @@
-//! What an experiment is: a figure of a paper, and the function that draws it again.
+//! Definition of an experiment: a figure of a paper, and the function that reproduces it.
 
 use crate::claim::{Agreement, ClaimSource};
 use crate::context::{Context, FigureError};
@@ -18,7 +18,7 @@ pub enum Paper {
     TailClipper,
     /// Zhu: Meeting tail latency SLOs in shared networked storage, CMU 2017.
     Thesis,
-    /// No paper: what a real device did.
+    /// No paper: measurements of a real device.
     Measured,
 }
 
@@ -35,7 +35,7 @@ impl Paper {
     }
 }
 
-/// What is said of a difference that nobody has explained.
+/// Text for an unexplained difference.
 const NO_REASON: &str = "no reason is known";
 
 /// A figure, or the numbers of a section, that can be drawn again.
@@ -45,7 +45,7 @@ pub struct PaperExperiment {
     pub name: &'static str,
     /// The paper that the claims come from.
     pub paper: Paper,
-    /// What the figure shows, in a line.
+    /// Title of the figure.
     pub title: &'static str,
     pub(crate) run: fn(&Context) -> Result<ReproducedFigure, FigureError>,
 }

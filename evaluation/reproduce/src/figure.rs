@@ -1,14 +1,14 @@
-//! A figure as plain data: how the paper was read, what is drawn, and what is claimed.
+//! A figure as plain data: reading of the paper, plots, and claims.
 
 use crate::claim::Claim;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::Histogram;
 
-/// What an experiment found.
+/// Result of an experiment.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReproducedFigure {
-    /// How the experiment was set up, and how it reads what the paper leaves open; sentences.
+    /// Setup of the experiment, and our reading of points that the paper leaves open; sentences.
     pub reading: String,
     /// The plots in the order in which they are shown.
     pub plots: Vec<FigurePlot>,
@@ -19,24 +19,24 @@ pub struct ReproducedFigure {
 /// Series over two axes.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FigurePlot {
-    /// What the plot shows, in a line.
+    /// Title of the plot.
     pub title: String,
-    /// What is counted horizontally.
+    /// Horizontal axis.
     pub x: FigureAxis,
-    /// What is counted vertically.
+    /// Vertical axis.
     pub y: FigureAxis,
     /// The series in the order of the legend.
     pub lines: Vec<FigureSeries>,
 }
 
-/// What an axis counts.
+/// An axis.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct FigureAxis {
     /// The text beside the axis.
     pub label: String,
     /// The quantity, which has a unit.
     pub quantity: AxisQuantity,
-    /// Whether the scale is logarithmic.
+    /// True for a logarithmic scale.
     pub log: bool,
 }
 

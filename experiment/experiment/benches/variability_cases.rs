@@ -35,7 +35,7 @@ const LOADS: [(&str, f64); 2] = [("low", 0.2), ("high", 0.7)];
 /// The arguments with which memcached orders its LRU list while it answers, without a thread that does it in between.
 const INLINE_LRU: &[&str] = &["-o", "no_lru_maintainer,no_lru_crawler"];
 
-/// What is tried.
+/// Knob under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseKnob {
     Nothing,
@@ -67,7 +67,7 @@ struct CaseServer {
     knob_of: fn(stage: &str) -> Option<CaseKnob>,
     /// The knob that one might try without a look at the stages.
     ad_hoc: CaseKnob,
-    /// What the paper finds.
+    /// Findings of the paper.
     paper: &'static [&'static str],
 }
 
@@ -103,7 +103,7 @@ const SERVERS: [CaseServer; 2] = [
     },
 ];
 
-/// What was seen of a knob in a round.
+/// Measurements of a knob in a round.
 struct KnobRound {
     figures: PeriodFigures,
     statistics: RequestStatistics,
@@ -205,7 +205,7 @@ impl ServerCase<'_> {
                 break;
             }
             let plan = self.period(knobs[arm], arrivals.clone());
-            // The same arrivals for all knobs of a round.
+            // All knobs of a round get the same arrivals.
             let round_seed = seed + (number / knobs.len()) as u64;
             let seen = self.site.play_undisturbed(knobs[arm].name(), &plan, round_seed)?;
             found[arm].extend(seen.as_ref().and_then(knob_round));

@@ -1,11 +1,11 @@
-//! Sets of CPUs as the kernel writes them: lists such as `0-2,5`, and hexadecimal masks.
+//! CPU sets in the kernel's formats: lists such as `0-2,5`, and hexadecimal masks.
 
 use std::collections::BTreeSet;
 
 /// More CPUs than any kernel has; a list beyond that is a mistake.
 const CPUS_MAX: usize = 8192;
 
-/// CPUs as a list such as `0-2,5`.
+/// Formats CPUs as a list such as `0-2,5`.
 pub(crate) fn text(cpus: &BTreeSet<usize>) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for cpu in cpus {
@@ -21,7 +21,7 @@ pub(crate) fn text(cpus: &BTreeSet<usize>) -> String {
     runs.iter().map(run).collect::<Vec<String>>().join(",")
 }
 
-/// The CPUs of a list.
+/// Parses a list of CPUs.
 pub(crate) fn parse(list: &str) -> Result<BTreeSet<usize>, String> {
     let mut cpus = BTreeSet::new();
     for part in list.trim().split(',') {
@@ -35,7 +35,7 @@ pub(crate) fn parse(list: &str) -> Result<BTreeSet<usize>, String> {
     Ok(cpus)
 }
 
-/// `3` for CPUs 0 and 1; groups of 32 CPUs, the highest first.
+/// Formats CPUs as a mask: `3` for CPUs 0 and 1; groups of 32 CPUs, highest first.
 pub(crate) fn mask(cpus: &BTreeSet<usize>) -> String {
     let groups = cpus.last().map_or(1, |last| last / 32 + 1);
     let bits = |group: usize| {
@@ -46,7 +46,7 @@ pub(crate) fn mask(cpus: &BTreeSet<usize>) -> String {
     (0..groups - 1).rev().fold(highest, |text, group| format!("{text},{:08x}", bits(group)))
 }
 
-/// The CPUs of a mask.
+/// Parses a mask of CPUs.
 pub(crate) fn parse_mask(mask: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     for (group, bits) in mask.trim().rsplit(',').enumerate() {

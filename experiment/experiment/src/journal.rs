@@ -15,13 +15,12 @@ use units::plural;
 /// A change that was about to be made, or was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedChange {
-    /// Where the value is that is changed.
     pub setting: Setting,
-    /// What it was before the change.
+    /// Value before the change.
     pub before: String,
-    /// What this program has left there, as it was read back; `None`: it is not known what is there.
+    /// Value that this program left there, as read back; `None` if unknown.
     pub made: Option<String>,
-    /// Of which run of the machine: another boot has none of this.
+    /// Boot identifier; no change survives a reboot.
     pub boot: String,
 }
 
@@ -32,25 +31,24 @@ enum JournalLine {
     Made { made: usize, value: Option<String> },
 }
 
-/// The changes that a journal has, in their order.
+/// Recorded changes, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Journal {
     changes: Vec<RecordedChange>,
 }
 
-/// A line of a journal that is no record, or whose place is not here.
+/// A journal line that is not a record, or not in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedLine {
-    /// Its number, counted from one.
+    /// Line number, from 1.
     pub line: usize,
-    /// What was expected instead.
     pub why: String,
 }
 
-/// How many damaged lines are named.
+/// Maximum number of damaged lines listed in a message.
 const NAMED_MAX: usize = 3;
 
-/// What is wrong with lines, in words.
+/// Describes damaged lines for a message.
 pub(crate) fn damage_text(damaged: &[DamagedLine]) -> String {
     let named =
         damaged.iter().take(NAMED_MAX).map(|damaged| format!("line {}: {}", damaged.line, damaged.why));
@@ -61,11 +59,11 @@ pub(crate) fn damage_text(damaged: &[DamagedLine]) -> String {
     text
 }
 
-/// Lines of a journal while they are read.
+/// State of reading a journal.
 #[derive(Default)]
 struct JournalReader {
     journal: Journal,
-    /// The number of each change, ascending: where lines are damaged, some are missing.
+    /// Number of each change, ascending; has gaps where lines are damaged.
     numbers: Vec<usize>,
     damaged: Vec<DamagedLine>,
 }
@@ -82,7 +80,7 @@ impl JournalReader {
                 }
                 self.numbers.push(change);
                 self.journal.changes.push(RecordedChange { setting, before, made: None, boot });
-                // A damaged line may be the record of the others.
+                // Only the first gap is reported: an earlier damaged line may be the missing record.
                 if change > next && self.damaged.is_empty() {
                     return Err(format!(
                         "expected change {next}, found change {change}: records are missing"
@@ -98,16 +96,16 @@ impl JournalReader {
     }
 }
 
-/// Whether a line without an end is the beginning of a record, or all of one.
+/// Returns true if a line without a newline is a prefix of a record, or a whole one.
 fn is_cut_off(line: &[u8]) -> bool {
     serde_json::from_slice::<JournalLine>(line).map_or_else(|error| error.is_eof(), |_| true)
 }
 
 impl Journal {
-    /// Reads a journal. A last line that is cut off is of a change that was not begun.
+    /// Reads a journal. A truncated last line is ignored: its change was never begun.
     ///
     /// # Errors
-    /// When another line is not a record.
+    /// If any other line is not a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, OperationError> {
         let (journal, damaged) = Self::salvage(bytes);
         if damaged.is_empty() {
@@ -118,13 +116,13 @@ impl Journal {
         ))
     }
 
-    /// Reads what is whole of a journal, and says which lines are not. Where there are such lines, the numbers of changes in
-    /// memory are others than those in the file, and nothing may be appended to it.
+    /// Reads the undamaged lines and lists the damaged ones. If there are any, changes are numbered
+    /// differently than in the file, so nothing may be appended to it.
     pub fn salvage(bytes: &[u8]) -> (Self, Vec<DamagedLine>) {
         let mut reader = JournalReader::default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         for (index, line) in lines.iter().enumerate() {
-            // What is behind the last end of a line was not written to its end.
+            // A last line without newline was not written completely.
             if line.is_empty() || index + 1 == lines.len() && is_cut_off(line) {
                 continue;
             }
@@ -135,12 +133,12 @@ impl Journal {
         (reader.journal, reader.damaged)
     }
 
-    /// The changes in the order in which they were made.
+    /// Returns the changes in the order in which they were made.
     pub fn changes(&self) -> &[RecordedChange] {
         &self.changes
     }
 
-    /// Notes that a change is about to be made, and gives the line that says so.
+    /// Records that a change is about to be made, and returns the line to append.
     pub fn begin(&mut self, setting: &Setting, before: &str, after: &str, boot: &str) -> Vec<u8> {
         let before = before.to_owned();
         let boot = boot.to_owned();
@@ -155,17 +153,18 @@ impl Journal {
         as_line(&line)
     }
 
-    /// Takes back the last note: its line could not be written, so that the change is not made.
+    /// Drops the last change, whose line could not be written and which is therefore not made.
     pub fn abandon(&mut self) {
         self.changes.pop();
     }
 
-    /// Notes what was read back after the last change, and gives the line that says so.
+    /// Records the value read back after the last change, and returns the line to append.
     pub fn made(&mut self, value: &str) -> Vec<u8> {
         self.left(self.changes.len() - 1, Some(value))
     }
 
-    /// Notes what this program has left in the place of a change, if that is known, and gives the line that says so.
+    /// Records the value that this program left in place of a change (`None`: unknown), and returns the line
+    /// to append.
     pub(crate) fn left(&mut self, change: usize, value: Option<&str>) -> Vec<u8> {
         let value = value.map(str::to_owned);
         self.changes[change].made.clone_from(&value);
@@ -179,20 +178,20 @@ fn as_line(line: &JournalLine) -> Vec<u8> {
     bytes
 }
 
-/// What undoing a change takes.
+/// Action that undoes a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UndoStep {
-    /// What it belonged to is gone.
+    /// None: the owner of the setting is gone.
     Gone,
-    /// It is as it was.
+    /// None: the setting has its old value.
     Unchanged,
-    /// What was before is written.
+    /// Writes the old value.
     Restore,
-    /// Somebody else has changed it since, and it is left alone.
+    /// None: another program has changed the setting since.
     Foreign,
 }
 
-/// What undoing takes, from what the setting is now.
+/// Chooses the action from the current value of the setting.
 pub(crate) fn undo_step(change: &RecordedChange, boot: &str, now: Option<&str>) -> UndoStep {
     let Some(now) = now.filter(|_| change.boot == boot) else { return UndoStep::Gone };
     if !change.setting.is_readable() {

@@ -1,38 +1,37 @@
-//! Requests of one period, summed up.
+//! Requests of one period and their summary.
 
 use confidence::nearest_rank;
 
-/// The percentiles that are reported, in percent.
+/// Reported percentiles, in percent.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
 
-/// What was used in a period; what is not known is absent.
+/// Resource use in a period; `None` for unknown values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceUse {
-    /// CPU time of the server in nanoseconds.
+    /// CPU time of the server, nanoseconds.
     pub cpu_ns: Option<u64>,
-    /// Energy of all CPU packages of the machine in microjoules, whoever used them.
+    /// Energy of all CPU packages of the machine, microjoules; includes all other programs.
     pub energy_uj: Option<u64>,
 }
 
-/// What was seen in a period: requests that arrived in it.
+/// Summary of the requests that arrived in a period.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PeriodResult {
-    /// How long it was, in seconds.
+    /// Length of the period, seconds.
     pub seconds: f64,
-    /// How many requests arrived and were answered.
+    /// Requests that arrived in the period and were answered.
     pub requests: u64,
-    /// The mean latency in nanoseconds.
+    /// Mean latency, nanoseconds.
     pub mean_ns: f64,
-    /// The latencies in nanoseconds at [`PERCENTILES`].
+    /// Latencies at [`PERCENTILES`], nanoseconds.
     pub percentiles_ns: [u64; PERCENTILES.len()],
-    /// The latency in nanoseconds at the percentile that is tested.
+    /// Latency at the percentile under test, nanoseconds.
     pub tested_ns: u64,
-    /// What was used meanwhile.
     pub used: ResourceUse,
 }
 
 impl PeriodResult {
-    /// Sums up latencies in nanoseconds; `None` where there are none.
+    /// Summarises latencies in nanoseconds; `None` if there are none.
     pub fn of(mut latencies: Vec<u64>, tested_percent: f64, seconds: f64, used: ResourceUse) -> Option<Self> {
         latencies.sort_unstable();
         let count = latencies.len();
@@ -50,31 +49,31 @@ impl PeriodResult {
         })
     }
 
-    /// Requests that arrived in a second.
+    /// Returns the arrival rate, requests per second.
     pub fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds
     }
 
-    /// CPU time for each request in nanoseconds.
+    /// Returns the CPU time per request, nanoseconds.
     pub fn cpu_per_request_ns(&self) -> Option<f64> {
         self.used.cpu_ns.map(|cpu| cpu as f64 / self.requests as f64)
     }
 
-    /// Energy for each request in joules.
+    /// Returns the energy per request, joules.
     pub fn energy_per_request_j(&self) -> Option<f64> {
         self.used.energy_uj.map(|energy| energy as f64 * 1e-6 / self.requests as f64)
     }
 }
 
-/// Latencies by arrival, of periods that are not summed up yet.
+/// Latencies by arrival, for periods that are not summarised yet.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyWindow {
     arrived: Vec<(u64, u64)>,
-    /// Until when periods have been summed up.
+    /// End of the last summarised period.
     judged_until: u64,
-    /// Requests that were answered when the period in which they had arrived was summed up already.
+    /// Requests answered after the period of their arrival was summarised.
     late: u64,
-    /// Beginnings and ends of periods, ascending.
+    /// Beginnings and ends of summarised periods, ascending.
     windows: Vec<(u64, u64)>,
 }
 
@@ -88,7 +87,7 @@ impl LatencyWindow {
         }
     }
 
-    /// The latencies of requests that arrived in a period; everything before its end is forgotten.
+    /// Returns the latencies of requests that arrived in a period, and forgets all arrivals before its end.
     pub(crate) fn take(&mut self, begin: u64, end: u64) -> Vec<u64> {
         let is_within = |(arrival, _): &&(u64, u64)| (begin..end).contains(arrival);
         let taken = self.arrived.iter().filter(is_within).map(|(_, latency)| *latency).collect();
@@ -98,7 +97,7 @@ impl LatencyWindow {
         taken
     }
 
-    /// Whether requests have arrived that no period has taken.
+    /// Returns true if requests are waiting to be taken by a period.
     pub(crate) fn has_requests(&self) -> bool {
         !self.arrived.is_empty()
     }

@@ -1,4 +1,5 @@
-//! Tries a knob on a live server: on and off in random order under the load that there is, judged with confidence, undone.
+//! Tries a knob on a live server: turns it on and off in random order under the present load, compares, and
+//! undoes it.
 //!
 //! - [`KNOBS`]: what can be set, which stage and cause it acts on, what it costs. A [`Knob`] is a plan of changes.
 //! - [`KnobSwitch`] makes changes and undoes them, from a [`Journal`] that is written before each of them: pure, over a

@@ -1,4 +1,4 @@
-//! Options of the open sockets of a server: which sockets are meant, and what came of setting and taking back.
+//! Options of the open sockets of a server: selection of sockets, and counts of what was set and restored.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,9 +9,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketOption {
-    /// TCP_NODELAY, which is `on` or `off`.
+    /// TCP_NODELAY: `on` or `off`.
     NoDelay,
-    /// TCP_CONGESTION, the name of a congestion control.
+    /// TCP_CONGESTION: name of a congestion control algorithm.
     CongestionControl,
 }
 
@@ -24,28 +24,27 @@ impl fmt::Display for SocketOption {
     }
 }
 
-/// A network namespace, by the file that stands for it.
+/// A network namespace, identified by its file in nsfs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NetworkNamespace {
-    /// The device of the file.
+    /// Device number of the file.
     pub device: u64,
-    /// The number of the file there, as in `net:[4026531840]`.
+    /// Inode number of the file, as in `net:[4026531840]`.
     pub inode: u64,
 }
 
-/// The TCP sockets of a network namespace that have one of these local ports, whoever has them open.
+/// TCP sockets of a network namespace with one of these local ports, independent of the processes that have
+/// them open.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServerSockets {
-    /// Which option of them is set.
     pub option: SocketOption,
-    /// Their ports, in ascending order.
+    /// Local ports, ascending.
     pub ports: Vec<u16>,
-    /// The network namespace that they are in.
     pub namespace: NetworkNamespace,
-    /// The folder in a file system of BPF where what they had before is found, while it is set.
+    /// Directory in bpffs that holds the old values while the option is set.
     pub folder: PathBuf,
-    /// The device of that file system, which tells it from others that are mounted at the same place; `None` in journals of
-    /// versions that did not record it.
+    /// Device number of that bpffs, because several can be mounted at one path; `None` in journals of older
+    /// versions.
     #[serde(default)]
     pub device: Option<u64>,
 }
@@ -57,45 +56,46 @@ impl fmt::Display for ServerSockets {
     }
 }
 
-/// What came of taking an option back.
+/// Counts of sockets whose option was restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketsTakenBack {
     /// Listening sockets that had been changed.
     pub listening: u64,
-    /// Connected sockets that had been changed, or had begun with what was set on the listening one.
+    /// Connected sockets that had been changed, or had inherited the option from a listening socket.
     pub connected: u64,
-    /// How many of these have what the server has set meanwhile, instead of what was before.
+    /// Sockets among these that keep a value set by the server meanwhile.
     pub of_server: u64,
 }
 
 impl SocketsTakenBack {
-    /// Whether no socket was left that had been changed.
+    /// Returns true if none of the changed sockets was left.
     pub fn is_nothing(&self) -> bool {
         self.listening == 0 && self.connected == 0
     }
 }
 
-/// What was done with open sockets in an experiment.
+/// Totals of an experiment with open sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketTotals {
-    /// The most listening sockets that were changed at a time.
+    /// Maximum number of listening sockets changed at a time.
     pub listening: u64,
-    /// The most connected sockets that were changed at a time.
+    /// Maximum number of connected sockets changed at a time.
     pub connected: u64,
-    /// How often the value was set again on a connection that the server had changed.
+    /// Number of times the value was set again after the server had changed it.
     pub set_again: u64,
-    /// The most sockets at a time that did not take the value.
+    /// Maximum number of sockets at a time that refused the value.
     pub not_set: u64,
-    /// Whether the kernel says when the server sets the option, so that it is known also where it sets what the knob has set.
+    /// True if the kernel reports the server's own setsockopt calls, which matters when the server sets the
+    /// knob's value.
     pub is_server_seen: bool,
-    /// How often all sockets were looked at.
+    /// Number of passes over all sockets.
     pub passes: u64,
-    /// How long this took altogether.
+    /// Total time of these passes.
     pub duration: Duration,
 }
 
 impl SocketTotals {
-    /// How long a look at all sockets took on average; `None` without any.
+    /// Returns the mean time of a pass; `None` without any.
     pub fn pass_duration(&self) -> Option<Duration> {
         let passes = u32::try_from(self.passes).ok().filter(|passes| *passes > 0)?;
         Some(self.duration / passes)

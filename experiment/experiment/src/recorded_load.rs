@@ -1,7 +1,7 @@
 //! The load of an experiment: one command at a time, which is recorded before it sends anything.
 //!
-//! A load is no setting that is undone after each period: it has a journal of its own, with the one that runs. After a kill,
-//! a [`KnobSwitch`](crate::KnobSwitch) over that journal ends it.
+//! A load is not a setting that is undone after each period, so its journal is separate and holds the running
+//! load. After a kill, a [`KnobSwitch`](crate::KnobSwitch) over that journal ends it.
 
 use crate::journal::Journal;
 use crate::linux::LoadCommand;
@@ -9,7 +9,7 @@ use crate::setting::{OFF, ON, Setting};
 use crate::switch::JournalFile;
 use model::OperationError;
 
-/// A load that is started anew as often as somebody wants, and ended when the value is dropped.
+/// A load that can be restarted any number of times, and ends when dropped.
 #[derive(Debug)]
 pub struct RecordedLoad<J: JournalFile> {
     file: J,
@@ -19,15 +19,16 @@ pub struct RecordedLoad<J: JournalFile> {
 }
 
 impl<J: JournalFile> RecordedLoad<J> {
-    /// No load yet. The file is empty: nothing is left of an earlier one.
+    /// Creates a load that does not run yet. The file must be empty: nothing may be left of an earlier load.
     pub fn new(file: J, boot: &str) -> Self {
         Self { file, journal: Journal::default(), boot: boot.to_owned(), running: None }
     }
 
-    /// Ends the load that runs, and starts another one.
+    /// Ends the running load and starts another one.
     ///
     /// # Errors
-    /// When the former has ended by itself or does not end, or the journal cannot be written; then nothing is started.
+    /// If the former has ended by itself or does not end, or the journal cannot be written; then nothing is
+    /// started.
     pub fn restart(&mut self, command: &str) -> Result<(), OperationError> {
         if let Some(error) = self.failure() {
             return Err(error);
@@ -48,26 +49,26 @@ impl<J: JournalFile> RecordedLoad<J> {
         released
     }
 
-    /// Whether there is none that runs.
+    /// Returns true if no load runs.
     pub fn has_ended(&self) -> bool {
         self.running.as_ref().is_none_or(LoadCommand::has_ended)
     }
 
-    /// How the load has ended by itself, and whether in order; none while it runs.
+    /// Describes an exit of the load by itself, and tells if it was successful; `None` while it runs.
     pub fn own_end(&mut self) -> Option<(String, bool)> {
         self.running.as_mut().and_then(LoadCommand::own_end)
     }
 
-    /// The error that a load has ended by itself; none while it runs.
+    /// Returns the error for a load that has ended by itself; `None` while it runs.
     pub fn failure(&mut self) -> Option<OperationError> {
         let (how, _) = self.own_end()?;
         Some(OperationError::input(how).hint("run it alone first; it has to send load until it is ended"))
     }
 
-    /// Ends the load that runs, if there is one.
+    /// Ends the load, if it runs.
     ///
     /// # Errors
-    /// When one of its processes does not end; then it stays recorded.
+    /// If one of its processes does not end; then it stays recorded.
     pub fn end(&mut self) -> Result<(), OperationError> {
         let Some(load) = &mut self.running else { return Ok(()) };
         if !load.end() {
@@ -76,7 +77,7 @@ impl<J: JournalFile> RecordedLoad<J> {
             return Err(OperationError::machine(message).hint("`tailwright experiment --undo` tries again"));
         }
         self.running = None;
-        // Where the file cannot be emptied, its record is of a load that has ended, which does no harm.
+        // If the file cannot be emptied, its record names a load that has ended, which is harmless.
         if self.file.clear().is_ok() {
             self.journal = Journal::default();
         }
@@ -86,7 +87,7 @@ impl<J: JournalFile> RecordedLoad<J> {
 
 impl<J: JournalFile> Drop for RecordedLoad<J> {
     fn drop(&mut self) {
-        // What does not end stays recorded.
+        // A load that does not end stays recorded.
         let _ = self.end();
     }
 }
@@ -133,7 +134,7 @@ mod tests {
             KnobSwitch::new(LinuxSettings::default(), self.clone(), self.recorded(), "boot")
         }
 
-        /// The load that is recorded, which is the only one.
+        /// Returns the recorded load, of which there is only one.
         fn process(&self) -> crate::ProcessIdentity {
             match self.recorded().changes() {
                 [change] => match &change.setting {

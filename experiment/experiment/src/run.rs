@@ -1,4 +1,4 @@
-//! An experiment from its beginning to its end: observe, switch, wait, compare, until it is decided.
+//! Runs an experiment to its end: observe, switch, wait, compare, until every value is decided.
 
 use crate::latency_window::{LatencyWindow, PeriodResult, ResourceUse};
 use crate::linux::{EnergyMeter, EnergyReading, POWERCAP, cpu_time_ns, is_alive};
@@ -19,51 +19,50 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether to stop.
+/// Interval between checks for a stop request.
 const POLL: Duration = Duration::from_millis(20);
-/// How often threads that have begun get what the others have.
+/// Interval at which threads and sockets that began meanwhile get the knob's value.
 const KEEP_ON_INTERVAL: Duration = Duration::from_millis(100);
-/// How often energy counters are looked at during a period: what happens to them unseen is what this time may hold.
+/// Interval between reads of the energy counters in a period. A reset that no read sees makes the energy
+/// wrong by at most this much time.
 const ENERGY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the end of a process may take to be seen after that of its connections.
+/// Time after the end of a process's connections within which the process itself is seen to end.
 const PROCESS_END_MAX: Duration = Duration::from_millis(100);
-/// How long a load generator gets to begin.
+/// Time that a load generator has to send its first request.
 const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
-/// How long an observation lasts at most: it ends with the experiment.
+/// Upper limit of an observation, which ends with the experiment.
 const OBSERVATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// How an experiment is done.
+/// Server, schedule and statistics of an experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentSettings {
-    /// The ports of the server.
+    /// TCP ports of the server.
     pub ports: BTreeSet<u16>,
-    /// The processes of the server, which has ended when one of them has; without them, CPU time is not known and the server's
-    /// end is not noticed.
+    /// Processes of the server, which has ended as soon as one of them has. If empty, CPU time is unknown and
+    /// the end of the server is not noticed.
     pub processes: Vec<ProcessIdentity>,
-    /// The percentile that is tested, in percent.
+    /// Percentile under test, in percent.
     pub percent: f64,
-    /// How long a period is.
     pub period: Duration,
-    /// How long is waited after a switch: requests that arrive in this time do not count.
+    /// Time after a switch in which arriving requests are not counted.
     pub guard: Duration,
-    /// How long is waited at the end of a period before anything is switched, so that what has arrived is answered: for a
-    /// load that is started anew.
+    /// Wait between the end of a period and the next switch, in which outstanding requests are answered.
+    /// Needed for a load that is restarted for each period.
     pub drain: Duration,
-    /// The confidence of what is said about all values together.
+    /// Joint confidence of the verdicts about all values.
     pub confidence: f64,
-    /// The largest number of rounds.
     pub rounds_max: usize,
-    /// Of the order of periods.
+    /// Seed of the order of periods.
     pub seed: u64,
-    /// Room for events in the kernel.
+    /// Size of the kernel's ring buffer of events, bytes.
     pub ring_bytes: u32,
 }
 
-/// What sets a knob to a value.
+/// One value of the knob under test.
 pub struct KnobArm<'a> {
-    /// The value as the user wrote it.
+    /// Value as the user wrote it.
     pub label: String,
-    /// The changes that it takes now: threads come and go.
+    /// Computes the changes anew at each call, because threads come and go.
     pub plan: Box<dyn Fn() -> Result<Vec<PlannedChange>, OperationError> + Sync + 'a>,
 }
 
@@ -73,29 +72,30 @@ impl std::fmt::Debug for KnobArm<'_> {
     }
 }
 
-/// Why an experiment ended.
+/// Reason for the end of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExperimentEnd {
-    /// Something was shown about each value.
+    /// Every value has a verdict.
     Decided,
-    /// All rounds were played.
+    /// The maximum number of rounds was played.
     RoundsUsed,
-    /// The caller stopped it.
+    /// The caller stopped the experiment.
     Stopped,
-    /// The server has ended, or one of its processes.
+    /// The server, or one of its processes, has ended.
     ServerEnded,
-    /// There is no more load.
+    /// The load has ended.
     LoadEnded,
-    /// Somebody else changed what the knob sets.
+    /// Another program changed a setting of the knob.
     ChangedByOthers,
-    /// What the knob sets could not be undone after a period; whether it could at the end, the report says.
+    /// A setting could not be restored after a period; the report says if that succeeded at the end.
     UndoFailed,
-    /// An error, which the report has.
+    /// An error, given in the report.
     Failed,
 }
 
 impl ExperimentSettings {
-    /// How long rounds of a period without the knob and one with each of its values take.
+    /// Returns the time that `rounds` take, each with one period without the knob and one with each of its
+    /// values.
     pub fn duration(&self, rounds: usize, values: usize) -> Duration {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let round = (self.period + self.guard + self.drain).saturating_mul(count(values + 1)) + self.guard;
@@ -103,80 +103,78 @@ impl ExperimentSettings {
     }
 }
 
-/// Whoever has an experiment done.
+/// Callbacks of the program that runs the experiment.
 pub trait ExperimentHost {
-    /// Whether there is load; without, the experiment ends.
+    /// Returns true while there is load; the experiment ends without.
     fn has_load(&mut self) -> bool;
 
-    /// Whether anybody still wants to know the result; if not, the experiment is stopped.
+    /// Returns false to stop the experiment because its result is no longer needed.
     fn is_wanted(&mut self) -> bool {
         true
     }
 
-    /// Is told before a period of which arm it is, zero for the knob off, when its settings are made: the load may be
-    /// another one.
+    /// Called before each period with the index of its arm (0: knob off), after the settings were made, so
+    /// that the load can be switched too.
     ///
     /// # Errors
-    /// When the load cannot be had.
+    /// If the load cannot be started.
     fn begin_period(&mut self, _: usize) -> Result<(), OperationError> {
         Ok(())
     }
 
-    /// Is told what there is after each round.
+    /// Called after each round with the results so far.
     fn round_done(&mut self, progress: ExperimentProgress);
 }
 
-/// How far an experiment is, after each round.
+/// State of an experiment after a round.
 #[derive(Debug, Clone, Copy)]
 pub struct ExperimentProgress<'a> {
-    /// What there is to compare.
+    /// Results of the rounds so far.
     pub tally: &'a RoundTally,
-    /// How long it takes at most from now.
+    /// Upper bound of the remaining time.
     pub left_max: Duration,
 }
 
-/// What an experiment came to.
+/// Result of an experiment.
 #[derive(Debug)]
 pub struct ExperimentReport {
-    /// The rounds that were completed.
+    /// The completed rounds.
     pub tally: RoundTally,
-    /// What was measured of a round that was not completed, by arm; without that of arms whose period was not. Empty where all
-    /// rounds were.
+    /// Results of an incomplete last round, by arm, with `None` for arms without a complete period. Empty if
+    /// all rounds were completed.
     pub unfinished_round: Vec<Option<PeriodResult>>,
-    /// Why the experiment ended.
     pub end: ExperimentEnd,
-    /// The processes of the server that had ended.
+    /// Processes of the server that have ended.
     pub ended_processes: Vec<ProcessIdentity>,
-    /// What failed after something had been measured.
+    /// Error that occurred after something had been measured.
     pub failure: Option<OperationError>,
-    /// How long it took.
     pub duration: Duration,
-    /// Rounds that did not count because in one of their periods nothing arrived.
+    /// Rounds discarded because no request arrived in one of their periods.
     pub void_rounds: u64,
-    /// Requests that were answered after their period was judged.
+    /// Requests that were answered after their period was evaluated.
     pub late: u64,
-    /// Requests that were not seen to be answered.
+    /// Requests for which no answer was seen.
     pub unanswered: u64,
-    /// Events that the kernel could not report.
+    /// Events that the kernel could not deliver.
     pub lost_events: u64,
-    /// Periods of complete rounds whose energy is not known.
+    /// Periods of complete rounds whose energy is unknown.
     pub periods_without_energy: u64,
-    /// Why the energy of those periods is not known; `None`: that of all is.
+    /// Reason why the energy of those periods is unknown; `None` if the energy of all is known.
     pub energy_unknown: Option<String>,
-    /// What the kernel made different from what was asked for.
+    /// Settings for which the kernel chose another value than the one asked for.
     pub different: BTreeSet<String>,
-    /// Settings that could not be undone, or were left alone.
+    /// Settings that could not be restored, or were left alone.
     pub not_undone: Vec<UndoneChange>,
-    /// What was done with open sockets; `None` where the knob is about something else.
+    /// Changes of open sockets; `None` for knobs that are not socket options.
     pub sockets: Option<SocketTotals>,
 }
 
-/// Plays rounds until each value is judged, the rounds are used up, or `stop` is set. Whatever comes, the knob is off
-/// afterwards, or the report or error says what is not.
+/// Plays rounds until each value has a verdict, the rounds are used up, or `stop` is set. However it ends,
+/// the knob is off afterwards, or the report or error names the settings that are not restored.
 ///
 /// # Errors
-/// When the server cannot be observed, the knob cannot be set or nothing arrives, before a period was completed: afterwards
-/// the report has the error, except that of an observation that fails.
+/// If the server cannot be observed, the knob cannot be set or no request arrives before a period was
+/// completed. Later errors are in the report, except that of a failed observation.
 pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
     settings: &ExperimentSettings,
     arms: &[KnobArm],
@@ -215,7 +213,7 @@ pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
     })
 }
 
-/// Sets a flag at the end of a block, also when something in it panics: whoever waits for the flag would wait for ever.
+/// Sets a flag at the end of a block, also in a panic: the other thread would wait for the flag for ever.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -224,8 +222,8 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// What was played with the numbers of unanswered requests and lost events that were observed. An error of either keeps
-/// what the other one says about settings that are not undone.
+/// Joins the report of the rounds with the observed counts of unanswered requests and lost events. An error
+/// of either side keeps the other's list of settings that are not restored.
 fn joined(
     observed: Result<(u64, u64), OperationError>,
     played: Option<Result<ExperimentReport, OperationError>>,
@@ -244,7 +242,7 @@ fn joined(
     }
 }
 
-/// An error, with what could not be undone besides.
+/// Appends the settings that could not be restored to an error.
 fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> OperationError {
     for undone in not_undone {
         error.message += &match &undone.outcome {
@@ -275,12 +273,12 @@ fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
     }
 }
 
-/// Sums and lists stay right whoever panics.
+/// Locks the window, also after a panic of the other thread: no step of an update leaves it inconsistent.
 fn lock(window: &Mutex<LatencyWindow>) -> MutexGuard<'_, LatencyWindow> {
     window.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A period that has passed.
+/// A completed period; times are nanoseconds of the monotonic clock.
 struct PlayedPeriod {
     arm: usize,
     begin: u64,
@@ -288,7 +286,7 @@ struct PlayedPeriod {
     used: ResourceUse,
 }
 
-/// What has been used until an instant.
+/// Cumulative resource use at an instant.
 #[derive(Debug, Clone, Copy)]
 struct UsedUntil {
     cpu_ns: Option<u64>,
@@ -296,7 +294,7 @@ struct UsedUntil {
 }
 
 impl UsedUntil {
-    /// What was used since an earlier instant.
+    /// Returns the use since an earlier instant.
     fn since(self, earlier: Self) -> ResourceUse {
         let cpu = earlier.cpu_ns.zip(self.cpu_ns).map(|(earlier, now)| now.saturating_sub(earlier));
         let energy = earlier.energy.zip(self.energy).and_then(|(earlier, now)| now.since(earlier));
@@ -304,7 +302,7 @@ impl UsedUntil {
     }
 }
 
-/// Rounds while they are played.
+/// State of the rounds that are being played.
 struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
     settings: &'a ExperimentSettings,
     arms: &'a [KnobArm<'a>],
@@ -315,18 +313,17 @@ struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
     window: &'a Mutex<LatencyWindow>,
     tally: RoundTally,
     random: StdRng,
-    /// What was measured of the round that did not come to its end, by arm.
+    /// Results of an incomplete last round, by arm.
     unfinished_round: Vec<Option<PeriodResult>>,
-    /// Otherwise why energy is not known.
+    /// The energy meter, or the reason why there is none.
     energy: Result<EnergyMeter, String>,
-    /// The processes of the server that were seen to have ended.
     ended_processes: Vec<ProcessIdentity>,
     begun: Instant,
     void_rounds: u64,
-    /// The arms in whose periods of the last round nothing arrived.
+    /// Arms without a request in the last round.
     silent: Vec<usize>,
     different: BTreeSet<String>,
-    /// By setting, because what failed is tried again: the last outcome counts.
+    /// By setting, because a failed undo is retried and only its last outcome counts.
     not_undone: BTreeMap<Setting, UndoneChange>,
 }
 
@@ -378,7 +375,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
                 if begun.elapsed() > FIRST_REQUEST_MAX {
                     return Err(self.nothing_arrives(self.settings.period));
                 }
-                // A server that stands still for a period goes on in another.
+                // A server that stalls for one period may answer in the next.
                 continue;
             }
             let left_max = self.settings.duration(self.settings.rounds_max - played, self.arms.len());
@@ -403,7 +400,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         OperationError::machine(message).hint("send load all the time, with --load-command or by yourself")
     }
 
-    /// Plays a round: every arm in an order that chance decides, then off.
+    /// Plays a round: every arm in random order, then off.
     fn round(&mut self) -> Result<Option<ExperimentEnd>, OperationError> {
         let mut periods = Vec::new();
         let end = self.all_periods(&mut periods);
@@ -421,7 +418,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         Ok(None)
     }
 
-    /// Plays a period of every arm, and notes those that were completed.
+    /// Plays a period of every arm, and appends the completed ones to `periods`.
     fn all_periods(
         &mut self,
         periods: &mut Vec<PlayedPeriod>,
@@ -431,7 +428,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         for arm in order {
             match self.period(arm, periods) {
                 Ok(None) => {}
-                // What belongs to a process that has ended cannot be set.
+                // Settings of a process that has ended cannot be made: report its end, not the error.
                 Err(_) if self.has_server_ended_by_now() => return Ok(Some(ExperimentEnd::ServerEnded)),
                 ended => return ended,
             }
@@ -439,7 +436,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         self.wait(self.settings.guard)
     }
 
-    /// By arm, what was measured in periods; none where nothing arrived or none was played.
+    /// Returns the results of periods by arm; `None` for an arm without a period or without requests.
     fn summed_up(&self, mut periods: Vec<PlayedPeriod>) -> Vec<Option<PeriodResult>> {
         periods.sort_unstable_by_key(|period| period.begin);
         let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
@@ -451,7 +448,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         results
     }
 
-    /// Plays a period of an arm, and leaves the knob off.
+    /// Plays a period of an arm, and turns the knob off afterwards.
     fn period(
         &mut self,
         arm: usize,
@@ -461,7 +458,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             let changes = (self.arms[arm - 1].plan)()?;
             self.different.extend(self.switch.on(&changes)?);
         }
-        // It may have ended while settings were made, and nothing begins instead of it.
+        // The server may have ended while settings were made; the load would be started for nothing.
         if let Some(end) = self.ended() {
             return Ok(Some(end));
         }
@@ -477,7 +474,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         let end = now();
         let used = self.used().since(before);
         let passed = self.wait(self.settings.drain)?;
-        // It is complete, also where the experiment ends while its last requests are answered.
+        // The period is complete even if the experiment ends during the drain.
         periods.push(PlayedPeriod { arm, begin, end, used });
         if passed.is_some() {
             return Ok(passed);
@@ -491,12 +488,12 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         if self.not_undone.is_empty() {
             return Ok(None);
         }
-        // It is not known how much of the period was the knob's.
+        // Another program changed the setting at an unknown time, so the period is not the knob's alone.
         periods.pop();
         Ok(Some(ExperimentEnd::ChangedByOthers))
     }
 
-    /// Keeps what was not undone as it should be, and drops what has been since.
+    /// Records failed and skipped undos, and drops earlier ones that have succeeded since.
     fn keep(&mut self, undone: Vec<UndoneChange>) {
         for undone in undone {
             let setting = undone.change.setting.clone();
@@ -508,24 +505,23 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         }
     }
 
-    /// What has been used until now.
     fn used(&mut self) -> UsedUntil {
         UsedUntil { cpu_ns: self.cpu_ns(), energy: self.energy() }
     }
 
-    /// What the energy counters of the machine say now.
     fn energy(&mut self) -> Option<EnergyReading> {
         self.energy.as_mut().ok().map(|meter| meter.read(now()))
     }
 
-    /// CPU time of the server until now.
+    /// Returns the CPU time of the server so far, nanoseconds.
     fn cpu_ns(&self) -> Option<u64> {
         let times = self.settings.processes.iter().map(|process| cpu_time_ns(*process));
         let times: Option<Vec<u64>> = times.collect();
         times.filter(|times| !times.is_empty()).map(|times| times.iter().sum())
     }
 
-    /// Waits, and gives threads that begin meanwhile what the others have.
+    /// Waits for `duration` or the end of the experiment; meanwhile applies the knob to threads and sockets
+    /// that begin.
     fn wait(&mut self, duration: Duration) -> Result<Option<ExperimentEnd>, OperationError> {
         let until = Instant::now() + duration;
         let mut next_keep_on = Instant::now() + KEEP_ON_INTERVAL;
@@ -552,7 +548,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         }
     }
 
-    /// Why the experiment is to end, if it is.
+    /// Returns the reason to end the experiment, if there is one.
     fn ended(&mut self) -> Option<ExperimentEnd> {
         if self.stop.load(Ordering::Relaxed) || !self.host.is_wanted() {
             Some(ExperimentEnd::Stopped)
@@ -561,22 +557,23 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         } else if self.host.has_load() {
             None
         } else if self.has_server_ended_by_now() {
-            // Its clients have noticed it first.
+            // The clients may notice the end of the server before this loop does.
             Some(ExperimentEnd::ServerEnded)
         } else {
             Some(ExperimentEnd::LoadEnded)
         }
     }
 
-    /// Whether a process of the server has ended: it is not the same server any more, and a knob that is about its processes
-    /// cannot be set.
+    /// Returns true if a process of the server has ended. One is enough: a knob that acts on processes cannot
+    /// be set without it.
     fn has_server_ended(&mut self) -> bool {
         let processes = self.settings.processes.iter().copied();
         self.ended_processes = processes.filter(|process| !is_alive(*process)).collect();
         !self.ended_processes.is_empty()
     }
 
-    /// As [`Self::has_server_ended`], for who has noticed it by something else, which may come first.
+    /// Like [`Self::has_server_ended`], but waits up to [`PROCESS_END_MAX`]: connections close before their
+    /// process is gone.
     fn has_server_ended_by_now(&mut self) -> bool {
         let until = Instant::now() + PROCESS_END_MAX;
         while !self.has_server_ended() {
@@ -588,7 +585,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         true
     }
 
-    /// What it came to. An error is one of all only where nothing was measured before it.
+    /// Builds the report. An error becomes the result only if nothing was measured before it.
     fn report(self, end: Result<ExperimentEnd, OperationError>) -> Result<ExperimentReport, OperationError> {
         let not_undone: Vec<UndoneChange> = self.not_undone.into_values().collect();
         let is_empty = self.tally.rounds().is_empty() && self.unfinished_round.is_empty();

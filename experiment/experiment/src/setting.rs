@@ -1,4 +1,4 @@
-//! Settings of a machine: a place that has a value, which can be read, written, and written back.
+//! Settings of a machine, which can be read, written, and restored.
 
 use crate::open_sockets::{ServerSockets, SocketTotals, SocketsTakenBack};
 use model::OperationError;
@@ -6,149 +6,142 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A process as its number and when it began: numbers are used again, the two together are not.
+/// A process, identified by PID and start time because PIDs are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The number of the process (PID).
+    /// PID.
     pub id: u32,
-    /// When it began, in clock ticks since boot.
+    /// Start time, clock ticks since boot.
     pub start: u64,
 }
 
-/// A thread of a process, and when it began.
+/// A thread of a process, identified by TID and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ThreadIdentity {
-    /// Whose thread it is.
+    /// Process of the thread.
     pub process: ProcessIdentity,
-    /// The number of the thread (TID).
+    /// TID.
     pub id: u32,
-    /// When it began, in clock ticks since boot.
+    /// Start time, clock ticks since boot.
     pub start: u64,
 }
 
-/// What of a thread is set.
+/// Property of a thread that a knob sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThreadAspect {
     /// Policy, nice value, priority, slice.
     Scheduling,
-    /// The CPUs that it may run on.
+    /// CPU affinity.
     Cpus,
 }
 
-/// How the text of a file of the kernel is read.
+/// Format of a kernel file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileForm {
-    /// As it is, without the line end.
+    /// Text without its final newline.
     Text,
-    /// A hexadecimal mask of CPUs.
+    /// Hexadecimal CPU mask.
     CpuMask,
-    /// The number behind the word `nice`.
+    /// Number after the word `nice`, as in `/proc/PID/autogroup`.
     AutogroupNice,
 }
 
-/// A place that has a value.
+/// One setting of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Setting {
-    /// What one thread has.
-    Thread {
-        /// Which thread it is.
-        thread: ThreadIdentity,
-        /// What of it is set.
-        aspect: ThreadAspect,
-    },
-    /// Of threads of a process that begin later: they inherit one of `after` from the one that starts them, and it cannot
-    /// be read what they would have had. Writing [`ON`] gives those that have none of them the first one; writing [`OFF`]
-    /// gives those that have one of them `before`. What others have given to them is left alone.
+    /// A property of one thread.
+    Thread { thread: ThreadIdentity, aspect: ThreadAspect },
+    /// A property of threads that a process starts later. They inherit one of `after` from the thread that
+    /// starts them, and the value that they would have had otherwise cannot be read. Writing [`ON`] gives the
+    /// first of `after` to threads that have none of them; writing [`OFF`] gives `before` to threads that
+    /// have one of them. Values set by other programs are left alone.
     LaterThreads {
-        /// The process whose threads they are.
+        /// Process of the threads.
         process: ProcessIdentity,
-        /// The threads that there were at first.
+        /// Threads that existed before the change.
         known: Vec<ThreadIdentity>,
-        /// What of them is set.
         aspect: ThreadAspect,
-        /// What they get when it is undone: what the first thread had.
+        /// Value that undo writes: that of the first thread before the change.
         before: String,
-        /// What the other threads have until then.
+        /// Values of the known threads while the knob is on.
         after: Vec<String>,
-        /// All that they have unless somebody has changed them: what the other threads had or have, and what is left of
-        /// that where threads reset on fork.
+        /// Values that a later thread can have inherited: those of known threads before and after the change,
+        /// also as left by reset-on-fork. Any other value was set by another program.
         inheritable: Vec<String>,
     },
-    /// A file of the kernel.
+    /// A kernel file.
     KernelFile {
-        /// Where the file is.
         path: PathBuf,
-        /// How it is read.
         form: FileForm,
-        /// Whose file it is, where it goes with a process.
+        /// Process that the file belongs to, for files that disappear with it.
         process: Option<ProcessIdentity>,
     },
-    /// What a file of a control group says of a disk, in a line that begins with the number of the disk.
+    /// Line of a control group file that begins with the device number of a disk.
     GroupDevice {
-        /// Where the file is.
         path: PathBuf,
-        /// The number of the disk, such as `8:0`.
+        /// Device number of the disk, such as `8:0`.
         device: String,
-        /// What it means that the file has no line of the disk; writing it takes the line away.
+        /// Value meant by a missing line; writing it removes the line.
         absent: String,
     },
-    /// The I/O scheduler of a disk, and everything that the kernel resets when it is switched. Only the scheduler is asked
-    /// for, and all is restored.
+    /// I/O scheduler of a disk, with everything that the kernel resets when it is switched. A change asks for
+    /// the scheduler only, and undo restores all of it.
     IoScheduler {
-        /// The folder of the disk's queue.
+        /// Queue directory of the disk in sysfs.
         queue: PathBuf,
     },
-    /// The longest time in microseconds that idle CPUs may take to wake up. It lasts as long as the program that asks.
+    /// Longest wake-up latency of idle CPUs, microseconds (`/dev/cpu_dma_latency`). Lasts as long as the
+    /// program that asks for it.
     WakeupLatency,
-    /// An option of the open sockets of a server. Writing [`ON`] gives all of them the value, with a record of what each had
-    /// before, which is kept with the socket; it is taken back from these records.
+    /// An option of the open sockets of a server. Writing [`ON`] sets it on all of them and keeps the old
+    /// value with each socket, from which it is restored.
     Sockets {
-        /// Which sockets and which option of them.
+        /// Sockets and option.
         sockets: ServerSockets,
-        /// The value that they get.
+        /// Value to set.
         value: String,
     },
-    /// A user's own: a command makes it ([`ON`]) and another one takes it back ([`OFF`]).
+    /// A knob of the user: one command applies it ([`ON`]) and another one undoes it ([`OFF`]).
     Command {
-        /// The command that makes it.
         apply: String,
-        /// The command that takes it back; harmless where it was not made.
+        /// Must be harmless if `apply` did not run.
         undo: String,
     },
-    /// A load that this program has started: it runs ([`ON`]) or has ended ([`OFF`]), with all processes of its group.
+    /// A load that this program started: it runs ([`ON`]) or has ended ([`OFF`]), with all processes of its
+    /// group.
     Load {
-        /// The first of its processes.
+        /// First process of the group.
         process: ProcessIdentity,
-        /// The command that sends it.
         command: String,
     },
 }
 
-/// The value of a setting that cannot be read, while it is on.
+/// Value of an unreadable setting while it is on.
 pub const ON: &str = "on";
-/// The value of a setting that cannot be read, while it is off.
+/// Value of an unreadable setting while it is off.
 pub const OFF: &str = "off";
 
 impl Setting {
-    /// Whether what it is now can be found out.
+    /// Returns true if the current value can be read.
     pub fn is_readable(&self) -> bool {
         !matches!(self, Self::LaterThreads { .. } | Self::Sockets { .. } | Self::Command { .. })
     }
 
-    /// Whether it is about what begins later, so that it is written again and again while it is on.
+    /// Returns true if the setting covers threads or sockets that begin later, so that it is written
+    /// repeatedly while on.
     pub(crate) fn is_kept_on(&self) -> bool {
         matches!(self, Self::LaterThreads { .. } | Self::Sockets { .. })
     }
 
-    /// Whether what it belongs to may end at any time, as one of many.
+    /// Returns true if the setting is one of many, each of which may disappear at any time.
     pub(crate) fn is_of_many(&self) -> bool {
         matches!(self, Self::Thread { .. })
     }
 
-    /// Whether a value that was read is what was asked for.
+    /// Returns true if a value read back is the one asked for.
     pub(crate) fn is_as_asked(&self, read: &str, asked: &str) -> bool {
         match self {
             Self::IoScheduler { .. } => read.split_whitespace().next() == asked.split_whitespace().next(),
@@ -156,7 +149,7 @@ impl Setting {
         }
     }
 
-    /// Whether the kernel takes it back when this program ends, however it ends.
+    /// Returns true if the kernel restores the setting when this program exits, even after a kill.
     pub fn ends_with_program(&self) -> bool {
         matches!(self, Self::WakeupLatency)
     }
@@ -186,63 +179,63 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A setting and the value that it is to have.
+/// A setting and its new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedChange {
-    /// Where the value is.
     pub setting: Setting,
-    /// The value that it gets.
     pub value: String,
 }
 
-/// Where settings are: Linux, or a simulated machine.
+/// Access to settings: Linux, or a simulated machine.
 pub trait SettingStore {
-    /// What a setting is; `None` when what it belongs to is gone. Of one that cannot be read, any value.
+    /// Returns the value of a setting; `None` if its owner is gone. For an unreadable setting, any value.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&mut self, setting: &Setting) -> Result<Option<String>, OperationError>;
 
-    /// Gives a setting a value. That what it belongs to is gone meanwhile is no error.
+    /// Writes a setting. Does nothing if its owner is gone.
     ///
     /// # Errors
-    /// When it does not take the value.
+    /// If the value is refused.
     fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError>;
 
-    /// What others have given to a part of a setting that cannot be read, and that writing leaves alone.
+    /// Returns the value that another program gave to part of an unreadable setting, which writes leave
+    /// alone.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn changed_by_others(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
         Ok(None)
     }
 
-    /// Whether all open sockets have a value; `None` when none of them is connected.
+    /// Returns true if all open sockets have a value; `None` if none of them is connected.
     ///
     /// # Errors
-    /// When they cannot be looked at.
+    /// If they cannot be inspected.
     fn sockets_have(&mut self, _: &ServerSockets, _value: &str) -> Result<Option<bool>, OperationError> {
         Ok(None)
     }
 
-    /// Gives open sockets what they had before, by the records that are kept with them, or leaves them what the server has
-    /// set since. Afterwards there are no records.
+    /// Restores open sockets from the records kept with them, except where the server has set the option
+    /// since. Removes the records.
     ///
     /// # Errors
-    /// When one does not take it; then its record is still there.
+    /// If a socket refuses; then its record is kept.
     fn take_back_from_sockets(&mut self, _: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
         Ok(SocketsTakenBack::default())
     }
 
-    /// Looks at open sockets while nothing is set of them, as often as while something is, so that both cost the same.
+    /// Inspects open sockets without setting them, as often as while the knob is on, so that both arms pay
+    /// the same.
     ///
     /// # Errors
-    /// When they cannot be looked at.
+    /// If they cannot be inspected.
     fn look_at_sockets(&mut self) -> Result<(), OperationError> {
         Ok(())
     }
 
-    /// What was done with open sockets until now.
+    /// Returns totals of the changes of open sockets so far.
     fn socket_totals(&self) -> Option<SocketTotals> {
         None
     }

@@ -1,4 +1,4 @@
-//! Turns knobs on and off: every change is recorded before it is made, read back, and undone from the record.
+//! Turns knobs on and off. Every change is recorded before it is made, read back, and undone from the record.
 
 use crate::journal::{Journal, RecordedChange, UndoStep, undo_step};
 use crate::open_sockets::{SocketTotals, SocketsTakenBack};
@@ -6,74 +6,73 @@ use crate::setting::{OFF, ON, PlannedChange, Setting, SettingStore};
 use model::OperationError;
 use std::io;
 
-/// Where the bytes of a journal are kept.
+/// Storage of a journal.
 pub trait JournalFile {
-    /// Appends and waits until a crash cannot lose it. After an error, nothing of the bytes may be left as a whole line.
+    /// Appends durably. After an error, the file must not contain a whole line of `bytes`.
     ///
     /// # Errors
-    /// When it cannot be written; then nothing is appended any more.
+    /// If the write fails; then nothing more is appended.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Empties the journal. What is appended afterwards begins a new one; a crash may bring the old records back as long
-    /// as nothing is appended.
+    /// Empties the journal. A crash may bring the old records back until the next append.
     ///
     /// # Errors
-    /// When it cannot be emptied; then all its records are still there.
+    /// If it fails; then all records are still there.
     fn clear(&mut self) -> io::Result<()>;
 }
 
-/// What came of undoing a change.
+/// Outcome of undoing a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// What was before is there again.
+    /// The old value was restored.
     Restored,
-    /// Sockets have what was before, or what the server has set since.
+    /// Sockets have their old value, or one that the server has set since.
     SocketsTakenBack(SocketsTakenBack),
-    /// It was as before already.
+    /// The setting had its old value already.
     Unchanged,
-    /// What it belonged to has ended, or the machine was booted again.
+    /// The owner of the setting has ended, or the machine was rebooted.
     Gone,
-    /// Somebody else gave it this value meanwhile, and it was left alone.
+    /// Another program set this value meanwhile; it was left alone.
     LeftAlone(String),
-    /// It could not be undone, and the record stays.
+    /// Undo failed; the record is kept.
     Failed(OperationError),
 }
 
-/// A change and what came of undoing it.
+/// A change and the outcome of undoing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoneChange {
-    /// What had been changed.
     pub change: RecordedChange,
-    /// What became of it.
     pub outcome: UndoOutcome,
 }
 
-/// Settings and the journal about them. What is on when it is dropped is undone.
+/// Settings and their journal. Undoes what is on when dropped.
 #[derive(Debug)]
 pub struct KnobSwitch<S: SettingStore, J: JournalFile> {
     store: S,
     file: J,
     journal: Journal,
-    /// What the kernel takes back itself, with what it was.
+    /// Settings that the kernel restores itself, with their old values.
     unrecorded: Vec<(Setting, String)>,
     boot: String,
 }
 
 impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
-    /// Goes on from a journal.
+    /// Continues from a journal.
     pub fn new(store: S, file: J, journal: Journal, boot: &str) -> Self {
         Self { store, file, journal, unrecorded: Vec::new(), boot: boot.to_owned() }
     }
 
-    /// Whether nothing is to be undone.
+    /// Returns true if nothing is to be undone.
     pub fn is_off(&self) -> bool {
         self.journal.changes().is_empty() && self.unrecorded.is_empty()
     }
 
-    /// Makes changes, one after the other, and reads them back. Gives what the kernel made different from what was asked.
+    /// Makes changes in order and reads them back. Returns descriptions of those for which the kernel chose
+    /// another value.
     ///
     /// # Errors
-    /// When a setting does not take its value or the journal cannot be written; then [`Self::off`] undoes what was changed.
+    /// If a setting refuses its value or the journal cannot be written; then [`Self::off`] undoes what was
+    /// changed.
     pub fn on(&mut self, changes: &[PlannedChange]) -> Result<Vec<String>, OperationError> {
         let mut different = Vec::new();
         let mut ended = None;
@@ -94,11 +93,11 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         }
     }
 
-    /// Makes one change, and gives what was read back; `None` for a thread or socket that has ended meanwhile.
+    /// Makes one change and returns the value read back; `None` if its thread or socket has ended.
     fn change(&mut self, change: &PlannedChange) -> Result<Option<String>, OperationError> {
         let PlannedChange { setting, value } = change;
         let before = match setting {
-            // Each has its own, and a record of it.
+            // Each socket has an old value and a record of its own.
             Setting::Sockets { .. } => Some(OFF.to_owned()),
             _ => self.store.read(setting)?,
         };
@@ -121,10 +120,10 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         self.store.write(setting, value)?;
         let read = if setting.is_readable() { self.store.read(setting)? } else { Some(value.clone()) };
         let Some(made) = read else {
-            // Undoing finds it gone.
+            // The record stays: undo finds the owner gone.
             return if setting.is_of_many() { Ok(None) } else { Err(gone(setting)) };
         };
-        // Without this line, undoing restores what was before, whatever is there.
+        // Losing this line is harmless: without it, undo restores the old value unconditionally.
         let line = self.journal.made(&made);
         let _ = self.file.append(&line);
         if made == before && !setting.is_as_asked(&made, value) {
@@ -134,11 +133,11 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         Ok(Some(made))
     }
 
-    /// Gives threads and sockets that have begun meanwhile what the others have. Whether somebody else has changed one of the
-    /// threads.
+    /// Applies the knob to threads and sockets that began meanwhile. Returns true if another program changed
+    /// one of the threads.
     ///
     /// # Errors
-    /// When one does not take it.
+    /// If one refuses its value.
     pub fn keep_on(&mut self) -> Result<bool, OperationError> {
         let mut is_changed = false;
         if self.journal.changes().is_empty() {
@@ -153,10 +152,10 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         Ok(is_changed)
     }
 
-    /// Undoes all changes, the last one first, and says what came of each. What could not be undone stays recorded.
+    /// Undoes all changes, last one first. Failed ones stay recorded.
     pub fn off(&mut self) -> Vec<UndoneChange> {
         while let Some((setting, before)) = self.unrecorded.pop() {
-            // The kernel does it when this program ends, at the latest.
+            // Not an error: the kernel restores it at the latest when this program exits.
             let _ = self.store.write(&setting, &before);
         }
         let changes: Vec<(usize, RecordedChange)> =
@@ -166,14 +165,14 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
             .map(|(index, change)| UndoneChange { outcome: self.undo(index, &change), change })
             .collect();
         let is_done = !undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_)));
-        // Where the file cannot be emptied, its records stay, and undoing them again does no harm.
+        // If the file cannot be emptied, its records stay; undoing them again is harmless.
         if is_done && self.file.clear().is_ok() {
             self.journal = Journal::default();
         }
         undone
     }
 
-    /// What was done with open sockets until now.
+    /// Returns totals of the changes of open sockets so far.
     pub fn socket_totals(&self) -> Option<SocketTotals> {
         self.store.socket_totals()
     }
@@ -201,7 +200,7 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
     }
 
     fn restore(&mut self, index: usize, change: &RecordedChange) -> UndoOutcome {
-        // If this is cut short, or becomes something else, what is there then is not somebody else's.
+        // A truncated or replaced value is ours, so undo may overwrite it.
         self.note(index, None);
         if let Err(error) = self.store.write(&change.setting, &change.before) {
             return UndoOutcome::Failed(error);
@@ -222,16 +221,16 @@ impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
         }
     }
 
-    /// Records what is left in the place of a change. Where there is no room for it, this program still knows it.
+    /// Records the value left in place of a change. If the disk is full, it is still known in memory.
     fn note(&mut self, index: usize, left: Option<&str>) {
         let line = self.journal.left(index, left);
         let _ = self.file.append(&line);
     }
 
-    /// Whether every change would leave what it is about as it is.
+    /// Returns true if no change would have an effect.
     ///
     /// # Errors
-    /// When a setting cannot be read.
+    /// If a setting cannot be read.
     pub fn is_set(&mut self, changes: &[PlannedChange]) -> Result<bool, OperationError> {
         let mut is_any_known = false;
         for change in changes {

@@ -8,74 +8,73 @@
 use crate::latency_window::{PERCENTILES, PeriodResult};
 use confidence::{SymmetryTest, needed_for_symmetry, shift_estimate, shift_interval};
 
-/// What an experiment says about a value of a knob.
+/// Verdict about a value of a knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobVerdict {
-    /// The percentile is shorter with it.
+    /// The percentile is lower with it.
     Helps,
-    /// The percentile is longer with it.
+    /// The percentile is higher with it.
     Harms,
-    /// It may be either.
+    /// Neither was shown.
     NotShown,
 }
 
-/// What one statistic of a period is with the knob off and on: medians over periods, and the difference.
+/// Change of one statistic between periods with the knob off and on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StatisticShift {
-    /// The median over periods with the knob off.
+    /// Median over periods with the knob off.
     pub off: f64,
-    /// The median over periods with the knob on.
+    /// Median over periods with the knob on.
     pub on: f64,
-    /// The estimate of the difference within a round.
+    /// Estimated difference within a round.
     pub shift: f64,
-    /// An interval for the difference.
+    /// Confidence interval of the difference.
     pub interval: (f64, f64),
-    /// The estimate of the difference ÷ the value with the knob off, of the same round: never below −1 for what is never
-    /// negative. `None` where no round has a value off above zero, or where it has not the sign of `shift`.
+    /// Estimated difference ÷ value with the knob off in the same round; at least −1 for non-negative
+    /// statistics. `None` if no round has a positive value off, or if its sign differs from that of `shift`.
     pub relative: Option<f64>,
 }
 
-/// A value of a knob against the knob off.
+/// Comparison of one value of a knob with the knob off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnobComparison {
-    /// What is said about it.
     pub verdict: KnobVerdict,
-    /// The percentile that was tested, in nanoseconds; the interval has the confidence asked for.
+    /// Percentile under test, nanoseconds; the interval has the requested confidence.
     pub tested: StatisticShift,
-    /// A difference that would have been seen, as far as the differences vary; `None`: no difference would have been.
+    /// Smallest difference that would have been detected, given the variation between rounds; `None` if none
+    /// would have been.
     pub visible_ns: Option<f64>,
-    /// How much the bets against "it does nothing" have gained.
+    /// Capital gained by betting against the hypothesis of no effect.
     pub evidence: f64,
-    /// How much they have to.
+    /// Evidence required for a verdict.
     pub evidence_needed: f64,
-    /// Whether fewer or more requests arrived with the knob on, with the same confidence.
+    /// True if the arrival rate changed with the knob on, at the same confidence.
     pub changes_load: bool,
-    /// Requests that arrived in a second.
+    /// Arrival rate, requests per second.
     pub rate: StatisticShift,
-    /// The mean latency in nanoseconds.
+    /// Mean latency, nanoseconds.
     pub mean_ns: StatisticShift,
-    /// The latencies in nanoseconds at [`PERCENTILES`].
+    /// Latencies at [`PERCENTILES`], nanoseconds.
     pub percentiles_ns: [StatisticShift; PERCENTILES.len()],
-    /// CPU time for each request in nanoseconds, where it is known.
+    /// CPU time per request, nanoseconds; `None` if unknown.
     pub cpu_per_request_ns: Option<StatisticShift>,
-    /// Energy for each request in joules, where it is known.
+    /// Energy per request, joules; `None` if unknown.
     pub energy_per_request_j: Option<StatisticShift>,
 }
 
-/// The periods of complete rounds.
+/// Results of complete rounds, with the running tests.
 #[derive(Debug, Clone)]
 pub struct RoundTally {
     /// By round and arm; the first arm is the knob off.
     rounds: Vec<Vec<PeriodResult>>,
     latency_tests: Vec<SymmetryTest>,
     rate_tests: Vec<SymmetryTest>,
-    /// Of each value's test.
+    /// Confidence of each value's test.
     confidence: f64,
 }
 
 impl RoundTally {
-    /// No rounds yet, of so many values of a knob, which are all judged rightly with this confidence.
-    ///
+    /// Creates an empty tally for a number of values, with the joint `confidence` of all verdicts.
     /// # Panics
     /// Unless there is a value and the confidence is strictly between 0 and 1.
     pub fn new(values: usize, confidence: f64) -> Self {
@@ -88,10 +87,10 @@ impl RoundTally {
         }
     }
 
-    /// Takes a round: a result for each arm, the first of the knob off.
+    /// Adds a round: one result per arm, that of the knob off first.
     ///
     /// # Panics
-    /// When an arm has no result.
+    /// If an arm has no result.
     pub fn add(&mut self, round: Vec<PeriodResult>) {
         assert_eq!(round.len(), self.latency_tests.len() + 1, "a result for each arm");
         let (off, on) = round.split_first().expect("there is the knob off");
@@ -102,40 +101,40 @@ impl RoundTally {
         self.rounds.push(round);
     }
 
-    /// The rounds so far, each with a result for each arm.
+    /// Returns the rounds so far, each with one result per arm.
     pub fn rounds(&self) -> &[Vec<PeriodResult>] {
         &self.rounds
     }
 
-    /// The number of rounds without which nothing can be shown.
+    /// Returns the minimum number of rounds for a verdict.
     pub fn needed(&self) -> usize {
         needed_for_symmetry(self.confidence)
     }
 
-    /// Whether something is shown about each value.
+    /// Returns true if every value has a verdict.
     pub fn is_decided(&self) -> bool {
         self.latency_tests.iter().all(|test| test.rejects(self.confidence))
     }
 
-    /// The evidence of the value about which the least is shown, with how much is needed.
+    /// Returns the smallest evidence among values, and the evidence required.
     pub fn least_evidence(&self) -> (f64, f64) {
         let evidence = self.latency_tests.iter().map(SymmetryTest::evidence).fold(f64::INFINITY, f64::min);
         (evidence, 1.0 / (1.0 - self.confidence))
     }
 
-    /// How much the rate of arrivals with the knob off varies: largest less smallest, ÷ median.
+    /// Returns the spread of arrival rates with the knob off: (maximum − minimum) ÷ median.
     pub fn load_spread(&self) -> Option<f64> {
         let rates = self.column(0, &|period| period.rate());
         let [least, .., most] = rates[..] else { return None };
         Some((most - least) / median(&rates)?)
     }
 
-    /// [`StatisticShift::relative`] of the tested percentile, of a value counted from zero.
+    /// Returns [`StatisticShift::relative`] of the percentile under test, for a value counted from zero.
     pub fn relative_shift(&self, value: usize) -> Option<f64> {
         self.shift(value, &|period| period.tested_ns as f64)?.relative
     }
 
-    /// What there is to say about a value, counted from zero; `None` before the first round.
+    /// Compares a value, counted from zero, with the knob off; `None` before the first round.
     pub fn comparison(&self, value: usize) -> Option<KnobComparison> {
         let tested = self.shift(value, &|period| period.tested_ns as f64)?;
         let test = &self.latency_tests[value];
@@ -164,8 +163,8 @@ impl RoundTally {
         })
     }
 
-    /// The shift of a statistic over the rounds in which it is known with the knob off and with this value; `None` where it
-    /// is in none.
+    /// Returns the shift of a statistic over the rounds in which it is known for both arms; `None` if there
+    /// are none.
     fn known_shift(
         &self,
         value: usize,
@@ -179,7 +178,7 @@ impl RoundTally {
         self.known_shift(value, &|period| Some(statistic(period)))
     }
 
-    /// The shift of pairs, with the knob off and on in the same round.
+    /// Returns the shift of pairs (off, on) of the same round.
     fn shift_of(&self, pairs: Vec<(f64, f64)>) -> Option<StatisticShift> {
         let differences: Vec<f64> = pairs.iter().map(|(off, on)| on - off).collect();
         let shift = shift_estimate(&differences)?;
@@ -194,14 +193,14 @@ impl RoundTally {
         })
     }
 
-    /// A statistic of the periods of an arm, ascending.
+    /// Returns a statistic of the periods of an arm, ascending.
     fn column(&self, arm: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
         ascending(self.rounds.iter().map(|round| statistic(&round[arm])).collect())
     }
 }
 
-/// The estimate of the difference ÷ the value off of pairs of values, off and on. A median of differences over a median of
-/// values would mix rounds: where the load changes it may say that a latency fell by more than all of it.
+/// Estimates (on − off) ÷ off over pairs. A median of differences over a median of values would mix rounds:
+/// under a changing load it could report a fall by more than 100 %.
 fn relative_shift(pairs: &[(f64, f64)]) -> Option<f64> {
     let known = pairs.iter().filter(|(off, _)| *off > 0.0);
     let changes: Vec<f64> = known.map(|(off, on)| (on - off) / off).collect();

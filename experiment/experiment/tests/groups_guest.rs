@@ -23,7 +23,7 @@ const MODULES: [&str; 2] = [
      completion_nsec=10000",
 ];
 
-/// What is asserted in the guest, in this order.
+/// Checks in the guest, in this order.
 const CHECKS: [GuestCheck; 5] = [
     ("what_is_missing_is_said", what_is_missing_is_said),
     ("weights_divide_the_cpu", weights_divide_the_cpu),
@@ -176,7 +176,7 @@ fn weights_divide_the_cpu() {
     assert!((0.3..0.7).contains(&again), "{again}");
 }
 
-/// How long it takes to write some blocks to the disk, one after the other, past the cache.
+/// Returns the time of writing some blocks to the disk in sequence, bypassing the cache.
 fn writing() -> Duration {
     const BLOCK: usize = 4096;
     const O_DIRECT: i32 = 0o40_000;
@@ -208,7 +208,7 @@ fn limits_hold_writes_back() {
         assert!(limited > 5 * free, "{free:?} {limited:?}");
     });
     assert_eq!(limits(), "", "the line is gone");
-    // One that somebody has set stays, and is there again.
+    // A limit set by another program stays, and is restored.
     fs::write(group.join("io.max"), format!("{device} riops=77")).expect("root may");
     let others = format!("{device} rbps=max wbps=max riops=77 wiops=max\n");
     assert_eq!(limits(), others);

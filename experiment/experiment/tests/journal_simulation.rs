@@ -19,7 +19,7 @@ use std::rc::Rc;
 const SETTINGS: usize = 5;
 const ALL_SETTINGS: usize = SETTINGS + 1;
 
-/// What outlives a crash, and when the crash comes.
+/// State that survives a crash, and the time of the crash.
 #[derive(Debug)]
 struct Machine {
     values: BTreeMap<Setting, String>,
@@ -29,14 +29,14 @@ struct Machine {
     /// A part of a record stands at the end of the file and could not be removed.
     is_torn: bool,
     refuses: f64,
-    /// How often a setting becomes something else than what is written.
+    /// Probability that a setting takes another value than the one written.
     distorts: f64,
     is_full: f64,
-    /// How often the file cannot be emptied.
+    /// Probability that the file cannot be emptied.
     keeps: f64,
-    /// How often the file is emptied, and a crash before the next record brings its records back.
+    /// Probability that the file is emptied, and a crash before the next record brings its records back.
     unsynced: f64,
-    /// What a crash brings back.
+    /// Records that a crash brings back.
     before_clear: Option<Vec<u8>>,
     random: StdRng,
 }
@@ -54,7 +54,7 @@ fn setting(index: usize) -> Setting {
     Setting::KernelFile { path: PathBuf::from(format!("/{index}")), form: FileForm::Text, process: None }
 }
 
-/// Open sockets, whose values before are kept with them: here, whether they are as before.
+/// Open sockets, whose old values are kept with them; reduced here to a flag: unchanged or not.
 fn sockets() -> Setting {
     let namespace = NetworkNamespace { device: 4, inode: 5 };
     let folder = PathBuf::from("/records");
@@ -76,7 +76,7 @@ fn changes() -> Vec<PlannedChange> {
 }
 
 impl Machine {
-    /// Whether the machine still runs; each call is a step.
+    /// Takes a step. Returns true if the machine still runs.
     fn step(&mut self) -> bool {
         let runs = self.steps_left > 0;
         self.steps_left = self.steps_left.saturating_sub(1);
@@ -114,7 +114,7 @@ impl SettingStore for Shared {
         let is_half =
             matches!(setting, Setting::IoScheduler { .. }) && machine.is_last_step() && !machine.is_torn;
         let distorts = machine.distorts;
-        // What cannot be read cannot be seen to be something else.
+        // A wrong value of an unreadable setting cannot be detected.
         let is_distorted = machine.random.random_bool(distorts) && setting.is_readable() || is_half;
         if let (false, Some(now)) = (is_lost, machine.values.get_mut(setting)) {
             *now = if is_distorted { format!("nearly {value}") } else { value.to_owned() };
@@ -194,7 +194,7 @@ fn machine(seed: u64, steps: usize) -> Shared {
     })))
 }
 
-/// A program that begins with what the disk has, as the real one does: what is cut off at the end is removed.
+/// Starts a program from the journal on disk; like the real one, it removes an incomplete last line.
 fn program(machine: &Shared) -> KnobSwitch<Shared, Shared> {
     let mut about = machine.0.borrow_mut();
     let complete = about.disk.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);

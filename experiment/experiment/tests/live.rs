@@ -99,7 +99,7 @@ fn every_knob_that_there_is_here_is_set_and_undone() {
             "{}",
             knob.name
         );
-        // What ends with this program needs its end, or a drop.
+        // Such a setting is restored only at exit or by a drop.
         if changes.iter().any(|change| change.setting.ends_with_program()) {
             drop(switch);
         } else {
@@ -160,7 +160,7 @@ fn priority_is_as_the_kernel_has_it() {
     assert!(journal.is_empty());
 }
 
-/// Slices are inherited: this program may have the one that somebody has chosen for the server.
+/// Slices are inherited, so this program may have the very slice chosen for the server.
 #[test]
 fn a_slice_that_this_program_has_too_is_restored() {
     let chooses = || {
@@ -205,7 +205,7 @@ fn thread() -> (u32, mpsc::Sender<()>) {
 /// Held by tests that change the CPUs of this process: one at a time.
 static CPUS_OF_THIS_PROCESS: Mutex<()> = Mutex::new(());
 
-/// What keeps this process on CPU 0; none where it has no choice.
+/// Returns the changes that pin this process to CPU 0; `None` if it has only one CPU.
 fn pinned_to_the_first() -> Option<Vec<PlannedChange>> {
     let process = identity(std::process::id()).expect("this process runs");
     let target = KnobTarget { processes: vec![process], ..KnobTarget::default() };
@@ -216,7 +216,7 @@ fn pinned_to_the_first() -> Option<Vec<PlannedChange>> {
     knob("pin").and_then(|knob| knob.plan(&target, Some("0")).ok())
 }
 
-/// Threads inherit from the one that starts them, so that there is no record of their own.
+/// Later threads inherit the setting, so there is no record for each of them.
 #[test]
 fn threads_that_begin_meanwhile_are_undone_too() {
     let _alone = CPUS_OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,7 +239,7 @@ fn threads_that_begin_meanwhile_are_undone_too() {
     }
 }
 
-/// Nobody inherits what nobody had: somebody else has given it to the thread.
+/// A value that no known thread has was set by another program.
 #[test]
 fn threads_that_begin_meanwhile_and_are_changed_by_others_are_left_alone() {
     let _alone = CPUS_OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,7 +262,7 @@ fn threads_that_begin_meanwhile_and_are_changed_by_others_are_left_alone() {
     assert_eq!(named.outcome, UndoOutcome::LeftAlone(format!("1 (thread {foreign})")));
 }
 
-/// A disk that nobody uses, which is afterwards as it was before.
+/// An unused disk, restored afterwards.
 struct UnusedDisk {
     name: String,
     scheduler: String,
@@ -310,7 +310,7 @@ impl Drop for UnusedDisk {
     }
 }
 
-/// What switches a disk to no scheduler at all, and the disk; none where there is nothing to switch.
+/// Returns an unused disk and the changes that switch off its scheduler; `None` without such a disk.
 fn without_scheduler() -> Option<(UnusedDisk, Vec<PlannedChange>)> {
     let disk = match UnusedDisk::new() {
         Ok(disk) => disk,

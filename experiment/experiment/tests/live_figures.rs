@@ -1,5 +1,5 @@
-//! What the benchmarks with live servers are made of: rounds, arrivals, and a period of memcached whose knobs are set and
-//! undone. Periods take root and the rights to observe.
+//! Parts of the benchmarks with live servers: rounds, arrivals, and a period of memcached with knobs set and
+//! undone. Periods require root and the rights to observe.
 
 #[path = "../benches/support/mod.rs"]
 mod support;

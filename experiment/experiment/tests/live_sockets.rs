@@ -95,7 +95,7 @@ fn keep_on_until(switch: &mut TestSwitch, what: &str, mut condition: impl FnMut(
     });
 }
 
-/// What came of undoing the only change.
+/// Returns the outcome of undoing the only change.
 fn taken_back(undone: &[UndoneChange]) -> SocketsTakenBack {
     match undone {
         [UndoneChange { outcome: UndoOutcome::SocketsTakenBack(taken), .. }] => *taken,
@@ -103,7 +103,7 @@ fn taken_back(undone: &[UndoneChange]) -> SocketsTakenBack {
     }
 }
 
-/// Whether the kernel says what servers set, also where it is what the knob has set.
+/// Returns true if the kernel reports the server's own setsockopt calls, also those with the knob's value.
 fn is_server_seen(switch: &TestSwitch) -> bool {
     switch.socket_totals().is_some_and(|totals| totals.is_server_seen)
 }
@@ -171,7 +171,7 @@ fn what_was_set_when_the_program_was_killed_is_undone_once() {
     });
 }
 
-/// A program that was killed while it took back: what is left is taken back by the next one.
+/// If a program is killed during an undo, the next one finishes it.
 #[test]
 fn taking_back_goes_on_where_it_was_cut_short() {
     with_bpf_file_system(|| {
@@ -428,7 +428,7 @@ fn thousands_of_connections_are_set_and_given_back() {
     });
 }
 
-/// What a guest runs: its kernel says what servers set, unlike those without CONFIG_FUNCTION_TRACER.
+/// Checks in a guest, whose kernel has CONFIG_FUNCTION_TRACER, so that the server's own calls are seen.
 const CHECKS: [GuestCheck; 6] = [
     ("all_sockets", all_sockets_of_a_server_are_set_and_given_back),
     ("killed", what_was_set_when_the_program_was_killed_is_undone_once),

@@ -1,5 +1,5 @@
-//! Experiments in simulation: a server with a queue whose latencies depend on each other and whose load drifts, judged as
-//! live ones are. What does nothing "helps" at most as often as its level says; what helps is found, in few rounds.
+//! Simulated experiments on a server with a queue, dependent latencies and a drifting load, judged like live
+//! ones. A knob without effect "helps" at most at the test's level; an effective one is found in few rounds.
 
 use experiment::{KnobVerdict, PeriodResult, ResourceUse, RoundTally};
 use rand::rngs::StdRng;
@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS_MAX: usize = 20;
-/// Requests of a period, and as many again that do not count after a switch: few, where there are many experiments.
+/// Requests counted in a period, and not counted after a switch; few, because there are many experiments.
 const FEW: usize = 200;
 const MANY: usize = 4000;
 

@@ -75,7 +75,7 @@ impl Machine {
         undo_journals(self.folder.path(), BOOT)
     }
 
-    /// What is recorded in whole lines is undone, and nothing else is.
+    /// Checks that the records in complete lines, and no others, are undone.
     fn check_files(&self, journal: usize, bytes: &[u8], what: &str) {
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         for change in 0..CHANGES {
@@ -86,7 +86,7 @@ impl Machine {
     }
 }
 
-/// What becomes of a journal; whether something in it cannot be read.
+/// Returns damaged variants of a journal; the flag is true if some of it cannot be read.
 fn conditions(whole: &[u8]) -> Vec<(&'static str, Option<Vec<u8>>, bool)> {
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let with = |line: usize, text: &[u8]| {
@@ -137,7 +137,7 @@ fn damage_of_one_journal_keeps_nothing_else_from_being_undone() {
     }
 }
 
-/// As a crash leaves it: what is not whole at its end was not begun.
+/// After a crash, the change of an incomplete last line was not begun.
 #[test]
 fn a_journal_that_is_cut_off_anywhere_is_undone() {
     let machine = Machine::new();

@@ -278,7 +278,7 @@ pub(crate) fn burst_through(vertex: CurveVertex, rate: f64) -> f64 {
     vertex.work - drained + 8.0 * f64::EPSILON * (vertex.work + drained)
 }
 
-/// Whether vertices make a concave, non-decreasing curve that begins at duration 0.
+/// Checks that vertices form a concave, non-decreasing curve that begins at duration 0.
 fn check(vertices: &[CurveVertex]) -> Result<(), CurveError> {
     let broken = |index, rule| Err(CurveError { index, rule });
     match vertices.first() {

@@ -1,4 +1,4 @@
-//! What a request finds in its way at a device that does not preempt and serves several requests at a time.
+//! Delay at a non-preemptive device that serves several requests at a time.
 //!
 //! **The queue.** An enforcer keeps requests in strict priority order, first come first served within a level, and lets at
 //! most k of them be at a device, of which best effort has at most k − q. The device serves c ≤ k requests at a time, each at
@@ -21,14 +21,14 @@
 //! Limits in front of the enforcer's queue add nothing, nor does serving a request that is beyond its limits early, as
 //! best effort: a request passes no later than it would through a greedy shaper (Le Boudec and Thiran, §1.5.3).
 
-/// How many requests may be at a device, and how many of them it serves at a time.
+/// Limits of the requests at a device, and the number it serves at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceQueue {
     /// Requests that are served at a time, c; at least 1.
     pub channels: u32,
     /// The most requests at the device, k; at least `channels`.
     pub outstanding: u32,
-    /// How many of them best effort leaves free, q; fewer than `outstanding`.
+    /// Places that best effort leaves free, q; fewer than `outstanding`.
     pub reserve: u32,
 }
 
@@ -45,13 +45,14 @@ impl DeviceQueue {
         crate::round_up(shared + f64::from(self.reserve) * largest)
     }
 
-    /// How many requests of lower priority may be there while one of higher priority is: half of all, and enough to keep
-    /// the other channels busy. No bound depends on it.
+    /// Returns the number of lower-priority requests allowed at the device beside higher ones: half of all,
+    /// and enough to keep the other channels busy. No bound depends on it.
     pub fn beside(self) -> u32 {
         (self.outstanding / 2).max(self.channels - 1)
     }
 
-    /// How much longer a request takes on one channel than on the whole device, seconds.
+    /// Returns the additional service time of a request on one channel compared with the whole device,
+    /// seconds.
     pub fn own_service(self, work: f64) -> f64 {
         crate::round_up(f64::from(self.channels - 1) * work)
     }

@@ -1,21 +1,21 @@
-//! What the servers of a class do not interrupt, and what that adds to bounds.
+//! Non-preemptible work of a class's servers, and its contribution to bounds.
 
 use crate::{DeviceQueue, round_up};
 
 /// Servers whose network sends packets and whose device serves requests, each to its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EnforcedClass {
-    /// How many requests the device serves at a time.
+    /// Requests that the device serves at a time.
     pub channels: u32,
     /// The device time of the largest best-effort request, seconds.
     pub best_effort_request: f64,
     /// The time that the largest packet takes on a link, seconds.
     pub packet: f64,
-    /// What a request takes in the proxy beyond waiting for its turn, seconds.
+    /// Time of a request in the proxy besides waiting for its turn, seconds.
     pub proxy: f64,
     /// The most work at network-out that a request brings per work at the storage, both in seconds of capacity.
     pub densest_answer: f64,
-    /// How many levels of priority a server can have at most; at least 1.
+    /// Maximum number of priority levels of a server, at least 1.
     pub levels_max: usize,
 }
 
@@ -36,7 +36,7 @@ impl EnforcedClass {
         })
     }
 
-    /// What a request whose device time is `work` takes beyond that and its waiting, seconds.
+    /// Returns the time that a request with device time `work` takes besides that and its waiting, seconds.
     pub fn own_time(&self, work: f64) -> f64 {
         round_up(self.proxy + self.shortest_queue().own_service(work))
     }

@@ -34,9 +34,9 @@ pub fn limiters(curve: &ArrivalCurve, tolerance: f64) -> Vec<RateAndBurst> {
     chosen
 }
 
-/// Limiters as of [`limiters`] for a stage that does nothing faster than at its capacity: in the place of those that are
-/// faster there is one of the stage's own rate. No latency depends on the others, because work that comes faster than
-/// the stage serves it waits the longest when that ends.
+/// Returns [`limiters`] for a stage of limited capacity: limiters faster than the stage are replaced by one
+/// at the stage's rate. No latency depends on the faster ones: work that arrives faster than the stage serves
+/// it waits longest when the burst ends.
 ///
 /// # Panics
 /// As [`limiters`].

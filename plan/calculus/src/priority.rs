@@ -9,7 +9,7 @@
 
 use crate::{ArrivalCurve, round_up};
 
-/// What a workload meets at one stage.
+/// Load that a workload meets at one stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageLoad {
     /// The sum of bursts over workloads of the same or higher priority, seconds of capacity.
@@ -28,10 +28,9 @@ impl StageLoad {
     }
 }
 
-/// What one stage contributes to a bound.
+/// Contribution of one stage to a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTerm {
-    /// What the workload meets there.
     pub load: StageLoad,
     /// The bound on the stage's delay, seconds.
     pub delay: f64,

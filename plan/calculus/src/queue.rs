@@ -30,7 +30,7 @@ const STEPS_MAX: usize = 10_000;
 /// The priority levels of a strict-priority queue of capacity 1, from the highest down. Work is seconds of capacity.
 #[derive(Debug, Clone)]
 pub struct PriorityQueue {
-    /// Where the tangent of the sum of all curves changes, by bucket of the duration.
+    /// Changes of the tangent of the sum of all curves, by bucket of the duration.
     buckets: Vec<Vec<TangentChange>>,
     /// A Fenwick tree over the sums of the buckets' changes.
     sums: Vec<TangentLine>,
@@ -196,7 +196,7 @@ impl PriorityQueue {
                 (high, from) = (middle, end);
             }
         }
-        // Where slopes tie up to rounding, a neighbour may be the higher one.
+        // If slopes tie up to rounding, a neighbour may be higher.
         let mut longest = 0.0f64;
         let mut from = BusyPeriodEnd::NEVER;
         for i in (low.saturating_sub(1)..=(low + 1).min(vertices.len() - 1)).rev() {

@@ -26,7 +26,7 @@ struct Piece {
     rate: f64,
 }
 
-/// What rounding may have lost in a few operations on terms of this magnitude.
+/// Returns a bound on the rounding error of a few operations on terms of this magnitude.
 fn slack(magnitude: f64) -> f64 {
     16.0 * f64::EPSILON * magnitude
 }
@@ -46,7 +46,7 @@ impl ServiceCurve {
         assert!(!curves.is_empty(), "at least one curve");
         let mut times: Vec<f64> = curves.iter().map(|c| c.1).collect();
         for a in curves {
-            // Where two of the lines cross; not a number for a line and itself.
+            // Abscissas at which two of the lines cross; NaN for a line and itself.
             times.extend(curves.iter().map(|b| (a.0 * a.1 - b.0 * b.1) / (a.0 - b.0)));
         }
         times.retain(|t| t.is_finite() && *t >= 0.0);
@@ -71,7 +71,7 @@ impl ServiceCurve {
         Self { delay: points[start].0, jump: 0.0, pieces: pieces.collect(), rate }.simplified()
     }
 
-    /// The same curve without pieces that have no length or belong to the delay or to the final rate.
+    /// Removes pieces that have no length, or that continue the delay or the final rate.
     fn simplified(mut self) -> Self {
         self.pieces.retain(|piece| piece.length > 0.0);
         while self.pieces.last().is_some_and(|piece| piece.rate >= self.rate) {
@@ -84,17 +84,17 @@ impl ServiceCurve {
         self
     }
 
-    /// The rate in the long run; 0 when there is no service.
+    /// Returns the long-run rate; 0 without service.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// How long there may be no service at all, seconds.
+    /// Returns the longest time without any service, seconds.
     pub fn latency(&self) -> f64 {
         self.delay
     }
 
-    /// Whether nothing is ever served.
+    /// Returns true if the curve never serves anything.
     pub fn is_none(&self) -> bool {
         self.delay.is_infinite()
     }

@@ -58,7 +58,7 @@ fn an_output_is_taken_behind_all_as_urgent_as_the_last_of_its_flows() {
     let bound = network.latency(0, OperatorOrder::AggregateFirst, 0.01, step()).unwrap();
     let expected = "latency(W1, (S1 ⊗ (V1 ⊖ ((W4 ⊕ W6) ⊘ (S2 ⊖ (W3 ⊕ W5))))), 99.0000%)";
     assert!(bound[0].to_string().starts_with(expected), "{}", bound[0]);
-    // What is less urgent than W6 does not matter.
+    // Traffic less urgent than W6 has no effect on it.
     let urgent = network.latency(2, OperatorOrder::AggregateFirst, 0.01, step()).unwrap();
     assert!(urgent[0].to_string().starts_with("latency(W4, ((S2 ⊖ W3) ⊗ V1), 99.0000%)"), "{}", urgent[0]);
 }

@@ -77,7 +77,8 @@ fn read(folder: &Path) -> Vec<Source> {
     text("slos.csv").lines().skip(1).map(source).collect()
 }
 
-/// How curves reach a method: exact and sustained for ours, reduced and as long as the trace for the LP.
+/// Returns the curves in the form that a method uses: exact and sustained for ours, reduced and as long as
+/// the trace for the LP.
 fn describe(source: &Source, method: LimitMethod) -> WorkloadOnClass {
     let network = "125MB/s".parse().expect("a rate");
     let normalisation = Normalisation {

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
 use units::{Nanos, Percentile};
 
-/// How much slower the stages may be.
+/// Possible slowdowns of the stages.
 const FACTORS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
 /// The busiest stage of a mix stays below.
 const HIGHEST_LOAD: f64 = 0.8;
@@ -48,7 +48,7 @@ const PERCENTILES: [f64; 3] = [90.0, 99.0, 99.9];
 /// Mixes from which `calibrated` learns, and the seed of their family.
 const LEARNT: usize = 40;
 const LEARNT_SEED: u64 = 0x6c_6561_726e;
-/// How many SLOs there are in thesis §4.3.3: only their order matters here.
+/// Number of SLOs in thesis §4.3.3; only their order matters here.
 const SLOS: u32 = 4;
 
 fn main() {
@@ -93,7 +93,7 @@ struct Case {
     seen: [Seen; 2],
 }
 
-/// What it saw, seconds.
+/// Observed latency, seconds.
 #[derive(Clone)]
 struct Seen {
     pooled: f64,
@@ -111,7 +111,7 @@ fn models(first: &[CircularTrace<Job>], traces: usize) -> Vec<(Box<dyn Predictor
     ]
 }
 
-/// The calibrated model, which learns from mixes of the first halves that nobody is asked about.
+/// Learns the calibrated model from mixes of the first halves that are not used for judging.
 fn calibrated(first: &[CircularTrace<Job>], traces: usize) -> Calibrated {
     let member = |part: &Part| CompanyMember {
         trace: part.source,
@@ -131,7 +131,7 @@ fn calibrated(first: &[CircularTrace<Job>], traces: usize) -> Calibrated {
     Calibrated::learn(goal(), 1.0, &sources.collect::<Vec<_>>(), &companies, &|| true)
 }
 
-/// What `calibrated` promises.
+/// Returns the goal of `calibrated`.
 fn goal() -> CalibrationGoal {
     let percent = number_after("--coverage").unwrap_or(95);
     CalibrationGoal { coverage: percent as f64 / 100.0, ..CalibrationGoal::default() }
@@ -211,7 +211,7 @@ impl Experiment {
         draw(&[&self.halves[0], &self.halves[1]], self.traces, seed, number)
     }
 
-    /// What everybody sees in so many random alignments of a half.
+    /// Returns the latencies of all workloads in a number of random alignments of a half.
     fn replay(&self, half: usize, mix: &[Part], alignments: usize) -> Vec<Seen> {
         let stream = |part: &Part| ReplayStream {
             trace: &self.replay_traces[half][part.source],
@@ -293,7 +293,7 @@ impl Experiment {
         }
     }
 
-    /// Who exceeded a promise about all alignments together on the fitted half is judged again by many more:
+    /// Judges workloads that exceeded a pooled promise on the fitted half again, by many more alignments:
     /// five are a small sample.
     fn judge_again(&self, seed: u64) {
         for tally in self.models.iter().filter(|tally| tally.model.name() == "probabilistic") {

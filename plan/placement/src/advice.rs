@@ -1,4 +1,4 @@
-//! What would admit a refused workload: for each kind of change, the smallest that is enough on its own.
+//! Changes that would admit a refused workload: the smallest sufficient one of each kind.
 
 use crate::limits::LimitMethod;
 use crate::placement::{Placement, PlacementRefusal};

@@ -1,4 +1,4 @@
-//! What the stages of a server with some members may have begun when a request comes.
+//! Work that the stages of a server may have begun when a request arrives.
 
 use crate::problem::PlanningProblem;
 use calculus::DeviceQueue;
@@ -21,7 +21,7 @@ impl PlanningProblem {
         self.blocking(class, members, self.shortest_queue(class))
     }
 
-    /// What each member adds to the work that stages of a server may have begun, seconds: packets on links.
+    /// Returns each member's contribution to the work begun at stages, seconds: packets on links.
     pub(crate) fn begun_by_member(&self, class: usize) -> PerStage<f64> {
         let Some(enforced) = self.classes[class].enforced else { return PerStage::default() };
         let on_link = enforced.begun_on_link(1) - enforced.begun_on_link(0);

@@ -18,7 +18,7 @@ const STEPS_MAX: u32 = 20;
 const THRESHOLDS_MAX: usize = 500;
 /// The parts of a server that sizes are counted in.
 const WHOLE: u64 = 1 << 40;
-/// What sizes and sums are lowered by, relatively: what sizes add up to is rounded.
+/// Relative decrease of sizes and sums, which covers the rounding of sums of sizes.
 const ROUNDING: f64 = 1e-9;
 
 /// The fewest servers, none of which holds items of more than 1 together; sizes are not negative.
@@ -163,7 +163,7 @@ mod tests {
         assert!(servers_at_least(&many) >= 10);
     }
 
-    /// How often it is the optimum, for items of a tenth to all of a server, and how often their sum is.
+    /// Frequencies with which the bound and the plain sum are the optimum, for items of 0.1 to 1 server.
     #[test]
     fn it_is_mostly_the_optimum_for_a_few_large_items() {
         use rand::rngs::StdRng;

@@ -1,6 +1,6 @@
-//! How long the searches of [`placement`](crate::placement) and [`packing`](crate::packing) go on.
+//! Effort of the searches of [`placement`](crate::placement) and [`packing`](crate::packing).
 
-/// How hard a search for few servers tries after it has found a first assignment of workloads to servers.
+/// Effort of a search for few servers after a first assignment was found.
 ///
 /// Effort is counted in evaluations of one server, not in time, so that the same effort gives the same answer on
 /// every machine. An evaluation chooses limits (placement) or asks the admission procedure (packing).

@@ -10,15 +10,14 @@ pub type WorkloadLimits = PerStage<RateLimit>;
 /// Workloads that share a priority because they share an SLO.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PriorityLevel {
-    /// What queueing may take of the members' SLO, seconds.
+    /// Part of the members' SLO left for queueing, seconds.
     pub budget: f64,
     /// The indices of the level's workloads in the problem.
     pub members: Vec<usize>,
 }
 
-/// Groups workloads into priorities: the tighter the SLO, the higher (thesis §5.2.1). Level 0 is served first; workloads
-/// with equal SLOs share a level. Where there would be more levels than a server of the class can have, those whose
-/// budgets differ least become one.
+/// Groups workloads into priorities by SLO, tightest first (thesis §5.2.1). Level 0 is served first; equal
+/// SLOs share a level. If a server of the class has fewer levels, those with the closest budgets are merged.
 pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
     let mut levels = levels_by_slo(problem, class, members);
     let most = problem.classes[class].enforced.map_or(usize::MAX, |class| class.levels_max);
@@ -32,7 +31,7 @@ pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize
     levels
 }
 
-/// As [`priority_levels`], with as many levels as there are SLOs.
+/// As [`priority_levels`], with one level per distinct SLO.
 fn levels_by_slo(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
     let slo = |w: usize| problem.workloads[w].slo.latency.0;
     let mut sorted = members.to_vec();
@@ -47,8 +46,8 @@ fn levels_by_slo(problem: &PlanningProblem, class: usize, members: &[usize]) -> 
     levels
 }
 
-/// Groups workloads by budget, the least first. On a server, those up to any budget are served before all others or wait
-/// for no more than that budget allows: what holds for these groups holds for priorities, too.
+/// Groups workloads by budget, ascending. On a server, the workloads up to a budget are served before all
+/// others or wait no longer than that budget, so a property of these groups also holds for priorities.
 pub(crate) fn levels_by_budget(
     problem: &PlanningProblem,
     class: usize,

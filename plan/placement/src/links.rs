@@ -1,4 +1,4 @@
-//! What the members of a server meet on a link that is enforced packet by packet.
+//! Delay of a server's members on a link that is enforced packet by packet.
 //!
 //! Linux's HTB serves priorities strictly, but in three ways it is not the queue of Eq. 5.1:
 //!
@@ -42,26 +42,26 @@ use crate::levels::{PriorityLevel, WorkloadLimits};
 use calculus::{StageLoad, round_up, stage_delay};
 use model::Stage;
 
-/// How often bursts are raised before the search for sufficient ones ends; each time they grow less.
+/// Maximum number of rounds that raise bursts; each raises them less.
 const ROUNDS_MAX: usize = 32;
-/// How far beyond what is needed a burst is raised, so that the search ends.
+/// Factor by which bursts are raised beyond the need, so that the iteration ends.
 const BEYOND: f64 = 1.0 + 1e-6;
 
-/// What a member of a server meets on a link.
+/// Load and delay of a member of a server on a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LinkLoad {
     /// The index of the member in the problem.
     pub(crate) workload: usize,
     /// The load by which its delay is bounded. Its own burst counts as at least what is sent while it is held up.
     pub(crate) load: StageLoad,
-    /// How long it may be held up without sending anything, seconds.
+    /// Longest time without sending anything, seconds.
     pub(crate) held_up: f64,
-    /// Whether the others of its level count with what they send in their turns.
+    /// True if the others of its level count with their turns instead of their bursts.
     pub(crate) takes_turns: bool,
 }
 
-/// What each member meets at the network `stage`, where the link may have begun `begun` and a packet takes `packet`, both in
-/// seconds; `limits` maps a workload's index to its limits. In order of priority.
+/// Returns the load of each member at the network `stage`, in order of priority. The link may have begun
+/// `begun`, and a packet takes `packet`, both in seconds; `limits` maps a workload's index to its limits.
 pub(crate) fn link_loads<'a>(
     levels: &[PriorityLevel],
     stage: Stage,
@@ -108,14 +108,14 @@ pub(crate) fn link_loads<'a>(
     loads
 }
 
-/// Whether a bucket of this member fills while it is held up, and so loses tokens.
+/// Returns true if the member's bucket fills while it is held up, and so loses tokens.
 pub(crate) fn loses_tokens(member: &LinkLoad, stage: Stage, limits: &WorkloadLimits) -> bool {
     // A member that is held up without bound loses what it has.
     limits[stage].burst < limits[stage].rate * member.held_up || !member.held_up.is_finite()
 }
 
-/// Raises bursts until no bucket loses tokens while its member is held up. Where there are none such, bursts are what the
-/// last round left, which the verification refuses.
+/// Raises bursts until no bucket loses tokens while its member is held up. If there are no such bursts,
+/// leaves those of the last round, which the verification refuses.
 pub(crate) fn raise_bursts(
     levels: &[PriorityLevel],
     members: &[usize],

@@ -1,4 +1,4 @@
-//! How few servers any placement could use.
+//! Lower bound on the number of servers of any placement.
 //!
 //! In a linear [`LatencyConstraint`] every server satisfies homogeneous inequalities, so their sum over M servers is the
 //! same inequality for all workloads together with M times the budget, and the least such M bounds the number of servers.
@@ -28,9 +28,9 @@ pub struct LowerBound {
 /// The precision of the prices. Any prices give a valid bound, better ones a tighter one.
 const PRECISION: f64 = 1e-6;
 
-/// A bound for placements whose limits `method` chooses. Levels are served in order of arrival in it, as Eq. 5.5 has them and
-/// as placements by [`LimitMethod::Exact`] are decided. Where members of a level take turns on a link, the other methods may
-/// be promised less, for which the bound is not proven.
+/// Returns a bound for placements whose limits `method` chooses. It serves levels in order of arrival, as in
+/// Eq. 5.5 and in placements by [`LimitMethod::Exact`]. If members of a level take turns on a link, the other
+/// methods may promise less, and the bound is not proven for them.
 pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound {
     let fits_alone = |w: usize, class: usize| method.assess(problem, class, &[w]).is_ok();
     let (fractional, undivided) = match method {
@@ -53,8 +53,8 @@ fn by_prices(prices: &[f64]) -> (f64, usize) {
     (prices.iter().sum(), servers_at_least(prices))
 }
 
-/// How much of a server each workload takes, by the prices of the relaxed constraint; 0 where its own SLO leaves it no
-/// limits.
+/// Returns the share of a server that each workload takes, by the prices of the relaxed constraint; 0 if its
+/// own SLO allows no limits.
 pub(crate) fn workload_sizes(problem: &PlanningProblem) -> Vec<f64> {
     lowest_prices(problem, LatencyConstraint::Relaxed, |w, class| {
         let mut curves = problem.relevant_curves(w, class).iter();
@@ -64,7 +64,7 @@ pub(crate) fn workload_sizes(problem: &PlanningProblem) -> Vec<f64> {
     })
 }
 
-/// Each workload's lowest price over the classes that it may use; 0 where there is none.
+/// Returns each workload's lowest price over the classes that it may use; 0 without such a class.
 fn lowest_prices(
     problem: &PlanningProblem,
     constraint: LatencyConstraint,
@@ -102,10 +102,10 @@ fn class_prices(
     }
 }
 
-/// The chain of servers of one class that carry the members of these levels together. Each has begun at least what a server
-/// without members may have, and what its members add to it. A server on which nobody of a level is satisfies the level's
-/// constraints by those of the next tighter level that it has: of that and tighter ones its bursts and what these members
-/// add are within that SLO, and it has no others up to the level.
+/// Builds the chain of servers of one class that together carry the members of these levels. Each has begun
+/// at least as much as a server without members, plus the contributions of its members. A server without
+/// members of a level satisfies the level's constraints through its next tighter level: the bursts and
+/// contributions up to that level are within the tighter SLO, and the server has no others up to the level.
 pub(crate) fn bounding_chain(
     problem: &PlanningProblem,
     class: usize,

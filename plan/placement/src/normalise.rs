@@ -1,4 +1,4 @@
-//! Normalisation: what a trace asks for (bytes, device time) becomes fractions of what a class of server can do.
+//! Normalisation: converts the demand of a trace (bytes, device time) to fractions of a server's capacity.
 
 use crate::problem::WorkloadOnClass;
 use calculus::{ArrivalCurve, CurveVertex, EnforcedClass, round_up};
@@ -7,19 +7,19 @@ use units::ByteRate;
 use workload::Footprint;
 use workload::burst::{BurstCurve, BurstEnvelope};
 
-/// How a footprint becomes curves on a class of server.
+/// Parameters of converting a footprint to curves on a class of server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Normalisation {
     /// The link bandwidth in each direction.
     pub network: ByteRate,
     /// A factor on all work for behaviour beyond the trace; 1 takes the trace as it is.
     pub safety_margin: f64,
-    /// Whether limits must sustain the trace's mean rate for ever (traffic goes on after the trace
-    /// ends), or only for as long as the trace lasts, as the thesis has it.
+    /// True if limits must sustain the trace's mean rate for ever, because traffic continues after the trace;
+    /// false for the length of the trace only, as in the thesis.
     pub sustained: bool,
-    /// What the servers of the class do not interrupt. Where a device serves several requests at a time, answers leave in
-    /// another order than requests came, and those that overtake a request may take its tokens at network-out. The curve
-    /// there allows for that: see module `links`.
+    /// Non-preemptible work of the class's servers. A device that serves several requests at a time reorders
+    /// answers, and those that overtake a request take its tokens at network-out. The curve there includes
+    /// them: see module `links`.
     pub enforced: Option<EnforcedClass>,
 }
 

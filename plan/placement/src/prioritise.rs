@@ -18,7 +18,7 @@
 
 use model::{PerStage, Stage};
 
-/// What the search asks about latencies.
+/// Latencies as the search asks for them.
 pub trait LatencyOracle {
     /// The latency of a workload at each stage, seconds, when the workloads `above[stage]` have higher priorities there;
     /// infinite on overload. Each list is ascending and does not contain `workload` itself.
@@ -83,8 +83,8 @@ pub fn prioritise_by(rule: PriorityRule, slos: &[f64], oracle: &mut impl Latency
     search.finish()
 }
 
-/// Whether [`prioritise`] meets every SLO, with fewer questions where it does not: a search ends with the first
-/// workload that misses its SLO even if it is first wherever it is still open.
+/// Returns true if [`prioritise`] meets every SLO. Asks fewer questions if it does not: the search ends with
+/// the first workload that misses its SLO even if it is first wherever it is still open.
 pub(crate) fn meets_all(slos: &[f64], oracle: &mut impl LatencyOracle) -> bool {
     [PriorityRule::SmallestLatency, PriorityRule::MostRoom].into_iter().any(|rule| {
         let mut search = PrioritySearch::new(slos, oracle);
@@ -130,7 +130,7 @@ impl<'a, O: LatencyOracle> PrioritySearch<'a, O> {
         Some(workload)
     }
 
-    /// Whether a workload misses its SLO even if it is first wherever it is open.
+    /// Returns true if a workload misses its SLO even if it is first wherever it is open.
     fn is_lost(&mut self, workload: usize) -> bool {
         let above = PerStage::from_fn(|stage| {
             let is_open = self.open[stage].contains(&workload);
@@ -226,7 +226,7 @@ impl<'a, O: LatencyOracle> PrioritySearch<'a, O> {
     }
 }
 
-/// How far a latency is above the SLO, seconds; what is not a number counts as infinite.
+/// Returns the excess of a latency over the SLO, seconds; NaN counts as infinite.
 fn violation(latency: f64, slo: f64) -> f64 {
     if latency.is_nan() { f64::INFINITY } else { latency - slo }
 }

@@ -12,13 +12,12 @@ use std::fmt;
 pub struct PlanningClass {
     /// The name of the class; no two classes share one.
     pub name: String,
-    /// How many servers the class has.
     pub count: usize,
     /// The latency of a request on the idle storage stack at the promised percentile, seconds; it is added to every
     /// queueing bound (thesis §2.3.2).
     pub base_latency: f64,
-    /// What its servers do not interrupt. Without it bounds are those of preemptive servers, which do not exist: the
-    /// published formula, to compare with.
+    /// Non-preemptible work of its servers. Without it, bounds are those of the published formula for
+    /// preemptive servers, which do not exist; for comparison.
     pub enforced: Option<EnforcedClass>,
 }
 
@@ -37,8 +36,7 @@ pub struct WorkloadOnClass {
 }
 
 impl WorkloadOnClass {
-    /// The same workload with so much work at network-out, in seconds, that may overtake one of its requests: its curve there
-    /// is enlarged by it.
+    /// Enlarges the curve at network-out by `overtaking` seconds of work that may overtake a request.
     #[must_use]
     pub fn with_overtaking(mut self, overtaking: f64) -> Self {
         if overtaking > 0.0 {
@@ -181,14 +179,14 @@ impl PlanningProblem {
         &self.relevant_curves[class][workload]
     }
 
-    /// What queueing may take of a workload's SLO on a class, seconds. It is negative where an idle server takes longer
-    /// than the SLO allows.
+    /// Returns the part of a workload's SLO left for queueing on a class, seconds; negative if an idle server
+    /// already exceeds the SLO.
     pub fn budget(&self, workload: usize, class: usize) -> f64 {
         self.workloads[workload].slo.latency.0 * self.slo_factor - self.time_on_idle_server(workload, class)
     }
 
-    /// What the largest request of a workload takes on an idle server beyond its share of the device, seconds: the
-    /// latency of the idle storage stack, and, where they count, its service on one channel and the proxy.
+    /// Returns the time of a workload's largest request on an idle server beyond its share of the device, seconds: the
+    /// latency of the idle storage stack and, if they count, its service on one channel and the proxy.
     pub(crate) fn time_on_idle_server(&self, workload: usize, class: usize) -> f64 {
         let PlanningClass { base_latency, enforced, .. } = &self.classes[class];
         base_latency

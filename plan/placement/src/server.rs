@@ -18,26 +18,26 @@ pub struct Guarantee {
     pub priority: usize,
     /// The bound on waiting behind the same and higher priorities (Eq. 5.5).
     pub queueing: PathBound,
-    /// How long the workload's own limiters may delay it, where they are below its r-b curve, seconds.
+    /// Longest delay by the workload's own limiters, where they are below its r-b curve, seconds.
     pub shaping: PerStage<f64>,
     /// The latency of the idle storage stack, seconds.
     pub base: f64,
-    /// How much longer the largest request of the workload takes on one channel than on the whole device, seconds.
+    /// Additional service time of the largest request on one channel compared with the whole device, seconds.
     pub own_service: f64,
-    /// What the proxy itself takes, seconds.
+    /// Processing time of the proxy, seconds.
     pub proxy: f64,
     /// The sum of all of these, rounded up, seconds.
     pub total: f64,
 }
 
-/// What a workload adds to the load by which the delay of another, or its own, is bounded at a stage.
+/// A workload's contribution to the load that bounds a delay, another's or its own, at a stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadShare {
     /// The index of the workload in the problem.
     pub workload: usize,
-    /// What it adds to the sum of bursts, seconds of capacity.
+    /// Contribution to the sum of bursts, seconds of capacity.
     pub burst: f64,
-    /// What it adds to the sum of rates, fraction of capacity.
+    /// Contribution to the sum of rates, fraction of capacity.
     pub rate: f64,
 }
 
@@ -50,13 +50,13 @@ pub struct PlannedServer {
     pub members: Vec<usize>,
     /// The limits of each member, in the same order.
     pub limits: Vec<WorkloadLimits>,
-    /// What may be at the device at once; of no account where the class does not count it.
+    /// Queue at the device; unused if the class does not count it.
     pub queue: DeviceQueue,
 }
 
 impl PlannedServer {
-    /// A server with these limits, bursts on links that lose no tokens where there are such, and the queue at the device
-    /// that makes requests wait least.
+    /// Creates a server with these limits, bursts on links raised until no tokens are lost if that is
+    /// possible, and the queue at the device that minimises the wait of requests.
     pub(crate) fn with_limits(
         problem: &PlanningProblem,
         class: usize,
@@ -86,8 +86,9 @@ impl PlannedServer {
         &self.limits[position.expect("asked for a workload that is on this server")]
     }
 
-    /// What the enforcer's bucket of a member holds at a stage beyond the limit that the member keeps, seconds: at network-out
-    /// what may overtake one of its requests at the device. The burst of [`Self::limits_of`] contains it.
+    /// Returns the excess of a member's enforcer bucket over its limit at a stage, seconds: at network-out
+    /// the work that may overtake one of its requests at the device. Contained in the burst of
+    /// [`Self::limits_of`].
     pub fn allowance(&self, problem: &PlanningProblem, workload: usize, stage: Stage) -> f64 {
         if stage == Stage::NetworkOut { problem.overtaking(workload, self.class) } else { 0.0 }
     }
@@ -111,7 +112,8 @@ impl PlannedServer {
         bounds
     }
 
-    /// What each member meets at the links, in order of priority; nothing where the class does not count it.
+    /// Returns the load of each member at the links, in order of priority; empty if the class does not count
+    /// it.
     fn link_loads(&self, problem: &PlanningProblem, levels: &[PriorityLevel]) -> Vec<(Stage, Vec<LinkLoad>)> {
         let Some(class) = problem.classes[self.class].enforced else { return Vec::new() };
         let blocking = problem.blocking(self.class, &self.members, self.queue);
@@ -123,9 +125,9 @@ impl PlannedServer {
         loads
     }
 
-    /// What each workload adds to the load at a stage by which the delay of a member is bounded, in order of priority; none
-    /// is of a lower priority. The sums are the load of the member's term in [`Self::guarantees`]: on a link its own share is
-    /// its burst or more, as the term counts it.
+    /// Returns each workload's contribution to the load that bounds a member's delay at a stage, in order of
+    /// priority, without lower priorities. Their sum is the load of the member's term in
+    /// [`Self::guarantees`]: on a link its own share is its burst or more, as in that term.
     ///
     /// # Panics
     /// When the workload is not on this server.
@@ -160,7 +162,7 @@ impl PlannedServer {
         shares
     }
 
-    /// The server with bursts on links that lose no tokens, if there are such.
+    /// Raises bursts on links until no tokens are lost, if that is possible.
     #[must_use]
     fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
         if let Some(class) = problem.classes[self.class].enforced {
@@ -172,7 +174,7 @@ impl PlannedServer {
         self
     }
 
-    /// What every member is guaranteed, in order of priority.
+    /// Returns the guarantees of all members, in order of priority.
     pub fn guarantees(&self, problem: &PlanningProblem) -> Vec<Guarantee> {
         let class = &problem.classes[self.class];
         let base = class.base_latency;
@@ -262,7 +264,7 @@ impl Guarantee {
     }
 }
 
-/// Whether a ratio is above what is allowed. One that is not a number is within nothing.
+/// Returns true if a ratio exceeds the allowed one, or is NaN.
 fn is_above(ratio: f64, allowed: f64) -> bool {
     ratio > allowed || ratio.is_nan()
 }
@@ -270,7 +272,7 @@ fn is_above(ratio: f64, allowed: f64) -> bool {
 /// A ratio may exceed 1 by this factor before it counts as a failure: sums are rounded.
 const ROUNDING: f64 = 1.0 + 1e-12;
 
-/// How long each limiter may hold the workload's own traffic.
+/// Returns the longest delay of the workload by each of its own limiters.
 fn shaping(
     problem: &PlanningProblem,
     class: usize,

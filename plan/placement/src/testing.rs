@@ -43,7 +43,7 @@ pub(crate) fn any_class() -> impl Strategy<Value = Option<EnforcedClass>> {
     }))
 }
 
-/// One class of as many servers as there are workloads, which preempt.
+/// One class of as many preemptive servers as there are workloads.
 pub(crate) fn problem(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> PlanningProblem {
     problem_on(workloads, None)
 }

@@ -1,4 +1,4 @@
-//! Packing that is interrupted, judged twice, or asked by many: what holds whatever happens.
+//! Packing that is interrupted, judged twice, or run by many threads: invariants of the result.
 
 mod support;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Load, applicants, by_stage};
 
-/// The same procedure with a quick look that sees a share of the load.
+/// A procedure with a quick check that sees a share of the load.
 struct GlancedLoad {
     /// The shares it sees one after the other, for ten looks each; the last one stays.
     shares: &'static [f64],
@@ -92,7 +92,8 @@ fn load_of(members: &[usize], loads: &[f64]) -> f64 {
 }
 
 proptest! {
-    /// However early: every server holds, nobody is lost or placed twice, and those without a place are told why.
+    /// Whenever it stops: every server holds, no workload is lost or placed twice, and each refusal has a
+    /// reason.
     #[test]
     fn an_interrupted_search_has_a_valid_answer(
         loads in prop::collection::vec(0.01..1.2f64, 1..60),
@@ -238,7 +239,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     }
 }
 
-/// What a lane has filled is certain, whether it has ended or not.
+/// The filled servers of a lane are certain, finished or not.
 #[test]
 fn an_interruption_takes_nobody_from_a_server_that_was_certain() {
     // Three lanes, each with seven servers of 33 members, and one of 19, which is taken apart when the lane has ended.
@@ -260,7 +261,8 @@ fn an_interruption_takes_nobody_from_a_server_that_was_certain() {
     assert_eq!(before, 750);
 }
 
-/// Who has a place when a search is interrupted so many questions after everybody was asked about alone.
+/// Returns the placed workloads when a search is interrupted this many questions after the check of single
+/// workloads.
 fn placed_after<P: AdmissionProcedure<Sketch = f64> + Sync>(
     procedure: &P,
     loads: &[f64],
@@ -282,7 +284,7 @@ fn an_interrupted_search_gives_the_server_that_is_being_filled() {
     let first_fails = |members: &[usize]| !members.contains(&0);
     let missing = |_: &[usize]| vec![0];
     let judgement = SecondJudgement { confirms: &first_fails, missing: &missing };
-    // Almost nobody fits beside the first ones, so that the first server is not closed for many questions.
+    // Few workloads fit beside the first ones, so the first server stays open for many questions.
     let loads: Vec<f64> = [0.1; 9].into_iter().chain([0.3; 191]).collect();
     for questions in 4..150 {
         for packing in [

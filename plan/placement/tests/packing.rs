@@ -112,7 +112,7 @@ proptest! {
         }
     }
 
-    /// SLOs differ: nobody with a tight one is on a server that is too full for it.
+    /// SLOs differ: no workload with a tight one is on a server too full for it.
     #[test]
     fn everybody_keeps_its_slo(loads in prop::collection::vec(0.01..0.4f64, 1..30)) {
         let slos = [0.5, 1.0, 2.0];

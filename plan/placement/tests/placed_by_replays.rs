@@ -56,7 +56,8 @@ fn applicants(count: usize) -> (Vec<Applicant<Sketch>>, Vec<PerStage<f64>>) {
 const SERVERS: IdenticalServers =
     IdenticalServers { count: 400, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
 
-/// Whether everybody's percentile is within the SLO in all of so many alignments, each replayed from end to end.
+/// Returns true if every percentile is within its SLO in all of a number of alignments, each replayed
+/// completely.
 fn holds_by_complete_replays(members: &[&Applicant<Sketch>], seed: u64, alignments: usize) -> bool {
     let view = SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
     let priorities = by_slo(&view);

@@ -45,7 +45,7 @@ fn serve(queue: &[(f64, usize, f64)]) -> Vec<f64> {
     done
 }
 
-/// Works on whoever is first until `until`.
+/// Serves the workloads in order of priority until `until`.
 fn advance(
     waiting: &mut BinaryHeap<Reverse<(usize, usize)>>,
     left: &mut [f64],

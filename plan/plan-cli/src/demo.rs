@@ -28,10 +28,10 @@ pub struct DemoArgs {
     /// Seed of the cluster: the same seed gives the same one.
     #[arg(long, value_name = "N", default_value_t = 5)]
     seed: u64,
-    /// How many workloads, 1 to 1000.
+    /// Number of workloads, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     workloads: u32,
-    /// Where it goes; an earlier demo there is replaced.
+    /// Folder to write; an earlier demo in it is replaced.
     #[arg(long, value_name = "FOLDER", default_value = "tailwright-demo")]
     dir: PathBuf,
 }

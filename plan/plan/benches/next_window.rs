@@ -181,7 +181,7 @@ fn print_plans(data: &str, name: &str, plans: &[JudgedPlan]) {
     );
 }
 
-/// What the coverage counts.
+/// Unit that the coverage counts.
 fn scope() -> CalibrationScope {
     match text_after("--scope").as_deref() {
         None | Some("workload") => CalibrationScope::Workload,
@@ -191,7 +191,7 @@ fn scope() -> CalibrationScope {
     }
 }
 
-/// How totals and the table call the hindsight of a model.
+/// Returns the name of a model's hindsight in totals and in the table.
 fn in_hindsight(model: &str) -> String {
     format!("{model} in hindsight")
 }
@@ -257,7 +257,7 @@ fn generated(traffic: &CircularTrace<Job>, random: &mut StdRng) -> CircularTrace
     CircularTrace::new(jobs, Nanos(end.max(traffic.period().0) + 1)).expect("ascending arrivals")
 }
 
-/// The same requests round the period from a random time on.
+/// Rotates the requests of the period to begin at a random time.
 fn shifted(traffic: &CircularTrace<Job>, random: &mut StdRng) -> CircularTrace<Job> {
     let period = traffic.period();
     let shift = random.random_range(0..period.0);
@@ -288,7 +288,7 @@ fn draw(problem: &PredictionProblem, count: usize, set: u64) -> PredictionProble
     drawn
 }
 
-/// What became of a plan: how many of how many.
+/// Judged plan: counts of workloads out of totals.
 #[derive(Clone, Default)]
 struct JudgedPlan {
     servers: usize,

@@ -117,7 +117,7 @@ fn on_cores(traces: &[Vec<StageArrival>]) {
     }
 }
 
-/// What a running system does: merge sketches, move a window, reduce.
+/// Operations of a running system: merge sketches, move a window, reduce.
 fn sketches(traces: &[Vec<StageArrival>]) {
     const PART: usize = 1000;
     const WINDOW: usize = 60;

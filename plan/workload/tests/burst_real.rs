@@ -174,8 +174,8 @@ fn best_between_corners(envelope: &BurstEnvelope, segments: usize) -> f64 {
     best[corners.len() - 1]
 }
 
-/// The judge's durations are real numbers, the reduction's whole nanoseconds: what one nanosecond of the
-/// steepest segment adds, relative to the burst there.
+/// Returns the burst that one nanosecond of the steepest segment adds, relative to the burst there: the
+/// judge's durations are real numbers, the reduction's are whole nanoseconds.
 fn nanosecond_at_the_steepest(envelope: &BurstEnvelope) -> f64 {
     let [first, second, ..] = envelope.vertices() else { return 0.0 };
     let slope = (second.work - first.work).0 as f64 / (second.duration - first.duration).0 as f64;

@@ -143,7 +143,8 @@ fn negative_base_latency_is_refused() {
 }
 
 proptest::proptest! {
-    /// A damaged file is read or refused, never a crash; what is read converts every size.
+    /// Reading a damaged file succeeds or fails, but never panics; after a success every size can be
+    /// converted.
     #[test]
     fn damaged_files_do_no_harm(disk_file: bool, at: usize, cut: bool, byte in 0x20u8..0x7f, size: u64) {
         let mut text = if disk_file { disk() } else { ssd() }.to_json().into_bytes();

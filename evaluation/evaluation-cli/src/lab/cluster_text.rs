@@ -1,4 +1,4 @@
-//! A cluster that was played, in words and tables: what is planned, and bound, measurement and SLO side by side.
+//! Text about a cluster run: the plan, and bound, measurement and SLO side by side.
 
 use cli::from_to;
 use lab::cluster_run::ClusterHalves;
@@ -10,7 +10,7 @@ use operation::text::time;
 use units::{Nanos, plural};
 use verify::{Finding, Findings, OverallVerdict};
 
-/// What is played, and what a run of this length leaves open by simulation.
+/// Describes the plan, and the verdicts that a run of this length leaves open in simulation.
 pub(crate) fn plan_text(
     policy: &Policy,
     halves: &ClusterHalves,
@@ -54,7 +54,7 @@ pub(crate) fn plan_text(
     }
 }
 
-/// What was planned from what, and what was sent where, in sentences.
+/// Describes the inputs of the plan, and the load of each workload.
 pub(crate) fn origin(settings: &RunSettings, safety_margin: f64, policy: &Policy) -> String {
     format!(
         "Planned from the first half of each trace with a safety margin of {safety_margin}. The second half was sent to \
@@ -124,7 +124,7 @@ fn broken_bounds(findings: &Findings) -> impl Iterator<Item = (&Finding, u64)> {
     findings.workloads.iter().map(move |found| (found, beyond(found))).filter(|(_, beyond)| *beyond > 0)
 }
 
-/// Whether everybody was admitted, all SLOs are met, and no bound is broken.
+/// Returns true if all workloads were admitted, all SLOs are met, and no bound is broken.
 pub(crate) fn is_kept(findings: &Findings) -> bool {
     findings.workloads.iter().all(|found| found.admitted)
         && findings.overall() == OverallVerdict::AllMet

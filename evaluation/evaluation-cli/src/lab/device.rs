@@ -33,7 +33,7 @@ pub(crate) struct DeviceArgs {
     /// Where to listen; port 0 is any free one, and is printed.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10809")]
     listen: SocketAddr,
-    /// How many requests a device serves at a time.
+    /// Number of requests that a device serves at a time.
     #[arg(long, value_name = "N", default_value_t = SsdModel::LAB.channels, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
     channels: u32,
     /// Time of a channel for a read.

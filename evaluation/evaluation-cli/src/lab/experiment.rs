@@ -122,7 +122,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     answer(args, &ExperimentView { planned: &planned, settings, done: &done })
 }
 
-/// What was measured, by case, policy and workload.
+/// Measurements, by case, policy and workload.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LabRunDocument<'a> {
     /// The experiment that was run.
@@ -157,7 +157,7 @@ fn known(name: &str) -> Result<&'static LabExperiment, OperationError> {
     })
 }
 
-/// Where the traces are; nowhere if none is needed.
+/// Returns the folder of the traces; an empty path if none is needed.
 fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, OperationError> {
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
@@ -197,7 +197,7 @@ fn list() -> String {
     table.render()
 }
 
-/// All cases under all policies, or what was played until somebody stopped it.
+/// Plays all cases under all policies; after a stop, returns those played so far.
 fn play_all(
     settings: &RunSettings,
     planned: &ExperimentPlan,

@@ -1,5 +1,5 @@
-//! An experiment with real requests as a page: who meets which SLO under which policy, what that comes from, what the
-//! paper says, what was run, and whether the runs are valid.
+//! Page about an experiment with real requests: SLOs met by policy, the causes, the paper's claim, the run,
+//! and its validity.
 
 mod quality;
 

@@ -1,4 +1,4 @@
-//! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
+//! Text about experiments with real requests: the plan made before the run, and the results.
 
 use lab::experiment::{
     CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult, forecast,
@@ -15,21 +15,17 @@ use verify::Verdict;
 pub(crate) struct PlayedCase {
     /// Index among the planned cases.
     pub(crate) case: usize,
-    /// How requests were served.
     pub(crate) policy: PolicyName,
-    /// What was found for each tenant.
+    /// Results of each tenant.
     pub(crate) rows: Vec<WorkloadResult>,
-    /// What the copy got.
+    /// Throughput of the copy.
     pub(crate) beside: Option<CopyThroughput>,
-    /// What was played and observed.
     pub(crate) played: CaseRun,
 }
 
 /// An experiment that was played, or a part of it.
 pub(crate) struct ExperimentView<'a> {
-    /// What was decided before.
     pub(crate) planned: &'a ExperimentPlan,
-    /// How it was played.
     pub(crate) settings: RunSettings,
     /// The cases that were played, in that order.
     pub(crate) done: &'a [PlayedCase],
@@ -41,7 +37,7 @@ pub(crate) struct SlosMet {
     pub(crate) policy: PolicyName,
     pub(crate) met: usize,
     pub(crate) not_met: usize,
-    /// Whether met, not met or open.
+    /// All verdicts: met, not met and open.
     pub(crate) all: usize,
 }
 
@@ -81,18 +77,18 @@ impl ExperimentView<'_> {
         all
     }
 
-    /// Whether nobody is refused or misbehaves.
+    /// Returns true if no tenant is refused or misbehaves.
     fn counts_all(&self) -> bool {
         let mut played = self.done.iter().map(|done| &self.planned.cases[done.case]);
         played.all(|case| (0..case.slos.len()).all(|tenant| case.promises(tenant)))
     }
 
-    /// Who meets which SLOs, as sentences.
+    /// Describes the SLOs met, in sentences.
     pub(crate) fn lead(&self) -> String {
         lead(self.kept(), if self.counts_all() { "" } else { " that count" })
     }
 
-    /// How long requests were observed: under each policy, or from the shortest to the longest where a run was cut short.
+    /// Describes the observed time: one for all policies, or the shortest and longest if a run was cut short.
     pub(crate) fn observed(&self) -> String {
         let observed = || self.done.iter().map(|done| done.played.report.observed_duration);
         observed_words(observed().min(), observed().max())
@@ -139,12 +135,12 @@ fn lead(mut kept: Vec<SlosMet>, whose: &str) -> String {
     }
 }
 
-/// What a case is called; the experiment's name where it is the only one.
+/// Returns the name of a case; that of the experiment if it is the only case.
 pub(crate) fn case_name<'a>(planned: &ExperimentPlan, case: &'a CasePlan) -> &'a str {
     if case.case.name.is_empty() { planned.experiment.name } else { case.case.name }
 }
 
-/// Whether the analysis says that all SLOs are met.
+/// Describes the analysis's answer: all SLOs are met, or not.
 pub(crate) fn admits(case: &CasePlan) -> &'static str {
     if case.admits_all { "the analysis admits all" } else { "the analysis does not admit all" }
 }
@@ -153,7 +149,7 @@ pub(crate) fn admits(case: &CasePlan) -> &'static str {
 pub(crate) const PLAN: [&str; 8] =
     ["workload", "load", "requests/s", "time scale", "SLO", "bound", "priority", "limits"];
 
-/// What was decided for each tenant.
+/// Returns a row per tenant of the plan.
 pub(crate) fn plan_rows(case: &CasePlan) -> Vec<Vec<String>> {
     let tenants = case.case.tenants.iter().zip(&case.sent).zip(&case.policy.workloads);
     let row = |((tenant, sent), decided): (
@@ -175,7 +171,7 @@ pub(crate) fn plan_rows(case: &CasePlan) -> Vec<Vec<String>> {
     tenants.map(row).collect()
 }
 
-/// What was decided for a tenant, as JSON.
+/// Plan of a tenant, as JSON.
 #[derive(Serialize, JsonSchema)]
 struct PlannedTenantDocument<'a> {
     name: &'a str,
@@ -186,7 +182,7 @@ struct PlannedTenantDocument<'a> {
     bound_s: Option<f64>,
 }
 
-/// What was decided for a case, as JSON.
+/// Plan of a case, as JSON.
 #[derive(Serialize, JsonSchema)]
 struct PlannedCaseDocument<'a> {
     case: &'a str,
@@ -194,16 +190,16 @@ struct PlannedCaseDocument<'a> {
     workloads: Vec<PlannedTenantDocument<'a>>,
 }
 
-/// What was decided for an experiment, as JSON.
+/// Plan of an experiment, as JSON.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LabPlanDocument<'a> {
     /// The experiment that would be run.
     experiment: &'a str,
-    /// What was decided for each of its cases.
+    /// Plan of each of its cases.
     cases: Vec<PlannedCaseDocument<'a>>,
 }
 
-/// What was decided before anything is played, as JSON.
+/// Formats the plan of an experiment as JSON.
 pub(crate) fn plan_json(planned: &ExperimentPlan) -> String {
     let mut cases = Vec::new();
     for case in &planned.cases {
@@ -221,7 +217,7 @@ pub(crate) fn plan_json(planned: &ExperimentPlan) -> String {
     document(&LabPlanDocument { experiment: planned.experiment.name, cases })
 }
 
-/// What was decided before anything is played.
+/// Formats the plan of an experiment as text.
 pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
     let mut text = format!("{}\n{}\n", planned.experiment.title, planned.setting());
     for case in &planned.cases {
@@ -284,7 +280,7 @@ pub(crate) fn text(view: &ExperimentView) -> String {
     format!("{}{note}\n{}\n", table(&HEADINGS, 4, rows), view.lead())
 }
 
-/// What helps where verdicts are open.
+/// Returns advice for open verdicts.
 pub(crate) fn advice(view: &ExperimentView) -> Vec<&'static str> {
     let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
     let is_short = |found: &verify::Finding| found.verdict == Verdict::TooFew && !found.is_spoiled();

@@ -43,7 +43,7 @@ enum What {
 }
 
 impl LabArgs {
-    /// Whether it runs until it is told to end.
+    /// Returns true if the verb runs until it is stopped.
     pub fn is_service(&self) -> bool {
         matches!(self.what, What::Device(_))
     }

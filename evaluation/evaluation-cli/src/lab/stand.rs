@@ -192,7 +192,7 @@ pub(crate) struct RemovedLabDocument<'a> {
     namespaces: &'a [String],
 }
 
-/// What is up: no hosts where nothing is.
+/// State of the lab; no hosts if it is down.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LabDocument<'a> {
     hosts: &'a [RecordedHost],

@@ -36,7 +36,7 @@ pub struct ReproduceArgs {
     /// Which: names, or how they begin (default: all).
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// List what there is.
+    /// List the experiments.
     #[arg(long, conflicts_with_all = ["report", "quick"])]
     list: bool,
     /// Where the folders `traces` and `data` are that some experiments read.

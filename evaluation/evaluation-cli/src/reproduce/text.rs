@@ -29,7 +29,7 @@ impl ReproductionView<'_> {
         self.done.iter().filter_map(|done| done.outcome.as_ref().ok()).flat_map(|figure| &figure.claims)
     }
 
-    /// How the claims of the papers came out, or our own.
+    /// Counts the verdicts on the claims of one source.
     fn count(&self, source: ClaimSource) -> VerdictCounts {
         let mut counts = VerdictCounts::default();
         for claim in self.claims().filter(|claim| claim.source == source) {
@@ -45,7 +45,7 @@ impl ReproductionView<'_> {
     }
 }
 
-/// How many claims came out how.
+/// Number of claims by verdict.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct VerdictCounts {
     claims: usize,
@@ -75,7 +75,7 @@ pub(crate) fn word(verdict: Agreement) -> &'static str {
     }
 }
 
-/// The table of the experiments that there are.
+/// Formats the table of experiments.
 pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
     let mut table = TextTable::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
     for one in experiments {
@@ -84,7 +84,7 @@ pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
     table.render()
 }
 
-/// How many claims came out how, those of the papers and our own apart.
+/// Describes the verdicts, those on the papers' claims and on our own separately.
 pub(crate) fn lead(view: &ReproductionView) -> String {
     let quick = if view.quick { ", a twentieth of the requests" } else { "" };
     let counted = [("The papers'", ClaimSource::Paper), ("Our own", ClaimSource::Ours)];
@@ -98,7 +98,7 @@ pub(crate) fn lead(view: &ReproductionView) -> String {
     format!("{text}Seed {}{quick}; ± are 95 % confidence intervals.", view.seed)
 }
 
-/// What an experiment needs and did not find.
+/// Describes a missing input of an experiment.
 pub(crate) fn missing(path: &std::path::Path) -> String {
     format!("not run: needs {}; --data says where it is", path.display())
 }
@@ -125,8 +125,8 @@ pub(crate) fn statement(claim: &Claim) -> String {
     }
 }
 
-/// The claims of a figure as a table. Where one does not agree, the remark follows it, or the last of several in a row that
-/// share the remark.
+/// Formats the claims of a figure as a table. A claim that does not agree is followed by its remark, or the
+/// last of several in a row that share the remark.
 fn claims_text(claims: &[Claim]) -> String {
     let mut table = TextTable::new(&[("  ", Align::Left), ("claim", Align::Left), ("here", Align::Left)]);
     for claim in claims {
@@ -177,7 +177,7 @@ struct ExperimentDocument<'a> {
     name: &'a str,
     paper: Paper,
     title: &'a str,
-    /// What it needs and did not find.
+    /// Input that the experiment did not find.
     missing: Option<&'a PathBuf>,
     #[serde(flatten)]
     figure: Option<&'a ReproducedFigure>,

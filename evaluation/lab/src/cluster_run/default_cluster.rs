@@ -1,4 +1,4 @@
-//! The cluster that is played when nobody names one: made up, and as large as one small machine can play.
+//! Default cluster of a run: made up, and as large as one small machine can play.
 
 use super::halves::{CLUSTER_FILE, write_text, write_trace};
 use crate::device::{LinearServiceTime, SsdModel};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use trace::generate::{SizeMix, Synthetic};
 use units::{ByteRate, Bytes, Nanos};
 
-/// How long the traces are, both halves together.
+/// Length of the traces, both halves together.
 const DURATION: Nanos = Nanos(260_000_000_000);
 /// Link bandwidth of every host: several times what the workloads need, and little enough for one machine.
 const NETWORK_BYTES_PER_S: f64 = 40e6;
@@ -23,7 +23,7 @@ const DEVICE: SsdModel = SsdModel {
 };
 const SEED: u64 = 1;
 
-/// A workload that nobody recorded.
+/// A synthetic workload.
 struct MadeUpWorkload {
     name: &'static str,
     process: RateProcess,

@@ -9,7 +9,7 @@ use workload::device::StorageProfile;
 
 /// The cluster file in the folder of [`ClusterHalves::write`].
 pub const CLUSTER_FILE: &str = "cluster.json";
-/// What a request takes at least on its way through one machine that plays everybody, as the plan counts it.
+/// Minimum time of a request in a proxy on one machine that runs all hosts, as the plan counts it.
 const PROXY_MIN: Nanos = Nanos(1_000_000);
 /// The channels of a device whose profile does not say how many it has.
 const CHANNELS: u32 = 4;

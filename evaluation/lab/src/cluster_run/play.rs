@@ -13,26 +13,27 @@ use units::{Bytes, Nanos};
 use verify::{Findings, ServiceAgreement, Verdict, WorkFunction, examine, judge};
 use workload::device::NetworkModel;
 
-/// How many reads each copy keeps in flight: more than the places at a device, so that it always has another.
+/// Reads that each copy keeps in flight: more than the places at a device, so that it always has another one
+/// ready.
 const COPY_IN_FLIGHT: u32 = 16;
 /// The confidence of each verdict.
 const CONFIDENCE: f64 = 0.95;
 /// The places of a device for which the policy says nothing.
 const OUTSTANDING_PER_CHANNEL: u32 = 2;
 
-/// What was observed, and how busy the machine was.
+/// Observations of a run, and the load of the machine.
 pub struct PlayedCluster {
-    /// What the generator saw.
+    /// Report of the load generator.
     pub report: LoadReport,
     /// The share of the time in which the machine's CPUs were not idle, 0 to 1; `None` where the kernel does not say.
     pub cpu_busy: Option<f64>,
 }
 
-/// Makes the hosts, enforces the policy, sends the second halves, and removes everything. A half that is shorter than the
-/// run is repeated. Who is not admitted sends nothing.
+/// Creates the hosts, enforces the policy, sends the second halves, and removes everything. A half shorter
+/// than the run is repeated. Workloads that are not admitted send nothing.
 ///
 /// # Errors
-/// Without root, or when the machine lacks something.
+/// Without root, or if the machine lacks a feature.
 pub fn play_cluster(
     policy: &Policy,
     halves: &ClusterHalves,
@@ -72,7 +73,7 @@ fn requests_until(
     Ok(repeated.until(end))
 }
 
-/// What the copy of the server with this index does; `None` where the cluster has no best effort.
+/// Returns the copy on the server with this index; `None` if the cluster has no best effort.
 fn copy_of(policy: &Policy, halves: &ClusterHalves, server: usize) -> Option<BackgroundCopy> {
     let class = halves.class(&policy.servers[server].class)?;
     let size = class.best_effort_request;
@@ -127,11 +128,11 @@ pub fn judge_cluster(policy: &Policy, halves: &ClusterHalves, observations: &Obs
     examine(observations, &agreements, CONFIDENCE, &work)
 }
 
-/// What stays open when the run is so long, by simulation of the devices alone: names of workloads, and how long a run
-/// decides if that can be said.
+/// Returns the workloads whose verdicts a run of this length leaves open, by simulation of the devices alone,
+/// and the length of a decisive run if it can be estimated.
 ///
 /// # Errors
-/// When a half cannot be repeated.
+/// If a half cannot be repeated.
 pub fn forecast_cluster(
     policy: &Policy,
     halves: &ClusterHalves,

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tempfile::TempDir;
 
-/// What the names of the namespaces begin with. Those that an earlier run left are removed first.
+/// Prefix of the namespaces' names. Leftovers of an earlier run are removed first.
 const PREFIX: &str = "twrun";
 /// The name of the copy that reads from the server with this index.
 pub(super) fn copy_name(server: usize) -> String {
@@ -38,7 +38,7 @@ fn server_host(server: usize) -> String {
 /// The machine as the cluster needs it; everything is removed when this is dropped.
 pub(super) struct ClusterTestbed {
     lab: VirtualNetwork,
-    /// What the enforcer remembers of the queues. It is removed after the lab.
+    /// State of the enforcer's queues, removed after the lab.
     folder: TempDir,
     hosts: Vec<DesiredHost>,
     proxies: Vec<RunningProxy>,
@@ -181,7 +181,7 @@ impl ClusterTestbed {
 
 impl Drop for ClusterTestbed {
     fn drop(&mut self) {
-        // Whoever cares how the proxies ended has stopped them before.
+        // A caller that needs the proxies' results has stopped them before.
         let _ = self.stop_proxies();
         self.devices.clear();
         // Queues that cannot be removed vanish with the namespaces; namespaces, with the next run.

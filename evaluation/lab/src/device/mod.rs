@@ -29,11 +29,11 @@ pub const CHANNELS_MAX: u32 = 1024;
 /// The parameters of an emulated SSD.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SsdModel {
-    /// How many requests are served at once; 1 to [`CHANNELS_MAX`].
+    /// Requests served at once, 1 to [`CHANNELS_MAX`].
     pub channels: u32,
-    /// How long a channel serves a read.
+    /// Service time of a read on a channel.
     pub read: LinearServiceTime,
-    /// How long a channel serves a write.
+    /// Service time of a write on a channel.
     pub write: LinearServiceTime,
     /// The bandwidth of the link that all channels share; without it only channels limit the device.
     pub bandwidth: Option<ByteRate>,
@@ -49,7 +49,7 @@ impl SsdModel {
         bandwidth: None,
     };
 
-    /// How long a channel serves a request.
+    /// Returns the service time of a request on a channel.
     pub fn service_time(&self, op: Op, size: Bytes) -> Nanos {
         match op {
             Op::Read => self.read,
@@ -58,7 +58,7 @@ impl SsdModel {
         .for_size(size)
     }
 
-    /// How long the shared link carries a request; zero without one.
+    /// Returns the time of a request on the shared link; zero without one.
     pub fn transfer_time(&self, size: Bytes) -> Nanos {
         let ns = self.bandwidth.map_or(0.0, |rate| size.0 as f64 * 1e9 / rate.bytes_per_sec());
         // It is not negative, and `as` saturates.

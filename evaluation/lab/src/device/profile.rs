@@ -1,4 +1,4 @@
-//! The device profile of an emulated SSD: what planning needs to know, in the form in which it knows real devices.
+//! Device profile of an emulated SSD, in the form in which planning knows real devices.
 
 use super::{LinearServiceTime, SsdModel};
 use model::{Op, Request};
@@ -45,11 +45,11 @@ impl SsdModel {
             .with_channels(self.channels)
     }
 
-    /// A device with so many channels that does what this profile says at the smallest and at the largest of these sizes,
-    /// and between them what lies on a straight line.
+    /// Creates a device with this number of channels that matches a profile at the smallest and the largest
+    /// of these sizes, and is linear in between.
     ///
     /// # Panics
-    /// When there is no positive size.
+    /// If there is no positive size.
     pub fn resembling(profile: &StorageProfile, channels: u32, sizes: &[Bytes]) -> Self {
         let positive = || sizes.iter().copied().filter(|size| size.0 > 0);
         let smallest = positive().min().expect("a device is for requests of some size");
@@ -62,7 +62,8 @@ impl SsdModel {
             let bytes = (largest.0 - smallest.0) as f64;
             let per_byte = if bytes > 0.0 { ((large - small) / bytes).max(0.0) } else { 0.0 };
             let base = small - per_byte * smallest.0 as f64;
-            // Where time grows faster than size, the line through the largest size alone is slower throughout.
+            // If time grows faster than size, the line through the largest size alone is slower at every
+            // size.
             let (base, per_byte) =
                 if base < 0.0 { (0.0, large / largest.0 as f64) } else { (base, per_byte) };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the casts saturate")]

@@ -1,4 +1,4 @@
-//! How long one channel of the emulated SSD works on a request, and how people write that.
+//! Service time of a channel of the emulated SSD, and its text form.
 
 use std::fmt;
 use std::str::FromStr;

@@ -15,14 +15,15 @@ pub struct CasePlan {
     pub sent: Vec<ScaledTrace>,
     /// The protecting policy, with its limits and the bounds that it promises.
     pub policy: Policy,
-    /// Whether the analysis says that the protecting policy keeps all SLOs.
+    /// True if the analysis shows that the protecting policy keeps all SLOs.
     pub admits_all: bool,
     /// The policy of strict priority by SLO.
     pub by_slo: Policy,
 }
 
 impl CasePlan {
-    /// Whether the protecting policy promises a tenant its SLO: the tenant is admitted, and sends what was planned.
+    /// Returns true if the protecting policy promises a tenant its SLO: the tenant is admitted, and sends the
+    /// planned load.
     pub fn promises(&self, tenant: usize) -> bool {
         let behaves = self.case.misbehaves.is_none_or(|(index, _)| index != tenant);
         behaves && self.policy.workloads[tenant].admitted

@@ -73,8 +73,8 @@ const REQUESTED_SLOS: &[f64] = &[0.1, 0.2, 0.5, 1.0, 0.1, 0.2, 0.5, 1.0];
 /// A copy with as many reads in flight as the queue of a SATA device takes.
 const COPY: BackgroundCopy = BackgroundCopy { in_flight: 32, size: Bytes(64 << 10) };
 
-/// A workload of `policies` that keeps the device almost busy in pulses of a tenth of a second, and leaves it alone as
-/// long: it waits for nobody, but whoever comes after it waits for a whole pulse.
+/// A workload of `policies` that keeps the device almost busy in pulses of 0.1 s, with pauses as long. It
+/// waits for no other request, but a request that arrives after its pulse waits for all of it.
 const PULSED: ExperimentTenant = ExperimentTenant {
     name: "pulsed",
     source: TenantSource::Pulsed { reads: 400, on_share: 0.52, size: Bytes(4096) },

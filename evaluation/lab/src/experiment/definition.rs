@@ -1,11 +1,11 @@
-//! What an experiment is: workloads with SLOs, what they share, and the policies that are compared.
+//! Definition of an experiment: workloads with SLOs, a shared bottleneck, and the policies to compare.
 
 use crate::device::{LinearServiceTime, SsdModel};
 use units::{Bytes, Nanos};
 
 /// The host that has the servers, and the name of the server in policies.
 pub(super) const SERVER: &str = "store";
-/// How many requests the proxy leaves to workloads with a level where it has eight places and more.
+/// Requests that the proxy reserves for workloads with a level, if it has at least eight places.
 pub(super) const RESERVE: u32 = 1;
 /// The name of the protecting policy in policies and output.
 pub(super) const PROTECTING_POLICY: &str = "tailwright";
@@ -46,7 +46,7 @@ impl PolicyName {
     }
 }
 
-/// Where the requests of a tenant come from.
+/// Source of the requests of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TenantSource {
     /// A file of the public traces.
@@ -60,7 +60,7 @@ pub enum TenantSource {
     },
     /// Reads of one size in pulses: the same number at equal gaps, then none for a while.
     Pulsed {
-        /// How many reads make a pulse.
+        /// Reads in a pulse.
         reads: u32,
         /// The share of time in which a pulse lasts, above 0 and at most 1.
         on_share: f64,
@@ -85,7 +85,7 @@ pub enum TenantServer {
     Cache,
 }
 
-/// What all tenants of an experiment share.
+/// Resource that all tenants of an experiment share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bottleneck {
     /// The emulated SSD behind the proxy.
@@ -99,7 +99,6 @@ pub enum Bottleneck {
 pub struct ExperimentTenant {
     /// The name that the paper gives it.
     pub name: &'static str,
-    /// Where its requests come from.
     pub source: TenantSource,
     /// The server that answers it.
     pub server: TenantServer,
@@ -112,21 +111,21 @@ pub struct ExperimentTenant {
 /// A workload without an SLO that copies a volume as fast as it may: it always has the same number of reads in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackgroundCopy {
-    /// How many reads are in flight.
+    /// Reads in flight.
     pub in_flight: u32,
     /// The size of each read; they are sequential.
     pub size: Bytes,
 }
 
-/// How the SLOs of a case are set; mostly from bounds of the analysis, see [`crate::experiment`].
+/// Rule that sets the SLOs of a case, mostly from bounds of the analysis; see [`crate::experiment`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SloRule {
     /// The last tenant, which needs most of the device, has the tightest SLO, as the text to figure 3.3 says: 1.1 times
     /// its bound at the lowest priority. Each other tenant has 1.1 times that SLO, or 1.1 times its own bound if that
     /// is more.
     LastTightest,
-    /// Each tenant has 1.1 times its bound where priority is by the bound that each has alone: what can be promised to
-    /// all at once.
+    /// 1.1 times each tenant's bound with priorities by the bound that each tenant has alone: SLOs that can
+    /// be promised to all at once.
     OwnBound,
     /// Each tenant has 1.1 times its bound at a priority below those of the tenants before it.
     InOrder,
@@ -140,14 +139,13 @@ pub enum SloRule {
 /// A variant of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExperimentCase {
-    /// What distinguishes it from other cases; empty where there is one case only.
+    /// Difference from the other cases; empty for a single case.
     pub name: &'static str,
     /// The workloads with SLOs.
     pub tenants: &'static [ExperimentTenant],
-    /// How their SLOs are set.
     pub slos: SloRule,
-    /// The index of a tenant that sends another load than was planned, and that load as a share of the bottleneck. What
-    /// was promised to it is void.
+    /// Index of a tenant that sends another load than planned, and that load as a share of the bottleneck.
+    /// Its promise is void.
     pub misbehaves: Option<(usize, f64)>,
 }
 
@@ -156,11 +154,10 @@ pub struct ExperimentCase {
 pub struct LabExperiment {
     /// The name in commands and output.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// Title.
     pub title: &'static str,
-    /// What the paper claims.
+    /// Claim of the paper.
     pub claim: &'static str,
-    /// What the tenants share.
     pub bottleneck: Bottleneck,
     /// The cases in the order in which they are played.
     pub cases: &'static [ExperimentCase],
@@ -168,9 +165,9 @@ pub struct LabExperiment {
     pub copy: Option<BackgroundCopy>,
     /// The policies that are compared, the protecting one last.
     pub policies: &'static [PolicyName],
-    /// How long each run is observed unless somebody says otherwise: what decides everything that is promised.
+    /// Default observation time of each run; long enough to decide every promise.
     pub duration: Nanos,
-    /// The time before that which is not observed, unless somebody says otherwise.
+    /// Default time before the observation.
     pub warm_up: Nanos,
 }
 

@@ -14,7 +14,7 @@ use model::{
 };
 use units::ByteRate;
 
-/// How much more than the traces limits admit, as a share.
+/// Share by which limits may admit more than the traces.
 const TOLERANCE: f64 = 0.05;
 
 /// A workload that shares a device, as the analysis sees it.
@@ -54,7 +54,8 @@ impl DeviceAnalysis {
         queue.delay(&self.tenants[workload].curve.scaled(1.0 + TOLERANCE), begun)
     }
 
-    /// How much longer a request of a workload takes on one channel than on the whole device, seconds.
+    /// Returns the additional service time of a workload's largest request on one channel compared with the
+    /// whole device, seconds.
     fn own_service(&self, workload: usize) -> f64 {
         self.queue.own_service(self.tenants[workload].largest)
     }

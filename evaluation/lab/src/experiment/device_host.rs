@@ -1,4 +1,4 @@
-//! What runs on the host of an emulated device: the device itself, and a proxy between it and its clients.
+//! Programs on the host of an emulated device: the device, and a proxy in front of it.
 
 use super::namespace_thread::{NamespaceThread, join, spawn_in};
 use crate::device::SsdModel;
@@ -16,15 +16,17 @@ pub(crate) const DEVICE_PRIORITY: u32 = 12;
 const PROXY_PRIORITY: u32 = 11;
 /// The size of each volume in bytes.
 pub(crate) const VOLUME_SIZE: u64 = 64 << 20;
-/// How long before a completion a device stops sleeping and polls.
+/// Time before a completion at which a device stops sleeping and polls.
 const SPIN: Nanos = Nanos(20_000);
-/// How long a proxy lets requests end when it is stopped.
+/// Time that a proxy gives requests to end when it is stopped.
 const DRAIN: Nanos = Nanos(1_000_000_000);
 
-/// Starts a device in a namespace, with a volume for each name and under SCHED_FIFO at this priority, if there is one.
+/// Starts a device in a namespace, with a volume for each name, under SCHED_FIFO at the given priority if
+/// any.
 ///
 /// # Errors
-/// When the address is taken, or the machine has no more files or threads; `what` says which device it is.
+/// If the address is taken, or the machine is out of files or threads; `what` names the device in the
+/// message.
 pub(crate) fn start_device(
     netns: &str,
     listen: SocketAddr,
@@ -66,7 +68,7 @@ impl RunningProxy {
         let (send, bound) = mpsc::channel();
         let thread = spawn_in(netns, realtime.then_some(PROXY_PRIORITY), move || {
             let proxy = Proxy::bind(options)?;
-            // Nobody waits for the address when the run has ended already.
+            // The receiver is gone if the run has ended already.
             let _ = send.send(proxy.handle());
             proxy.run()
         });

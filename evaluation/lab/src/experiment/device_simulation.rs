@@ -1,5 +1,4 @@
-//! A case on the device in simulated time: what its requests see before anything is played, and so how long a run takes
-//! that decides.
+//! Simulates a case on the device: predicts the latencies, and from them the length of a decisive run.
 //!
 //! The queueing logic is the code that the proxy runs, and the device is the arithmetic that the emulated SSD runs. The
 //! way through kernel, proxy and load generator takes no time here, and nobody sends too late.
@@ -90,9 +89,9 @@ impl SimulatedDevice {
 /// Latencies of a simulated run by tenant, in order of arrival.
 pub(crate) type SimulatedLatencies = Vec<Vec<Option<Nanos>>>;
 
-/// What is played in simulated time on one device.
+/// A run in simulated time on one device.
 pub(crate) struct SimulatedRun<'a> {
-    /// Who decides which request is next. A class is the index of a tenant, and the copy is one class more.
+    /// Queueing discipline. Classes are the indices of tenants, and one more for the copy.
     pub(crate) discipline: DisciplineSpec,
     /// The most requests at the device.
     pub(crate) outstanding: u32,
@@ -100,7 +99,7 @@ pub(crate) struct SimulatedRun<'a> {
     pub(crate) model: SsdModel,
     /// The profile of the device, by which requests are charged.
     pub(crate) profile: &'a StorageProfile,
-    /// How many tenants there are.
+    /// Number of tenants.
     pub(crate) tenants: usize,
     /// The requests with their tenants, in order of arrival.
     pub(crate) arrivals: Vec<(u32, Request)>,

@@ -12,7 +12,7 @@ use machine::virtual_network::VirtualNetwork;
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// What the names of an experiment's namespaces begin with. Those that an earlier experiment left are removed first.
+/// Prefix of the namespaces' names. Leftovers of an earlier experiment are removed first.
 const PREFIX: &str = "twrun";
 /// The machine as the experiment needs it; everything is removed when this is dropped.
 pub(super) struct DeviceTestbed {
@@ -100,10 +100,10 @@ impl DeviceTestbed {
 
 impl Drop for DeviceTestbed {
     fn drop(&mut self) {
-        // Whoever cares how the proxy ended has stopped it before.
+        // A caller that needs the proxy's result has stopped it before.
         let _ = self.stop_proxy();
         drop(self.device.take());
-        // What cannot be removed is removed by the next experiment.
+        // The next experiment removes leftovers.
         let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
     }
 }

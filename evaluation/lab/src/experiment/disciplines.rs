@@ -13,8 +13,8 @@ use units::Nanos;
 
 /// A deadline that never comes, in nanoseconds: 36 years.
 const NEVER_NS: u64 = 1 << 60;
-/// How often feedback adapts its shares: a tenth of Cake's 10 s, because the device serves more than ten times as many
-/// requests as a disk.
+/// Interval at which feedback adapts its shares: a tenth of Cake's 10 s, because the device serves more than
+/// ten times as many requests as a disk.
 const FEEDBACK_INTERVAL_NS: u64 = 1_000_000_000;
 /// A limit of outstanding requests that holds nothing back.
 const UNBOUNDED: u32 = 1024;
@@ -26,7 +26,7 @@ pub(super) fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Op
         .iter()
         .map(|slo| Nanos::from_secs(slo.latency.0).map_or(NEVER_NS, |latency| latency.0))
         .collect();
-    // Each has one entry more than there are SLOs: that of the copy.
+    // Each list has one more entry than there are SLOs, for the copy.
     let kind = match policy {
         PolicyName::BySlo | PolicyName::Tailwright => return None,
         PolicyName::None => DisciplineSpec::Fifo,
@@ -59,7 +59,7 @@ pub(super) fn discipline_of(
     }
 }
 
-/// What the proxy makes of a policy, without the queues of control requests.
+/// Converts a policy to the proxy's rules, without the queues of control requests.
 pub(crate) fn enforced_rules(
     policy: &Policy,
     outstanding: u32,

@@ -1,4 +1,4 @@
-//! What a run will decide, before it is played: the run in simulated time, judged as the real one will be.
+//! Forecast of a run's verdicts: the run in simulated time, judged as the real one will be.
 
 use super::case_plan::CasePlan;
 use super::definition::{Bottleneck, PolicyName};
@@ -9,15 +9,15 @@ use super::result::CONFIDENCE;
 use units::Nanos;
 use verify::{Judgement, Verdict, judge};
 
-/// What the simulated run says of a tenant under a policy.
+/// Simulated result of a tenant under a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantForecast {
     /// The name of the tenant.
     pub name: &'static str,
     /// The judgement of the simulated latencies.
     pub judgement: Judgement,
-    /// How long to observe for a decision if everything goes on like this; `None` when it is decided, and when it cannot
-    /// be said.
+    /// Observation time after which the verdict is decided if the run continues like this; `None` if it is
+    /// decided already, or cannot be estimated.
     pub decides_after: Option<Nanos>,
 }
 

@@ -13,8 +13,7 @@ use std::path::Path;
 use units::{Bytes, Nanos};
 use workload::device::StorageProfile;
 
-/// How many requests may be outstanding for each channel of the device: enough to keep it busy while an answer is on its
-/// way.
+/// Requests outstanding per channel of the device: enough to keep it busy while an answer is on its way.
 const OUTSTANDING_PER_CHANNEL: u32 = 2;
 
 /// An experiment, ready to run.

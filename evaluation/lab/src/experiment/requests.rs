@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use std::path::Path;
 use units::{Bytes, Nanos};
 
-/// How many requests a synthetic trace has.
+/// Requests in a synthetic trace.
 const SYNTHETIC_REQUESTS: usize = 20_000;
 
 /// The requests of the tenants of one case, by tenant.

@@ -1,4 +1,4 @@
-//! What the run of a case shows of each workload, against its SLO.
+//! Results of a case's run: each workload against its SLO.
 
 use super::case_plan::CasePlan;
 use super::definition::PolicyName;
@@ -16,7 +16,7 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 /// A workload under a policy: its guarantee and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadResult {
-    /// The name of the workload; behind the name of the case and `/` where there are several cases.
+    /// Name of the workload, prefixed with the case's name and `/` if there are several cases.
     pub name: String,
     /// The name of the policy.
     pub policy: &'static str,
@@ -28,11 +28,10 @@ pub struct WorkloadResult {
     pub measured_s: Option<f64>,
     /// The lower end of the confidence interval of the true percentile, seconds.
     pub ci_low_s: Option<f64>,
-    /// The upper end of the confidence interval, seconds; `None` when there are too few requests for one.
+    /// Upper end of the confidence interval, seconds; `None` with too few requests.
     pub ci_high_s: Option<f64>,
-    /// What may be concluded about the SLO.
     pub verdict: Verdict,
-    /// Whether the policy guarantees the SLO. It does not to a workload that is not admitted or that sends more than was
+    /// True if the policy guarantees the SLO. False for a workload that is not admitted, or sends more than
     /// planned.
     #[serde(skip)]
     pub is_promised: bool,
@@ -41,14 +40,14 @@ pub struct WorkloadResult {
     pub finding: Finding,
 }
 
-/// What the copy got.
+/// Throughput of the copy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CopyThroughput {
     /// Requests per second that were answered.
     pub per_s: f64,
 }
 
-/// The results of the tenants of a case, and the throughput of the copy if there is one.
+/// Returns the results of the tenants of a case, and the throughput of the copy if there is one.
 pub fn workload_results(
     plan: &ExperimentPlan,
     case: &CasePlan,
@@ -103,8 +102,8 @@ fn observations_of(run: &CaseRun, workload: usize) -> impl Iterator<Item = &Obse
     requests.filter(move |request| request.workload as usize == workload)
 }
 
-/// Whether all SLOs are met that the protecting policy promises. It is false when there are none, as when that policy was
-/// not run.
+/// Returns true if all SLOs that the protecting policy promises are met; false if it promises none, as when
+/// it was not run.
 pub fn are_promises_kept<'a>(results: impl IntoIterator<Item = &'a WorkloadResult>) -> bool {
     let mut promised = results.into_iter().filter(|result| result.is_promised).peekable();
     promised.peek().is_some() && promised.all(|result| result.verdict == Verdict::Met)

@@ -17,7 +17,7 @@ const COPY: &str = "L";
 /// The real-time priority of the load generator.
 const GENERATOR_PRIORITY: u32 = 10;
 
-/// How a case, or a cluster, is run.
+/// Settings of a run of a case or a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunSettings {
     /// The time at the beginning that is not observed. The thesis observes the second half of each run only, so that
@@ -27,7 +27,7 @@ pub struct RunSettings {
     pub duration: Nanos,
     /// The seed of the places on the device that requests read and write.
     pub seed: u64,
-    /// Whether device, proxy and load generator run under SCHED_FIFO.
+    /// True to run device, proxy and load generator under SCHED_FIFO.
     pub realtime: bool,
 }
 
@@ -52,7 +52,7 @@ impl RunSettings {
     }
 }
 
-/// What was observed in the run of a case.
+/// Observations of the run of a case.
 #[derive(Debug)]
 pub struct CaseRun {
     /// The observations of all workloads: the tenants in their order, then the copy.

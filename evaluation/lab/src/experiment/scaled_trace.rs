@@ -53,7 +53,7 @@ impl ScaledTrace {
         Ok(Self { trace, time_scale })
     }
 
-    /// The same endless sequence, beginning at the request with this index.
+    /// Rotates the endless sequence to begin at the request with this index.
     #[must_use]
     pub(super) fn rotated_to(self, first: usize) -> Self {
         Self { trace: self.trace.rotated_to(first), ..self }

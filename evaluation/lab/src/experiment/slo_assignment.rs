@@ -7,7 +7,7 @@ use super::definition::ExperimentTenant;
 use model::Slo;
 use units::{Percentile, Seconds};
 
-/// How many times its bound a tenant's SLO is.
+/// Ratio of a tenant's SLO to its bound.
 const HEADROOM: f64 = 1.1;
 
 /// The last tenant has the tightest SLO: that of its bound at the lowest priority.

@@ -37,7 +37,7 @@ impl VolumeCommand {
         Ok(Some(Self { kind, cookie, offset, len: u32_at(header, 24).unwrap_or(0) }))
     }
 
-    /// How many bytes of data the command moves to or from the device.
+    /// Returns the number of data bytes that the command moves to or from the device.
     pub(super) fn payload_len(&self) -> u32 {
         if matches!(self.kind, CMD_READ | CMD_WRITE) { self.len } else { 0 }
     }

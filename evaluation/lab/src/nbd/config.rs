@@ -1,4 +1,4 @@
-//! What an emulated SSD on the network serves.
+//! Configuration of an emulated SSD on the network.
 
 use crate::device::SsdModel;
 use units::Nanos;
@@ -26,11 +26,11 @@ impl ExportedVolume {
 /// The device that a server emulates, and its volumes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NbdServerConfig {
-    /// How long requests take.
+    /// Service times of requests.
     pub model: SsdModel,
     /// The volumes: at least one, with distinct names.
     pub exports: Vec<ExportedVolume>,
-    /// How long before a completion the server stops sleeping and polls instead. More than a millisecond gains
+    /// Time before a completion at which the server stops sleeping and polls. More than a millisecond gains
     /// nothing.
     pub spin: Nanos,
 }

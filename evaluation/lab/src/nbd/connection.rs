@@ -61,17 +61,17 @@ pub(super) struct ClientConnection {
     pub(super) interest: EventFlags,
     phase: NegotiationPhase,
     input: Vec<u8>,
-    /// How many bytes of `input` were processed.
+    /// Bytes of `input` that were processed.
     used: usize,
     out: Vec<u8>,
-    /// How many bytes of `out` were sent.
+    /// Bytes of `out` that were sent.
     sent: usize,
     pending: HashMap<u64, PendingCommand>,
     /// The number of the command that was submitted last.
     last_number: u64,
     /// Bytes of data of `pending`, in either direction.
     pending_bytes: u64,
-    /// Whether the client will send nothing more.
+    /// True if the client will send nothing more.
     client_closed: bool,
 }
 
@@ -111,7 +111,7 @@ impl ClientConnection {
         wanted
     }
 
-    /// Whether the client sends nothing more and all its commands are answered.
+    /// Returns true if the client sends nothing more and all its commands are answered.
     pub(super) fn is_finished(&self) -> bool {
         self.client_closed && self.pending.is_empty() && self.unsent() == 0
     }
@@ -167,7 +167,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Processes the next message of the handshake. Whether there was one.
+    /// Processes the next message of the handshake. Returns false if it is incomplete.
     fn next_negotiation(&mut self, exports: &[ExportedVolume]) -> Result<bool, ConnectionEnd> {
         let input = &self.input[self.used..];
         match negotiate(self.phase, input, exports, &mut self.out).map_err(ConnectionEnd::Broken)? {
@@ -181,7 +181,7 @@ impl ClientConnection {
         }
     }
 
-    /// Processes the next command. Whether all of it was there.
+    /// Processes the next command. Returns false if it is incomplete.
     fn next_command(
         &mut self,
         export: &ExportedVolume,

@@ -25,9 +25,9 @@ const STOP: u64 = 1;
 const FIRST_CONNECTION: u64 = 2;
 /// The largest number of connected clients; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 1000;
-/// How many bytes are read from a connection at a time, so that one client does not keep the others waiting.
+/// Bytes read from a connection at a time, limited so that one client does not delay the others.
 const READ_MAX: usize = 128 << 10;
-/// How many events are fetched from epoll at a time.
+/// Events fetched from epoll at a time.
 const EVENTS_MAX: usize = 256;
 
 /// A request at the device. Ordered by the instant of completion, and then by submission.
@@ -44,7 +44,7 @@ struct ScheduledCompletion {
 pub(super) struct DeviceEventLoop {
     epoll: OwnedFd,
     listener: TcpListener,
-    /// Whether epoll watches the listener.
+    /// True if epoll watches the listener.
     is_accepting: bool,
     /// Kept open as long as epoll watches it.
     _stop: OwnedFd,
@@ -163,7 +163,7 @@ impl DeviceEventLoop {
                     self.advance(id, Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The client hung up before it was accepted, or there is no descriptor left: present clients go on.
+                // The client hung up before accept, or descriptors ran out: present clients go on.
                 Err(error) => {
                     (self.log)(&format!("a client was not let in: {error}"));
                     if error.kind() == io::ErrorKind::ConnectionAborted {

@@ -25,21 +25,21 @@ const OPTION_DATA_MAX: usize = 16 << 10;
 /// The size in which reads and writes are fastest, as advertised: a page.
 const PREFERRED_BLOCK_SIZE: u32 = 4096;
 
-/// What a client is expected to send next.
+/// State of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NegotiationPhase {
     /// The client's handshake flags.
     ClientFlags,
     /// Options, until one of them chooses an export.
     Options {
-        /// Whether both sides agreed to leave out the zeroes that end the answer to EXPORT_NAME.
+        /// True if both sides agreed to omit the zeroes at the end of the answer to EXPORT_NAME.
         no_zeroes: bool,
     },
     /// Commands for the export with this index: the handshake is complete.
     Commands(usize),
 }
 
-/// What one step of the handshake did with the input.
+/// Result of one step of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NegotiationStep {
     /// The next message is not complete yet; no byte was used.
@@ -133,7 +133,7 @@ fn answer_option(option: u32, data: &[u8], exports: &[ExportedVolume], out: &mut
     }
 }
 
-/// Answers INFO or GO. Returns the index of the export that it asks for, if there is one.
+/// Answers INFO or GO. Returns the index of the requested export, if it exists.
 fn answer_info(option: u32, data: &[u8], exports: &[ExportedVolume], out: &mut Vec<u8>) -> Option<usize> {
     let Some(name) = export_name(data) else {
         write_option_reply(out, option, REP_ERR_INVALID, &[]);
@@ -152,8 +152,8 @@ fn answer_info(option: u32, data: &[u8], exports: &[ExportedVolume], out: &mut V
     Some(index)
 }
 
-/// The name in the data of INFO and GO. A list of wanted pieces of information follows it, which is not looked at:
-/// every client is given all of them.
+/// Returns the name in the data of INFO and GO. The list of requested information that follows is ignored:
+/// every client gets all of it.
 fn export_name(data: &[u8]) -> Option<&[u8]> {
     let len = usize::try_from(u32_at(data, 0)?).ok()?;
     let name = data.get(4..len.checked_add(4)?)?;

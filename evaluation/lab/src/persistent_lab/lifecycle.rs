@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The name of the host on which all servers run.
 pub const STORE: &str = "store";
-/// How long killed processes may take to end.
+/// Time that killed processes have to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between two looks whether a killed process has ended.
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
@@ -22,7 +22,7 @@ const SERVER_PRIORITY: u32 = 5;
 /// A lab as it is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabSpecification {
-    /// What the names of the lab's namespaces begin with.
+    /// Prefix of the namespaces' names.
     pub prefix: String,
     /// The hosts of clients, beside [`STORE`].
     pub clients: Vec<String>,
@@ -138,7 +138,7 @@ fn create_hosts(
     Ok(state)
 }
 
-/// Starts a service unless it runs as it is asked for. Whether it was started.
+/// Starts a service unless it runs with the same configuration. Returns true if it was started.
 fn ensure_running(
     folder: &LabFolder,
     state: &mut LabState,

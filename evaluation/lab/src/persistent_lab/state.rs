@@ -1,4 +1,4 @@
-//! What is remembered of a persistent lab, and the folder in which it is.
+//! State of a persistent lab, and its folder.
 //!
 //! The folder is not temporary and its name is fixed: commands that are run hours later find the lab there. By default
 //! it lies below /run, which only root can write to and which is empty after a reboot, like the lab itself.
@@ -22,7 +22,7 @@ pub const STATE_FORMAT: &str = "tailwright-lab-1";
 pub struct LabState {
     /// The format of the file: [`STATE_FORMAT`].
     pub format: String,
-    /// What the names of the lab's namespaces begin with.
+    /// Prefix of the namespaces' names.
     pub prefix: String,
     /// The hosts in the order of their addresses.
     pub hosts: Vec<RecordedHost>,
@@ -61,7 +61,7 @@ pub struct RecordedServer {
 }
 
 impl RecordedServer {
-    /// Whether the process that was started still runs.
+    /// Returns true if the process that was started still runs.
     pub fn is_running(&self) -> bool {
         is_running(self.pid, self.started)
     }
@@ -91,12 +91,12 @@ impl LabFolder {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// What the state file says; `None` if there is none.
+    /// Reads the state file; `None` if there is none.
     pub(super) fn state(&self) -> Result<Option<LabState>, OperationError> {
         read_state(&self.path)
     }
 
-    /// Replaces the state file as a whole, so that whoever reads it never sees half of it.
+    /// Replaces the state file atomically, so that readers never see half of it.
     pub(super) fn write_state(&self, state: &LabState) -> Result<(), OperationError> {
         let file = self.state_file();
         let partial = self.partial_state_file();
@@ -135,10 +135,10 @@ impl LabFolder {
     }
 }
 
-/// The state of the lab in a folder; `None` if there is no state file.
+/// Reads the state of the lab in a folder; `None` without a state file.
 ///
 /// # Errors
-/// When the state file cannot be read.
+/// If the state file cannot be read.
 pub fn read_state(folder: &Path) -> Result<Option<LabState>, OperationError> {
     let file = folder.join("lab.json");
     let text = match fs::read_to_string(&file) {

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to become ready.
+/// Time that a server has to become ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(5);
-/// How many of the last lines of a log an error quotes.
+/// Number of last lines of a log that an error quotes.
 const QUOTED_LINES: usize = 8;
 
-/// What ends a server.
+/// Event that ends a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerLifetime {
     /// It is killed when its [`ServerProcess`] is dropped or the thread that started it ends, even by a crash.
@@ -28,7 +28,7 @@ pub enum ServerLifetime {
     UntilKilled,
 }
 
-/// Where and how to run a server.
+/// Directory, namespace and options in which a server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEnvironment {
     /// The network namespace; `None` is that of this process.
@@ -37,7 +37,6 @@ pub struct ServerEnvironment {
     pub folder: PathBuf,
     /// The priority under SCHED_FIFO, 1 to 99; `None` is an ordinary process.
     pub realtime: Option<u32>,
-    /// What ends the server.
     pub lifetime: ServerLifetime,
 }
 
@@ -119,7 +118,7 @@ impl ServerProcess {
         &self.log
     }
 
-    /// Whether the server still runs.
+    /// Returns true if the server still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -185,15 +184,15 @@ fn quoted_tail(log: &Path) -> String {
     last.iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// Whether this process may start others under SCHED_FIFO; tried by doing it.
+/// Returns true if this process may start others under SCHED_FIFO; tries it.
 pub fn may_be_realtime() -> bool {
     let mut probe = Command::new("chrt");
     probe.args(["-f", "1", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
 }
 
-/// When a process was started, in ticks since boot. Together with its id this identifies it, though ids are reused. `None`
-/// when there is no such process, or it is a zombie.
+/// Returns the start time of a process, clock ticks since boot. With the PID it identifies the process
+/// although PIDs are reused. `None` for a zombie or a missing process.
 pub fn started_at(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in parentheses, which may contain anything; the state follows it, and field 22 is the
@@ -205,7 +204,7 @@ pub fn started_at(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Whether the process with this id still is the one that was started at this time.
+/// Returns true if the process with this PID is still the one that was started at this time.
 pub fn is_running(pid: u32, started: u64) -> bool {
     started_at(pid) == Some(started)
 }

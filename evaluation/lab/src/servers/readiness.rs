@@ -1,4 +1,4 @@
-//! Whether a server is ready, seen from inside its namespace.
+//! Probes the readiness of a server from inside its namespace.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,14 +6,14 @@ use std::time::Duration;
 use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, decode};
 
-/// How long a probe waits for a connection or an answer.
+/// Time that a probe waits for a connection or an answer.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest reply that is read, in bytes; one to GETPORT has some 30.
 const REPLY_MAX: u32 = 4096;
 /// The version of the MOUNT protocol that belongs to NFS version 3.
 const MOUNT_VERSION: u32 = 3;
 
-/// What shows that a server is ready.
+/// Evidence that a server is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ReadinessProbe {
     /// It accepts connections at this address.

@@ -1,4 +1,4 @@
-//! The servers of a lab: what each is told, how clients address it, and when it is ready.
+//! The servers of a lab: command lines, client addresses, and readiness.
 
 use super::readiness::ReadinessProbe;
 use crate::device::SsdModel;
@@ -60,11 +60,11 @@ pub struct EmulatedSsdServer {
     pub program: PathBuf,
     /// The address on which it listens.
     pub address: SocketAddr,
-    /// How long requests take.
+    /// Service times of requests.
     pub model: SsdModel,
     /// The volumes that it exports.
     pub exports: Vec<ExportedVolume>,
-    /// How long before a completion it stops sleeping and polls.
+    /// Time before a completion at which it stops sleeping and polls.
     pub spin: Nanos,
 }
 
@@ -130,7 +130,7 @@ impl LabService {
         ["ip", "unshare"].iter().chain(own).try_for_each(|name| programs::find(name).map(drop))
     }
 
-    /// How to see, from inside the server's namespace, that it is ready.
+    /// Returns the probe of the server's readiness, to run inside its namespace.
     pub(super) fn readiness(&self) -> ReadinessProbe {
         let listening = match self {
             Self::Memcached(server) => server.address,

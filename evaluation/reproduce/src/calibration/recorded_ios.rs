@@ -10,7 +10,7 @@ use units::Nanos;
 
 /// The recording, relative to the folder of data.
 pub(super) const FILE: &str = "data/windows_boot_nvme/io.csv.gz";
-/// How far times may differ that are recorded to 0.1 µs.
+/// Largest difference of equal times, which are recorded to 0.1 µs.
 const TIME_RESOLUTION_NS: u64 = 200;
 /// Classes with fewer isolated I/Os than this are left out.
 const SAMPLES_MIN: usize = 10;
@@ -23,7 +23,7 @@ pub(super) struct RecordedIo {
     pub(super) service: Nanos,
     bytes: u64,
     is_read: bool,
-    /// Whether no other I/O was at the disk at its arrival or at its completion.
+    /// True if no other I/O was at the disk at its arrival or at its completion.
     is_isolated: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn share_since_previous(ios: &[RecordedIo]) -> f64 {
     same as f64 / ios.len() as f64
 }
 
-/// Whether an I/O is a read, and the power of two of its size.
+/// Direction (true: read), and the power of two of the size.
 type IoClass = (bool, u32);
 
 /// Response times of isolated I/Os by class. An isolated I/O does not wait, so its response time is a service time.
@@ -94,7 +94,7 @@ impl IsolatedIos {
         (has_reads && has_writes).then_some(Self(classes))
     }
 
-    /// How many isolated I/Os there are.
+    /// Returns the number of isolated I/Os.
     pub(super) fn count(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }

@@ -50,7 +50,7 @@ fn margin_claim(runs: &ScenarioRuns, mean: &str, pair: [&str; 2], against: &str)
     Some(Claim::new(&statement, Expected::Positive, growth, format_time))
 }
 
-/// How far ORF's P99 is below that of another scheduler, seconds.
+/// Returns the P99 of another scheduler minus that of ORF, seconds.
 fn margin(runs: &ScenarioRuns, mean: &str, tiers: &str, [orf, other]: [&str; 2]) -> Option<Estimate> {
     let choices = [("mean", mean), ("tiers", tiers)];
     let base = runs.estimate(&[&choices[..], &[("scheduler", other)]].concat(), p99)?;

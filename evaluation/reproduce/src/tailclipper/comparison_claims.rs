@@ -5,7 +5,6 @@ use crate::claim::{Claim, ClaimSource, Expected, format_change};
 
 /// A claim about the change of a measure from one scheduler to another.
 pub(super) struct ComparisonClaim {
-    /// The claim in words.
     pub(super) statement: &'static str,
     /// The rule for the relative change.
     pub(super) expected: Expected,
@@ -15,7 +14,7 @@ pub(super) struct ComparisonClaim {
     pub(super) pair: [&'static str; 2],
     pub(super) measure: Measure,
     pub(super) source: ClaimSource,
-    /// What the paper leaves open, if that decides the claim.
+    /// Point left open by the paper that decides the claim, if there is one.
     pub(super) open: Option<&'static str>,
     /// Why it is otherwise here, in case it is; empty when that is not known.
     pub(super) why: &'static str,

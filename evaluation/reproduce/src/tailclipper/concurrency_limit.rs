@@ -38,7 +38,7 @@ struct LimitClaim {
     /// The limit c, and the one that it is compared with.
     pair: [&'static str; 2],
     measure: Measure,
-    /// What the paper leaves open, if that decides the claim.
+    /// Point left open by the paper that decides the claim, if there is one.
     open: Option<&'static str>,
 }
 

@@ -1,5 +1,5 @@
-//! Two questions that Algorithm 1 and the text of section 4 answer differently: what c counts, and where an arrival goes
-//! that is older than the requests in service.
+//! Two ambiguities between Algorithm 1 and the text of section 4: the quantity counted by c, and the place of
+//! an arrival older than the requests in service.
 
 use super::scenario_runs::{Measure, ScenarioRuns, mean, p99};
 use super::setting::SETTING;

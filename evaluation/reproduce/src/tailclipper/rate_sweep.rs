@@ -219,7 +219,7 @@ fn fixed_reordering_claim(runs: &ScenarioRuns) -> Option<Claim> {
     Some(claim.remark("other work reorders in the last tier, too, whatever the scheduler there does"))
 }
 
-/// How much load the target allows with log-normal demands.
+/// Returns the claims about the load that the target allows with log-normal demands.
 fn log_normal_claims(runs: &ScenarioRuns) -> Vec<Claim> {
     let (Some(orf), Some(round_robin)) =
         (log_normal_rate_at_target(runs, "orf"), log_normal_rate_at_target(runs, "round-robin"))

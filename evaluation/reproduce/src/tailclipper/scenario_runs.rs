@@ -137,7 +137,8 @@ fn percentile(histogram: &Histogram) -> Option<f64> {
     Some(histogram.percentile(Percentile::new(99.0)?)?.0 as f64)
 }
 
-/// Where a rising curve through these points first exceeds `limit`, interpolated linearly; `None` when it stays below.
+/// Returns the abscissa at which a rising curve first exceeds `limit`, interpolated linearly; `None` if it
+/// stays below.
 pub(super) fn exceeds(points: &[(f64, f64)], limit: f64) -> Option<f64> {
     let above = points.iter().position(|(_, y)| *y > limit)?;
     let Some(before) = above.checked_sub(1) else { return Some(points[0].0) };

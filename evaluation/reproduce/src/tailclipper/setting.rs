@@ -1,6 +1,6 @@
-//! How the evaluation of the paper was read, in words that several figures share.
+//! Our reading of the paper's evaluation, in text that several figures share.
 
-/// How section 5.1 was read, for all schedulers alike; the beginning of most readings.
+/// Reading of section 5.1 for all schedulers; the beginning of most readings.
 pub(super) const SETTING: &str = "Section 5.1: tiers of three workers, 200 requests inside, c = 6. Three workers and a mean of \
     10 ms can do 300 requests/s, but the paper drives 600; its Figure 2 has a mean of 5 ms, and so have all \
     distributions here: 600 requests/s are a utilisation of 1, before costs. That a slice of 30 us costs 1 us of the \

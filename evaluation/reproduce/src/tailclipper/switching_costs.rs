@@ -1,5 +1,5 @@
-//! What the paper leaves open though it decides the sizes of effects: what switching between requests costs, and what
-//! three cores are.
+//! Two quantities that the paper leaves open although they decide the sizes of effects: the cost of switching
+//! between requests, and the meaning of three cores.
 
 use super::comparison_claims::{LIMITED, ROUND_ROBIN, within_a_twentieth};
 use super::scenario_runs::{Measure, ScenarioRuns, mean, p99, throughput};

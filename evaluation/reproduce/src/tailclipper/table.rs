@@ -51,7 +51,7 @@ struct TableClaim {
     measure: Measure,
     expected: Expected,
     source: ClaimSource,
-    /// What the paper leaves open, if that decides the claim.
+    /// Point left open by the paper that decides the claim, if there is one.
     open: Option<&'static str>,
     /// Why it is otherwise here, in case it is.
     why: &'static str,

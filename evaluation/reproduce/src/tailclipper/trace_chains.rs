@@ -20,7 +20,7 @@ const READING: &str = "But for the times: the trace is not ours, and laws stand 
     chain 1's first tier can do before costs and other work. Plots by rate have 2 ms and 20 %. 60 s of arrivals from an \
     empty system.";
 
-/// What decides the sizes.
+/// Cause of the differences in size.
 const SIZE_UNKNOWN: &str = "decided by what three cores are, by the spread of the times that the text leaves out, and by what \
     a change of request costs";
 /// Why claims for chain 2 may be otherwise.
@@ -31,13 +31,13 @@ const LONG_AND_SHORT: &str = "what a scheduler does with short requests behind l
 const FEWER_SLICES: &str = "CFS, as it was read, changes requests after a millisecond and has no dispatcher, ORF after 300 us with \
     one; where nearly no request waits, and where the processors can hardly do the work, these costs decide";
 
-/// How three cores are read.
+/// Readings of "three cores".
 const PROCESSORS: [&str; 3] = ["three processors, half the means", "six processors", "three processors"];
 
 /// One of the two call chains, at the rate of which the text speaks.
 struct CallChain {
     name: &'static str,
-    /// What is not printed of it, and its values here; that in the middle is the one of the plots by rate.
+    /// Unprinted quantity and its values here; the middle one is that of the plots by rate.
     open: &'static str,
     values: [&'static str; 3],
     unit: &'static str,
@@ -96,7 +96,7 @@ fn rate_plot(runs: &ScenarioRuns, case: &str) -> FigurePlot {
     )
 }
 
-/// How the change by ORF depends on what is not printed.
+/// Plots the change by ORF over the values of the unprinted quantity.
 fn change_plot(runs: &ScenarioRuns, chain: &CallChain, pair: [&str; 2], against: &str) -> FigurePlot {
     let mut lines = Vec::new();
     for processors in PROCESSORS {

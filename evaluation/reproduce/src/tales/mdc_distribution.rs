@@ -151,7 +151,7 @@ mod tests {
         for share in [0.5, 0.9, 0.999] {
             assert!((four.cumulative(four.quantile(share)) - share).abs() < 1e-6);
         }
-        // More arrive in a service time than there are workers, by chance: somebody waits.
+        // By chance, more requests than workers arrive in a service time, and one waits.
         assert!(four.cumulative(SERVICE) < 1.0 && four.cumulative(SERVICE) > one.cumulative(SERVICE));
     }
 }

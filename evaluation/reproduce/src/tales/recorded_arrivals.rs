@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use units::Nanos;
 
-/// What stands in for the requests to Wikipedia: inference requests of two services and block I/O of two servers, by name
-/// and file.
+/// Substitutes for the requests to Wikipedia, by name and file: inference requests of two services, and block
+/// I/O of two servers.
 const STREAMS: [(&str, &str); 4] = [
     ("inference, conversations", "data/azure_llm/conv.csv.gz"),
     ("inference, code", "data/azure_llm/code.csv.gz"),

@@ -1,4 +1,4 @@
-//! What the experiments of §2 share: the service time, and how runs are found and compared.
+//! Shared parts of the experiments of §2: service time, and finding and comparing runs.
 
 use scenario::ScenarioRun;
 use sim::engine::{Estimate, Measures};
@@ -7,7 +7,7 @@ use units::Percentile;
 /// The service time of every request in §2, seconds.
 pub(super) const SERVICE: f64 = 50e-6;
 
-/// How near a simulated percentile has to be to the exact one, relative to it.
+/// Relative tolerance of a simulated percentile against the exact one.
 pub(super) const EXACT: f64 = 0.05;
 
 /// A function that takes a percentile of the response time of a run, nanoseconds.

@@ -30,7 +30,7 @@ pub(crate) fn slo(percent: f64, seconds: f64) -> Slo {
     Slo::new(percentile, Seconds((seconds * 1e3).ceil() / 1e3)).expect("a positive latency")
 }
 
-/// What PriorityMeister knows of the workloads beforehand.
+/// PriorityMeister's prior knowledge of the workloads.
 pub(crate) struct ExpectedWorkloads {
     pub(crate) analysis: PriorityMeisterAnalysis,
     /// The SLOs in the order of the analysis.
@@ -78,7 +78,7 @@ fn shorten(span: &mut Option<(Nanos, Nanos)>, effort: f64) {
     *span = span.map(|(begin, end)| (scaled(begin), scaled(end)));
 }
 
-/// A percentile of the latencies of a workload, seconds; not a number when there are none.
+/// Returns a percentile of a workload's latencies, seconds; NaN without any.
 pub(crate) fn percentile(outcome: &WorkloadOutcome, percent: f64) -> f64 {
     let latency = Percentile::new(percent).and_then(|percentile| outcome.response.percentile(percentile));
     latency.map_or(f64::NAN, Nanos::as_secs)
@@ -105,8 +105,8 @@ pub(crate) fn format_slo_ratio(ratio: f64) -> String {
     format!("{ratio:.2} of the SLO")
 }
 
-/// Latencies, each with the share of requests that take longer: the percentiles of figure 3.4, as far as there are
-/// requests beyond them.
+/// Returns latencies with the share of requests that take longer, at the percentiles of figure 3.4 beyond
+/// which there are requests.
 pub(crate) fn tail_points(outcome: &WorkloadOutcome) -> Vec<(f64, f64)> {
     let shares = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001];
     let enough = shares.into_iter().filter(|share| share * outcome.requests as f64 >= 1.0);

@@ -15,7 +15,7 @@ use predict::{Reshaping, WorstCase};
 use scenario::SimulationCase;
 use scenario::server::WorkloadRequests;
 
-/// How much more than the traces limits admit, as a share.
+/// Share by which limits may admit more than the traces.
 const TOLERANCE: f64 = 0.05;
 
 /// A server as the analysis sees it.
@@ -23,9 +23,9 @@ pub(crate) struct PriorityMeisterAnalysis {
     names: Vec<String>,
     /// Arrival curves in seconds of each stage's time.
     curves: Vec<PerStage<ArrivalCurve>>,
-    /// How long a request may wait for one in service, seconds.
+    /// Longest wait for a request in service, seconds.
     blocking: PerStage<f64>,
-    /// What every request takes beyond the stages, seconds.
+    /// Time of every request besides the stages, seconds.
     base: f64,
     /// The bandwidth of the network in bytes per second.
     network_bytes_per_s: f64,

@@ -1,4 +1,4 @@
-//! Gandhi and Suresh, *Leveraging Queueing Theory and OS Profiling*: what variability of the service time costs.
+//! Gandhi and Suresh, *Leveraging Queueing Theory and OS Profiling*: cost of variable service times.
 
 mod pollaczek_khinchin;
 mod printed_means;

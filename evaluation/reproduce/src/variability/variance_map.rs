@@ -12,7 +12,7 @@ const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-
 const RATE: f64 = 100.0;
 /// The mean latency on the black line of the figure, seconds.
 const LINE: f64 = 5e-3;
-/// How much lower the latency of C is than that of A, as a share: "almost 30 %".
+/// Share by which the latency of C is lower than that of A: "almost 30 %".
 const LOWER: f64 = 0.3;
 
 /// Mean and variance of the service time: a point of the map.
@@ -101,14 +101,15 @@ fn plot(runs: &[ScenarioRun], grid: &[SimulatedMean]) -> FigurePlot {
     }
 }
 
-/// Where the mean latency is this by Eq. 3: means from 0.5 ms to where the variance is zero.
+/// Returns the curve of a mean latency by Eq. 3: means from 0.5 ms to where the variance is zero.
 fn equal_latency(latency_ms: f64) -> FigureSeries {
     let points = (10..=100).map(|step| 0.05 * f64::from(step));
     let points = points.map(|mean_ms| (mean_ms / 1e3, variance_for(latency_ms / 1e3, mean_ms)));
     FigureSeries::new(format!("{latency_ms} ms"), points.filter(|(_, variance)| *variance >= 0.0))
 }
 
-/// Where the simulated mean latency is 5 ms: between two variances of the grid, interpolated linearly.
+/// Returns the curve of a simulated mean latency of 5 ms, interpolated linearly between two variances of the
+/// grid.
 fn simulated_line(grid: &[SimulatedMean]) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     for pair in grid.windows(2) {

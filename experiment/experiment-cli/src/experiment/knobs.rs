@@ -1,4 +1,4 @@
-//! The knobs that there are, and what was undone.
+//! Lists of knobs, and of undone changes.
 
 use cli::terminal::{Align, TextTable};
 use experiment::{
@@ -9,26 +9,25 @@ use serde::Serialize;
 use std::path::Path;
 use units::plural;
 
-/// The knobs, and whether they can be tried here.
+/// Knobs, and if they can be tried here.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct KnobsDocument {
     knobs: Vec<KnobDocument>,
 }
 
-/// What was undone after an experiment that was killed.
+/// Result of undoing a killed experiment.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UndoneKnobsDocument {
     changes: Vec<UndoneDocument>,
-    /// Journals with something that is not undone because it cannot be read.
+    /// Journals that could not be read completely, so that some changes are not undone.
     unread: Vec<UnreadJournalFields>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct UnreadJournalFields {
     journal: String,
-    /// What was expected, and in which line.
+    /// Expected record, and its line.
     detail: String,
-    /// What to do about it.
     remedy: Option<String>,
 }
 
@@ -59,7 +58,7 @@ struct UndoneDocument {
     detail: Option<String>,
 }
 
-/// The knobs as one object.
+/// Formats knobs as one JSON object.
 pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     let document = |knob: &&'static Knob| {
         let why_not = knob.obstacle(target);
@@ -82,7 +81,7 @@ pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     operation::document::document(&KnobsDocument { knobs: knobs.iter().map(document).collect() })
 }
 
-/// A line for each knob.
+/// Formats knobs as a table.
 pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     let mut table =
         TextTable::new(&[("knob", Align::Left), ("here", Align::Left), ("what it sets", Align::Left)]);
@@ -102,7 +101,7 @@ pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     text + "\n`tailwright experiment --list KNOB` says more; --pid, --device and --disk name what it is about\n"
 }
 
-/// All that is known about a knob.
+/// Formats the full description of a knob.
 pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
     let default = match knob.default {
         Some("") | None => String::new(),
@@ -124,7 +123,7 @@ pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
     format!("{}\n{}", knob.name, lines.concat())
 }
 
-/// What came of undoing, as one object.
+/// Formats the result of undoing as one JSON object.
 pub(crate) fn undone_json(undone: &UndoneJournals) -> String {
     let changes = undone.changes.iter().map(undone_document).collect();
     let unread = undone.unread.iter().map(unread_fields).collect();
@@ -150,7 +149,7 @@ fn undone_document(undone: &UndoneChange) -> UndoneDocument {
     UndoneDocument { setting, before, made, outcome, detail }
 }
 
-/// The outcome in documents.
+/// Returns the outcome's name in JSON.
 fn outcome_word(outcome: &UndoOutcome) -> &'static str {
     match outcome {
         UndoOutcome::Restored | UndoOutcome::SocketsTakenBack(_) => "restored",
@@ -204,7 +203,7 @@ fn sockets_taken_back(taken: &SocketsTakenBack) -> String {
     }
 }
 
-/// What came of undoing by the journals in a folder, a line for each change that says more than nothing.
+/// Formats the result of undoing the journals in a folder, one line per change that had an effect.
 pub(crate) fn undone_text(undone: &UndoneJournals, folder: &Path) -> String {
     match (undone.changes.is_empty(), undone.unread.is_empty()) {
         (true, true) => format!("there is nothing to undo by the journals in {}\n", folder.display()),
@@ -213,7 +212,7 @@ pub(crate) fn undone_text(undone: &UndoneJournals, folder: &Path) -> String {
     }
 }
 
-/// What came of undoing one change.
+/// Formats the outcome of one change.
 pub(crate) fn undone_line(undone: &UndoneChange) -> String {
     let (outcome, detail) = outcome(undone);
     let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));

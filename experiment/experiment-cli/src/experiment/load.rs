@@ -1,29 +1,29 @@
-//! The load that `tailwright experiment` sends itself: which command, in the periods of which arm.
+//! Load sent by `tailwright experiment` itself: the command for the periods of each arm.
 
 use experiment::{Knob, LinuxJournal, RecordedLoad};
 use model::OperationError;
 
-/// What a user says about the load.
+/// Options of the load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExperimentLoadOptions<'a> {
-    /// The command; without one, the load is the user's own.
+    /// Command; `None` if the user sends the load.
     pub(crate) command: Option<&'a str>,
-    /// What `{}` in it stands for while the knob load is off.
+    /// Value of `{}` in the command while the knob `load` is off.
     pub(crate) off: Option<&'a str>,
-    /// Whether it is started anew in every period.
+    /// True if it is restarted in every period.
     pub(crate) restarts: bool,
 }
 
-/// The commands that send the load in the periods of each arm, the first with the knob off.
+/// Commands of the load by arm, that of the knob off first.
 #[derive(Debug)]
 pub(crate) struct ArmLoads {
     commands: Vec<String>,
-    /// Whether it is started anew in every period.
+    /// True if it is restarted in every period.
     pub(crate) restarts: bool,
 }
 
 impl ArmLoads {
-    /// Those of a knob with its values; `None` where the load does not belong to the experiment.
+    /// Returns the commands for a knob's values; `None` if the user sends the load.
     pub(crate) fn new(
         knob: &Knob,
         values: &[Option<String>],
@@ -38,10 +38,10 @@ impl ArmLoads {
         Some(Self { commands, restarts: is_knob || options.restarts })
     }
 
-    /// Starts that of periods with the knob off.
+    /// Starts the load of periods with the knob off.
     ///
     /// # Errors
-    /// When it cannot be started or recorded.
+    /// If it cannot be started or recorded.
     pub(crate) fn start(
         self,
         mut running: RecordedLoad<LinuxJournal>,
@@ -51,7 +51,7 @@ impl ArmLoads {
     }
 }
 
-/// A load that has been started, and ends with the value.
+/// A running load, which ends when dropped.
 #[derive(Debug)]
 pub(crate) struct StartedLoad {
     arms: ArmLoads,
@@ -59,20 +59,21 @@ pub(crate) struct StartedLoad {
 }
 
 impl StartedLoad {
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub(crate) fn has_ended(&self) -> bool {
         self.running.has_ended()
     }
 
-    /// Starts that of an arm, if it is started anew in every period.
+    /// Starts the load of an arm, if it is restarted in every period.
     ///
     /// # Errors
-    /// When the one before has ended by itself, or this one cannot be started or recorded.
+    /// If the one before has ended by itself, or this one cannot be started or recorded.
     pub(crate) fn begin_period(&mut self, arm: usize) -> Result<(), OperationError> {
         if self.arms.restarts { self.running.restart(&self.arms.commands[arm]) } else { Ok(()) }
     }
 
-    /// Ends it. An error where it does not end, or has ended by itself: unless in order, if nothing rests on it.
+    /// Ends the load. Returns an error if it does not end, or had ended by itself; a successful exit is an
+    /// error only if the load is restarted.
     pub(crate) fn end(&mut self) -> Option<OperationError> {
         match self.running.own_end() {
             Some((_, true)) if !self.arms.restarts => None,

@@ -48,13 +48,13 @@ Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a se
 not restored; 2 bad input; 3 a privilege or a feature is missing, something could not be undone, a signal \
 ended it, or nobody reads its result.";
 
-/// Room for events of the kernel.
+/// Size of the kernel's ring buffer of events, bytes.
 const RING_BYTES: u32 = 1 << 23;
-/// What undoes an experiment whose journal is in the folder that is the default.
+/// Command that undoes an experiment with the default state folder.
 const UNDO_COMMAND: &str = "tailwright experiment --undo";
-/// More periods take long to judge, and a day to play.
+/// A limit on the time of a run, up to a day, and of its evaluation.
 const PERIODS_MAX: usize = 400;
-/// The shortest period. In a shorter one switching the knob takes most of the time.
+/// Minimum length of a period: in a shorter one, switching the knob takes most of the time.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// Try a knob on a live server: does it help, with confidence? Then undo it.
@@ -71,53 +71,53 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
           required_unless_present_any = ["list", "undo"])]
     port: Vec<u16>,
-    /// The percentile that is tested, of latencies (T6 − T1).
+    /// The latency percentile to test (T6 − T1).
     #[arg(long, value_name = "PERCENT", default_value = "99", value_parser = percentage)]
     percentile: Percentile,
-    /// How long a period is.
+    /// Length of a period.
     #[arg(long, value_name = "TIME", default_value = "2s")]
     period: Seconds,
-    /// How long after a switch requests do not count.
+    /// Time after a switch in which requests are not counted.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     guard: Seconds,
-    /// How sure the answer about all values is to be, from 0.5 to below 1.
+    /// Joint confidence of the verdicts about all values, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
-    /// After how many periods it ends, whatever was shown.
+    /// Maximum number of periods.
     #[arg(long, value_name = "N", default_value_t = 80)]
     max_periods: usize,
     /// Seed of the order of periods.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// A command that sends load until it is ended; with the knob load, {} stands for the value.
+    /// Command that sends load until it is ended; with the knob load, {} stands for the value.
     #[arg(long, value_name = "COMMAND")]
     load_command: Option<String>,
-    /// What {} in --load-command stands for while the knob load is off.
+    /// Value of {} in --load-command while the knob load is off.
     #[arg(long, value_name = "VALUE", requires = "load_command")]
     load_off: Option<String>,
-    /// Start --load-command anew in every period, so that its connections begin then.
+    /// Restart --load-command in every period, so that its connections begin then.
     #[arg(long, requires = "load_command")]
     load_restart: bool,
-    /// The network device that requests come by.
+    /// The network device that receives requests.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
     /// The disk that the server works on.
     #[arg(long, value_name = "NAME")]
     disk: Option<String>,
-    /// What makes a knob of your own; {} stands for the value.
+    /// Command that applies your own knob; {} stands for the value.
     #[arg(long, value_name = "COMMAND", requires = "revert")]
     apply: Option<String>,
-    /// What takes it back; harmless where it was not made.
+    /// Command that undoes --apply; must be harmless if that did not run.
     #[arg(long, value_name = "COMMAND", requires = "apply")]
     revert: Option<String>,
     /// Where state is kept: the journal of what must be undone [default: /run/tailwright; without root
     /// $XDG_STATE_HOME/tailwright].
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// List what there is: the knobs, or what is known about one.
+    /// List the knobs, or describe one.
     #[arg(long, conflicts_with = "undo")]
     list: bool,
-    /// Undo what an experiment that was killed has left.
+    /// Undo a killed experiment.
     #[arg(long, conflicts_with_all = ["knob", "port", "pid"])]
     undo: bool,
     #[arg(long, help = "Print JSON: the experiment, the knobs, or what was undone")]
@@ -177,7 +177,7 @@ fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     let load_end = host.load.as_mut().and_then(StartedLoad::end);
     drop(host);
     let report = report?;
-    // Clients may end when their server does.
+    // Clients may end because the server has.
     let load_end = load_end.filter(|_| !matches!(report.end, ExperimentEnd::ServerEnded));
     let answer = tried::TriedKnob { knob, values: &values, settings: &settings, report: &report };
     if args.json {
@@ -204,7 +204,7 @@ fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
     Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
-/// `nice=-10,-5`: the knob and its values; one value that is the default without any.
+/// Parses `nice=-10,-5` into the knob and its values; `None` for the default value.
 fn parse(text: &str) -> Result<(&'static Knob, Vec<Option<String>>), OperationError> {
     let (name, values) = text.split_once('=').map_or((text, None), |(name, values)| (name, Some(values)));
     let knob = experiment::knob(name).ok_or_else(|| {
@@ -230,8 +230,8 @@ fn arms<'a>(knob: &'static Knob, values: &'a [Option<String>], target: &'a KnobT
     values.iter().map(arm).collect()
 }
 
-/// Refuses before anything is changed: without the rights, where another experiment sets options of the same sockets, and
-/// where there is nothing to compare. Keeps other experiments from these sockets.
+/// Checks the preconditions before anything is changed: rights, claims of other experiments on the same
+/// sockets, and a difference between the arms. The result holds the claim on the sockets.
 fn check(
     arms: &[KnobArm],
     switch: &mut KnobSwitch<LinuxSettings, LinuxJournal>,
@@ -265,7 +265,7 @@ fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationErro
     }
 }
 
-/// What is left after undoing: journals that cannot be read, and changes that could not be undone.
+/// Returns an error for unreadable journals and changes that could not be undone.
 fn not_undone(undone: &UndoneJournals, folder: &Path) -> Option<OperationError> {
     let failures = undone.changes.iter().filter_map(|undone| match &undone.outcome {
         UndoOutcome::Failed(error) => Some(error),
@@ -293,7 +293,7 @@ fn not_undone(undone: &UndoneJournals, folder: &Path) -> Option<OperationError> 
     })
 }
 
-/// Refuses to play what nobody can be told about.
+/// Fails if the standard output is closed, because the result would be lost.
 fn check_output() -> Result<(), OperationError> {
     let unwritable =
         |error| OperationError::machine(format_args!("the standard output cannot be written: {error}"));
@@ -307,7 +307,7 @@ fn check_output() -> Result<(), OperationError> {
     .hint("let its reader run until the end; what was changed is undone"))
 }
 
-/// The load that belongs to an experiment, and how it gets on, on the terminal.
+/// Load of an experiment, and its progress on the terminal.
 struct TerminalHost {
     load: Option<StartedLoad>,
     bar: ProgressBar,
@@ -345,7 +345,7 @@ fn seconds(duration: Duration) -> String {
     operation::text::time(duration.as_secs_f64().round())
 }
 
-/// A text as a shell reads it as one word.
+/// Quotes a text as one word of the shell.
 fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:,@%".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -417,15 +417,15 @@ impl ExperimentArgs {
         ExperimentLoadOptions { command, off, restarts: self.load_restart }
     }
 
-    /// The command that undoes what the journal of this experiment says.
+    /// Returns the command that undoes this experiment from its journal.
     fn undo_command(&self) -> String {
         let Some(folder) = &self.state else { return UNDO_COMMAND.to_owned() };
-        // The user may be in another folder by then.
+        // The user may paste it in another directory.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
         format!("{UNDO_COMMAND} --state {}", shell_word(&folder.display().to_string()))
     }
 
-    /// An error whose hint names the command that undoes with the journal of this experiment.
+    /// Replaces the hint of an error by one with the undo command of this experiment.
     fn with_journal_named(&self, mut error: OperationError) -> OperationError {
         error.hint = error.hint.map(|hint| hint.replace(UNDO_COMMAND, &self.undo_command()));
         error
@@ -436,7 +436,7 @@ impl ExperimentArgs {
         folder.ok_or_else(|| OperationError::input("there is no HOME: expected --state FOLDER"))
     }
 
-    /// The length of a period.
+    /// Returns the length of a period.
     fn period(&self) -> Result<Duration, OperationError> {
         let period = Duration::try_from_secs_f64(self.period.0).ok().filter(|period| *period >= PERIOD_MIN);
         period.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What an experiment says about a knob: the verdict, what it rests on, and what makes it doubtful.
+//! Report of an experiment: verdict, evidence, and doubts.
 
 use crate::experiment::knobs::undone_line;
 use cli::from_to;
@@ -14,12 +14,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::plural;
 
-/// Beyond this variation of arrivals between periods, the load is called unsteady.
+/// Spread of arrival rates between periods above which the load is called unsteady.
 const SPREAD_MAX: f64 = 0.25;
-/// Fewer requests beyond the percentile in a period make it a matter of single requests.
+/// Minimum number of requests beyond the percentile in a period; with fewer, single requests decide it.
 const BEYOND_MIN: f64 = 10.0;
 
-/// An experiment that has ended.
+/// A finished experiment.
 pub(crate) struct TriedKnob<'a> {
     pub(crate) knob: &'static Knob,
     pub(crate) values: &'a [Option<String>],
@@ -40,44 +40,44 @@ pub(crate) struct TriedDocument {
     void_rounds: u64,
     took_s: f64,
     ended: String,
-    /// The processes of --pid that had ended.
+    /// Processes of --pid that have ended.
     ended_processes: Vec<u32>,
     values: Vec<ValueFields>,
-    /// Rounds of periods, the first of each with the knob off.
+    /// Rounds of periods, that with the knob off first.
     periods: Vec<Vec<PeriodFields>>,
-    /// What was measured of a round that was not completed, in the same order; null for periods that were not.
+    /// Results of an incomplete last round in the same order; null for incomplete periods.
     unfinished_round: Vec<Option<PeriodFields>>,
     arrivals_vary_by: Option<f64>,
     late_requests: u64,
     unanswered_requests: u64,
     lost_events: u64,
-    /// Periods that have no energy.
+    /// Number of periods without energy.
     periods_without_energy: u64,
-    /// Why they have none.
+    /// Reason why they have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_unknown: Option<String>,
     different_from_asked: Vec<String>,
     not_undone: Vec<String>,
-    /// What was done with open sockets, if the knob is an option of them.
+    /// Changes of open sockets, if the knob is an option of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     sockets: Option<SocketFields>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct SocketFields {
-    /// The most listening sockets that were changed at a time.
+    /// Maximum number of listening sockets changed at a time.
     listening: u64,
-    /// The most connected sockets that were changed at a time.
+    /// Maximum number of connected sockets changed at a time.
     connected: u64,
-    /// How often the value was set again on a connection that the server had changed.
+    /// Number of times the value was set again after the server had changed it.
     set_again: u64,
-    /// The most sockets at a time that did not take the value.
+    /// Maximum number of sockets at a time that refused the value.
     not_set: u64,
-    /// Whether the kernel says when the server sets the option, also where it sets what the knob has set.
+    /// True if the kernel reports the server's own setsockopt calls.
     server_seen: bool,
-    /// How often all sockets were looked at, with the knob on and off.
+    /// Number of passes over all sockets, with the knob on and off.
     passes: u64,
-    /// How long a look at all sockets took on average.
+    /// Mean time of a pass.
     pass_s: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ struct ValueFields {
     value: String,
     #[schemars(extend("enum" = ["helps", "harms", "not_shown"]))]
     verdict: &'static str,
-    /// Null: beyond all numbers.
+    /// Null if infinite.
     evidence: Option<f64>,
     evidence_needed: f64,
     visible_s: Option<f64>,
@@ -104,9 +104,9 @@ struct ShiftFields {
     off: f64,
     on: f64,
     difference: f64,
-    /// The difference ÷ the value off of the same round; null where that says nothing.
+    /// Difference ÷ value off of the same round; null if meaningless.
     relative: Option<f64>,
-    /// None: without an end.
+    /// Null if unbounded.
     low: Option<f64>,
     high: Option<f64>,
 }
@@ -121,7 +121,7 @@ struct PeriodFields {
     energy_j: Option<f64>,
 }
 
-/// A knob with its value, as a user writes it.
+/// Formats a knob with its value as a user writes it.
 pub(crate) fn label(knob: &Knob, value: Option<&str>) -> String {
     match value.or(knob.default) {
         Some(value) if !value.is_empty() => format!("{}={value}", knob.name),
@@ -129,17 +129,17 @@ pub(crate) fn label(knob: &Knob, value: Option<&str>) -> String {
     }
 }
 
-/// The ports as a list.
+/// Formats the ports as a list.
 pub(crate) fn ports(settings: &ExperimentSettings) -> String {
     settings.ports.iter().map(u16::to_string).collect::<Vec<String>>().join(",")
 }
 
-/// The difference as a share of the value without the knob, with its sign.
+/// Formats the difference relative to the value without the knob, with its sign.
 fn relative(shift: &StatisticShift) -> String {
     shift.relative.map_or("-".to_owned(), signed_percent)
 }
 
-/// A share with its sign.
+/// Formats a share with its sign, in percent.
 pub(crate) fn signed_percent(share: f64) -> String {
     format!("{}{}", if share > 0.0 { "+" } else { "" }, percent(share))
 }
@@ -152,7 +152,7 @@ fn verdict(verdict: KnobVerdict) -> &'static str {
     }
 }
 
-/// The verdict in documents.
+/// Returns the verdict's name in JSON.
 fn verdict_word(found: KnobVerdict) -> &'static str {
     match found {
         KnobVerdict::NotShown => "not_shown",
@@ -161,7 +161,7 @@ fn verdict_word(found: KnobVerdict) -> &'static str {
 }
 
 impl TriedKnob<'_> {
-    /// Why the experiment ended.
+    /// Describes the end of the experiment.
     fn ended(&self) -> String {
         let ended = &self.report.ended_processes;
         let reason = match self.report.end {
@@ -184,12 +184,12 @@ impl TriedKnob<'_> {
         reason.to_owned()
     }
 
-    /// Whether a value was shown to help.
+    /// Returns true if a value was shown to help.
     pub(crate) fn helps(&self) -> bool {
         self.comparisons().iter().any(|(_, comparison)| comparison.verdict == KnobVerdict::Helps)
     }
 
-    /// The values that were compared, with how.
+    /// Returns the compared values with their labels.
     fn comparisons(&self) -> Vec<(String, KnobComparison)> {
         let compared = |(index, value): (usize, &Option<String>)| {
             Some((label(self.knob, value.as_deref()), self.report.tally.comparison(index)?))
@@ -201,7 +201,7 @@ impl TriedKnob<'_> {
         format!("p{}", self.settings.percent)
     }
 
-    /// The experiment as one object.
+    /// Formats the experiment as one JSON object.
     pub(crate) fn json(&self) -> String {
         let settings = self.settings;
         let report = self.report;
@@ -238,7 +238,7 @@ impl TriedKnob<'_> {
         })
     }
 
-    /// Verdicts as sentences, and tables of at most 100 columns.
+    /// Formats verdicts as sentences, and tables of at most 100 columns.
     pub(crate) fn text(&self) -> String {
         let report = self.report;
         let comparisons = self.comparisons();
@@ -273,7 +273,7 @@ impl TriedKnob<'_> {
         text + &self.doubts(&comparisons)
     }
 
-    /// What is said about a value, in one sentence or two.
+    /// Describes the verdict on a value in one or two sentences.
     fn headline(&self, label: &str, comparison: &KnobComparison) -> String {
         let KnobComparison { tested, visible_ns, .. } = comparison;
         let name = self.percentile();
@@ -288,7 +288,7 @@ impl TriedKnob<'_> {
             KnobVerdict::Harms if tested.shift > 0.0 => {
                 format!("{label} harms: {name} is {size} longer ({share}; with {confident} {interval})\n")
             }
-            // Rounds that were played after it was shown, for other values, may say something else.
+            // Later rounds, played for other values, may point the other way.
             KnobVerdict::Helps | KnobVerdict::Harms => format!(
                 "{label} {}, as earlier rounds have shown; over all rounds {name} differs by {} ({share})\n",
                 verdict(comparison.verdict),
@@ -335,7 +335,7 @@ impl TriedKnob<'_> {
         TextTable::of_rows(&[label, "off", "on", "difference", "÷ off", "interval"], 1, rows).render()
     }
 
-    /// What makes the answer doubtful; nothing when there is nothing.
+    /// Describes reasons to doubt the answer; empty if there are none.
     fn doubts(&self, comparisons: &[(String, KnobComparison)]) -> String {
         let report = self.report;
         let mut lines = Vec::new();
@@ -391,7 +391,8 @@ impl TriedKnob<'_> {
         format!("\nless certain:\n{}", lines.iter().map(|line| format!("  {line}\n")).collect::<String>())
     }
 
-    /// That the processes do next to nothing while requests are answered, as where workers answer them.
+    /// Warns if the processes use hardly any CPU while requests are answered, as when other processes answer
+    /// them.
     fn idle_processes(&self) -> Option<String> {
         let used = self.report.tally.rounds().iter().flatten().map(|period| period.used.cpu_ns);
         let is_idle = used.sum::<Option<u64>>() == Some(0) && !self.report.tally.rounds().is_empty();
@@ -430,7 +431,7 @@ fn socket_fields(totals: &SocketTotals) -> SocketFields {
     }
 }
 
-/// What was done with open sockets, in a line.
+/// Describes the changes of open sockets in one line.
 fn sockets_line(totals: &SocketTotals) -> String {
     let mut line = format!(
         "sockets: {} and {} changed at a time",
@@ -446,7 +447,7 @@ fn sockets_line(totals: &SocketTotals) -> String {
     line + "\n"
 }
 
-/// What makes an experiment with open sockets doubtful, in which the knob was on or failed before.
+/// Returns reasons to doubt an experiment with open sockets; `was_on`: the knob was set at least once.
 fn socket_doubts(totals: &SocketTotals, was_on: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if totals.not_set > 0 {
@@ -466,7 +467,7 @@ fn nanoseconds(value: f64) -> String {
     time(rounded(value))
 }
 
-/// Joules with a prefix, in four digits.
+/// Formats joules with a prefix, in four digits.
 fn joules(value: f64) -> String {
     let (unit, name) = match value.abs() {
         size if size >= 1.0 => (1.0, "J"),
@@ -482,7 +483,7 @@ fn joules(value: f64) -> String {
     format!("{scaled:.decimals$} {name}")
 }
 
-/// Nanoseconds as seconds, without digits that mean nothing.
+/// Converts nanoseconds to seconds, without insignificant digits.
 fn rounded(nanoseconds: f64) -> f64 {
     let unit = 10f64.powf((nanoseconds.abs().max(1.0).log10() - 3.0).floor().max(0.0));
     (nanoseconds / unit).round() * unit / 1e9
@@ -557,7 +558,8 @@ mod tests {
         }
     }
 
-    /// Eight rounds in which a request takes 2 mJ with the knob off and 3 mJ with it on, or what is known of that.
+    /// Eight rounds with 2 mJ per request with the knob off and 3 mJ with it on, or without energy for a
+    /// reason.
     fn report(energy_unknown: Option<String>) -> ExperimentReport {
         let period = |millijoules: u64| {
             let energy_uj = energy_unknown.is_none().then_some(millijoules * 1_000_000);

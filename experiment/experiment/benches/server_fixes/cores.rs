@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Nanos;
 
-/// What a request computes.
+/// Computation time of a request.
 const WORK: Duration = Duration::from_millis(1);
 const UTILISATION: f64 = 0.7;
 /// Above that of the server.
@@ -34,7 +34,7 @@ struct CoresArm {
     name: &'static str,
     cpus: &'static str,
     workers: usize,
-    /// How many threads share the connections; `None` gives each a thread.
+    /// Threads that share the connections; `None` gives each connection a thread.
     threads: Option<usize>,
     reconnects: bool,
 }

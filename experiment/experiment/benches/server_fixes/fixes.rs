@@ -80,7 +80,7 @@ pub(crate) fn compare(
             ..PeriodPlan::new(server.clone(), offered)
         };
         let service = if ARMS[arm].has_interrupt_core() { apart.service() } else { alone.service() };
-        // The same arrivals for all arms of a round that have the same rate.
+        // All arms of a round with one rate get the same arrivals.
         let seed = repetition.seed + (number / ARMS.len()) as u64;
         let seen = site.play_undisturbed(ARMS[arm].name, &plan, seed)?;
         found[arm].extend(seen.and_then(|seen| PeriodFigures::of(&seen, Some(service), 1)));
@@ -138,7 +138,7 @@ fn ideal(periods: &[PeriodFigures], place: usize) -> String {
         .map_or("-".to_owned(), RoundFigure::text)
 }
 
-/// What the paper says of the same rows, in its text; its curves are not printed as numbers.
+/// Prints the paper's numbers for the same rows, from its text; its curves are not printed as numbers.
 fn print_paper(server: &ServerPlan) {
     println!("the paper, at 80 %:");
     println!("  standard: p99 10 to 1000 times the ideal (Fig. 5; null RPC p50 29 us, ideal 21 us)");

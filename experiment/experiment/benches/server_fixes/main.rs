@@ -28,10 +28,11 @@ use support::rounds::BenchArguments;
 use support::server::{ServerKind, ServerPlan, null_rpc, serve_null_rpc_if_asked};
 use support::site::{PeriodTimes, Site};
 
-/// What the null RPC server computes for a request, so that the generator, which does not share its CPU, keeps up with it.
+/// Computation time of a request of the null RPC server: long enough for the generator, on another CPU, to
+/// keep up.
 const WORK: Duration = Duration::from_micros(60);
 
-/// How a benchmark is played.
+/// Parameters of a run of a benchmark.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
     pub(crate) rounds: usize,

@@ -1,5 +1,5 @@
-//! Fig. 11: what the network adds to the latency in the server, of memcached at several rates: the client's round trip less
-//! T6 − T1 of the same request.
+//! Fig. 11: latency added by the network, for memcached at several rates: the client's round trip minus T6 −
+//! T1 of the same request.
 //!
 //! The paper has the timestamps of a switch; here the client's clock is that of the server. One connection has its answers
 //! in the order of its requests, so that the n-th of either side are the same request.

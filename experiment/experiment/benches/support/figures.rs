@@ -1,4 +1,4 @@
-//! What is compared of a period: its latencies, and those that queueing alone would have caused.
+//! Figures of a period: its latencies, and those that queueing alone would have caused.
 
 use super::offered::{Offered, OfferedArrivals};
 use super::period::{PeriodPlan, PeriodSeen};
@@ -70,7 +70,7 @@ impl PeriodFigures {
     }
 }
 
-/// What a server does when it has no pause.
+/// Throughput and CPU use of a server without pauses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Saturation {
     /// Answers per second.
@@ -97,7 +97,7 @@ impl Saturation {
         Ok(Self { rate: done.count() as f64 / seconds, busy: seen.busy })
     }
 
-    /// The amortised time of a request (*Tales of the Tail*, section 3.2): what of the CPU's time it takes.
+    /// Returns the amortised CPU time of a request (*Tales of the Tail*, section 3.2).
     pub(crate) fn service(self) -> Nanos {
         #[allow(
             clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! What the papers do against a long tail, as knobs of `experiment` for a server and the process beside it.
+//! The papers' remedies against a long tail, as knobs of `experiment` for a server and the process beside it.
 
 use super::{CLIENT_CPU, SERVER_CPU, mask};
 use experiment::{KnobTarget, PlannedChange, ProcessIdentity, identity, knob, missing_right};
@@ -10,7 +10,8 @@ use testkit::ServerAndClient;
 pub(crate) enum Fix {
     /// The server's nice value is −20.
     Nice,
-    /// The background process runs when nobody else wants to: the server is before it, in no order of its own.
+    /// The background process runs only when the server is idle; threads of the server have no order of their
+    /// own.
     DemoteBackground,
     /// SCHED_FIFO for the server: before all ordinary tasks, first come, first served.
     RealTime,
@@ -24,7 +25,7 @@ pub(crate) enum Fix {
     PinThreads,
 }
 
-/// Who is on the machine in a period.
+/// Processes on the machine in a period.
 #[derive(Debug, Clone)]
 pub(crate) struct PeriodProcesses<'a> {
     pub(crate) network: &'a ServerAndClient,

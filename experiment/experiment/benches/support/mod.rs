@@ -1,5 +1,5 @@
-//! What the benchmarks with live servers share, and a test with them: a server and a client in network namespaces, servers
-//! of the papers, knobs that are set for a period and undone, and what is seen of it.
+//! Shared parts of the benchmarks with live servers and of a test: server and client in network namespaces,
+//! the papers' servers, knobs set for a period, and measurements.
 //!
 //! The server has CPU 0, unless a plan says otherwise. The client, the wire between both, and this program have CPU 1: what
 //! leaves the server's device is received there, and CPU 0 does what the server's machine would do.

@@ -1,4 +1,4 @@
-//! What is sent to a server: Poisson arrivals, a recording's, or as much as it takes.
+//! Load of a server: Poisson arrivals, a recording, or saturation.
 
 use arrivals::ArrivalPattern;
 use load::OfferedLoad;
@@ -18,12 +18,12 @@ pub(crate) const CONNECTIONS: usize = 32;
 /// and with more the generator falls behind, so that arrivals are bursts of its own.
 pub(crate) const RATE_MAX: f64 = 12_000.0;
 
-/// What is sent in a period.
+/// Load of a period.
 #[derive(Debug, Clone)]
 pub(crate) struct Offered {
     pub(crate) arrivals: OfferedArrivals,
     pub(crate) connections: usize,
-    /// How many requests a connection has before another takes its place; `None` keeps connections.
+    /// Requests after which a connection is replaced; `None` keeps connections.
     pub(crate) requests_per_connection: Option<RangeInclusive<u32>>,
     /// Requests are sent in batches, at multiples of this time.
     pub(crate) batch_interval: Option<Duration>,

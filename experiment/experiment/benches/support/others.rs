@@ -1,11 +1,11 @@
-//! What processes that have nothing to do with a benchmark use of the CPUs meanwhile: it disturbs.
+//! CPU use of unrelated processes, which disturbs a benchmark.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// A clock tick of `/proc`, in seconds.
 const TICK_S: f64 = 0.01;
-/// Kernel threads are its children; what they do is done for somebody.
+/// PID of kthreadd. Its children, kernel threads, are not counted: they work on behalf of processes.
 const KERNEL_THREADS: u32 = 2;
 
 /// CPU time of the processes of others until an instant.
@@ -16,12 +16,12 @@ pub(crate) struct OthersMark {
 }
 
 impl OthersMark {
-    /// What they have used until now.
+    /// Returns their CPU use so far.
     pub(crate) fn now() -> Self {
         Self { at: Instant::now(), ticks: ticks_of_others(std::process::id()) }
     }
 
-    /// What they have used since the mark, in CPUs.
+    /// Returns their CPU use since the mark, in CPUs.
     pub(crate) fn share_since(self) -> f64 {
         let ticks = ticks_of_others(std::process::id()).saturating_sub(self.ticks);
         ticks as f64 * TICK_S / self.at.elapsed().as_secs_f64()

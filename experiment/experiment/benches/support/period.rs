@@ -24,28 +24,28 @@ use units::Nanos;
 
 /// Room for events: the thread that takes them shares its CPU.
 const RING_BYTES: u32 = 1 << 26;
-/// How long load waits for its last answers.
+/// Time that a load waits for its last answers.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The nice value of the thread that sends, which shares its CPU with the one that observes.
 const SENDER_NICE: i32 = -10;
 /// The shortest slice that the kernel has, so that the two hold each other up for as short a time as can be.
 const SLICE_NS: u64 = 100_000;
 
-/// What others may use of a CPU in a period that is not disturbed.
+/// Maximum CPU use of unrelated processes in an undisturbed period, in CPUs.
 const OTHERS_MAX: f64 = 0.1;
-/// How late the generator may be at its 99th percentile; it needs some milliseconds where the observer has the CPU.
+/// Maximum 99th percentile of the generator's lag; it needs some milliseconds while the observer has the CPU.
 const LAG_P99_MAX_NS: u64 = 2_000_000;
-/// How often a period is played that others disturb.
+/// Maximum number of attempts at a period that is disturbed.
 const ATTEMPTS: u32 = 3;
 
-/// What is played in a period.
+/// Parameters of a period.
 #[derive(Debug, Clone)]
 pub(crate) struct PeriodPlan {
     pub(crate) server: ServerPlan,
     /// Knobs that are set for the period.
     pub(crate) fixes: Vec<Fix>,
     pub(crate) offered: Offered,
-    /// Whether a background process runs on the server's CPU.
+    /// True to run a background process on the server's CPU.
     pub(crate) background: bool,
     /// The CPUs that do the receive work of the server's device, a mask, unless a fix says otherwise.
     pub(crate) receive_mask: String,
@@ -67,7 +67,7 @@ impl PeriodPlan {
     }
 }
 
-/// What was seen in a period.
+/// Measurements of a period.
 #[derive(Debug)]
 pub(crate) struct PeriodSeen {
     /// Requests that arrived (T1) while they counted.
@@ -75,17 +75,16 @@ pub(crate) struct PeriodSeen {
     /// All requests that were observed, also those that do not count.
     pub(crate) all: Vec<ObservedRequest>,
     pub(crate) report: ObservationReport,
-    /// What the client saw of all requests.
     pub(crate) client: LoadReport,
-    /// How long requests counted, in seconds.
+    /// Time in which requests counted, seconds.
     pub(crate) seconds: f64,
     /// The share of that in which the server's CPU was not idle.
     pub(crate) busy: f64,
     /// The share of that in which the background process ran.
     pub(crate) background: f64,
-    /// What processes that have nothing to do with it used meanwhile, in CPUs.
+    /// CPU use of unrelated processes, in CPUs.
     pub(crate) others: f64,
-    /// What the kernel made different from what was asked for.
+    /// Settings for which the kernel chose another value than the one asked for.
     pub(crate) different: Vec<String>,
 }
 
@@ -322,7 +321,7 @@ impl<'a> PeriodMarks<'a> {
         Self { guard, background, begun: u64::MAX, first: None, last: None }
     }
 
-    /// Is told about ten times a second how far the load is.
+    /// Called about ten times a second with the progress of the load.
     fn note(&mut self, progress: LoadProgress) {
         if progress.phase != LoadPhase::Running || progress.elapsed == Nanos::ZERO {
             return;
@@ -338,7 +337,7 @@ impl<'a> PeriodMarks<'a> {
         self.last = Some(mark);
     }
 
-    /// What was seen between the marks.
+    /// Returns the measurements between the marks.
     fn seen(
         self,
         all: Vec<ObservedRequest>,

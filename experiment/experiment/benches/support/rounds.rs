@@ -49,7 +49,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// What a benchmark is asked to do: words behind `--`, as `--name value`.
+/// Arguments of a benchmark: words after `--`, as `--name value`.
 #[derive(Debug)]
 pub(crate) struct BenchArguments(Vec<String>);
 
@@ -75,7 +75,7 @@ impl BenchArguments {
         text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Whether a word is asked for by an option.
+    /// Returns true if an option's list contains a word.
     pub(crate) fn asks_for(&self, name: &str, word: &str) -> bool {
         let words = self.words(name);
         words.is_empty() || words.iter().any(|asked| asked == word)

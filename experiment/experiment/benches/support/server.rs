@@ -9,7 +9,7 @@ use testkit::live_servers::{RunningServer, nginx_folder};
 use testkit::null_rpc::NullRpcServer;
 use testkit::{ServerAndClient, program};
 
-/// The first argument of this program when it is to be a null RPC server.
+/// First argument of this program to run as a null RPC server.
 const NULL_RPC: &str = "--null-rpc";
 /// Ports, which are free in a namespace of its own.
 const NULL_RPC_PORT: u16 = 7007;
@@ -38,7 +38,7 @@ pub(crate) enum ServerKind {
 /// A server as it is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerPlan {
-    /// What tables call it.
+    /// Name in tables.
     pub(crate) name: &'static str,
     pub(crate) kind: ServerKind,
     /// The CPUs that it may use, as `taskset` names them.
@@ -60,7 +60,7 @@ impl ServerPlan {
         }
     }
 
-    /// Whether the machine has what it takes; says what is missing.
+    /// Returns true if the machine has all programs; prints those that are missing.
     pub(crate) fn is_installed(&self) -> bool {
         let name = match self.kind {
             ServerKind::NullRpc(_) => "taskset",
@@ -103,7 +103,7 @@ impl ServerPlan {
         network.start(&words, self.port(), folder)
     }
 
-    /// What the load sends to it.
+    /// Returns the target of the load.
     pub(crate) fn target(&self, address: SocketAddr) -> LoadTarget {
         let text = match self.kind {
             ServerKind::NullRpc(_) => format!("echo://{address}"),

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use testkit::ServerAndClient;
 
-/// How periods are played.
+/// Times of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeriodTimes {
-    /// How long requests do not count after a server is started, its knobs are set and the load has begun.
+    /// Time in which requests are not counted after a server was started, its knobs set and the load begun.
     pub(crate) guard: Duration,
-    /// How long requests count.
+    /// Time in which requests are counted.
     pub(crate) counted: Duration,
-    /// How long a period waits at most until other processes leave the machine alone.
+    /// Longest wait for other processes to leave the machine idle.
     pub(crate) quiet_wait: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Site {
         Ok(())
     }
 
-    /// Whether it was asked to stop.
+    /// Returns true if a stop was requested.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -77,9 +77,9 @@ impl Site {
 #[derive(Debug)]
 pub(crate) struct Background(Child);
 
-/// How long the process may take to start.
+/// Time that the process has to start.
 const START_MAX: Duration = Duration::from_secs(20);
-/// What the process runs: a burst of computing takes about 25 ms.
+/// Program of the process: a burst of computing takes about 25 ms.
 const BURSTS: &str = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.05; done";
 
 impl Background {
@@ -88,7 +88,7 @@ impl Background {
         let mut command = Command::new("taskset");
         command.args(["-c", &cpu.to_string(), "sh", "-c", BURSTS]).stdin(Stdio::null());
         let started = Self(command.spawn().expect("there is a taskset"));
-        // What is set of it before taskset has done its work, taskset would set back.
+        // taskset would overwrite settings made before it has exec'd the program.
         let name = format!("/proc/{}/comm", started.0.id());
         let is_shell = || std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sh");
         testkit::wait_until(START_MAX, "the background process starts", is_shell);

@@ -1,4 +1,4 @@
-//! The knobs that there are. Causes in the words of *Tales of the Tail*, Table 1.
+//! All knobs. Causes are named as in *Tales of the Tail*, Table 1.
 
 use super::definition::{Knob, KnobTarget};
 use super::rights::missing_right;
@@ -22,7 +22,7 @@ const WAITING: &[&str] = &["wakeup", "read", "processing"];
 const ARRIVING: &[&str] = &["receive-queue", "network-stack"];
 const INTERRUPTED: &[&str] = &["receive-queue", "network-stack", "wakeup"];
 
-/// Every knob, in the order in which they are listed.
+/// Every knob, in the order of `--list`.
 pub const KNOBS: [Knob; 31] = [
     Knob {
         name: "nothing",
@@ -398,13 +398,13 @@ pub const KNOBS: [Knob; 31] = [
     },
 ];
 
-/// The knob of this name.
+/// Returns the knob with this name.
 pub fn knob(name: &str) -> Option<&'static Knob> {
     KNOBS.iter().find(|knob| knob.name == name)
 }
 
 impl Knob {
-    /// Why the knob cannot be used on this machine, if it cannot be: found out without changing anything.
+    /// Returns the reason why the knob cannot be used on this machine, without changing anything.
     pub fn obstacle(&self, target: &KnobTarget) -> Option<String> {
         let example = self.default.or_else(|| example(self.name));
         match (self.plan)(target, example.unwrap_or_default()) {
@@ -414,10 +414,10 @@ impl Knob {
     }
 }
 
-/// A value to try where a knob has none that could be meant without being named.
+/// Returns a value to try for a knob without a default.
 fn example(name: &str) -> Option<&'static str> {
     match name {
-        // A process that is always there, and that may not be touched by ordinary users.
+        // PID 1 always exists, and ordinary users may not change it.
         "demote" => Some("1"),
         "group-cpus" => Some("0"),
         "load" => Some("other"),

@@ -1,56 +1,53 @@
-//! What a knob is: what is known about it, and the changes that it takes.
+//! Definition of a knob: its description, and the changes that it makes.
 
 use crate::setting::{PlannedChange, ProcessIdentity};
 use model::OperationError;
 use std::collections::BTreeSet;
 
-/// What an experiment is about: whose settings, and of which devices.
+/// Server, devices and commands that an experiment is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnobTarget {
-    /// The processes of the server.
     pub processes: Vec<ProcessIdentity>,
-    /// The ports of the server.
+    /// TCP ports of the server.
     pub ports: BTreeSet<u16>,
-    /// The network device that its requests come by.
+    /// Network device that receives its requests.
     pub device: Option<String>,
-    /// The disk that it works on.
+    /// Disk that it works on.
     pub disk: Option<String>,
-    /// The user's own commands, to apply and to undo; `{}` in them stands for the value.
+    /// The user's commands to apply and to undo; `{}` in them stands for the value.
     pub commands: Option<(String, String)>,
-    /// The command that sends the load and the value that `{}` in it stands for while the knob is off.
+    /// Command that sends the load, and the value of `{}` in it while the knob is off.
     pub load: Option<(String, String)>,
 }
 
-/// One thing that can be set, and what is known about it.
+/// One knob and its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Knob {
-    /// What users call it.
     pub name: &'static str,
-    /// The stages of requests that it acts on, as `observe` names them.
+    /// Stages of requests that it affects, as `observe` names them.
     pub stages: &'static [&'static str],
-    /// The cause of a long tail that it takes away: those of *Tales of the Tail*, Table 1, where it is one of them.
+    /// Cause of a long tail that it removes, from *Tales of the Tail*, Table 1, if it is one of those.
     pub cause: &'static str,
-    /// What it sets, in words.
+    /// Description of the setting.
     pub sets: &'static str,
-    /// The values that it takes, in words.
+    /// Description of the accepted values.
     pub values: &'static str,
-    /// The value without another one; `None`: it takes one.
+    /// Value used if none is given; `None` if one is required.
     pub default: Option<&'static str>,
-    /// How it is found out that it is set.
+    /// Method of verifying that it is set.
     pub verified: &'static str,
-    /// How it is taken back.
+    /// Method of undoing it.
     pub undone: &'static str,
-    /// What it costs or risks.
+    /// Costs and risks.
     pub costs: &'static str,
-    /// Which changes it takes.
     pub(super) plan: fn(&KnobTarget, &str) -> Result<Vec<PlannedChange>, OperationError>,
 }
 
 impl Knob {
-    /// The changes that give the knob a value.
+    /// Returns the changes that give the knob a value.
     ///
     /// # Errors
-    /// When the value is none of this knob, or this machine or target does not have what it sets.
+    /// If the knob does not accept the value, or this machine or target lacks the setting.
     pub fn plan(
         &self,
         target: &KnobTarget,
@@ -67,7 +64,7 @@ impl Knob {
     }
 }
 
-/// A number as the value of a knob, within these limits.
+/// Parses a numeric value within limits.
 pub(super) fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
     value: &str,
     least: &T,
@@ -80,7 +77,7 @@ pub(super) fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
         .ok_or_else(|| OperationError::input(format_args!("expected a number from {least} to {most}")))
 }
 
-/// What the machine or the target does not have.
+/// Error for something that the machine or the target lacks.
 pub(super) fn lacking(what: impl std::fmt::Display) -> OperationError {
     OperationError::machine(what).hint("`tailwright experiment --list` says which knobs there are here")
 }

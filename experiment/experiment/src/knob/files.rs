@@ -1,4 +1,4 @@
-//! Knobs that are files of the kernel: sysctls, CPUs at rest, disks, control groups.
+//! Knobs that are kernel files: sysctls, idle states, disks, control groups.
 
 use super::definition::{KnobTarget, lacking, number};
 use super::threads::cpus_of;
@@ -8,7 +8,7 @@ use model::OperationError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A change of a file that is there.
+/// Returns a change of an existing file.
 pub(super) fn file(
     path: impl Into<PathBuf>,
     form: FileForm,
@@ -21,7 +21,7 @@ pub(super) fn file(
     Ok(PlannedChange { setting: Setting::KernelFile { path, form, process: None }, value: value.into() })
 }
 
-/// The files `folder/*/name` that are there, in their order.
+/// Returns the existing files `folder/*/name`, sorted.
 pub(super) fn files_in(folder: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> =
@@ -56,7 +56,7 @@ pub(super) fn wakeup_latency(_: &KnobTarget, value: &str) -> Result<Vec<PlannedC
     Ok(vec![PlannedChange { setting: Setting::WakeupLatency, value: microseconds.to_string() }])
 }
 
-/// Idle states deeper than this one are not used.
+/// Disables idle states deeper than the given one.
 pub(super) fn idle_states(_: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let deepest: usize = number(value, &0, &64)?;
     let mut changes = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn queue_depth(target: &KnobTarget, value: &str) -> Result<Vec<Planne
     Ok(vec![file(disk(target)?.join("nr_requests"), FileForm::Text, depth.to_string())?])
 }
 
-/// The folder of the disk's queue.
+/// Returns the queue directory of the disk.
 pub(super) fn disk(target: &KnobTarget) -> Result<PathBuf, OperationError> {
     let name = target.disk.as_ref().ok_or_else(|| {
         OperationError::input("it is about a disk: expected --disk NAME").hint("`ls /sys/block` shows them")
@@ -123,7 +123,7 @@ pub(super) fn group_cpus(target: &KnobTarget, value: &str) -> Result<Vec<Planned
     group_files(target, "cpuset", "cpuset.cpus", &cpus, FileForm::Text)
 }
 
-/// A file of the control groups (version 1) that the processes are in, unless that is the group of everybody.
+/// Returns a file of the control groups (version 1) of the processes; an error for the root group.
 fn group_files(
     target: &KnobTarget,
     controller: &str,
@@ -153,7 +153,7 @@ fn group(process: ProcessIdentity, controller: &str) -> Result<PathBuf, Operatio
     let path = path
         .ok_or_else(|| lacking(format_args!("there are no control groups of version 1 for {controller}")))?;
     if path == "/" {
-        // Without a server this process stands for it.
+        // Without a server, its place is taken by this process, which the message does not name.
         return Err(match process.id == std::process::id() {
             true => lacking(format_args!("--pid names a server in a control group of {controller}")),
             false => {

@@ -1,4 +1,4 @@
-//! Knobs that are files of control groups of version 2: the weight of the server's group, and what its storage gets.
+//! Knobs that are files of control groups, version 2: weight of the server's group, and limits of its I/O.
 
 use super::definition::{KnobTarget, lacking, number};
 use super::files::{disk, file};
@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use units::Seconds;
 
-/// What `io.max` says of a device without limits.
+/// Line of `io.max` that removes all limits of a device.
 const NO_LIMIT: &str = "rbps=max wbps=max riops=max wiops=max";
-/// What takes a target of `io.latency` away, which then says nothing of a device.
+/// Value that removes a device from `io.latency`.
 const NO_TARGET: &str = "target=0";
 
 pub(super) fn cpu_weight(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
@@ -33,7 +33,7 @@ pub(super) fn io_latency(target: &KnobTarget, value: &str) -> Result<Vec<Planned
     of_device(target, "io.latency", NO_TARGET, |_| format!("target={microseconds:.0}"))
 }
 
-/// `rbps=1048576+wiops=120`: the names of limits and their values.
+/// Parses limits such as `rbps=1048576+wiops=120` into names and values.
 fn parse_limits(value: &str) -> Result<Vec<(&str, &str)>, OperationError> {
     value.split('+').map(parse_limit).collect::<Option<Vec<_>>>().ok_or_else(|| {
         OperationError::input("expected rbps, wbps, riops or wiops with a number or max")
@@ -48,7 +48,7 @@ fn parse_limit(text: &str) -> Option<(&str, &str)> {
     (is_known && is_limit).then_some((name, limit))
 }
 
-/// The limits of a device as the kernel writes them, some of which are replaced.
+/// Replaces some limits in a device's line of `io.max`, in the kernel's format.
 fn with_limits(now: &str, limits: &[(&str, &str)]) -> String {
     let replaced = |text: &str| {
         let name = text.split('=').next().unwrap_or_default();
@@ -58,7 +58,7 @@ fn with_limits(now: &str, limits: &[(&str, &str)]) -> String {
     now.split(' ').map(replaced).collect::<Vec<String>>().join(" ")
 }
 
-/// A change of what a file of each group says of the disk.
+/// Returns a change of the disk's line in a file of each group.
 fn of_device(
     target: &KnobTarget,
     name: &str,
@@ -78,7 +78,7 @@ fn of_device(
     group_files(target, "io", name)?.into_iter().map(change).collect()
 }
 
-/// A file of the groups that the processes are in, each once.
+/// Returns a file of each group that the processes are in, without duplicates.
 fn group_files(target: &KnobTarget, controller: &str, name: &str) -> Result<Vec<PathBuf>, OperationError> {
     if target.processes.is_empty() {
         return Err(OperationError::input("it is about the group of a process: expected --pid"));
@@ -95,7 +95,7 @@ fn group_files(target: &KnobTarget, controller: &str, name: &str) -> Result<Vec<
     Ok(paths)
 }
 
-/// `… ROOT PLACE OPTIONS … - cgroup2 …`: the place where the whole hierarchy is mounted.
+/// Returns the mount point of the whole hierarchy, from a line `… ROOT PLACE OPTIONS … - cgroup2 …`.
 fn mounted(mounts: &str) -> Option<PathBuf> {
     let place = |line: &str| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -107,12 +107,12 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(place)
 }
 
-/// `0::/GROUP`: the group of version 2 that a process is in.
+/// Returns the version 2 group of a process, from its line `0::/GROUP`.
 fn group(process: ProcessIdentity) -> Result<String, OperationError> {
     let groups = fs::read_to_string(format!("/proc/{}/cgroup", process.id)).unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
     match group {
-        // Without a server this process stands for it.
+        // Without a server, its place is taken by this process.
         Some("/") | None if process.id == std::process::id() => {
             Err(lacking("--pid names a server in a control group of version 2"))
         }
@@ -124,7 +124,7 @@ fn group(process: ProcessIdentity) -> Result<String, OperationError> {
     }
 }
 
-/// A file of a group, if the controller that makes it is enabled there.
+/// Returns a file of a group, if the controller that creates it is enabled there.
 fn group_file(root: &Path, group: &str, controller: &str, name: &str) -> Result<PathBuf, OperationError> {
     let folder = root.join(group.trim_start_matches('/'));
     let path = folder.join(name);

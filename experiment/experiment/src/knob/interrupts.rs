@@ -1,4 +1,4 @@
-//! Knobs of a network device: which CPUs work for it.
+//! Knobs of a network device: the CPUs that process its packets.
 
 use super::definition::{KnobTarget, lacking, number};
 use super::files::{file, files_in};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the network device.
+/// Returns the device's name and its directory in sysfs.
 fn device(target: &KnobTarget) -> Result<(&str, PathBuf), OperationError> {
     let name = target.device.as_deref().ok_or_else(|| {
         OperationError::input("it is about a network device: expected --device NAME")
@@ -37,7 +37,7 @@ pub(super) fn transmit_steering(
     value: &str,
 ) -> Result<Vec<PlannedChange>, OperationError> {
     let changes = steering(target, "xps_cpus", &cpus_of(value)?)?;
-    // The file is there and refuses to be read where a device has a single queue.
+    // A device with a single queue has the file, but reading it fails.
     let is_readable = |change: &PlannedChange| match &change.setting {
         Setting::KernelFile { path, .. } => fs::read_to_string(path).is_ok(),
         _ => true,
@@ -73,7 +73,7 @@ pub(super) fn irq_affinity(target: &KnobTarget, value: &str) -> Result<Vec<Plann
         .collect()
 }
 
-/// The numbers of the interrupts of a device: by its own list, or by its name in the list of all.
+/// Returns the IRQ numbers of a device, from its own list or by name from `/proc/interrupts`.
 fn irqs(device: &str, folder: &Path) -> Vec<u32> {
     let own = fs::read_dir(folder.join("device/msi_irqs")).into_iter().flatten().flatten();
     let mut irqs: Vec<u32> = own.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -87,7 +87,8 @@ fn irqs(device: &str, folder: &Path) -> Vec<u32> {
     irqs
 }
 
-/// `25:  0  12  IO-APIC  25-edge  virtio0-input.0`: the name, or the name and what comes behind `-` or `.`.
+/// Returns the IRQs with one of these names, alone or followed by `-` or `.` (`virtio0-input.0`). A line
+/// reads `25:  0  12  IO-APIC  25-edge  virtio0-input.0`.
 fn irqs_named(interrupts: &str, names: &[&str]) -> Vec<u32> {
     let of_device = |line: &str| {
         let (number, rest) = line.split_once(':')?;
@@ -100,11 +101,11 @@ fn irqs_named(interrupts: &str, names: &[&str]) -> Vec<u32> {
     interrupts.lines().filter_map(of_device).collect()
 }
 
-/// One CPU works for the device, and the server runs on the others.
+/// Reserves one CPU for the device, and moves the server to the others.
 pub(super) fn interrupt_core(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let cpu: usize = number(value, &0, &8191)?;
     let mut changes = steering(target, "rps_cpus", &cpus_of(value)?)?;
-    // Devices such as lo have none.
+    // Devices such as lo have no interrupts.
     changes.extend(irq_affinity(target, value).unwrap_or_default());
     changes.extend(pinned(&target.processes, |_, now| {
         now.iter().copied().filter(|other| *other != cpu).collect()

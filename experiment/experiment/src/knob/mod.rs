@@ -1,7 +1,7 @@
-//! Knobs: what can be changed about a running server or the machine under it, as changes of settings.
+//! Knobs: settings of a running server or its machine, as lists of changes.
 //!
-//! A knob decides nothing and changes nothing: it says which settings get which values, and the rest is the same for all
-//! of them. A knob of one's own is a pair of commands.
+//! A knob neither decides nor changes anything: it names settings and values, and the rest is common code. A
+//! user's own knob is a pair of commands.
 
 mod catalogue;
 mod definition;

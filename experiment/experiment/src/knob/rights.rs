@@ -1,7 +1,8 @@
-//! Whether this process may make changes and take them back, found out before anything is changed.
+//! Checks that this process may make changes and undo them, before anything is changed.
 //!
-//! What is easily done is not always easily undone: any process may make its threads SCHED_IDLE, and without rights none
-//! gets them back. The rules are those of `user_check_sched_setscheduler` and `proc_sched_autogroup_set_nice` in the kernel.
+//! Doing and undoing can need different rights: any process may make its threads SCHED_IDLE, but without
+//! CAP_SYS_NICE it may not leave SCHED_IDLE if RLIMIT_NICE forbids the nice value. The rules are those of
+//! `user_check_sched_setscheduler` and `proc_sched_autogroup_set_nice` in the kernel.
 
 use crate::linux::{LinuxSettings, capabilities, identity, scheduling_limits, unusable};
 use crate::open_sockets::ServerSockets;
@@ -14,19 +15,19 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The number of CAP_SYS_NICE in `linux/capability.h`.
+/// CAP_SYS_NICE of `linux/capability.h`.
 const SYS_NICE: u32 = 23;
 
-/// What this process may do.
+/// Scheduling rights of this process.
 #[derive(Debug, Clone, Copy)]
 struct OwnRights {
-    /// Whether it has CAP_SYS_NICE that counts.
+    /// True if it has CAP_SYS_NICE in the initial user namespace.
     has_nice: bool,
-    /// The least nice value that it may have without.
+    /// Lowest nice value allowed without CAP_SYS_NICE.
     nice_min: i32,
 }
 
-/// The first reason for which changes cannot be made and taken back by this process.
+/// Returns the first reason why this process cannot make or undo changes.
 pub fn missing_right(changes: &[PlannedChange]) -> Option<OperationError> {
     let limits = identity(std::process::id()).and_then(scheduling_limits);
     let has = |capability: u32| capabilities() >> capability & 1 == 1;
@@ -37,10 +38,11 @@ pub fn missing_right(changes: &[PlannedChange]) -> Option<OperationError> {
     changes.iter().find_map(|change| missing_for(change, own))
 }
 
-/// The first user namespace (`PROC_USER_INIT_INO` in the kernel): CAP_SYS_NICE of others is void for scheduling.
+/// Link target of the initial user namespace (`PROC_USER_INIT_INO` in the kernel). CAP_SYS_NICE in any other
+/// one does not apply to scheduling.
 const INITIAL_NAMESPACE: &str = "user:[4026531837]";
 
-/// Whether this is the first user namespace; yes where the kernel does not say.
+/// Returns true for the initial user namespace, or if the kernel does not tell.
 fn is_initial(namespace: Option<&Path>) -> bool {
     namespace.is_none_or(|namespace| namespace == Path::new(INITIAL_NAMESPACE))
 }
@@ -80,7 +82,7 @@ fn missing_for_thread(
     (!is_allowed(&after, &before, limits)).then(|| missing_nice(change, "it could not be undone"))
 }
 
-/// Values of a group of tasks below zero are for who may be so little nice itself.
+/// A negative nice value of an autogroup needs the right to have that value oneself.
 fn missing_for_group(change: &PlannedChange, own: OwnRights) -> Option<OperationError> {
     let is_refused = |value: &String| {
         let nice = value.parse().unwrap_or(0);
@@ -93,7 +95,8 @@ fn missing_for_group(change: &PlannedChange, own: OwnRights) -> Option<Operation
     before.filter(is_refused).map(|_| missing_nice(change, "it could not be undone"))
 }
 
-/// Programs in the kernel, a place for records, and the server's network namespace.
+/// Setting socket options needs BPF programs, a place for records, and access to the server's network
+/// namespace.
 fn missing_for_sockets(change: &PlannedChange, sockets: &ServerSockets) -> Option<OperationError> {
     let missing = observe::missing_rights();
     if !missing.is_empty() {
@@ -122,8 +125,8 @@ fn is_of_this_user(process: ProcessIdentity) -> bool {
     about.is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// Whether the kernel lets a process without CAP_SYS_NICE do this; limits are the least nice value and the largest
-/// real-time priority that the process may have.
+/// Returns true if the kernel allows the change without CAP_SYS_NICE. The limits are the lowest nice value
+/// and the highest real-time priority of the process.
 fn is_allowed(from: &ThreadScheduling, to: &ThreadScheduling, (nice_min, priority_max): (i32, u32)) -> bool {
     let is_idle = |scheduling: &ThreadScheduling| scheduling.policy == SchedulingPolicy::Idle;
     if to.policy.is_real_time() {
@@ -148,7 +151,8 @@ mod tests {
         let ordinary = ThreadScheduling::ordinary;
         let idle = ThreadScheduling { policy: SchedulingPolicy::Idle, ..ordinary(0) };
         let fifo = |priority| ThreadScheduling::real_time(SchedulingPolicy::Fifo, priority);
-        // The limits of an ordinary user: nice 0 to 19, no real-time priority. RLIMIT_NICE is 0 there, which stands for 20.
+        // Limits of an ordinary user: nice 0 to 19, no real-time priority. RLIMIT_NICE is 0, which means nice
+        // 20.
         let none = (20, 0);
         assert!(is_allowed(&ordinary(0), &idle, none) && !is_allowed(&idle, &ordinary(0), none));
         assert!(

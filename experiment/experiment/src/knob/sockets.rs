@@ -1,4 +1,4 @@
-//! Knobs that are options of the sockets that a server has open.
+//! Knobs that are options of the server's open sockets.
 
 use super::definition::KnobTarget;
 use crate::linux::server_sockets;
@@ -20,7 +20,7 @@ pub(super) fn congestion_control(
 ) -> Result<Vec<PlannedChange>, OperationError> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let available = fs::read_to_string(file).unwrap_or_default();
-    // Programs in the kernel may not set this one.
+    // The kernel does not let BPF programs set `cdg`.
     let mut usable = available.split_whitespace().filter(|name| *name != "cdg");
     if !usable.any(|name| name == value) {
         return Err(OperationError::input(format_args!("expected one of: {}", available.trim())));

@@ -1,4 +1,4 @@
-//! Knobs that are settings of threads: how they are scheduled, and on which CPUs.
+//! Knobs that are settings of threads: scheduling and CPU affinity.
 
 use super::definition::{KnobTarget, lacking, number};
 use crate::cpu_list;
@@ -42,7 +42,7 @@ pub(super) fn nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange
     rescheduled(&target.processes, |now| ThreadScheduling { nice, ..now })
 }
 
-/// Slices that the kernel takes as they are.
+/// Slices that the kernel accepts unchanged, nanoseconds.
 const SLICE_NS: (f64, f64) = (100_000.0, 100_000_000.0);
 
 pub(super) fn slice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
@@ -50,7 +50,6 @@ pub(super) fn slice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChang
     let wanted = wanted.map(|time| (time.0 * 1e9).round());
     let wanted = wanted.filter(|slice| (SLICE_NS.0..=SLICE_NS.1).contains(slice));
     let wanted = wanted.ok_or_else(|| OperationError::input("expected a time from 100us to 100ms"))?;
-    // Within 32 bits by the limits above.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let slice_ns = wanted as u64;
     let own = scheduling(std::process::id()).map(|own| own.slice_ns);
@@ -60,7 +59,7 @@ pub(super) fn slice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChang
     rescheduled(&target.processes, |now| ThreadScheduling { slice_ns, ..now })
 }
 
-/// Other processes run when nobody else wants to.
+/// Runs other processes only when CPUs would be idle.
 pub(super) fn demote(_: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let id: u32 = number(value, &1, &u32::MAX)?;
     let process =
@@ -68,7 +67,7 @@ pub(super) fn demote(_: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, 
     rescheduled(&[process], |now| ThreadScheduling { policy: SchedulingPolicy::Idle, priority: 0, ..now })
 }
 
-/// Changes the scheduling of all threads of processes, and of those that begin later.
+/// Changes the scheduling of all threads of processes, present and future.
 fn rescheduled(
     processes: &[ProcessIdentity],
     change: impl Fn(ThreadScheduling) -> ThreadScheduling,
@@ -86,11 +85,11 @@ pub(super) fn pin(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>
     })
 }
 
-/// CPUs as the value of a knob, where `+` separates them because commas separate values.
+/// Parses CPUs in a knob's value: `+` separates them, because commas separate values.
 pub(super) fn cpus_of(value: &str) -> Result<BTreeSet<usize>, OperationError> {
     let bad = |_| OperationError::input("expected CPUs such as 1 or 0-2+5");
     let chosen = cpu_list::parse(&value.replace('+', ",")).map_err(bad)?;
-    // The kernel would refuse it, or leave it out without a word.
+    // The kernel refuses offline CPUs, or drops them silently.
     let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
     let online = online.and_then(|list| cpu_list::parse(&list).ok());
     let absent =
@@ -104,7 +103,7 @@ pub(super) fn cpus_of(value: &str) -> Result<BTreeSet<usize>, OperationError> {
     }
 }
 
-/// Keeps the threads of processes on the CPUs that a function of their index and their CPUs until now gives.
+/// Pins the threads of processes: `cpus` maps a thread's index and current CPUs to new ones.
 pub(super) fn pinned(
     processes: &[ProcessIdentity],
     chosen: impl Fn(usize, &BTreeSet<usize>) -> BTreeSet<usize>,
@@ -118,8 +117,8 @@ pub(super) fn pinned(
     }
 }
 
-/// A change for each thread, and one for those that begin later. Threads inherit, so that those that begin later come first:
-/// whatever begins from now on, there is a record that covers it.
+/// Returns a change for each thread and one for later threads. The latter comes first, because threads
+/// inherit: from then on a record covers every thread that begins.
 fn of_threads(
     processes: &[ProcessIdentity],
     aspect: ThreadAspect,
@@ -135,7 +134,7 @@ fn of_threads(
         for (index, thread) in threads.iter().enumerate() {
             match values(*thread, index) {
                 Ok((before, after)) => of_process.push((*thread, before, after)),
-                // It has ended meanwhile.
+                // The thread has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
                 Err(error) => return Err(lacking(format_args!("thread {}: {error}", thread.id))),
             }
@@ -171,7 +170,7 @@ fn of_threads(
     Ok(changes)
 }
 
-/// What threads have from the one that starts them: the same, unless that one resets on fork.
+/// Returns the value that a new thread inherits: the same, except with reset-on-fork.
 fn inherited(value: &str) -> String {
     match value.parse::<ThreadScheduling>() {
         Ok(starts) if starts.resets_on_fork => {
@@ -180,12 +179,13 @@ fn inherited(value: &str) -> String {
             let ordinary = ThreadScheduling::ordinary(starts.nice.max(0));
             ThreadScheduling { policy, slice_ns, ..ordinary }.to_string()
         }
-        // Also CPUs.
+        // CPU affinity is inherited unchanged.
         _ => value.to_owned(),
     }
 }
 
-/// The group of what runs in no session of its own since the machine started. The kernel refuses to weigh it.
+/// Autogroup of processes without a session of their own since boot. The kernel refuses to change its nice
+/// value.
 const ROOT_AUTOGROUP: &str = "/autogroup-0";
 
 pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
@@ -197,7 +197,7 @@ pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<Pla
     if target.processes.is_empty() {
         return Err(OperationError::input("it is about the session of a process: expected --pid"));
     }
-    // By group: the value belongs to all processes of a session.
+    // By autogroup, because the value belongs to all processes of a session.
     let mut changes = BTreeMap::new();
     for process in &target.processes {
         let path = PathBuf::from(format!("/proc/{}/autogroup", process.id));
@@ -216,12 +216,12 @@ pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<Pla
     Ok(changes.into_values().collect())
 }
 
-/// Nothing at all: what an experiment finds then is chance.
+/// Changes nothing: a placebo, whose effect is chance.
 pub(super) fn nothing(_: &KnobTarget, _: &str) -> Result<Vec<PlannedChange>, OperationError> {
     Ok(Vec::new())
 }
 
-/// The user's own commands.
+/// Runs the user's commands.
 pub(super) fn command(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let (apply, undo) = target.commands.as_ref().ok_or_else(|| {
         OperationError::input("expected --apply COMMAND and --revert COMMAND")
@@ -231,7 +231,7 @@ pub(super) fn command(target: &KnobTarget, value: &str) -> Result<Vec<PlannedCha
     Ok(vec![PlannedChange { setting, value: ON.to_owned() }])
 }
 
-/// Another load: nothing of this machine is set.
+/// Replaces the load, and sets nothing on this machine.
 pub(super) fn load(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let expected = || {
         OperationError::input("expected --load-command COMMAND with {} in it, and --load-off VALUE")
@@ -256,7 +256,8 @@ mod tests {
     use machine::scheduling::{SchedulingPolicy, ThreadScheduling, own_thread, scheduling, set_scheduling};
     use std::thread;
 
-    /// What a thread has that is like this, and what one has that it starts; none where this process may not.
+    /// Returns the settings of such a thread and of one that it starts; `None` if this process may not set
+    /// them.
     fn started(from: &ThreadScheduling) -> Option<[String; 2]> {
         let starts = || {
             set_scheduling(own_thread(), from).ok()?;

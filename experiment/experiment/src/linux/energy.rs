@@ -1,15 +1,13 @@
-//! The energy that the CPU packages of this machine have used, from the counters of the kernel (powercap, RAPL).
+//! Energy used by the CPU packages of this machine, from the kernel's counters (powercap, RAPL).
 //!
-//! Only zones of whole packages count: their subzones (cores, graphics) are in them, `psys` has them in itself, and a
-//! package that two drivers report (`intel-rapl`, `intel-rapl-mmio`) is one. Memory has a subzone that is in no package on
-//! servers, and does not count.
+//! Only zones of whole packages count. Their subzones (cores, graphics) are contained in them, and `psys`
+//! contains them. A package reported by two drivers (`intel-rapl`, `intel-rapl-mmio`) counts once. Memory,
+//! which on servers is a subzone outside all packages, does not count.
 //!
-//! A counter begins at zero again after its largest value, and also when it is reset. By its value alone, one cannot be told
-//! from the other; what tells them apart is how much energy it would have been. A counter that falls counts as having come
-//! to its end only if that takes no more than twice the largest power that was seen before. Otherwise, and where its file
-//! is another one than before or cannot be read, it is not known what was used since the last look, and whoever asks for
-//! a time with such a gap in it gets no number. What is reset unseen between two looks makes the number wrong by at most
-//! what is used between two looks at twice that power.
+//! A counter that falls has either wrapped at its largest value or been reset. It counts as wrapped only if that takes no
+//! more than twice the largest power seen before. Otherwise, or if its file is a different one or cannot be read, the
+//! energy since the last read is unknown: a span that contains such a gap has no energy. A reset that no read sees makes
+//! the energy wrong by at most the interval between reads at twice that power.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,70 +15,70 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel has the zones.
+/// Directory of the zones.
 pub(crate) const POWERCAP: &str = "/sys/class/powercap";
-/// How the names of zones of a whole package begin.
+/// Prefix of the names of whole packages.
 const PACKAGE: &str = "package-";
-/// Power over a shorter time is not judged: counters advance in steps, of a millisecond or more.
+/// Shorter spans say nothing about power: counters advance in steps of a millisecond or more.
 const SPAN_MIN_NS: u64 = 50_000_000;
-/// How much more power than was seen before is believed.
+/// Largest credible increase over the maximum power seen so far.
 const POWER_FACTOR: f64 = 2.0;
 
-/// Energy counters of all CPU packages, added up.
+/// Sum of the energy counters of all CPU packages.
 #[derive(Debug)]
 pub(crate) struct EnergyMeter {
     zones: Vec<EnergyZone>,
     seen: EnergyReading,
-    /// Why it is not known what was used in the last gap.
+    /// Reason for the last gap.
     last_gap: Option<String>,
 }
 
-/// What all counters say at an instant.
+/// State of all counters at an instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EnergyReading {
-    /// Microjoules since the counters were opened, without those of gaps.
+    /// Energy since the counters were opened, without gaps, microjoules.
     used_uj: u64,
-    /// How often it was not known what had been used since the reading before.
+    /// Number of gaps: intervals between reads whose energy is unknown.
     gaps: u64,
 }
 
 #[derive(Debug)]
 struct EnergyZone {
     folder: PathBuf,
-    /// What was seen last; `None`: nothing could be.
+    /// Last reading; `None` if it failed.
     last: Option<CounterReading>,
-    /// The largest power that was seen, in microjoules per nanosecond.
+    /// Largest power seen, microjoules per nanosecond.
     power_max: Option<f64>,
 }
 
-/// What one counter says.
+/// One reading of one counter.
 #[derive(Debug, Clone, Copy)]
 struct CounterReading {
     at_ns: u64,
     energy_uj: u64,
-    /// The largest value before the counter begins at zero again.
+    /// Value after which the counter wraps to zero.
     range_uj: u64,
-    /// The file system and the number of the file: another one belongs to another counter.
+    /// Device and inode of the file: a different file is a different counter.
     file: (u64, u64),
 }
 
 impl EnergyReading {
-    /// Microjoules that were used since an earlier reading; `None` where a gap lies between the two.
+    /// Returns the energy since an earlier reading, microjoules; `None` if a gap lies between.
     pub(crate) fn since(self, earlier: Self) -> Option<u64> {
         (self.gaps == earlier.gaps).then(|| self.used_uj - earlier.used_uj)
     }
 }
 
 impl EnergyMeter {
-    /// Opens the packages that stand in a folder; otherwise why energy is not known.
+    /// Opens the packages in a directory; the error says why energy is unknown.
     pub(crate) fn open(root: &Path, now_ns: u64) -> Result<Self, String> {
         let zones = packages(root)?.into_iter().map(|folder| EnergyZone::open(folder, now_ns));
         let zones = zones.collect::<Result<_, _>>()?;
         Ok(Self { zones, seen: EnergyReading::default(), last_gap: None })
     }
 
-    /// Looks at all counters, at an instant that is not before the last one. The more often, the less can happen to them
-    /// unseen.
+    /// Reads all counters at an instant not before the last one. Frequent reads leave less time for unseen
+    /// resets.
     pub(crate) fn read(&mut self, now_ns: u64) -> EnergyReading {
         let mut gap = None;
         for zone in &mut self.zones {
@@ -96,7 +94,7 @@ impl EnergyMeter {
         self.seen
     }
 
-    /// Why it was not known the last time what had been used; `None`: it always was.
+    /// Returns the reason for the last gap; `None` if there was none.
     pub(crate) fn last_gap(&self) -> Option<&str> {
         self.last_gap.as_deref()
     }
@@ -108,7 +106,7 @@ impl EnergyZone {
         Ok(Self { folder, last, power_max: None })
     }
 
-    /// Microjoules since it was last looked at; otherwise why that is not known.
+    /// Returns the energy since the last read, microjoules; the error says why it is unknown.
     fn advance(&mut self, now_ns: u64) -> Result<u64, String> {
         let found = CounterReading::of(&self.folder, now_ns);
         let last = std::mem::replace(&mut self.last, found.as_ref().ok().copied());
@@ -138,14 +136,14 @@ impl EnergyZone {
     }
 }
 
-/// The counter in the folder of a zone.
+/// Counter file in the directory of a zone.
 const COUNTER: &str = "energy_uj";
 
 impl CounterReading {
     fn of(zone: &Path, at_ns: u64) -> Result<Self, String> {
         let path = zone.join(COUNTER);
         let mut text = String::new();
-        // Of one open file, so that what is read is of the counter that is named.
+        // Value and identity come from one open file, so that they belong to the same counter.
         let looked = File::open(&path).and_then(|mut file| {
             file.read_to_string(&mut text)?;
             file.metadata()
@@ -157,13 +155,13 @@ impl CounterReading {
     }
 }
 
-/// The folders of the zones of whole packages, each package once.
+/// Returns the directories of the zones of whole packages, each package once.
 fn packages(root: &Path) -> Result<Vec<PathBuf>, String> {
     let listing = fs::read_dir(root).map_err(|error| why_not(root, &error))?;
     let mut zones: Vec<String> =
         listing.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     zones.retain(|zone| is_top_level(zone));
-    // Of a package that two drivers report, the one by the registers of the CPU.
+    // If two drivers report a package, the one that reads the CPU's registers wins.
     zones.sort_unstable_by_key(|zone| (zone.contains("mmio"), zone.clone()));
     let mut packages = BTreeMap::new();
     for zone in zones {
@@ -178,7 +176,7 @@ fn packages(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(packages.into_values().collect())
 }
 
-/// `intel-rapl:0`, not its subzone `intel-rapl:0:1`, nor the driver `intel-rapl`.
+/// Returns true for `intel-rapl:0`, but not for its subzone `intel-rapl:0:1` or the driver `intel-rapl`.
 fn is_top_level(zone: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     zone.split_once(':').is_some_and(|(_, number)| is_number(number))

@@ -1,17 +1,17 @@
-//! The I/O scheduler of a disk together with what the kernel resets when it is switched: how many requests the queue takes,
-//! when it throttles writers (which `bfq` turns off), and the scheduler's own settings. As text:
-//! `mq-deadline nr_requests 32 iosched/fifo_batch 7`.
+//! I/O scheduler of a disk with everything that the kernel resets when it is switched: queue depth, writeback
+//! throttling (disabled by `bfq`), and the scheduler's own settings. Its text form is `mq-deadline
+//! nr_requests 32 iosched/fifo_batch 7`.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Files of the queue that are reset with the scheduler. Each scheduler has more of its own.
+/// Queue files that are reset with the scheduler, besides the scheduler's own.
 const RESET: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
-/// The folder of the scheduler's own settings.
+/// Directory of the scheduler's own settings.
 const OWN: &str = "iosched";
 
-/// The scheduler and its settings; `None` when there is no such disk.
+/// Returns the scheduler and its settings; `None` if the disk is gone.
 pub(super) fn read(queue: &Path) -> io::Result<Option<String>> {
     let mut value = match fs::read_to_string(queue.join("scheduler")) {
         Ok(text) => chosen(&text).to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn read(queue: &Path) -> io::Result<Option<String>> {
         Err(error) => return Err(error),
     };
     for file in files(queue) {
-        // Where the disk has none, it is there and refuses to be read.
+        // Reading fails for a file that exists but does not apply to the disk.
         if let Ok(text) = fs::read_to_string(queue.join(&file)) {
             value += &format!(" {file} {}", text.trim());
         }
@@ -27,8 +27,8 @@ pub(super) fn read(queue: &Path) -> io::Result<Option<String>> {
     Ok(Some(value))
 }
 
-/// Switches to the scheduler that a value begins with, and then gives what else it names to the files that differ: some
-/// writes say that somebody has chosen what was the kernel's choice, and some reset others, those behind them.
+/// Switches to the scheduler named first, then writes the settings that differ. Equal ones are skipped: some
+/// writes mark a default as the user's choice, and some reset settings that come later in the list.
 pub(super) fn write(queue: &Path, value: &str) -> io::Result<()> {
     let mut words = value.split_whitespace();
     let scheduler = words.next().ok_or(io::ErrorKind::InvalidInput)?;
@@ -43,7 +43,7 @@ pub(super) fn write(queue: &Path, value: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The name in brackets of several, or the only one.
+/// Returns the name in brackets, or the only one.
 fn chosen(text: &str) -> &str {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     chosen.map_or(text.trim(), |(chosen, _)| chosen)

@@ -1,4 +1,4 @@
-//! The journal as a file, which one program at a time has.
+//! The journal as a locked file: one program at a time.
 
 use super::store::LinuxSettings;
 use crate::journal::{Journal, damage_text};
@@ -11,13 +11,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of the file with settings.
+/// Journal of settings.
 const NAME: &str = "experiment.jsonl";
-/// The name of the file with the load.
+/// Journal of the load.
 const LOAD_NAME: &str = "experiment-load.jsonl";
 
-/// Where the journal is kept unless another folder is asked for: root has one for all, others have one of their own, if
-/// they have a home.
+/// Returns the default directory of journals: one for root, and one per user with a home directory.
 pub fn default_state_folder() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(StateStore::DEFAULT.into());
@@ -27,27 +26,27 @@ pub fn default_state_folder() -> Option<PathBuf> {
     folder.map(|folder| folder.join("tailwright"))
 }
 
-/// An open journal. Other programs that open it are refused.
+/// An open journal, locked against other programs.
 #[derive(Debug)]
 pub struct LinuxJournal {
     file: File,
     length: u64,
-    /// Whether a part of a line may stand at the end, which nothing may follow.
+    /// True if the last line may be incomplete; then nothing may be appended.
     is_torn: bool,
 }
 
-/// Opens the journal of a folder, which is made where there is none, and reads what is in it.
+/// Opens or creates the journal of a directory and reads it.
 ///
 /// # Errors
-/// When another program has it, somebody else could change it, or it is damaged.
+/// If another program has it open, other users could change it, or it is damaged.
 pub fn open_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
     open(folder, NAME)
 }
 
-/// Opens the journal of the load of a folder, as [`open_journal`] does that of settings.
+/// Opens the load's journal in a directory, as [`open_journal`] does that of settings.
 ///
 /// # Errors
-/// When another program has it, somebody else could change it, or it is damaged.
+/// If another program has it open, other users could change it, or it is damaged.
 pub fn open_load_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
     open(folder, LOAD_NAME)
 }
@@ -60,11 +59,11 @@ fn open(folder: &Path, name: &str) -> Result<(LinuxJournal, Journal, PathBuf), O
     Ok((file, journal, path))
 }
 
-/// A journal with all that it has, which no other program opens until the value is dropped.
+/// Opens and locks a journal, and returns all of its bytes. The lock lasts until the value is dropped.
 fn locked(folder: &Path, name: &str) -> Result<(LinuxJournal, Vec<u8>), OperationError> {
     let path = folder.join(name);
     let mut file = StateFolder::create(folder)?.append(name)?;
-    // Ends with this program, and programs that it starts do not have it.
+    // The lock ends with this program; CLOEXEC keeps it from its children.
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let message = format_args!("{}: another experiment is running", path.display());
         return Err(OperationError::machine(message)
@@ -76,37 +75,35 @@ fn locked(folder: &Path, name: &str) -> Result<(LinuxJournal, Vec<u8>), Operatio
     Ok((LinuxJournal { file, length: 0, is_torn: false }, bytes))
 }
 
-/// What came of undoing the journals of a folder.
+/// Result of undoing the journals of a directory.
 #[derive(Debug, Default)]
 pub struct UndoneJournals {
-    /// What had been changed, and what became of it.
     pub changes: Vec<UndoneChange>,
-    /// Journals that are not read, or not all of whose lines are records. They are as they were.
+    /// Journals that could not be read completely; their files are unchanged.
     pub unread: Vec<UnreadJournal>,
 }
 
-/// A journal of which something is not undone, because it cannot be read.
+/// A journal that could not be read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadJournal {
-    /// The file that the journal is.
     pub path: PathBuf,
-    /// What was expected, and what to do.
+    /// Error with a hint about the remedy.
     pub error: OperationError,
 }
 
-/// Undoes what both journals of a folder say: ends the load, then restores settings. What cannot be read of one keeps nothing
-/// else from being undone: the records of its other lines are, and it stays as it is, because only people can say what the
-/// damaged lines meant. So its records are undone again by the next run, unless it is removed.
+/// Undoes both journals of a directory: ends the load, then restores settings. Damaged lines do not keep the
+/// others from being undone. Such a journal stays unchanged, because only a person can interpret the damaged
+/// lines, so the next run undoes its records again unless the file is removed.
 pub fn undo_journals(folder: &Path, boot: &str) -> UndoneJournals {
     let mut undone = UndoneJournals::default();
-    // As an experiment does, so that none begins between the two.
+    // Same order of locks as in an experiment, so that none can begin in between.
     let settings = locked(folder, NAME);
     let load = locked(folder, LOAD_NAME);
     for (name, journal) in [(LOAD_NAME, load), (NAME, settings)] {
         let path = folder.join(name);
         match journal {
             Ok((file, bytes)) => undone.take(path, file, &bytes, boot),
-            // Of a folder that cannot be had, both say the same.
+            // An unusable directory gives the same error for both journals.
             Err(error) if undone.unread.iter().any(|unread| unread.error == error) => {}
             Err(error) => undone.unread.push(UnreadJournal { path, error }),
         }
@@ -130,10 +127,10 @@ impl UndoneJournals {
     }
 }
 
-/// What to do about damaged lines.
+/// Hint for damaged lines.
 const REMEDY: &str = "restore by hand what these lines say, as far as they can be read, and remove the file";
 
-/// A journal with damaged lines: locked, and not written to.
+/// A damaged journal: locked and read-only.
 struct KeptJournal(#[expect(dead_code, reason = "its lock lasts as long as it")] LinuxJournal);
 
 impl JournalFile for KeptJournal {
@@ -147,7 +144,7 @@ impl JournalFile for KeptJournal {
 }
 
 impl LinuxJournal {
-    /// Removes what stands behind the last whole line.
+    /// Truncates the file after its last complete line.
     fn cut(&mut self, bytes: &[u8]) -> io::Result<()> {
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.length = u64::try_from(complete).expect("a length has 64 bits");
@@ -173,7 +170,7 @@ impl JournalFile for LinuxJournal {
         self.file.set_len(0)?;
         self.length = 0;
         self.is_torn = false;
-        // It is empty already for whoever reads it; after a crash it may have records that have been undone, harmlessly.
+        // Readers see an empty file already. After a crash it may hold undone records, which are harmless.
         let _ = self.file.sync_data();
         Ok(())
     }

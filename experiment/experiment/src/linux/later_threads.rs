@@ -1,4 +1,4 @@
-//! Threads of a process that begin while a knob is on, by what they have.
+//! Threads of a process that begin while a knob is on, selected by their current value.
 
 use super::process::threads;
 use super::slice::DefaultSlice;
@@ -6,23 +6,21 @@ use super::thread_settings::{read_thread, write_thread};
 use crate::setting::{ProcessIdentity, ThreadAspect, ThreadIdentity};
 use std::io;
 
-/// Passes over threads until all have what they are to have; each pass takes the time of one look at every thread.
+/// Maximum number of passes over all threads.
 const PASSES_MAX: usize = 100;
-/// As many passes in which threads ended before they were looked at, and none had to be changed, are enough.
+/// Consecutive passes without a change, but with threads that ended unseen, after which a process is settled.
 const UNSEEN_PASSES: usize = 3;
 
-/// What became of a thread in a pass.
+/// Result of a pass for one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ThreadPass {
-    /// It has what it is to have.
     Settled,
-    /// It was given a value.
     Changed,
-    /// It ended before it was looked at, and may have started another one.
+    /// Ended before it was read, and may have started another thread.
     Ended,
 }
 
-/// Gives threads that are not known yet a value, if what they have is meant; whether all have it in the end.
+/// Writes a value to unknown threads whose current value `is_meant`. Returns true if all have it in the end.
 pub(super) fn write_later(
     process: ProcessIdentity,
     known: &[ThreadIdentity],
@@ -42,7 +40,7 @@ pub(super) fn write_later(
     })
 }
 
-/// What threads that are not known yet have that they can have inherited from no other one: others have changed them.
+/// Returns the values of unknown threads that none can have inherited: other programs have set them.
 pub(super) fn changed_later(
     process: ProcessIdentity,
     known: &[ThreadIdentity],
@@ -57,8 +55,8 @@ pub(super) fn changed_later(
     Ok(if changed.is_empty() { None } else { Some(changed.join(", ")) })
 }
 
-/// Repeats passes over threads until one finds nothing to change: a thread that still has another value may start one that
-/// inherits it after the threads were listed. Whether one did.
+/// Repeats passes until one changes nothing: a thread with the old value may start another one after the
+/// threads were listed. Returns false after [`PASSES_MAX`] passes.
 fn settle(
     mut list: impl FnMut() -> Vec<ThreadIdentity>,
     mut change: impl FnMut(ThreadIdentity) -> io::Result<ThreadPass>,

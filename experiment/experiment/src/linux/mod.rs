@@ -1,4 +1,4 @@
-//! Settings of Linux, and where their journal is kept.
+//! Access to Linux settings, and storage of the journal.
 
 mod energy;
 mod io_scheduler;

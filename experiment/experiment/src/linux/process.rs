@@ -1,14 +1,14 @@
-//! Processes and threads by `/proc`: who they are, what they have used, what they may do.
+//! Processes and threads in `/proc`: identity, CPU time, rights.
 
 use crate::setting::{ProcessIdentity, ThreadIdentity};
 use model::OperationError;
 use std::fs;
 use std::path::Path;
 
-/// What tells this boot of the machine from others.
+/// Returns the identifier of this boot.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// If the kernel does not report it.
 pub fn boot() -> Result<String, OperationError> {
     let path = "/proc/sys/kernel/random/boot_id";
     let id =
@@ -16,23 +16,23 @@ pub fn boot() -> Result<String, OperationError> {
     Ok(id.trim().to_owned())
 }
 
-/// A process by its number, if there is one.
+/// Returns the identity of the process with this PID.
 pub fn identity(id: u32) -> Option<ProcessIdentity> {
     let start = start(&Path::new("/proc").join(id.to_string()))?;
     Some(ProcessIdentity { id, start })
 }
 
-/// Whether a process has not ended. One that waits for its parent to notice has.
+/// Returns true if a process has not ended; zombies have.
 pub fn is_alive(process: ProcessIdentity) -> bool {
     let folder = Path::new("/proc").join(process.id.to_string());
     let Some(fields) = stat_fields(&folder.join("stat")) else { return false };
     let has_ended = matches!(fields.first().map(String::as_str), Some("Z" | "X") | None);
-    // Field 20 of proc(5): the first thread may end before the others.
+    // Field 20 of proc(5): the main thread may be a zombie while other threads run.
     let has_others = fields.get(17).is_some_and(|threads| threads != "0" && threads != "1");
     (!has_ended || has_others) && start(&folder) == Some(process.start)
 }
 
-/// The threads of a process, by number; none when it has ended.
+/// Returns the threads of a process, by TID; empty if it has ended.
 pub fn threads(process: ProcessIdentity) -> Vec<ThreadIdentity> {
     let folder = Path::new("/proc").join(process.id.to_string()).join("task");
     let Ok(listing) = fs::read_dir(folder) else { return Vec::new() };
@@ -42,11 +42,11 @@ pub fn threads(process: ProcessIdentity) -> Vec<ThreadIdentity> {
     };
     let mut threads: Vec<ThreadIdentity> = listing.flatten().filter_map(thread).collect();
     threads.sort_unstable();
-    // Those of another process that has got the number meanwhile do not count.
+    // If the PID was reused meanwhile, the threads listed are of another process.
     if is_alive(process) { threads } else { Vec::new() }
 }
 
-/// The processes of a group, also those that have ended and that nobody has waited for.
+/// Returns the processes of a group, including zombies.
 pub(super) fn group_of(group: u32) -> Vec<ProcessIdentity> {
     let listing = fs::read_dir("/proc").into_iter().flatten().flatten();
     let member = |entry: fs::DirEntry| {
@@ -60,13 +60,13 @@ pub(super) fn group_of(group: u32) -> Vec<ProcessIdentity> {
     listing.filter_map(member).collect()
 }
 
-/// Whether a thread has not ended.
+/// Returns true if a thread has not ended.
 pub(super) fn is_running(thread: ThreadIdentity) -> bool {
     let folder = format!("/proc/{}/task/{}", thread.process.id, thread.id);
     start(Path::new(&folder)) == Some(thread.start) && is_alive(thread.process)
 }
 
-/// The CPU time that a process has used, in user space and in the kernel, in steps of clock ticks (10 ms mostly).
+/// Returns the user and system CPU time of a process, with the resolution of clock ticks (usually 10 ms).
 pub(crate) fn cpu_time_ns(process: ProcessIdentity) -> Option<u64> {
     let fields = stat_fields(&Path::new("/proc").join(process.id.to_string()).join("stat"))?;
     let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
@@ -81,7 +81,7 @@ fn start(folder: &Path) -> Option<u64> {
     stat_fields(&folder.join("stat"))?.get(19)?.parse().ok()
 }
 
-/// The fields behind the name, which may have anything in it, of a `stat` file of a process or thread.
+/// Returns the fields of a `stat` file after the name, which may contain spaces and parentheses.
 fn stat_fields(path: &Path) -> Option<Vec<String>> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -89,7 +89,7 @@ fn stat_fields(path: &Path) -> Option<Vec<String>> {
     Some(fields.split_whitespace().map(str::to_owned).collect())
 }
 
-/// What a process may ask for itself without CAP_SYS_NICE: the least nice value and the largest real-time priority.
+/// Returns the limits of a process without CAP_SYS_NICE: lowest nice value and highest real-time priority.
 pub(crate) fn scheduling_limits(process: ProcessIdentity) -> Option<(i32, u32)> {
     let text = fs::read_to_string(format!("/proc/{}/limits", process.id)).ok()?;
     let soft = |name: &str| {
@@ -101,7 +101,7 @@ pub(crate) fn scheduling_limits(process: ProcessIdentity) -> Option<(i32, u32)> 
     Some((20 - i32::try_from(nice).ok()?, soft("Max realtime priority")?))
 }
 
-/// The capabilities that this process has, as a set of bits.
+/// Returns the effective capabilities of this process as a bit set.
 pub(crate) fn capabilities() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

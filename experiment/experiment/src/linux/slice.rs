@@ -1,18 +1,18 @@
-//! For how long threads run that have no slice of their own.
+//! Time slice of threads that have none of their own.
 
 use machine::scheduling::{ThreadScheduling, own_thread, scheduling, set_scheduling};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the default is taken to be the same: long enough for all threads of a switch.
+/// Lifetime of the cached value: all threads of a switch are set within it.
 const VALID: Duration = Duration::from_secs(1);
 
-/// The slice of threads that have none of their own, which is looked for once for many threads.
+/// Cached default slice.
 #[derive(Debug, Default)]
 pub(crate) struct DefaultSlice(Option<(Instant, Option<u64>)>);
 
 impl DefaultSlice {
-    /// The slice, looked for again if that was long ago.
+    /// Returns the default slice in nanoseconds, from the cache if it is recent.
     pub(crate) fn ns(&mut self) -> Option<u64> {
         let valid = self.0.filter(|(since, _)| since.elapsed() < VALID);
         let (_, slice) = *self.0.insert(valid.unwrap_or_else(|| (Instant::now(), default_slice_ns())));
@@ -20,8 +20,8 @@ impl DefaultSlice {
     }
 }
 
-/// The slice of threads that have none of their own, if it can be found out. Slices are inherited, so that those of this
-/// program do not tell: a thread that ends at once gives up its own.
+/// Measures the default slice. Threads inherit slices, so a thread of this program must give up its own
+/// first; it ends at once.
 pub(crate) fn default_slice_ns() -> Option<u64> {
     let given_up = || {
         let thread = own_thread();

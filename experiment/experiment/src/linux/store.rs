@@ -1,4 +1,4 @@
-//! Settings of this machine, read and written.
+//! Reads and writes settings of this machine.
 
 use super::later_threads::{changed_later, write_later};
 use super::process::is_alive;
@@ -17,14 +17,14 @@ use std::thread;
 use std::time::Duration;
 
 const WAKEUP_LATENCY: &str = "/dev/cpu_dma_latency";
-/// How often and at which interval a write is repeated for which the kernel wants time to pass.
+/// Attempts and interval of a write that the kernel rate-limits.
 const ATTEMPTS_MAX: usize = 50;
 const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The settings of the machine that this program runs on.
+/// Settings of the local machine.
 #[derive(Debug, Default)]
 pub struct LinuxSettings {
-    /// As long as it is open, the latency that was written to it is asked for.
+    /// The latency request lasts as long as this file is open.
     wakeup_latency: Option<File>,
     slice: DefaultSlice,
     sockets: OpenSockets,
@@ -57,7 +57,7 @@ impl SettingStore for LinuxSettings {
                 let slice = &mut self.slice;
                 let is_settled = to.map(|to| write_later(*process, known, *aspect, is_meant, to, slice));
                 match is_settled.transpose() {
-                    // Threads that begin later are looked for again, by whoever keeps the knob on.
+                    // Later threads are retried at the next `keep_on`.
                     Ok(Some(false)) if value != ON => {
                         Err(io::Error::other("threads begin faster than they are changed"))
                     }
@@ -123,7 +123,7 @@ impl SettingStore for LinuxSettings {
 impl LinuxSettings {
     fn write_wakeup_latency(&mut self, value: &str) -> io::Result<()> {
         let microseconds: i32 = value.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        // Closing it takes the request back, whatever the value is: the value before is that of the others.
+        // Closing the file withdraws our request; the old value is what the other programs request.
         self.wakeup_latency = None;
         if microseconds != i32::MAX && Some(value) != read_wakeup_latency().ok().as_deref() {
             let mut file = OpenOptions::new().write(true).open(WAKEUP_LATENCY)?;
@@ -134,7 +134,7 @@ impl LinuxSettings {
     }
 }
 
-/// Repeats a write that the kernel takes from users without CAP_SYS_ADMIN once in 100 ms only.
+/// Retries a write that the kernel accepts only once per 100 ms without CAP_SYS_ADMIN.
 fn patiently(mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     for _ in 0..ATTEMPTS_MAX {
         match write() {
@@ -145,7 +145,7 @@ fn patiently(mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     write()
 }
 
-/// The least latency that anybody asks for.
+/// Reads the smallest latency that any program requests.
 fn read_wakeup_latency() -> io::Result<String> {
     let mut bytes = [0; 4];
     File::open(WAKEUP_LATENCY)?.read_exact(&mut bytes)?;
@@ -163,7 +163,7 @@ fn read_file(path: &Path, form: FileForm, process: Option<ProcessIdentity>) -> i
     }
 }
 
-/// What stands behind the number of a device; `None` when the group is gone.
+/// Returns the text after a device number; `None` if the group is gone.
 fn read_device(path: &Path, device: &str, absent: &str) -> io::Result<Option<String>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

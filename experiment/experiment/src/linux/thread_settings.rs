@@ -1,4 +1,4 @@
-//! What threads have of the settings of knobs, and giving it to them.
+//! Reads and writes the settings of threads that knobs use.
 
 use super::process::is_running;
 use super::slice::DefaultSlice;
@@ -7,7 +7,7 @@ use crate::setting::{ThreadAspect, ThreadIdentity};
 use machine::scheduling::{ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
 use std::io;
 
-/// `None` for a thread that has ended, also while it was looked at.
+/// Maps the error of a thread that has ended, even during the call, to `None`.
 fn of_running<T>(thread: ThreadIdentity, done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         _ if !is_running(thread) => Ok(None),
@@ -44,7 +44,7 @@ pub(super) fn write_thread(
     of_running(thread, done).map(drop)
 }
 
-/// A slice that is the kernel's default is not written as one that somebody has chosen.
+/// Omits the slice if it is the kernel's default, which would otherwise become an explicit one.
 fn with_default_slice(wanted: ThreadScheduling, slice: &mut DefaultSlice) -> ThreadScheduling {
     let is_default = wanted.slice_ns > 0 && slice.ns() == Some(wanted.slice_ns);
     ThreadScheduling { slice_ns: if is_default { 0 } else { wanted.slice_ns }, ..wanted }

@@ -1,4 +1,4 @@
-//! Commands of the user: what applies and undoes a knob of their own, and what sends the load.
+//! Commands of the user: apply and undo of their knob, and the load.
 
 use super::process::{group_of, identity, is_alive};
 use crate::setting::ProcessIdentity;
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a command that applies or undoes may take.
+/// Time limit of a command that applies or undoes.
 const COMMAND_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
-/// How long a load generator gets to end by itself.
+/// Time that a load generator has to end after SIGTERM.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// Runs a command of the shell to its end.
+/// Runs a shell command to completion.
 pub(super) fn run(command: &str) -> Result<(), OperationError> {
     let failed = |why: &dyn std::fmt::Display| OperationError::machine(format_args!("`{command}`: {why}"));
     let mut child = shell(command).spawn().map_err(|error| failed(&error))?;
@@ -36,33 +36,34 @@ pub(super) fn run(command: &str) -> Result<(), OperationError> {
     }
 }
 
-/// In a process group of its own, so that Ctrl-C does not end it and what it starts can be ended with it.
+/// Creates the command in its own process group: Ctrl-C does not reach it, and its children can be killed
+/// with it.
 fn shell(command: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     shell
 }
 
-/// A command that sends the load, until the value is dropped.
+/// A command that sends load; ends when dropped.
 #[derive(Debug)]
 pub(crate) struct LoadCommand {
     child: Child,
     process: ProcessIdentity,
     command: String,
-    /// What lets it begin.
+    /// Input of the held shell; a line written to it starts the command.
     begin: Option<ChildStdin>,
     said: LastLines,
     status: Option<ExitStatus>,
 }
 
-/// Waits for a line and becomes the command; ends without it.
+/// Waits for a line, then becomes the command; exits at end of file.
 const HELD: &str = "read -r begin && exec sh -c \"$1\" < /dev/null";
 
 impl LoadCommand {
-    /// Starts a shell that becomes the command when it is let go, and ends if this program ends before.
+    /// Starts a shell that becomes the command on [`Self::release`], and exits if this program exits before.
     ///
     /// # Errors
-    /// When there is no shell.
+    /// If the shell cannot be started.
     pub(crate) fn hold(command: &str) -> Result<Self, OperationError> {
         let failed =
             |why: &dyn std::fmt::Display| OperationError::machine(format_args!("`{command}`: {why}"));
@@ -75,26 +76,26 @@ impl LoadCommand {
         Ok(Self { child, process, command: command.to_owned(), begin, said, status: None })
     }
 
-    /// Lets it begin.
+    /// Starts the command.
     ///
     /// # Errors
-    /// When it has ended already.
+    /// If the shell has ended already.
     pub(crate) fn release(&mut self) -> Result<(), OperationError> {
         let let_go = self.begin.take().map_or(Ok(()), |mut begin| begin.write_all(b"begin\n"));
         let_go.map_err(|error| OperationError::machine(format_args!("`{}`: {error}", self.command)))
     }
 
-    /// The first of its processes, whose group the others are in.
+    /// Returns the first process, which leads the group.
     pub(crate) fn process(&self) -> ProcessIdentity {
         self.process
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub(crate) fn has_ended(&self) -> bool {
         !is_alive(self.process)
     }
 
-    /// How it has ended by itself: as a sentence, and whether that was in order. None while it runs.
+    /// Describes an exit by itself, and tells if it was successful; `None` while it runs.
     pub(crate) fn own_end(&mut self) -> Option<(String, bool)> {
         if !self.has_ended() {
             return None;
@@ -106,9 +107,9 @@ impl LoadCommand {
         Some((format!("`{}` ended by itself with {status}{said}", self.command), status.success()))
     }
 
-    /// Ends it and all processes of its group; whether they have ended.
+    /// Ends all processes of the group. Returns true if none is left.
     pub(crate) fn end(&mut self) -> bool {
-        // Its number is not given to others before it is waited for.
+        // The PID is not reused before wait(2).
         if self.status.is_some() {
             return true;
         }
@@ -126,12 +127,12 @@ impl Drop for LoadCommand {
     }
 }
 
-/// The longest part of a line that is kept.
+/// Maximum bytes kept of a line.
 const LINE_MAX: u64 = 400;
-/// How long the last lines are waited for where somebody who has left the group could still write one.
+/// Time to wait for the last lines, because a process that left the group may keep the pipe open.
 const LINE_WAIT: Duration = Duration::from_millis(500);
 
-/// The last two lines that a program has said on its standard error, which is read to its end: an error and its hint.
+/// Last two lines of a program's standard error, usually an error and its hint.
 #[derive(Debug)]
 struct LastLines {
     lines: Arc<Mutex<String>>,
@@ -161,7 +162,7 @@ impl LastLines {
         }
     }
 
-    /// The lines, when the program has ended.
+    /// Returns the lines after the program has ended.
     fn read(&self) -> String {
         let begun = Instant::now();
         while self.reader.as_ref().is_some_and(|reader| !reader.is_finished()) && begun.elapsed() < LINE_WAIT
@@ -172,19 +173,19 @@ impl LastLines {
     }
 }
 
-/// The processes of a group and the first one, which may have left it.
+/// Returns the processes of a group and its first one, which may have left it.
 fn group_with(first: ProcessIdentity) -> BTreeSet<ProcessIdentity> {
     group_of(first.id).into_iter().chain([first]).collect()
 }
 
-/// Ends the processes of a group, if its first one is still this one: asks them, and kills them if they do not. Whether none
+/// Ends the group if its leader is still the same process: SIGTERM first, then SIGKILL. Returns true if none
 /// is left.
 pub(super) fn end_group(first: ProcessIdentity) -> bool {
-    // Groups of the numbers below would be everybody.
+    // kill(2) with −1 or 0 would address every process, or our own group.
     let Some(group) = i32::try_from(first.id).ok().filter(|id| *id > 1).and_then(Pid::from_raw) else {
         return true;
     };
-    // A number is not given to others while its process, or whoever waits for its end, is there.
+    // The PID is not reused while the process is unreaped or its group has members.
     let is_same = || identity(first.id) == Some(first);
     if !is_same() {
         return true;
@@ -228,7 +229,7 @@ mod tests {
         load
     }
 
-    /// The number that a command writes into a file.
+    /// Reads the number that a command writes to a file.
     fn number_in(file: &Path) -> u32 {
         let number = || std::fs::read_to_string(file).ok()?.trim().parse().ok();
         testkit::wait_until(LIMIT, "the load starts", || number().is_some());

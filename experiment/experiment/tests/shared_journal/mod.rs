@@ -34,13 +34,13 @@ impl SharedJournal {
         std::mem::forget(switch);
     }
 
-    /// The same records once more, in a journal of their own.
+    /// Returns a copy of the records in a separate journal.
     #[allow(dead_code, reason = "not all test programs use it")]
     pub(crate) fn copy(&self) -> Self {
         Self(Rc::new(RefCell::new(self.0.borrow().clone())))
     }
 
-    /// Whether nothing is to be undone.
+    /// Returns true if nothing is to be undone.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }

@@ -7,7 +7,7 @@
 use super::{FeedForwardNetwork, FlowBound, HopTerm};
 use crate::{ArrivalCurve, ServiceCurve, horizontal_deviation, output_curve, round_up};
 
-/// What is known of every flow at every hop of its path.
+/// Curves of every flow at every hop of its path.
 pub(super) struct HopCurves {
     /// The curve with which each flow arrives at each hop of its path; `None` when nothing bounds it.
     pub(super) arrival: Vec<Vec<Option<ArrivalCurve>>>,
@@ -120,7 +120,7 @@ pub fn total_flow(network: &FeedForwardNetwork) -> Vec<FlowBound> {
     bounds
 }
 
-/// How the service of a level is divided between a flow and the others of its level.
+/// Division of a level's service between a flow and the others of its level.
 #[derive(Debug, Clone, Copy)]
 enum Multiplexing {
     /// All others are served before the flow.

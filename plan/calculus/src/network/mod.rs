@@ -105,7 +105,7 @@ impl fmt::Display for FeedForwardError {
 
 impl std::error::Error for FeedForwardError {}
 
-/// What one hop contributes to a bound.
+/// Contribution of one hop to a bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopTerm {
     /// The index of the server.
@@ -171,7 +171,7 @@ impl FeedForwardNetwork {
     }
 }
 
-/// Whether a flow's path has hops, names servers that exist, and visits none of them twice.
+/// Checks that a flow's path has hops, names existing servers, and visits none of them twice.
 fn check_path(index: usize, flow: &NetworkFlow, servers: usize) -> Result<(), FeedForwardError> {
     if flow.path.is_empty() {
         return Err(FeedForwardError::NoPath(index));

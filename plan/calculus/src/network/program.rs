@@ -32,7 +32,7 @@ use good_lp::{
     variable,
 };
 
-/// What the simplex method may miss, relative to the result and to the scale of time.
+/// Error allowed to the simplex method, relative to the result and to the time scale.
 const TOLERANCE: f64 = 1e-7;
 
 /// The bounds of all flows by one linear program each.
@@ -90,7 +90,7 @@ fn largest_burst(curve: &ArrivalCurve) -> f64 {
     curve.limits().iter().map(|limit| limit.1).fold(0.0, f64::max)
 }
 
-/// Whether some server cannot sustain the flow and those that are served before it.
+/// Returns true if a server cannot sustain the flow and the traffic served before it.
 fn is_overloaded(tandem: &Tandem) -> bool {
     let own = tandem.arrivals[0].sustained_rate();
     tandem.servers.iter().enumerate().any(|(i, server)| {

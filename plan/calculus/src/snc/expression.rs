@@ -88,7 +88,7 @@ impl ArrivalProcess {
         Self::new(ArrivalForm::Sum { parts, dependent }, sources)
     }
 
-    /// The output operator ⊘ (Theorem 3): what leaves a queue that offers `service`.
+    /// The output operator ⊘ (Theorem 3): departures of a queue that offers `service`.
     #[must_use]
     pub fn output(&self, service: &ServiceProcess) -> Self {
         let dependent = !self.is_independent_of(service.sources());
@@ -102,7 +102,7 @@ impl ArrivalProcess {
         &self.0.sources
     }
 
-    /// Whether it has none of these sources.
+    /// Returns true if the process has none of these sources.
     pub fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
         self.sources().is_disjoint(sources)
     }
@@ -165,7 +165,7 @@ impl ServiceProcess {
         Self::new(ServiceForm::Constant { name: name.to_owned(), rate }, BTreeSet::new())
     }
 
-    /// The leftover operator ⊖ (Theorem 2): what remains after `arrivals` of higher or equal priority.
+    /// The leftover operator ⊖ (Theorem 2): service left after `arrivals` of higher or equal priority.
     #[must_use]
     pub fn leftover(&self, arrivals: &ArrivalProcess) -> Self {
         let dependent = !arrivals.is_independent_of(self.sources());
@@ -261,7 +261,7 @@ pub(super) struct EvaluationPoint<'a> {
     pub(super) step: TimeStep,
     /// The blocks of Hölder weights that have not been used yet, in the order of evaluation.
     pub(super) weights: &'a [f64],
-    /// Is told the expression, θ and bound of each process, if anybody asks.
+    /// Called with the expression, θ and bound of each process, if recording.
     pub(super) record: Option<&'a mut dyn FnMut(String, f64, MgfBound)>,
 }
 

@@ -110,7 +110,7 @@ impl LatencyQuery {
         blocks
     }
 
-    /// Whether arrivals and service share a source.
+    /// Returns true if arrivals and service share a source.
     fn is_dependent(&self) -> bool {
         !self.arrivals.is_independent_of(self.service.sources())
     }

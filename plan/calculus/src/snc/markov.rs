@@ -21,7 +21,7 @@ pub struct MarkovState {
     pub mean_work: f64,
 }
 
-/// Whether σ(θ) accounts for where the chain starts.
+/// Treatment of the chain's initial state in σ(θ).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefactor {
     /// The published σ = 0, which is not a bound for short intervals.

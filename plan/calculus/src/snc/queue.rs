@@ -17,7 +17,7 @@ pub struct TabulatedQueue<'a> {
     pub own: &'a RateTable,
     /// The table of all others of higher or equal priority together, on the grid of `own`.
     pub others: Option<&'a RateTable>,
-    /// Whether `own` and `others` may burst together.
+    /// True if `own` and `others` may burst together.
     pub dependent: bool,
     /// The service of the queue: constant rates, and convolutions of them.
     pub service: &'a ServiceProcess,

@@ -197,7 +197,7 @@ impl<'a> WeightWalk<'a> {
             }
             self.at[next] = (point + 1, self.tables[next].legendre(point + 1));
         }
-        // What is left of the weights goes to all in proportion.
+        // The unused weight is distributed to all in proportion.
         let total = self.used_weight(theta);
         let shares = self.tables.iter().zip(&self.at).map(|(table, &(point, _))| {
             let weight = theta / self.thetas[point] / total;

@@ -3,7 +3,7 @@
 use super::grid::TailGrid;
 use super::window_laws::WindowLaws;
 
-/// What Chernoff's bound needs of several independent streams together: sums of tables.
+/// Sums of the tables of several independent streams, as Chernoff's bound needs them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LawSums {
     /// The sum of Λ, window by window, exponent by exponent.

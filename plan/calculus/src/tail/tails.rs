@@ -46,7 +46,7 @@ pub struct WorkTails {
     burst: f64,
 }
 
-/// How the tail of each window is bounded.
+/// Method of bounding the tail of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailMethod {
     /// Chernoff's bound alone, in a tenth of the time.
@@ -120,7 +120,7 @@ impl WorkTails {
         (1..=end).map(|to| self.tail(to - 1, room) + cost[to]).fold(1.0, f64::min)
     }
 
-    /// The same bound for windows of `u ≥ from` only; `room` may be negative.
+    /// As the bound above, for windows of `u ≥ from` only; `room` may be negative.
     pub fn exceedance_from(&self, spare: f64, room: f64, from: f64) -> f64 {
         if self.burst <= 0.0 && spare * from + room >= 0.0 {
             return 0.0;
@@ -150,7 +150,8 @@ impl WorkTails {
         cost
     }
 
-    /// The number of the first window from which on the work cannot suffice, counting from 1; `None` when there is none.
+    /// Returns the number, from 1, of the first window from which on the work cannot suffice; `None` if there
+    /// is none.
     fn horizon(&self, spare: f64, room: f64) -> Option<usize> {
         if spare <= self.rate {
             return None;
@@ -165,7 +166,8 @@ impl WorkTails {
         self.tails[self.point(window, y)]
     }
 
-    /// The bound on P(work beyond the rates ≥ y) in the cell that begins with this window; 1 where it is not known.
+    /// Returns the bound on P(work beyond the rates ≥ y) in the cell that begins with this window; 1 if
+    /// unknown.
     fn cell_tail(&self, window: usize, y: f64) -> f64 {
         self.cell_tails.get(self.point(window, y)).copied().unwrap_or(1.0)
     }

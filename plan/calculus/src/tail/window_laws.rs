@@ -73,7 +73,8 @@ impl WindowLaws {
         sum
     }
 
-    /// Whether the stream may be convolved: its law is known, not only a bound on its moments.
+    /// Returns true if the stream's law is known, not only a bound on its moments, so that it may be
+    /// convolved.
     pub(super) fn has_law(&self) -> bool {
         !self.atoms.is_empty()
     }
@@ -127,7 +128,7 @@ impl WindowLaws {
 /// The law of the sum when all summands are at the same quantile.
 fn comonotone(laws: &[&[StoredAtom]]) -> Vec<LawAtom> {
     let mut next = vec![0usize; laws.len()];
-    // What is left of each law's present atom.
+    // Remaining probability of each law's current atom.
     let mut left: Vec<f64> = laws.iter().map(|law| law[0].probability.into()).collect();
     let mut atoms = Vec::new();
     loop {

@@ -44,7 +44,7 @@ const ALONE: f64 = 0.5;
 /// A packet, bytes, and the link's rate before it is slowed, bytes per second.
 const PACKET: f64 = 1500.0;
 const LINK: f64 = 125e6;
-/// How much slower the server is than the published one: its load is then below 60 %, as in the thesis.
+/// Slowdown of the server against the published one: its load is then below 60 %, as in the thesis.
 const STORAGE_SLOWER: f64 = 1.4;
 /// The windows of thesis §4.3.3.
 const WINDOW: Nanos = Nanos(180_000_000_000);
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// How much slower the link of the experiment is than 125 MB/s.
+/// Returns the slowdown of the experiment's link against 125 MB/s.
 fn link_factor() -> f64 {
     number_after("--slower").map_or(4.0, |factor| factor as f64)
 }

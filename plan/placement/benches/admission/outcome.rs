@@ -1,4 +1,4 @@
-//! What became of orders of arrival, beside the offline optimum.
+//! Outcomes of orders of arrival, compared with the offline optimum.
 
 use crate::procedures::Decider;
 use crate::support::{quantile, sorted};
@@ -7,7 +7,7 @@ use placement::admission::largest_prefix;
 use sim::Alignment;
 use std::time::{Duration, Instant};
 
-/// What became of an order.
+/// Outcome of an order.
 pub(crate) struct Run {
     order: usize,
     admitted: usize,

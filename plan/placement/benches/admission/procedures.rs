@@ -1,4 +1,4 @@
-//! What decides: every model and baseline behind an admission controller.
+//! Deciders: every model and baseline behind an admission controller.
 
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Something that decides on a sequence of arrivals.
 pub(crate) trait Decider {
     fn name(&self) -> String;
-    /// Whether each of the arrivals is admitted.
+    /// Returns the decision on each arrival.
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool>;
     /// The largest number of orders that it decides on.
     fn orders(&self) -> usize {

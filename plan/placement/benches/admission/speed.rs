@@ -1,4 +1,4 @@
-//! How long one decision takes.
+//! Time of one decision.
 
 use crate::SLOS;
 use crate::procedures::replayed;

@@ -50,7 +50,8 @@ impl World {
         ReplaySystem::new(admitted.iter().map(stream).collect()).ok()
     }
 
-    /// Whether each workload meets its SLO over the whole half, and in all windows; none does under overload.
+    /// Returns for each workload if it meets its SLO over the whole half, and in all windows; none does under
+    /// overload.
     pub(crate) fn judge(&self, admitted: &[&Arrival], seed: u64) -> [Vec<bool>; 2] {
         let Some(system) = self.system(admitted) else {
             return [vec![false; admitted.len()], vec![false; admitted.len()]];
@@ -75,7 +76,7 @@ impl World {
     }
 }
 
-/// Whether each workload meets its SLO in one alignment.
+/// Returns for each workload if it meets its SLO in one alignment.
 pub(crate) fn met(system: &ReplaySystem<'_>, shifts: &[Nanos], admitted: &[&Arrival]) -> Vec<bool> {
     let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut tails = Percentiles::default();

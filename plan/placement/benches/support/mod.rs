@@ -1,4 +1,4 @@
-//! What the experiments share: the published traces as traffic, their halves, copies; small statistics.
+//! Shared parts of the experiments: the published traces as traffic, their halves, copies; statistics.
 #![allow(dead_code, reason = "each experiment uses a part")]
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
@@ -15,7 +15,7 @@ pub(crate) fn traces(through: Through) -> Option<Vec<CircularTrace<Job>>> {
     Some(all.into_iter().map(|real| real.traffic).collect())
 }
 
-/// The same jobs on stages that are `factor` times slower.
+/// Returns the same jobs on stages that are `factor` times slower.
 pub(crate) fn slower(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<Job> {
     // Far below 2^64.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -95,7 +95,6 @@ impl<M: LatencyModel> Predictor for Sketched<M> {
 /// The value below which the part (0 to 1) of the ascending values lies; NaN without values.
 pub(crate) fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    // Clamped to the positions that there are.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let position = (part * sorted.len() as f64).ceil().clamp(1.0, sorted.len() as f64) as usize - 1;
     sorted[position.min(last)]
@@ -108,7 +107,7 @@ pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Whether a word is among the program's arguments.
+/// Returns true if a word is among the program's arguments.
 pub(crate) fn asked(word: &str) -> bool {
     std::env::args().any(|arg| arg == word)
 }

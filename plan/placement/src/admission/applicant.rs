@@ -15,7 +15,8 @@ pub struct Applicant<S> {
     pub slo: Slo,
     /// Workloads of the same group may burst together; `None` is independent of all others.
     pub group: Option<u32>,
-    /// What the procedure keeps of the workload's traffic; shared, because many controllers may look at the same trace.
+    /// The procedure's data about the workload's traffic; shared, because several controllers may use the
+    /// same trace.
     pub sketch: Arc<S>,
 }
 
@@ -35,7 +36,7 @@ pub struct SharedServer<'a, S> {
     pub base_latency: f64,
     /// Latencies stay below this fraction of the SLO.
     pub slo_factor: f64,
-    /// How many levels of priority a stage of the server can have; at least 1.
+    /// Maximum number of priority levels at a stage of the server, at least 1.
     pub levels_max: usize,
 }
 
@@ -45,12 +46,12 @@ impl<S> SharedServer<'_, S> {
         self.members[member].slo.latency.0 * self.slo_factor
     }
 
-    /// What is left of [`Self::allowed`] for queueing, seconds; may be negative.
+    /// Returns the part of [`Self::allowed`] left for queueing, seconds; may be negative.
     pub fn budget(&self, member: usize) -> f64 {
         self.allowed(member) - self.base_latency
     }
 
-    /// Whether a latency is a number that keeps the member's SLO.
+    /// Returns true if a latency is a number that keeps the member's SLO.
     pub fn keeps(&self, member: usize, latency: f64) -> bool {
         (0.0..=self.allowed(member)).contains(&latency)
     }

@@ -12,7 +12,7 @@ pub type SearchPriorities<'m, M> =
 /// Admits workloads while the model predicts that every member's latency is within its SLO.
 pub struct ByModel<'m, M: LatencyModel> {
     model: &'m M,
-    /// Where there is no search, priorities follow from the SLOs.
+    /// Without a search, priorities follow from the SLOs.
     search: Option<&'m SearchPriorities<'m, M>>,
 }
 
@@ -70,8 +70,8 @@ impl<M: LatencyModel> AdmissionProcedure for ByModel<'_, M> {
     }
 }
 
-/// The tighter the SLO, the higher the priority, the same at every stage; equal SLOs share one. Where there would be more
-/// priorities than the server can have, those of the closest SLOs, by ratio, become one.
+/// Ranks by SLO, tightest first, the same at every stage; equal SLOs share a priority. If the server has
+/// fewer levels than SLOs, those closest by ratio are merged.
 pub fn by_slo<S>(server: &SharedServer<'_, S>) -> Vec<Priority> {
     let latencies: Vec<f64> = server.members.iter().map(|member| member.slo.latency.0).collect();
     let mut order: Vec<usize> = (0..latencies.len()).collect();
@@ -97,7 +97,7 @@ pub fn by_slo<S>(server: &SharedServer<'_, S>) -> Vec<Priority> {
     priorities
 }
 
-/// What is left of each member's SLO for queueing, seconds.
+/// Returns the part of each member's SLO left for queueing, seconds.
 fn budgets<S>(server: &SharedServer<'_, S>) -> Vec<f64> {
     (0..server.members.len()).map(|member| server.budget(member)).collect()
 }

@@ -10,13 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The servers of a controller, all alike.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdenticalServers {
-    /// How many servers there are.
     pub count: usize,
     /// The latency of a request on an idle one, seconds (thesis §2.3.2); it is added to every prediction.
     pub base_latency: f64,
-    /// Latencies stay below this fraction of the SLO: [`PlanningProblem::SLO_FACTOR`] unless there is a reason.
+    /// Latencies stay below this fraction of the SLO, usually [`PlanningProblem::SLO_FACTOR`].
     pub slo_factor: f64,
-    /// How many levels of priority a stage of a server can have; at least 1.
+    /// Maximum number of priority levels at a stage of a server, at least 1.
     pub levels_max: usize,
 }
 
@@ -61,7 +60,7 @@ impl<S> Clone for AdmissionServer<S> {
     }
 }
 
-/// What an admitted workload is guaranteed.
+/// Guarantee of an admitted workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdmissionGuarantee {
     /// The name of the workload.
@@ -128,8 +127,8 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         Some(number)
     }
 
-    /// Removes a workload; `None` when there is none of this name. The others keep their server. Their priorities become
-    /// those that they would have without it, if these keep every SLO, and stay as before otherwise.
+    /// Removes a workload; `None` if the name is unknown. The others keep their server, and their priorities
+    /// become those without it if these keep every SLO. Otherwise priorities stay.
     pub fn depart(&mut self, name: &str) -> Option<Applicant<P::Sketch>> {
         let number = self.server_by_name.remove(name)?;
         let server = &mut self.servers[number];
@@ -145,7 +144,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         Some(departed)
     }
 
-    /// What every admitted workload is guaranteed now, by server and order of arrival.
+    /// Returns the current guarantees of all workloads, by server and order of arrival.
     pub fn guarantees(&self) -> Vec<AdmissionGuarantee> {
         let servers = self.servers.iter().enumerate().filter(|(_, server)| !server.members.is_empty());
         servers.flat_map(|(number, server)| self.guarantees_on(number, server)).collect()
@@ -169,7 +168,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         self.server_by_name.len()
     }
 
-    /// Whether no workload is admitted.
+    /// Returns true if no workload is admitted.
     pub fn is_empty(&self) -> bool {
         self.server_by_name.is_empty()
     }
@@ -236,7 +235,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         let mut guarantees = Vec::with_capacity(members.len());
         for (i, mut latency) in latencies.into_iter().enumerate() {
             if fits {
-                // Latencies may be rounded up; what fits is within its SLO.
+                // Rounding may put the latency above the SLO, although the procedure found that it fits.
                 latency = latency.map(|latency| latency.min(shared.allowed(i)));
             }
             guarantees.push(AdmissionGuarantee {

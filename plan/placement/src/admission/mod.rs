@@ -1,4 +1,5 @@
-//! Admission: may workloads join now, and on which server, so that every member of it still meets its SLO?
+//! Admission: decides for each arriving workload if it may join, and on which server, so that every member
+//! still meets its SLO.
 //!
 //! It takes arrivals and departures one at a time or as groups, each workload with what an [`AdmissionProcedure`] keeps
 //! of it, and answers each arrival with a server or an [`AdmissionRefusal`] that says which SLO would break. Those that

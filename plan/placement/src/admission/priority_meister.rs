@@ -6,10 +6,10 @@ use crate::prioritise;
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{PerStage, Stage};
 
-/// Priorities under which every worst case is within its SLO when limiters hold workloads to their curves before
-/// every stage; where there are none, those that miss by least. For [`super::ByModel::searched`]; `curve` gives the
-/// arrival curve of a sketch's workload at a stage, `begun` what each stage may have begun already, in seconds of its
-/// capacity.
+/// Returns priorities with which every worst case is within its SLO, if limiters hold workloads to their
+/// curves before every stage. If there are none, returns those that miss by least. For
+/// [`super::ByModel::searched`]: `curve` gives the arrival curve of a sketch's workload at a stage, and
+/// `begun` the work that a stage may have begun, seconds of its capacity.
 pub fn priority_meister<S>(
     server: &SharedServer<'_, S>,
     curve: impl Fn(&S, Stage) -> &ArrivalCurve,
@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn each_may_be_first_at_one_stage() {
-        // 50 ms of work on each link. Whoever comes second on both takes 200 ms, one that is first once 150 ms.
+        // 50 ms of work on each link. A workload second on both links takes 200 ms, one that is first once
+        // 150 ms.
         let model = WorstCase { reshaping: Reshaping::EveryStage };
         let work = |stage| Nanos(if stage == Stage::Storage { 0 } else { 50_000_000 });
         let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(work) };

@@ -1,11 +1,10 @@
-//! What an admission controller decides by.
+//! Decision rule of an admission controller.
 
 use super::applicant::{Priority, SharedServer};
 use model::UndefinedLatency;
 
 /// A rule that says which workloads may share a server.
 pub trait AdmissionProcedure {
-    /// What the procedure keeps of a workload.
     type Sketch;
 
     /// The name under which users choose the procedure.
@@ -22,8 +21,8 @@ pub trait AdmissionProcedure {
         priorities: &[Priority],
     ) -> Vec<Result<f64, UndefinedLatency>>;
 
-    /// Whether every latency is within its SLO. Must agree with [`Self::latencies`] up to what these are rounded
-    /// by, but may stop early.
+    /// Returns true if every latency is within its SLO. Must agree with [`Self::latencies`] up to rounding,
+    /// but may stop early.
     fn fits(&self, server: &SharedServer<'_, Self::Sketch>, priorities: &[Priority]) -> bool {
         let latencies = self.latencies(server, priorities);
         latencies.iter().enumerate().all(|(i, latency)| latency.is_ok_and(|l| server.keeps(i, l)))

@@ -11,7 +11,7 @@ pub enum AdmissionRefusal {
     NameInUse(String),
     /// The arrival names no workload.
     Nobody,
-    /// The SLO that would be missed most on each server; empty when there are no servers.
+    /// SLO missed by most on each server; empty if there are no servers.
     NoRoom(Vec<Breach>),
     /// So many servers have no room; of very many workloads the breaches are not worked out.
     Full(usize),
@@ -28,15 +28,15 @@ pub struct Breach {
     pub workload: String,
     /// The latency that it was promised or asks for.
     pub slo: Slo,
-    /// Whether it belongs to the arrival itself; otherwise it was accepted before.
+    /// True for the arriving workload; false for one that was admitted before.
     pub newcomer: bool,
     /// The latency that it would see.
     pub cause: BreachCause,
-    /// How many other workloads of the server would miss their SLOs.
+    /// Number of other workloads of the server that would miss their SLOs.
     pub others: usize,
 }
 
-/// What a workload that misses its SLO would see.
+/// Predicted latency of a workload that misses its SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BreachCause {
     /// A latency above what its SLO allows.
@@ -67,8 +67,8 @@ impl Breach {
         }
     }
 
-    /// The worst breach on a server whose last `newcomers` members would be new; `None` when there is
-    /// none. An undefined latency is worse than any other; of equally bad ones the latest arrival is named.
+    /// Returns the worst breach on a server whose last `newcomers` members would be new; `None` if there is
+    /// none. An undefined latency is worse than any other; ties go to the latest arrival.
     pub(crate) fn worst<S>(
         server: &SharedServer<'_, S>,
         latencies: &[Result<f64, UndefinedLatency>],

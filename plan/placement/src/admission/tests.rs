@@ -304,7 +304,7 @@ fn newcomers(event: &[(usize, f64, f64)], number: usize) -> Vec<Applicant<Bucket
     event.iter().enumerate().map(one).collect()
 }
 
-/// Whether everybody keeps its SLO, from the formula alone.
+/// Checks every SLO by the formula alone.
 fn all_keep(members: &[Applicant<Bucket>]) -> bool {
     members.iter().all(|one| {
         let upto: Vec<_> = members.iter().filter(|m| m.slo.latency.0 <= one.slo.latency.0).collect();

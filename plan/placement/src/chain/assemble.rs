@@ -1,5 +1,5 @@
-//! What each constraint adds to the Newton system: its multiplier ÷ slack times the outer product of its
-//! gradient, its curvature times its multiplier, and μ ÷ slack times its gradient on the right side.
+//! Contributions of each constraint to the Newton system: multiplier ÷ slack times the outer product of its
+//! gradient, curvature times multiplier, and μ ÷ slack times its gradient on the right side.
 
 use super::blocks::NewtonSystem;
 use super::constraint::{LatencySlack, positive_part};

@@ -25,7 +25,7 @@ pub(crate) enum Precision {
     Within(f64),
 }
 
-/// What comes of minimising `t` over a chain.
+/// Result of minimising `t` over a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ChainSolution {
     /// Even the least rates exceed the capacity of this stage.
@@ -92,7 +92,7 @@ fn raise_t(chain: &Chain, point: &mut ChainPoint) {
 struct BarrierSolver<'a> {
     chain: &'a Chain,
     point: ChainPoint,
-    /// The barrier parameter μ: what every slack · multiplier should become.
+    /// Barrier parameter μ, the target of every slack · multiplier.
     mu: f64,
     /// The slack of every constraint, in the order of [`slacks`].
     slacks: Vec<f64>,

@@ -56,9 +56,9 @@ fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
     std::array::from_fn(|s| if s == stage { value } else { 0.0 })
 }
 
-/// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · (C + W) + by_rate · R)`: every server has its own B,
-/// and W is what the workloads up to this level add to it together. Those of looser levels are not in it, although they add
-/// to what this level waits for: a server may have them and nobody of this level.
+/// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · (C + W) + by_rate · R)`. Every server
+/// has its own B; W is the joint contribution of the workloads up to this level. Workloads of looser levels
+/// are left out, although this level waits for them: a server may have only those.
 fn linear(
     chain: &Chain,
     point: &ChainPoint,

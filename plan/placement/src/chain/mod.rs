@@ -30,7 +30,7 @@ pub(crate) use prices::Prices;
 /// The number of stages on the path of a request.
 pub(crate) const STAGES: usize = Stage::ALL.len();
 
-/// How the latency of a level is tied to rates and bursts.
+/// Relation between the latency of a level and rates and bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LatencyConstraint {
     /// Eq. 5.5 with what each stage may have begun. The objective is the largest bound ÷ budget over the levels.
@@ -95,10 +95,10 @@ pub(crate) struct Chain {
     /// The sum of rates stays below this at every stage, fraction of capacity.
     pub(crate) max_rate: f64,
     pub(crate) constraint: LatencyConstraint,
-    /// What each stage may have begun when a request comes, seconds; less than any budget in all.
+    /// Work that each stage may have begun when a request arrives, seconds; in all less than any budget.
     pub(crate) blocking: [f64; STAGES],
-    /// What the workloads up to each level together add to what servers may have begun, seconds. Only the linear constraints
-    /// have it; Eq. 5.5 has it in `blocking`, and then this is empty.
+    /// Joint contribution of the workloads up to each level to the work begun, seconds. Used by the linear
+    /// constraints only; Eq. 5.5 has it in `blocking`, and then this is empty.
     pub(crate) begun_by_workloads: Vec<[f64; STAGES]>,
 }
 

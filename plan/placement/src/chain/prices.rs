@@ -1,4 +1,4 @@
-//! What rate and burst cost at a solution: the multipliers of a [`Chain`].
+//! Prices of rate and burst at a solution: the multipliers of a [`Chain`].
 
 use super::constraint::{latency_slacks, rate_cap};
 use super::{Chain, ChainPoint, STAGES};
@@ -14,11 +14,12 @@ use model::{PerStage, Stage};
 pub(crate) struct Prices {
     /// The budgets of the levels, ascending.
     budgets: Vec<f64>,
-    /// `burst[l]`: what the SLOs of level l and below charge for burst; the last entry is zero.
+    /// `burst[l]`: price of burst by the SLOs of level l and below; the last entry is zero.
     burst: Vec<[f64; STAGES]>,
-    /// `rate[l]`: what the SLOs of level l and below, and the capacity, charge for rate above level l.
+    /// `rate[l]`: price of rate above level l by the SLOs of level l and below, and by the capacity.
     rate: Vec<[f64; STAGES]>,
-    /// What budgets and capacity pay for whichever workloads are there; zero in the homogeneous linear models.
+    /// Share of budgets and capacity used independently of the workloads; zero in the homogeneous linear
+    /// models.
     offset: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What a placement search learns when it asks whether workloads fit on a server.
+//! Answer to a placement search that asks if workloads fit on a server.
 //!
 //! The exact method can decide without choosing limits, much faster, and its multipliers then price what other workloads
 //! would cost. The other methods choose limits to decide.
@@ -7,7 +7,7 @@ use super::refusal::FitRefusal;
 use crate::chain::Prices;
 use crate::server::PlannedServer;
 
-/// What is known of workloads that fit on a server.
+/// Evidence that workloads fit on a server.
 #[derive(Debug, Clone)]
 pub(crate) enum FittingServer {
     /// Limits exist, but none have been chosen yet.
@@ -21,7 +21,7 @@ pub(crate) enum FittingServer {
 pub(crate) struct Assessment {
     /// The least ratio that was found.
     pub(crate) ratio: f64,
-    /// What more workload would add to the ratio.
+    /// Increase of the ratio per unit of added workload.
     pub(crate) prices: Prices,
 }
 

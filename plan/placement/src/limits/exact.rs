@@ -64,7 +64,7 @@ fn solve(
     }
 }
 
-/// Whether limits exist for these members.
+/// Decides if limits exist for these members.
 pub(super) fn assess(
     problem: &PlanningProblem,
     class: usize,
@@ -72,7 +72,7 @@ pub(super) fn assess(
 ) -> Result<Assessment, AssessmentRefusal> {
     let levels = priority_levels(problem, class, members);
     let (point, assessment) = solve(problem, class, &levels, Precision::Decide)?;
-    // What the chain does not know of links decides last.
+    // The chain ignores details of links, so the limits themselves are verified last.
     let is_kept = assessment.ratio < 1.0
         && (problem.classes[class].enforced.is_none()
             || server_at(problem, class, members, &levels, &point).verify(problem).is_ok()

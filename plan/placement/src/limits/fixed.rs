@@ -7,8 +7,8 @@ use crate::server::PlannedServer;
 use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 
-/// How much longer a workload may wait for what is begun already because higher priorities take part of each stage. The
-/// published methods do not know of it; the first factor whose limits hold is theirs.
+/// Factors on the wait for work begun already, as higher priorities take part of each stage. The published
+/// methods ignore it, so the first factor with valid limits is used.
 const WAITING_FACTORS: [f64; 5] = [1.0, 1.25, 2.0, 4.0, 8.0];
 
 /// The limits of workloads under a fixed baseline. Their budgets are positive.
@@ -96,7 +96,7 @@ fn best_split(curves: &PerStage<ArrivalCurve>, budget: f64) -> PerStage<f64> {
         if delay_over_stages(middle) > budget { low = middle } else { high = middle }
     }
     let mut split = PerStage::from_fn(|stage| delay_at(stage, high));
-    // What bisection left over goes to storage, usually the scarcest stage.
+    // Bisection leaves a remainder, which goes to storage, usually the scarcest stage.
     split[Stage::Storage] += budget - split.iter().map(|(_, d)| d).sum::<f64>();
     split
 }

@@ -22,11 +22,10 @@ pub use method::LimitMethod;
 pub use refusal::FitRefusal;
 
 impl LimitMethod {
-    /// Whether the members fit together on a server of this class; if so, the server with limits for all of them.
-    /// What is returned passes [`PlannedServer::verify`].
+    /// Returns a server of this class with limits for all members. It passes [`PlannedServer::verify`].
     ///
     /// # Errors
-    /// When they do not fit, with the reason.
+    /// If the members do not fit, with the reason.
     pub fn fit(
         &self,
         problem: &PlanningProblem,

@@ -181,7 +181,7 @@ proptest! {
                 accepted.push(method);
             }
         }
-        // What links ask of limits is known to neither method, so that there one may be luckier than the other.
+        // Neither method models the links' demands on limits, so either may succeed where the other fails.
         let relaxed_alone = accepted.contains(&LimitMethod::Relaxed) && !accepted.contains(&LimitMethod::Exact);
         prop_assert!(class.is_some() || !relaxed_alone);
         // The outer model admits every server that the exact one admits.

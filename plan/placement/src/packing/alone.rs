@@ -1,4 +1,4 @@
-//! Who misses the SLO alone on a server: nobody has to look for company for it.
+//! Finds workloads that miss the SLO alone on a server, which need no search for others to share with.
 //!
 //! That is a rule, not a theorem. Company takes capacity away, and where every request has work at all stages, no request
 //! of a replay is earlier for it. But a request without work at a stage overtakes one that others delay there, so
@@ -54,7 +54,7 @@ struct AlonePredictions<'a, P: AdmissionProcedure> {
 }
 
 impl<P: AdmissionProcedure> AlonePredictions<'_, P> {
-    /// What breaks when the applicant has a server of its own; `None` when it keeps its SLO there.
+    /// Returns the breach of an applicant alone on a server; `None` if it keeps its SLO there.
     fn breach(&mut self, applicant: &Applicant<P::Sketch>) -> Option<Breach> {
         let members = [applicant];
         let server = self.problem.servers.shared_by(&members);

@@ -1,6 +1,6 @@
-//! What a caller wants to know of a search while it goes on, and how it ends it.
+//! Control of a running search by its caller: progress, interruption, second judgement.
 
-/// How a search is watched, ended early and judged.
+/// Callbacks that observe, interrupt and judge a search.
 pub struct PackingControl<'a> {
     /// Asked before every question to the procedure, by several threads; a search ends at the first `true`.
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
@@ -15,19 +15,20 @@ pub struct PackingControl<'a> {
 /// depend on the members alone.
 #[derive(Clone, Copy)]
 pub struct SecondJudgement<'a> {
-    /// Whether these share a server rightly.
+    /// Returns true if these workloads may share a server by the second judgement.
     pub confirms: &'a (dyn Fn(&[usize]) -> bool + Sync),
-    /// Who misses the SLO on a server that is not confirmed, by the largest factor first; may be unknown, and empty.
+    /// Returns the workloads that miss the SLO on an unconfirmed server, largest factor first; empty if
+    /// unknown.
     pub missing: &'a (dyn Fn(&[usize]) -> Vec<usize> + Sync),
 }
 
 impl PackingControl<'_> {
-    /// A search that nobody watches or interrupts, by the procedure alone.
+    /// A search without callbacks and without a second judgement.
     pub const UNWATCHED: PackingControl<'static> =
         PackingControl { interrupted: &|| false, watch: &|_| (), judgement: None };
 }
 
-/// What a search does at the moment.
+/// Current phase of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackingPhase {
     /// It asks who keeps the SLO alone on a server.
@@ -44,13 +45,13 @@ pub enum PackingPhase {
     Explain,
 }
 
-/// How far a phase of the search is.
+/// Progress within a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackingProgress {
     /// The phase that is under way.
     pub phase: PackingPhase,
     /// Servers, or workloads where a phase goes through these, that are done.
     pub done: usize,
-    /// How many of them the phase has to do at most.
+    /// Upper bound of the steps of the phase.
     pub total: usize,
 }

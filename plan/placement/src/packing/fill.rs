@@ -27,14 +27,13 @@ pub(super) struct FilledServers {
     pub(super) left_over: Vec<usize>,
 }
 
-/// How first fit goes about it.
+/// Parameters of first fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FillRule {
-    /// How many servers there are.
     pub(super) servers: usize,
     /// After how many workloads that do not fit a server is closed.
     pub(super) patience: usize,
-    /// How often servers are filled: first with everybody, then with those whom no server takes that was filled.
+    /// Number of times that servers are filled: first with all workloads, then with those left over.
     pub(super) rounds: usize,
 }
 
@@ -125,11 +124,11 @@ struct OpenServer<'c> {
     candidates: &'c [usize],
     /// The positions of the members among the candidates, ascending.
     taken: Vec<usize>,
-    /// How many of these the procedure has accepted in full.
+    /// Number of members that the procedure has accepted in full.
     verified: usize,
     /// The position of the next candidate.
     next: usize,
-    /// How many candidates are offered at once.
+    /// Number of candidates offered at once.
     block: usize,
     /// The positions of single candidates that did not fit beside the members.
     refused: Vec<usize>,
@@ -167,7 +166,7 @@ impl<'c> OpenServer<'c> {
         }
     }
 
-    /// How many of the first members are certain to fit, for a search that has to end.
+    /// Returns how many of the first members certainly fit, for a search that must end.
     fn certain<P: AdmissionProcedure>(&self, questions: &mut PackingQuestions<'_, P>) -> usize {
         let all = self.taken.len();
         if self.unverified() > 0 && questions.fits(&self.members(all)) { all } else { self.verified }
@@ -204,8 +203,8 @@ impl<'c> OpenServer<'c> {
         self.block = (size / 2).max(1);
     }
 
-    /// Takes the next candidates, as many as are offered at once, and returns the position behind them. Whoever is no easier to
-    /// place than one that did not fit is passed over.
+    /// Takes the next block of candidates and returns the position after it. Skips candidates no easier to
+    /// place than one that did not fit.
     fn take_block<P: AdmissionProcedure>(&mut self, questions: &PackingQuestions<'_, P>) -> usize {
         let until = self.taken.len() + self.block;
         let mut position = self.next;
@@ -241,7 +240,8 @@ impl<'c> OpenServer<'c> {
         }
         let refused = self.taken[self.verified];
         self.taken.truncate(self.verified);
-        // Whoever did not fit after that was asked about beside somebody who has to go.
+        // Candidates refused later were refused beside a member that is now removed, so they get another
+        // chance.
         self.refused.retain(|&position| position < refused);
         self.refused.push(refused);
         (self.next, self.block) = (refused + 1, 1);

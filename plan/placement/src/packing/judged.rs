@@ -12,14 +12,16 @@ pub(super) struct DroppedMember {
     pub(super) server: usize,
 }
 
-/// Drops members of `taken` until the others pass the second judgement together, in ascending order, and returns those that
-/// were dropped, the first one first: whoever misses the SLO most, or the last of those taken when nobody is known to miss it.
+/// Drops members of `taken` until the others, in ascending order, pass the second judgement. Returns the
+/// dropped ones in order: the member that misses its SLO most, or the last one taken if no member is known to
+/// miss it.
 pub(super) fn drop_until_confirmed<P: AdmissionProcedure>(
     questions: &PackingQuestions<'_, P>,
     taken: &mut Vec<usize>,
 ) -> Result<Vec<usize>, Interruption> {
     let mut dropped = Vec::new();
-    // Asking who misses takes longer than asking whether anybody does, so one list serves for several drops.
+    // Listing the members that miss takes longer than a yes-or-no answer, so one list serves for several
+    // drops.
     let mut missing = Vec::new().into_iter();
     while !taken.is_empty() && !questions.is_confirmed(&sorted(taken)) {
         questions.go_on()?;

@@ -1,4 +1,4 @@
-//! Many applicants, placed in lanes: parts of the order that do not wait for each other.
+//! Packs many applicants in lanes: parts of the order that are filled independently.
 //!
 //! First fit goes through the whole order for one server after the other. With a patience it looks only a little ahead, so that
 //! a part of the order gives much the same servers. So each lane is filled for itself, as many at once as there are
@@ -62,7 +62,7 @@ where
 }
 
 impl FilledServers {
-    /// Keeps those of these servers' members who have no place elsewhere, while there is room for so many servers.
+    /// Keeps the members of these servers that have no other place, up to `room` servers.
     fn keep_rests(&mut self, servers: Vec<Vec<usize>>, room: usize) {
         let placed: BTreeSet<usize> = self.servers.iter().flatten().copied().collect();
         for mut members in servers {
@@ -109,7 +109,7 @@ struct Lanes<'a, 'q, P: AdmissionProcedure> {
     rule: FillRule,
     /// The next lane to begin.
     next: AtomicUsize,
-    /// How many applicants of each lane have a place.
+    /// Number of placed applicants by lane.
     placed: Vec<AtomicUsize>,
     done: Mutex<Vec<Option<FilledLane>>>,
 }
@@ -121,7 +121,7 @@ struct FilledLane {
     /// The servers that are taken apart when all lanes are filled.
     last: Vec<Vec<usize>>,
     interruption: Option<Interruption>,
-    /// How often the procedure was asked about a server.
+    /// Number of questions to the procedure.
     asked: usize,
 }
 
@@ -142,7 +142,7 @@ impl<P: AdmissionProcedure<Sketch: Send + Sync> + Sync> Lanes<'_, '_, P> {
         }
     }
 
-    /// Whether the lanes before this one are known to use all servers.
+    /// Returns true if the lanes before this one are known to use all servers.
     fn is_beyond_servers(&self, lane: usize) -> bool {
         let done = self.done.lock().expect("no thread panics while it holds the lock");
         let servers = done[..lane].iter().flatten().map(|lane| lane.filled.servers.len());
@@ -166,12 +166,12 @@ impl<P: AdmissionProcedure<Sketch: Send + Sync> + Sync> Lanes<'_, '_, P> {
         FilledLane { filled, last, interruption, asked: questions.asked }
     }
 
-    /// The servers of all lanes in their order, as many as there are.
+    /// Joins the servers of all lanes in order, up to the number available.
     fn joined(self) -> FilledLane {
         let mut joined = FilledLane::default();
         for lane in self.done.into_inner().expect("all threads have ended well").into_iter().flatten() {
             let FilledServers { servers, left_over } = &mut joined.filled;
-            // Lanes beyond the servers may not have been filled: what they found is not looked at.
+            // Lanes beyond the available servers may be incomplete, and are not read.
             let room = self.rule.servers - servers.len();
             if room > 0 {
                 joined.asked += lane.asked;

@@ -1,4 +1,4 @@
-//! Packing: which workloads share a server when an admission procedure says who may?
+//! Packing: assigns workloads to servers, where an admission procedure decides which of them may share one.
 //!
 //! It takes applicants with what any [`AdmissionProcedure`] keeps of them (a latency model's sketches, say) and identical
 //! servers, and gives a list of members for each server, with a refusal for each applicant that found no place. It
@@ -40,11 +40,11 @@ use alone::refused_alone;
 use questions::PackingQuestions;
 use search::PackingSearch;
 
-/// Places as many of the applicants as fit, on few servers. The procedures answer alike: as many threads at most ask them, each
-/// one of its own, and the answer does not depend on their number.
+/// Places as many applicants as fit on few servers. Each procedure is used by one thread; all must give the
+/// same answers, so the result does not depend on their number.
 ///
 /// # Panics
-/// When there is no procedure, or not one load per applicant.
+/// If there is no procedure, or not one load per applicant.
 pub fn pack<P>(
     procedures: &[P],
     problem: &PackingProblem<'_, P::Sketch>,

@@ -3,10 +3,9 @@
 use crate::admission::{AdmissionRefusal, Applicant, IdenticalServers};
 use model::PerStage;
 
-/// Who is to be placed, and on what.
+/// Applicants and servers of a packing.
 #[derive(Debug)]
 pub struct PackingProblem<'a, S> {
-    /// The servers that there are.
     pub servers: IdenticalServers,
     /// The workloads, with what the procedure keeps of them.
     pub applicants: &'a [Applicant<S>],
@@ -25,8 +24,8 @@ pub struct Packing {
     pub refused: Vec<(usize, AdmissionRefusal)>,
     /// No number of servers below this can carry the load of the applicants that keep their SLO alone on a server.
     pub lower_bound: usize,
-    /// How often the procedure was asked about a server.
+    /// Number of questions to the procedure.
     pub asked: usize,
-    /// Whether the search was interrupted; then those without a place may have had one.
+    /// True if the search was interrupted; refused applicants may then have had a place.
     pub interrupted: bool,
 }

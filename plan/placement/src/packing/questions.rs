@@ -14,17 +14,17 @@ pub(super) struct PackingQuestions<'a, P: AdmissionProcedure> {
     pub(super) procedure: &'a P,
     pub(super) problem: &'a PackingProblem<'a, P::Sketch>,
     pub(super) control: &'a PackingControl<'a>,
-    /// How often the procedure has been asked about a server.
+    /// Number of questions to the procedure so far.
     pub(super) asked: usize,
 }
 
 impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
-    /// Whether the procedure accepts these applicants on one server.
+    /// Returns true if the procedure accepts these applicants on one server.
     pub(super) fn fits(&mut self, members: &[usize]) -> bool {
         self.ask(members, |procedure, server| procedure.fits(server, &procedure.priorities(server)))
     }
 
-    /// The same as far as a quick look tells; `None` when it speaks for yes.
+    /// As [`Self::fits`] by a quick, incomplete check; `None` if the procedure has none.
     pub(super) fn likely_fits(&mut self, members: &[usize]) -> Option<bool> {
         self.ask(members, |procedure, server| procedure.likely_fits(server, &procedure.priorities(server)))
     }
@@ -40,7 +40,7 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         question(self.procedure, &self.shared_by(&members))
     }
 
-    /// Whether an applicant has the traffic of another one, and no looser SLO.
+    /// Returns true if `applicant` has the traffic of `other` and no looser SLO.
     pub(super) fn is_no_easier(&self, applicant: usize, other: usize) -> bool {
         let [own, other] = [applicant, other].map(|index| &self.problem.applicants[index]);
         Arc::ptr_eq(&own.sketch, &other.sketch)
@@ -50,12 +50,12 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
             && own.slo.latency.0 <= other.slo.latency.0
     }
 
-    /// Whether a server passes the second judgement, where there is one.
+    /// Returns true if a server passes the second judgement, or there is none.
     pub(super) fn is_confirmed(&self, members: &[usize]) -> bool {
         self.control.judgement.is_none_or(|judgement| (judgement.confirms)(members))
     }
 
-    /// Who misses the SLO on a server by the second judgement, by the largest factor first, where that is known.
+    /// Returns the members that miss the SLO by the second judgement, largest factor first, if known.
     pub(super) fn missing(&self, members: &[usize]) -> Vec<usize> {
         self.control.judgement.map_or_else(Vec::new, |judgement| (judgement.missing)(members))
     }
@@ -66,7 +66,7 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         self.go_on()
     }
 
-    /// Whether to go on.
+    /// Returns an error if the search is to stop.
     pub(super) fn go_on(&self) -> Result<(), Interruption> {
         if (self.control.interrupted)() { Err(Interruption) } else { Ok(()) }
     }

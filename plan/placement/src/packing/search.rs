@@ -25,7 +25,7 @@ pub(super) struct PackingSearch<'a, P: AdmissionProcedure> {
     procedures: &'a [P],
     /// The applicants that take part.
     candidates: Vec<usize>,
-    /// Whether an even spread over so many servers fits.
+    /// Cached answers by number of servers: an even spread over them fits.
     spreads: BTreeMap<usize, bool>,
     /// The servers that are certain.
     certain: Vec<Vec<usize>>,
@@ -181,7 +181,7 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
         servers
     }
 
-    /// Whether the procedure accepts every server of the even spread over `count` of them.
+    /// Returns true if the procedure accepts every server of an even spread over `count` servers.
     fn spread_fits(&mut self, count: usize) -> Result<bool, Interruption> {
         if let Some(&known) = self.spreads.get(&count) {
             return Ok(known);
@@ -233,7 +233,7 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
         Ok(None)
     }
 
-    /// Why those who are left over have no place on any of the servers. Of very many, only that there is none.
+    /// Returns the reasons why the remaining applicants fit on no server. For very many, only the fact.
     fn refuse(
         &mut self,
         servers: &[Vec<usize>],
@@ -252,7 +252,7 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
         Ok(refused)
     }
 
-    /// What breaks when the applicant comes to each of the servers.
+    /// Returns the breaches that an applicant would cause on each server.
     fn breaches(&self, servers: &[Vec<usize>], applicant: usize) -> Vec<Breach> {
         let PackingQuestions { procedure, problem, .. } = self.questions;
         let mut breaches = Vec::new();

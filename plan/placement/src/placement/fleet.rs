@@ -16,7 +16,7 @@ pub struct Fleet<'a> {
     skip_full: bool,
     /// The servers by number. A vacated server keeps its number and has no members.
     servers: Vec<PlacementServer>,
-    /// How many servers of each class are in use.
+    /// Number of servers in use by class.
     taken: Vec<usize>,
     /// The rates that each workload would be given alone, where that was asked, by class and then workload.
     rates_alone: Vec<Vec<Option<PerStage<f64>>>>,
@@ -151,7 +151,7 @@ impl<'a> Fleet<'a> {
         Err(PlacementRefusal { workload, alone: unsuited.filter(|_| !exhausted) })
     }
 
-    /// Whether a look at what is known of the server is enough to pass it by.
+    /// Returns true if stored knowledge about the server rules the workload out.
     fn is_full_for(&mut self, number: usize, workload: usize) -> bool {
         let class = self.servers[number].class;
         if self.skip_full {

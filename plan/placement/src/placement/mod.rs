@@ -1,4 +1,4 @@
-//! Placement: which workloads share a server when each is guaranteed its latency by rate limits?
+//! Placement: assigns workloads to servers where rate limits guarantee each its latency.
 //!
 //! It takes a [`PlanningProblem`](crate::PlanningProblem) (arrival curves of all workloads on every class of server)
 //! and a [`LimitMethod`](crate::LimitMethod), and gives servers whose limits have been verified, with a

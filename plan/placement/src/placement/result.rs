@@ -1,4 +1,4 @@
-//! What a placement says: servers with limits, and who found none.
+//! Result of a placement: servers with limits, and refused workloads.
 
 use crate::limits::FitRefusal;
 use crate::server::PlannedServer;
@@ -12,7 +12,7 @@ pub struct PlacementRefusal {
     pub alone: Option<FitRefusal>,
 }
 
-/// Where all workloads of a problem go.
+/// Assignment of all workloads of a problem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     /// Servers in use, in the order in which they were opened.

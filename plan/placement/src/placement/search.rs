@@ -27,7 +27,7 @@ pub enum PlacementOrder {
     Best,
 }
 
-/// How far a search has come.
+/// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
     /// The evaluations that have been spent.
@@ -47,9 +47,9 @@ const STEPS_PER_WORKLOAD: u64 = 60;
 /// The seed of the perturbations, which are the same in every run.
 const SEED: u64 = 1;
 
-/// Places every workload that fits. A search ends when it reaches `goal` servers, for which a
-/// [`lower_bound`](crate::lower_bound()) is the right number. `watch` is told of progress and may end the search early by
-/// returning false; what was found by then is returned.
+/// Places every workload that fits. The search ends when it reaches `goal` servers, best set to a
+/// [`lower_bound`](crate::lower_bound()). `watch` receives progress and may end the search by returning
+/// false; the best placement so far is returned.
 pub fn place(
     problem: &PlanningProblem,
     method: LimitMethod,
@@ -79,7 +79,7 @@ pub fn place(
     PlacementSearch::new(problem, method, sizes, effort, watch).improve(best, goal)
 }
 
-/// What makes one placement better than another: fewer refused workloads, then fewer servers.
+/// Cost of a placement: refused workloads first, then servers.
 fn cost(placement: &Placement) -> (usize, usize) {
     (placement.refused.len(), placement.servers.len())
 }
@@ -112,7 +112,7 @@ fn sorted_by_key(count: usize, key: impl Fn(usize) -> (f64, f64)) -> Vec<usize> 
 struct PlacementSearch<'a> {
     problem: &'a PlanningProblem,
     method: LimitMethod,
-    /// How much of a server each workload takes, by its index.
+    /// Share of a server that each workload takes, by index.
     sizes: Vec<f64>,
     evaluations_max: u64,
     evaluations: u64,

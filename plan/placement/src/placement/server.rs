@@ -12,7 +12,8 @@ use model::PerStage;
 /// A change is not tried when its predicted bound ÷ budget is above this. The prediction is a lower bound when one
 /// stage dominates; the margin covers what several stages bend.
 const HOPELESS: f64 = 1.01;
-/// What each failed attempt takes off that limit: a server that refused many is not asked for ever.
+/// Decrease of that limit after each failed attempt, so that a server that refused many is not tried for
+/// ever.
 const STRICTER: f64 = 0.002;
 /// Failed attempts are learned from when their ratio is below this: predictions are local.
 const NEAR: f64 = 1.1;
@@ -25,7 +26,7 @@ pub(super) struct PlacementServer {
     pub(super) class: usize,
     /// The members in the order in which they came.
     pub(super) members: Vec<usize>,
-    /// What the method says of the members.
+    /// The method's knowledge about the members.
     pub(super) state: FittingServer,
     /// The plane that rejected last comes first: it is the most likely to reject again.
     cutting_planes: Vec<CuttingPlane>,
@@ -141,7 +142,7 @@ impl PlacementServer {
         planes.map(|plane| plane.ratio_after(problem, self.class, change)).fold(0.0, f64::max)
     }
 
-    /// Whether a prediction rules the change out.
+    /// Returns true if a prediction rules the change out.
     pub(super) fn is_hopeless(&mut self, problem: &PlanningProblem, change: MembershipChange) -> bool {
         let class = self.class;
         let hopeless = HOPELESS - STRICTER * f64::from(self.failures);
@@ -163,7 +164,7 @@ impl PlacementServer {
         }
     }
 
-    /// Puts a plane of these prices in front, in place of the last one when there are enough.
+    /// Inserts a plane of these prices in front, and drops the last one if there are enough.
     fn remember(&mut self, problem: &PlanningProblem, prices: Prices) {
         let members = self.members.iter();
         let cost: f64 = members.map(|&w| prices.cost_of_workload(problem, self.class, w)).sum();
@@ -188,7 +189,7 @@ impl Prices {
     }
 
     fn cost_of_workload(&self, problem: &PlanningProblem, class: usize, workload: usize) -> f64 {
-        // What the server may have begun is in its chain already.
+        // The server's chain already contains the work begun.
         let nothing = PerStage::default();
         self.cost(problem.budget(workload, class), problem.relevant_curves(workload, class), &nothing)
     }

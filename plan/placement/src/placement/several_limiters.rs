@@ -26,10 +26,10 @@ use calculus::{ArrivalCurve, PriorityQueue, round_up};
 use model::{PerStage, Stage};
 use std::collections::BTreeMap;
 
-/// How much more than the curve limiters may admit where priorities are searched, as a share.
+/// Share by which limiters may exceed the curve where priorities are searched.
 const TOLERANCE: f64 = 0.01;
 
-/// How workloads with several limiters each are given their priorities.
+/// Priority rule for workloads with several limiters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CurvePriorities {
     /// The tighter the SLO, the higher; workloads with equal SLOs share a priority (§5.2.1).
@@ -64,7 +64,7 @@ pub fn place_whole_curves(
     rule.with_servers_emptied(best.expect("there is at least one order"), &sizes)
 }
 
-/// What decides who may share a server.
+/// Rule that decides which workloads share a server.
 struct WholeCurveRule<'a> {
     problem: &'a PlanningProblem,
     priorities: CurvePriorities,
@@ -90,7 +90,7 @@ impl<'a> WholeCurveRule<'a> {
         Self { problem, priorities, curves }
     }
 
-    /// Whether every member keeps its SLO.
+    /// Returns true if every member keeps its SLO.
     fn keeps(&self, class: usize, members: &[usize]) -> bool {
         match self.priorities {
             CurvePriorities::BySlo => self.keeps_by_slo(class, members),
@@ -147,7 +147,8 @@ impl<'a> WholeCurveRule<'a> {
         placement
     }
 
-    /// Puts the workload on the first server where everybody keeps the SLO, if there is one.
+    /// Puts the workload on the first server where all members keep their SLOs. Returns false if there is
+    /// none.
     fn join(&self, servers: &mut [(usize, Vec<usize>)], workload: usize) -> bool {
         servers.iter_mut().any(|(class, members)| {
             members.push(workload);
@@ -159,7 +160,7 @@ impl<'a> WholeCurveRule<'a> {
         })
     }
 
-    /// Opens a server of the first class that has one left and suits the workload, if there is one.
+    /// Opens a server of the first suitable class with one left. Returns false if there is none.
     fn open(&self, servers: &mut Vec<(usize, Vec<usize>)>, workload: usize) -> bool {
         for (class, kind) in self.problem.classes.iter().enumerate() {
             let taken = servers.iter().filter(|(of, _)| *of == class).count();
@@ -205,7 +206,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
-        /// Whoever fits together with one limit each fits together with several.
+        /// Workloads that fit together with one limit each also fit with several.
         #[test]
         fn several_limiters_admit_what_one_does(workloads in prop::collection::vec(any_workload(), 1..7)) {
             let problem = problem(workloads);

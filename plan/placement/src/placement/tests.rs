@@ -39,7 +39,8 @@ fn check_placement(problem: &PlanningProblem, placement: &Placement) -> Result<(
     Ok(())
 }
 
-/// The fewest servers over all partitions of the workloads; `None` when somebody fits nowhere.
+/// Returns the minimum number of servers over all partitions of the workloads; `None` if a workload fits
+/// nowhere.
 fn fewest_servers(problem: &PlanningProblem, method: LimitMethod) -> Option<usize> {
     fn extend(
         problem: &PlanningProblem,
@@ -253,7 +254,7 @@ fn bucket_at_storage(rate: f64, burst: f64) -> [calculus::ArrivalCurve; 3] {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Sustained rates count where somebody waits for them, and nowhere else.
+    /// Sustained rates count only where a workload waits for them.
     #[test]
     fn no_placement_of_buckets_needs_fewer_servers_than_the_lower_bound(
         buckets in prop::collection::vec((0usize..4, 0.01..0.9f64, 0.001..0.5f64), 1..7), class in any_class()
@@ -282,8 +283,8 @@ fn the_lower_bound_counts_no_rates_before_who_is_elsewhere() {
     assert!((37..=41).contains(&bound.servers), "{bound:?}");
 }
 
-/// Many tiny workloads of a loose SLO add to what their servers may have begun, which nobody of the tight SLO waits for
-/// elsewhere.
+/// Many tiny workloads with a loose SLO add to the work begun on their servers, for which no workload with
+/// the tight SLO on another server waits.
 #[test]
 fn the_lower_bound_counts_nothing_that_is_begun_elsewhere() {
     for (loose, tight, packet) in

@@ -173,8 +173,8 @@ proptest! {
     }
 }
 
-/// How often the greedy answer misses where different orders per stage would do: it is a heuristic, and this
-/// is how good it is on small hard instances.
+/// Measures how often the greedy answer fails although different orders per stage would succeed, on small
+/// hard instances.
 #[test]
 fn orders_per_stage_are_mostly_found() {
     let mut random = StdRng::seed_from_u64(1);

@@ -41,7 +41,7 @@ pub(crate) fn applicants(loads: &[f64], slos: &[f64]) -> Vec<Applicant<f64>> {
     loads.iter().enumerate().map(applicant).collect()
 }
 
-/// The same load at every stage.
+/// Repeats each load at every stage.
 pub(crate) fn by_stage(loads: &[f64]) -> Vec<PerStage<f64>> {
     loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect()
 }

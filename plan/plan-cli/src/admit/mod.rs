@@ -52,7 +52,7 @@ pub struct AdmitArgs {
     /// By which model or procedure: what must hold for all workloads after each arrival.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "worst-case")]
     model: ProcedureChoice,
-    /// Who comes and goes (default: all workloads come, in the order of the input).
+    /// Arrivals and departures (default: all workloads arrive, in the order of the input).
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     /// Write who is where, with priorities and limits, as a policy file.

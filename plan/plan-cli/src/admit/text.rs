@@ -34,7 +34,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     text
 }
 
-/// Refusals in words: who has no place, and who asked for a second one.
+/// Describes refusals: workloads without a place, and those that asked for a second one.
 fn who_is_refused(refused: usize, again: usize) -> String {
     match (refused, again) {
         (0, 0) => "none is refused".to_owned(),
@@ -48,7 +48,7 @@ fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Opt
     (admission.procedure == ProcedureName::Calibrated).then(|| report_calibration(problem, None, &Silent))
 }
 
-/// The servers that have a workload, of those that there are.
+/// Describes the number of servers in use.
 fn servers(problem: &PredictionProblem, used: usize) -> String {
     let of_all = |noun| match used == problem.count {
         true => plural(used, noun),
@@ -121,7 +121,6 @@ fn priority(guaranteed: &AdmissionGuarantee) -> String {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdmissionDocument<'a> {
     model: &'a str,
-    /// The servers that there are, with or without a workload.
     servers: usize,
     /// The servers that have a workload in the end.
     servers_used: usize,

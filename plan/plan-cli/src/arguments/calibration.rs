@@ -1,11 +1,11 @@
-//! What the calibrated model predicts with which probability.
+//! Options of the calibrated model: predicted quantity and probability.
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
 use plan::prediction::{CalibrationGoal, CalibrationScope, ProcedureName};
 use units::{Nanos, Percentile};
 
-/// What the coverage counts.
+/// Unit that the coverage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScopeChoice {
     /// For each workload, the prediction holds in the next window with this probability.
@@ -16,7 +16,7 @@ enum ScopeChoice {
     Plan,
 }
 
-/// What `--model calibrated` predicts, and with which probability.
+/// Quantity that `--model calibrated` predicts, and its probability.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CalibrationArgs {
     /// With --model calibrated: the probability that a prediction holds in the next window.
@@ -31,7 +31,7 @@ pub(crate) struct CalibrationArgs {
 }
 
 impl CalibrationArgs {
-    /// What these flags ask for, of these procedures.
+    /// Returns the goal that these flags set for the given procedures.
     pub(crate) fn goal_for(&self, procedures: &[ProcedureName]) -> Result<CalibrationGoal, OperationError> {
         let goal = self.goal()?;
         if goal != CalibrationGoal::default() && !procedures.contains(&ProcedureName::Calibrated) {
@@ -47,7 +47,7 @@ impl CalibrationArgs {
         self.goal_for(&[]).map(drop)
     }
 
-    /// What these flags ask for.
+    /// Returns the goal that these flags set.
     fn goal(&self) -> Result<CalibrationGoal, OperationError> {
         let coverage = self.coverage.fraction();
         if coverage >= 1.0 {

@@ -1,4 +1,4 @@
-//! Where a cluster comes from: a cluster file, or SLOs, traces and a device profile by flags.
+//! Options that describe a cluster: a cluster file, or SLOs, traces and a device profile.
 
 use clap::Args;
 use cli::quantities::at_least_one;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use trace::{OpenOptions, TraceFormat};
 use units::{ByteRate, Bytes};
 
-/// Where servers, workloads and traces come from.
+/// Sources of servers, workloads and traces.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ClusterArgs {
     /// Cluster description: servers, workloads, SLOs; paths in it are relative to it.
@@ -29,13 +29,13 @@ pub struct ClusterArgs {
     /// Link bandwidth of every server in each direction, such as 125MB/s or 1Gbps.
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
-    /// How many servers there are.
+    /// Number of servers.
     #[arg(long, value_name = "N", requires = "slos", value_parser = at_least_one)]
     max_servers: Option<NonZeroUsize>,
-    /// How many requests a device serves at a time (default: what its profile says, or 1).
+    /// Number of requests that a device serves at a time (default: that of its profile, or 1).
     #[arg(long, value_name = "N", requires = "slos")]
     channels: Option<u32>,
-    /// The largest request of clients without a guarantee; 0B where there are none (default: 1MiB).
+    /// The largest request of clients without a guarantee; 0B without such clients (default: 1MiB).
     #[arg(long, value_name = "SIZE", requires = "slos")]
     best_effort_request: Option<Bytes>,
     /// Factor on all work for behaviour beyond the traces; 1.1 is a 10 % margin.
@@ -60,7 +60,7 @@ fn margin(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|m: &f64| (1.0..=1000.0).contains(m)).ok_or_else(expected)
 }
 
-/// What flags may leave out beside `--slos`.
+/// Flags that may be missing beside `--slos`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MayLack {
     /// The device profile, because requests pass no storage.
@@ -70,7 +70,7 @@ pub struct MayLack {
 }
 
 impl ClusterArgs {
-    /// Whether a cluster is named at all.
+    /// Returns true if any flag describes a cluster.
     pub fn is_given(&self) -> bool {
         self.cluster.is_some() || self.slos.is_some()
     }
@@ -100,7 +100,7 @@ impl ClusterArgs {
         words.chain(self.lenient.then(|| "--lenient".to_owned())).collect()
     }
 
-    /// How the flags say that traces are read.
+    /// Returns the options of reading traces.
     pub fn options(&self) -> OpenOptions {
         OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window }
     }

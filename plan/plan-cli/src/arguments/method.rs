@@ -1,4 +1,4 @@
-//! How to plan: which method decides, in which order, with how much effort.
+//! Options of planning: method, order, effort.
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
@@ -17,7 +17,7 @@ pub(crate) enum OrderChoice {
     Best,
 }
 
-/// How to plan, and how hard to search.
+/// Planning method and effort of the search.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
     /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,
@@ -33,8 +33,8 @@ pub(crate) struct MethodArgs {
     /// Reduce curves to this many segments, cut at 30 s of burst (workload-compactor only; default 12).
     #[arg(long, value_name = "N", value_parser = cli::quantities::at_least_one)]
     segments: Option<NonZeroUsize>,
-    /// How many trials the search for a better packing may make (default: by the number of workloads);
-    /// the same effort gives the same plan.
+    /// Maximum number of trials of the packing search (default: by the number of workloads); the same effort
+    /// gives the same plan.
     #[arg(long, value_name = "TRIALS")]
     effort: Option<u64>,
     /// End the search after this time with the best so far, such as 10s; such a plan may differ from run
@@ -48,7 +48,7 @@ pub(crate) struct MethodArgs {
 }
 
 impl MethodArgs {
-    /// Whether bounds are those of servers that interrupt what they have begun.
+    /// Returns true if bounds are those of preemptive servers.
     pub(crate) fn is_preemptive(&self) -> bool {
         self.preemptive
     }

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use plan::prediction::{ModelName, ProcedureName};
 
-/// What is assumed of the traffic.
+/// Assumption about the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModelChoice {
     /// Nothing but that every workload stays within its burst curves, however they meet.
@@ -14,7 +14,7 @@ pub(crate) enum ModelChoice {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
-    /// The same with margins for the next window of traffic, from held-out windows; see --coverage.
+    /// Replayed, with margins for the next window of traffic, from held-out windows; see --coverage.
     Calibrated,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum ProcedureChoice {
     Probabilistic,
     /// The traces replayed at random shifts; an estimate with confidence.
     Replayed,
-    /// The same with margins for the next window of traffic; see --coverage.
+    /// Replayed, with margins for the next window of traffic; see --coverage.
     Calibrated,
     /// The published procedure of SNC-Meister.
     PublishedSnc,
@@ -53,7 +53,7 @@ pub(crate) enum ProcedureChoice {
     /// One class per workload by its throughput; links only.
     #[value(name = "qjump")]
     QJump,
-    /// The same with fixed throughputs; links only.
+    /// QJump with fixed throughputs; links only.
     #[value(name = "qjump++")]
     QJumpPlus,
 }

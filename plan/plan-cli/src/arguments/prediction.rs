@@ -1,4 +1,4 @@
-//! What a prediction is about: a cluster, a class of servers, and who may burst together.
+//! Options of a prediction: cluster, class of servers, and groups that may burst together.
 
 use crate::arguments::calibration::CalibrationArgs;
 use crate::arguments::cluster::{ClusterArgs, MayLack};
@@ -7,7 +7,7 @@ use model::OperationError;
 use plan::prediction::{CalibrationGoal, PredictionSource, ProcedureName};
 use std::path::{Path, PathBuf};
 
-/// Where servers, workloads and traces come from, and what requests pass.
+/// Sources of servers, workloads and traces, and the stages of requests.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PredictionArgs {
     #[command(flatten)]

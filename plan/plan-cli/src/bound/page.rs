@@ -1,4 +1,4 @@
-//! What models say of the workloads of one server, as a page.
+//! Page about the models' bounds for the workloads of one server.
 
 use crate::bound::text::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
@@ -71,6 +71,6 @@ fn how_to_read(view: &BoundsView) -> Vec<Block> {
     blocks
 }
 
-/// What stands before and after ≤ where latencies are replayed.
+/// Text around ≤ for replayed latencies.
 pub(crate) const MEDIAN: &str =
     "Two latencies with ≤ between them: the median over the alignments, and the predicted latency.";

@@ -1,4 +1,4 @@
-//! What models say of the workloads of one server: as a table and as JSON.
+//! The models' bounds for the workloads of one server, as a table and as JSON.
 
 use cli::terminal::{Align, TextTable};
 use model::Stage;
@@ -15,7 +15,7 @@ pub(crate) struct BoundsView<'a> {
     pub(crate) models: &'a [ModelName],
     /// The bounds by model, then workload.
     pub(crate) bounds: &'a [WorkloadBound],
-    /// What the bounds of the calibrated model rest on, when it was asked.
+    /// Evidence of the calibrated model, if it was asked for.
     pub(crate) calibration: Option<CalibrationReport>,
 }
 
@@ -33,7 +33,7 @@ impl BoundsView<'_> {
         rows
     }
 
-    /// How many workloads a model keeps within their SLO.
+    /// Returns the number of workloads that a model keeps within their SLO.
     pub(crate) fn kept(&self, model: ModelName) -> usize {
         let bounds = self.bounds.iter().filter(|bound| bound.model == model);
         bounds.filter(|bound| bound.seconds() <= self.slo(bound)).count()
@@ -43,7 +43,7 @@ impl BoundsView<'_> {
         self.problem.workloads[bound.workload].spec.slo.latency.0
     }
 
-    /// Mean load of the stages, in words.
+    /// Describes the mean load of the stages.
     fn load(&self) -> String {
         let mut loads = Vec::new();
         for stage in Stage::ALL {
@@ -55,14 +55,14 @@ impl BoundsView<'_> {
         by_stage(loads.into_iter())
     }
 
-    /// Who shares what, and how busy it is.
+    /// Describes the workloads, the shared server or link, and its load.
     pub(crate) fn lead(&self) -> String {
         let count = self.problem.workloads.len();
         let verb = if count == 1 { "has" } else { "share" };
         format!("{} {verb} {}; mean load {}.", plural(count, "workload"), self.place(), self.load())
     }
 
-    /// The link or server that is shared, in words.
+    /// Names the shared link or server.
     fn place(&self) -> String {
         match &self.problem.profile {
             None => format!("a network link of {} in each direction", self.problem.network),
@@ -131,7 +131,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
     text
 }
 
-/// The first reason why there is no bound.
+/// Returns the first reason for a missing bound.
 fn why_none(view: &BoundsView) -> Option<String> {
     view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
 }

@@ -67,7 +67,7 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// Why there is nothing to derive.
+/// Reason why there is no derivation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RefusalDocument<'a> {
     /// The workload that is not admitted.

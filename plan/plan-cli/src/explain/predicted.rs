@@ -5,7 +5,7 @@ use model::Stage;
 use operation::text::{percent, time};
 use plan::prediction::PredictionDerivation;
 
-/// How many of the workloads that come first are listed.
+/// Maximum number of the workloads served before that are listed.
 const SHOWN_MAX: usize = 12;
 
 /// The derivation for people: whose work may come first, then step by step.

@@ -47,7 +47,7 @@ fn priority(derivation: &GuaranteeDerivation) -> String {
     )
 }
 
-/// Who contributes which burst and which rate.
+/// Lists the workloads that contribute bursts and rates.
 fn company(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "At each stage a request waits for the bursts of the same and higher priorities, served with what the \
@@ -90,7 +90,7 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     text
 }
 
-/// What a stage does not interrupt, and how it comes about.
+/// Describes the non-preemptible work of a stage and its origin.
 fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     let DeviceUse { channels, outstanding, reserve, best_effort_request_s, largest_request_s } = *device;
     let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);

@@ -4,7 +4,7 @@ use cli::terminal::{Align, TextTable};
 use operation::text::time;
 use plan::planning::{MethodComparison, OrderComparison};
 
-/// What stands for an order that was not tried.
+/// Cell of an order that was not tried.
 const NOT_TRIED: &str = "–";
 
 /// The table for people, a row per method, with its two orders side by side and the CPU time of both together.

@@ -29,13 +29,13 @@ pub(crate) fn policy_format() -> DocumentFormat {
 pub struct PlanDocument<'a> {
     #[serde(flatten)]
     policy: Policy,
-    /// How many servers have workloads.
+    /// Number of servers with workloads.
     servers_used: usize,
     /// No plan needs fewer servers.
     servers_lower_bound: usize,
-    /// The same before it is rounded up.
+    /// Lower bound before it is rounded up.
     servers_lower_bound_fractional: f64,
-    /// How many workloads have a guarantee.
+    /// Number of workloads with a guarantee.
     workloads_admitted: usize,
     /// Wall time from the start of the program to this answer, seconds.
     elapsed_s: f64,
@@ -49,7 +49,7 @@ pub struct PlanDocument<'a> {
     /// With --keep: the workloads that could not stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     workloads_moved: Option<&'a [MovedWorkload]>,
-    /// With --compare: what other methods need.
+    /// With --compare: results of other methods.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     compared: &'a [MethodComparison],
 }

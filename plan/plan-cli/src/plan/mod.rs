@@ -76,8 +76,8 @@ pub struct PlanArgs {
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
-    /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. Who cannot stay (its
-    /// requests, its SLO or the server are not what they were) moves, and is listed.
+    /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. A
+    /// workload whose requests, SLO or server have changed moves if it no longer fits, and is listed.
     #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["order", "effort", "time_budget"])]
     keep: Option<PathBuf>,
     /// With --keep: when a workload cannot stay where it is, write nothing and say who (exit code 1).
@@ -95,7 +95,7 @@ pub struct PlanArgs {
     /// Print JSON: the plan, which is a policy file.
     #[arg(long)]
     json: bool,
-    /// List every workload, however many there are.
+    /// List every workload, also when there are many.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -140,7 +140,7 @@ pub fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     Ok(answer(&run))
 }
 
-/// How a run with this plan ends.
+/// Returns the exit status of a run with this plan.
 pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
     if run.planned.placement.refused.is_empty() { VerbAnswer::Yes } else { VerbAnswer::No }
 }
@@ -191,18 +191,18 @@ impl PlanArgs {
         Ok(if is_kept { VerbAnswer::Yes } else { VerbAnswer::No })
     }
 
-    /// What may be done next with this plan, as commands to paste.
+    /// Returns commands to paste that use this plan.
     fn next_steps(&self, run: &PlanRun) -> String {
         let mut text = String::new();
         let tightest = run.planned.tightest().map(|w| &run.planned.instance.workloads[w].name);
-        // Made anew it may be another plan: what is explained is the one that was written.
+        // A second run may find another plan, so the hint explains the policy that was written.
         if let (Some(name), Some(policy)) = (tightest, &self.output) {
             let file = self.cluster.file();
             let options = self.cluster.option_words();
             let explain = explain_command(name, file, options, policy);
             text.push_str(&format!("  {explain}\n"));
         }
-        // What was read from standard input is not there again.
+        // Standard input cannot be read again by a pasted command.
         if !std::env::args_os().any(|word| word == "-") {
             let options = [
                 (self.output.is_none(), ["-o", "policy.json"]),
@@ -216,7 +216,7 @@ impl PlanArgs {
     }
 }
 
-/// This command with more options: at its end, or before `--`, behind which there are none.
+/// Returns this command with more options, inserted before `--` if there is one.
 fn this_command_with(options: &[&str]) -> String {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let at = words.iter().position(|word| word == "--").unwrap_or(words.len());

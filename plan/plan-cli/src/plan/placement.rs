@@ -50,7 +50,7 @@ pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> St
     )
 }
 
-/// What the predictions assume, and what happens where that does not hold.
+/// Describes the assumptions of the predictions, and the consequences if they do not hold.
 pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec<String> {
     let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
     let model = placed.model;
@@ -76,7 +76,7 @@ fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<C
     (placed.model == ModelName::Calibrated).then(|| report_calibration(problem, None, &Silent))
 }
 
-/// How many forecasts are within their SLO by one of their latencies, and which is the worst.
+/// Counts the forecasts within their SLO by one of their latencies, and finds the worst.
 fn within_slo(
     problem: &PredictionProblem,
     forecasts: &[&WorkloadForecast],

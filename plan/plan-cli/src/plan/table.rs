@@ -67,7 +67,7 @@ fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<Str
     ]
 }
 
-/// How full a server is, in a line.
+/// Describes the load of a server in one line.
 fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
     let mean = planned.mean_load(server);

@@ -5,7 +5,7 @@ use cli::terminal::answered_after_s;
 use operation::text::time;
 use plan::planning::{MovedWorkload, PlanRun, summarise};
 
-/// Everything that is said about a plan; `all` lists every workload, however many there are.
+/// Returns the text about a plan; `all` lists every workload.
 pub(crate) fn text(run: &PlanRun, all: bool) -> String {
     let planned = &run.planned;
     let mut text = format!(

@@ -4,7 +4,7 @@ use plan::trace_files::TraceOutput;
 use std::path::PathBuf;
 use trace::{OpenOptions, TraceFormat};
 
-/// How traces are read.
+/// Options of reading traces.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TraceInputArgs {
     /// Format of the traces that are read (default: detected)
@@ -18,7 +18,7 @@ pub(super) struct TraceInputArgs {
     sort_window: usize,
 }
 
-/// Where a trace goes.
+/// Destination of a trace.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct TraceOutputArgs {
     /// Write the trace; .gz and .zst compress the text formats, and - is standard output
@@ -30,7 +30,7 @@ pub(super) struct TraceOutputArgs {
 }
 
 impl TraceInputArgs {
-    /// How the traces are opened.
+    /// Returns the options of reading traces.
     pub(super) fn options(&self) -> OpenOptions {
         OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window }
     }

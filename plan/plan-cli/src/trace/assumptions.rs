@@ -1,4 +1,4 @@
-//! `tailwright trace assumptions`: whether workloads are independent and go on as they are, and what that is worth.
+//! `tailwright trace assumptions`: tests workloads for independence and stationarity, and prices dependence.
 
 use crate::arguments::{ClusterArgs, ModelChoice, prediction_source};
 use crate::trace::assumptions_text::{AssumptionsView, groups_table, json, text};
@@ -35,7 +35,7 @@ pub(super) struct AssumptionsArgs {
     /// The traces were recorded together: their instants count from the same origin
     #[arg(long)]
     one_clock: bool,
-    /// How many of the findings may be there by chance, on average
+    /// Number of findings that may be due to chance, on average
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share_of_findings)]
     false_discoveries: f64,
     /// By which models groups are priced (default: probabilistic, replayed and worst-case)

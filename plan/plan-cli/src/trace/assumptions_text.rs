@@ -1,4 +1,4 @@
-//! What was found of the assumptions of models, as tables, as JSON, and as a file of groups.
+//! Results of the tests of assumptions, as tables, as JSON, and as a file of groups.
 
 use cli::terminal::{Align, TextTable};
 use operation::document::document;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use units::plural;
 
-/// What was found, with what it is about.
+/// Results with their settings.
 pub(crate) struct AssumptionsView<'a> {
     pub(crate) streams: &'a [RecordedStream],
     pub(crate) report: &'a AssumptionReport,
@@ -100,7 +100,7 @@ fn dependent_pairs(view: &AssumptionsView, dependent: &[&PairAssessment]) -> Str
     text
 }
 
-/// What correlation chance alone explains, at the shortest and the longest windows.
+/// Describes the correlation that chance alone explains, at the shortest and the longest windows.
 fn by_chance(view: &AssumptionsView) -> String {
     let scales: Vec<&[ComparedScale]> = view
         .report
@@ -151,7 +151,7 @@ fn few(pairs: &[String]) -> String {
     }
 }
 
-/// Why something was not tested, in words.
+/// Describes the reason for a missing test.
 fn reason(why: Untested) -> String {
     match why {
         Untested::NoCommonClock => {
@@ -315,7 +315,7 @@ struct PriceDocument<'a> {
 #[derive(Serialize, JsonSchema)]
 struct BoundPriceDocument<'a> {
     workload: &'a str,
-    /// Null where there is no bound.
+    /// Null without a bound.
     independent_s: Option<f64>,
     grouped_s: Option<f64>,
 }

@@ -36,7 +36,7 @@ struct ServiceDocument<'a> {
     name: &'a str,
     /// Spans in progress on average.
     in_progress: f64,
-    /// How many of those work themselves.
+    /// Number of those that do work themselves.
     busy: f64,
 }
 

@@ -112,7 +112,7 @@ enum ProcessArgs {
         /// Interval that is halved; the whole duration by default
         #[arg(long, value_name = "TIME")]
         interval: Option<Nanos>,
-        /// How often it is halved
+        /// Number of times that it is halved
         #[arg(long, value_name = "N", default_value_t = 20)]
         levels: u32,
         #[command(flatten)]
@@ -129,7 +129,7 @@ struct ProcessRateArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 struct SyntheticTraceArgs {
-    /// How long requests arrive
+    /// Time during which requests arrive
     #[arg(long, value_name = "TIME")]
     duration: Nanos,
     /// Seed of the trace: the same seed gives the same one

@@ -1,4 +1,4 @@
-//! What there is in a trace: as a table, a row of a table, and JSON.
+//! Summary of a trace: as a table, a row of a table, and JSON.
 
 use cli::terminal::{Align, TextTable};
 use plan::trace_files::InspectedTrace;
@@ -127,18 +127,18 @@ pub(crate) fn overview_row(trace: &InspectedTrace) -> Vec<String> {
     ]
 }
 
-/// What there is in a trace.
+/// Summary of a trace.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TraceDocument {
     /// The path of the trace as it was given.
     file: String,
     /// The format that it was read as.
     trace_format: &'static str,
-    /// How many malformed or out-of-order requests were passed over.
+    /// Number of malformed or out-of-order requests that were skipped.
     skipped: u64,
-    /// How many records are neither reads nor writes.
+    /// Number of records that are neither reads nor writes.
     ignored: u64,
-    /// How many requests there are.
+    /// Number of requests.
     count: u64,
     /// The sum of their sizes.
     bytes: f64,
@@ -149,12 +149,12 @@ pub(crate) struct TraceDocument {
     bytes_per_s: Option<f64>,
     /// The share of reads among the requests, 0 to 1.
     read_share: f64,
-    /// The share of reads among the bytes; null where there are none.
+    /// Share of reads among the bytes; null without bytes.
     read_share_bytes: Option<f64>,
     size_mean_bytes: f64,
     /// Percentiles of sizes, by name.
     size_quantiles_bytes: BTreeMap<&'static str, u64>,
-    /// Whether every size is counted by itself.
+    /// True if every size is counted separately.
     sizes_exact: bool,
     sizes_most_common: Vec<SizeCountFields>,
     /// The squared coefficient of variation of the gaps between arrivals; 1 for a Poisson process.
@@ -162,9 +162,9 @@ pub(crate) struct TraceDocument {
     at_scales: Vec<ScaleFields>,
     /// Null where it cannot be estimated.
     hurst: Option<HurstFields>,
-    /// How many requests say where on the device they are.
+    /// Number of requests with an offset on the device.
     with_offset: u64,
-    /// How many requests say how long they took.
+    /// Number of requests with a response time.
     with_response: u64,
 }
 
@@ -178,7 +178,7 @@ struct SizeCountFields {
 #[derive(Serialize, JsonSchema)]
 struct ScaleFields {
     scale_s: f64,
-    /// How many complete bins there are.
+    /// Number of complete bins.
     bins: u64,
     /// The largest count of a bin over the mean.
     peak_to_mean: Option<f64>,

@@ -47,7 +47,7 @@ enum TraceCommand {
     Merge(rewrite::MergeArgs),
     /// Generate a synthetic trace
     Generate(generate::GenerateArgs),
-    /// Whether workloads are independent and go on as they are, as models assume
+    /// Test if workloads are independent and stationary, as models assume
     Assumptions(Box<assumptions::AssumptionsArgs>),
     /// Services, operations and self times in distributed traces
     Callgraph(callgraph::CallGraphArgs),

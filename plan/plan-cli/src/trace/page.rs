@@ -1,4 +1,4 @@
-//! What there is in a trace, as a page: arrivals over time, burstiness and sizes.
+//! Page about a trace: arrivals over time, burstiness and sizes.
 
 use crate::trace::info_text::{byte_rate, number, percent, quantities, request_rate};
 use cli::shares;

@@ -22,7 +22,7 @@ pub(super) struct SplitArgs {
     /// Write the traces to this folder, NAME.parquet each
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
-    /// What a trace is of
+    /// Key by which requests are split into traces
     #[arg(long, value_name = "KEY", value_enum, default_value = "workload")]
     by: SplitKeyArg,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What the benchmarks share: workloads from a table of SLOs, random draws of them, and words of the command line.
+//! Shared parts of the benchmarks: workloads from an SLO table, random draws of them, and command-line words.
 #![allow(dead_code, reason = "each benchmark uses a part")]
 
 use model::Slo;

@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What is to be decided.
+/// Arrivals and departures to decide on.
 #[derive(Debug, Clone)]
 pub struct AdmissionQuestion {
-    /// Where servers and workloads come from.
+    /// Servers and workloads.
     pub source: PredictionSource,
     /// The rule that must hold for everybody after each arrival.
     pub procedure: ProcedureName,
@@ -28,7 +28,6 @@ pub struct AdmissionQuestion {
 /// A decision on one event.
 #[derive(Debug)]
 pub struct AdmissionDecision {
-    /// What was decided on.
     pub event: AdmissionEvent,
     /// The answer to it.
     pub answer: AdmissionAnswer,
@@ -41,7 +40,7 @@ pub struct AdmissionDecision {
 pub enum AdmissionAnswer {
     /// All who arrive go to the server of this number.
     Accepted(usize),
-    /// None of those who arrive gets a place.
+    /// No arrival of the group is admitted.
     Refused(AdmissionRefusal),
     /// The workload has left its server.
     Departed,
@@ -56,7 +55,7 @@ pub struct AdmissionOutcome {
     pub procedure: ProcedureName,
     /// The decisions, in the order of the events.
     pub decisions: Vec<AdmissionDecision>,
-    /// What those who are there now may rely on, by server and order of arrival.
+    /// Guarantees of the workloads present, by server and order of arrival.
     pub guarantees: Vec<AdmissionGuarantee>,
     /// Wall time of making sketches of the traces.
     pub sketching: Duration,
@@ -72,7 +71,7 @@ impl AdmissionOutcome {
     pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
         let mut refused = Vec::new();
         for (workload, TracedWorkload { spec, .. }) in problem.workloads.iter().enumerate() {
-            // Who is there and asked again is refused only the second place.
+            // A workload that is present and arrives again is refused the second place only.
             if self.guarantees.iter().any(|guaranteed| guaranteed.name == spec.name) {
                 continue;
             }
@@ -83,7 +82,7 @@ impl AdmissionOutcome {
         refused
     }
 
-    /// Who is there and was refused a second place when it asked again.
+    /// Returns the workloads that are present and were refused a second place.
     pub fn refused_again(&self, problem: &PredictionProblem) -> Vec<usize> {
         let is_there = |name: &str| self.guarantees.iter().any(|guaranteed| guaranteed.name == name);
         let is_refused = |workload: &usize| {
@@ -198,7 +197,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
     }
 }
 
-/// Who is where in the end, as the document that enforcing and simulating take.
+/// Returns the final placement as the policy that the enforcers and the simulator read.
 pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome) -> Policy {
     let mut assignments = vec![None; problem.workloads.len()];
     for guaranteed in &outcome.guarantees {

@@ -1,4 +1,4 @@
-//! Who may come, decided one after the other, and why somebody is refused.
+//! Admission of workloads one by one, with the reason of each refusal.
 
 mod decide;
 mod events;

@@ -10,23 +10,22 @@ use std::sync::Arc;
 /// The fewest requests that a stream needs in the common time.
 const REQUESTS_MIN: usize = 100;
 
-/// Whether two workloads are busy together.
+/// Result of testing two workloads for common bursts.
 #[derive(Debug, Clone)]
 pub struct PairAssessment {
     /// The index of one stream.
     pub a: usize,
     /// The index of the other, which is larger.
     pub b: usize,
-    /// What was found, or why nothing can be.
     pub outcome: Result<PairComparison, Untested>,
 }
 
-/// How two streams compare.
+/// Comparison of two streams.
 #[derive(Debug, Clone)]
 pub struct PairComparison {
     /// The share of time shifts at which the two are busy together at least as much.
     pub p_value: f64,
-    /// Whether that is too rare for chance, all pairs considered.
+    /// True if the common bursts are too frequent for chance, corrected for the number of pairs.
     pub dependent: bool,
     /// The scale at which it is most visible, as an index into `scales`.
     pub clearest: usize,
@@ -34,7 +33,7 @@ pub struct PairComparison {
     pub scales: Vec<ComparedScale>,
 }
 
-/// How two streams compare in windows of one length.
+/// Comparison of two streams in windows of one length.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparedScale {
     /// The length of a window, seconds.
@@ -43,13 +42,13 @@ pub struct ComparedScale {
     pub correlation: f64,
     /// The rank correlation that one in twenty time shifts exceeds.
     pub correlation_by_chance: f64,
-    /// How often both are among their busiest twentieth of windows ÷ how often they would be if they were independent;
-    /// `None` where one is always idle or always as busy.
+    /// Frequency with which both are in their busiest 5 % of windows ÷ the frequency under independence;
+    /// `None` if one stream is always idle or has a constant load.
     pub busy_together: Option<f64>,
 }
 
 impl PairAssessment {
-    /// Whether the two were found to be busy together.
+    /// Returns true if the two were found dependent.
     pub fn is_dependent(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|comparison| comparison.dependent)
     }
@@ -146,7 +145,7 @@ fn compare(
     Ok(in_seconds(&found, of_a.window_s))
 }
 
-/// The comparison with its windows in seconds; whether it is dependent is decided with all others.
+/// Converts the windows of a comparison to seconds. `dependent` is decided later, over all pairs.
 fn in_seconds(found: &CommonBursts, window_s: f64) -> PairComparison {
     let scales = found.scales.iter().map(|scale| ComparedScale {
         window_s: scale.windows as f64 * window_s,

@@ -1,8 +1,8 @@
-//! What models assume of traces, tested: that workloads are independent, and that each one goes on as it is.
+//! Tests of the models' assumptions on traces: workloads are independent, and each is stationary.
 //!
-//! Pairs that were recorded together are tested for common bursts, each trace for changes within it. Whatever cannot be
-//! tested is in the answer with the reason. Pairs that are busy together make groups, and both are priced:
-//! everybody independent, and the groups.
+//! Pairs that were recorded together are tested for common bursts, and each trace for changes. Untestable
+//! pairs and traces are reported with the reason. Dependent pairs are joined into groups, and servers are
+//! counted both with all workloads independent and with these groups.
 
 mod independence;
 mod pricing;
@@ -23,7 +23,7 @@ use operation::ProgressObserver;
 use recording::recordings;
 use stationarity::assess_streams;
 
-/// What was found of traces.
+/// Results of all tests.
 #[derive(Debug)]
 pub struct AssumptionReport {
     /// The settings of the tests.
@@ -32,7 +32,7 @@ pub struct AssumptionReport {
     pub recordings: Vec<Recording>,
     /// Each pair, by the indices of its streams.
     pub pairs: Vec<PairAssessment>,
-    /// How steady each stream is.
+    /// Stationarity of each stream.
     pub streams: Vec<StreamAssessment>,
     /// The streams that are busy together, directly or through others: groups of at least two indices.
     pub groups: Vec<Vec<usize>>,
@@ -65,7 +65,7 @@ fn joined(count: usize, pairs: &[PairAssessment]) -> Vec<Vec<usize>> {
 }
 
 impl AssumptionReport {
-    /// Whether everything was tested and nothing was found.
+    /// Returns true if every test was possible and none found a violation.
     pub fn is_clean(&self) -> bool {
         let is_steady = |found: &Result<StreamChange, Untested>| found.is_ok_and(|found| !found.changed);
         let pairs = self.pairs.iter().all(|pair| pair.outcome.is_ok() && !pair.is_dependent());

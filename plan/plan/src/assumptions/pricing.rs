@@ -1,24 +1,25 @@
-//! What independence is worth: servers and bounds with everybody independent and with groups that burst together.
+//! Price of dependence: servers and bounds with all workloads independent, and with groups that burst
+//! together.
 
 use crate::prediction::{ModelName, PredictionProblem, WorkloadBound, place, predict_bounds};
 use operation::ProgressObserver;
 
-/// What groups cost under a model.
+/// Price of the groups under one model.
 #[derive(Debug)]
 pub struct ModelPrice {
     /// The model that places and bounds.
     pub model: ModelName,
-    /// Servers that everybody needs when all are independent, of as many as there are workloads.
+    /// Servers needed with all workloads independent, of as many as there are workloads.
     pub servers_independent: usize,
-    /// The same with the groups.
+    /// Servers needed with the groups.
     pub servers_grouped: usize,
-    /// How many workloads have no place even so, without and with groups.
+    /// Workloads without a place, without and with groups.
     pub refused: [usize; 2],
     /// The latency of each workload when all share one server.
     pub workloads: Vec<WorkloadPrice>,
 }
 
-/// What groups cost a workload when all share one server.
+/// Price of the groups for one workload, with all workloads on one server.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadPrice {
     /// Index into the workloads of the problem.
@@ -60,7 +61,7 @@ pub fn price(
     prices
 }
 
-/// What a model says under some groups.
+/// Answer of a model under some groups.
 struct GroupedAnswer {
     servers: usize,
     refused: usize,

@@ -77,7 +77,7 @@ impl Recording {
         Nanos(WINDOW_NS_MIN * WINDOWS_MIN as u64).as_secs()
     }
 
-    /// How much time the members have in common, seconds.
+    /// Returns the time common to all members, seconds.
     pub fn seconds(&self) -> f64 {
         Nanos(self.until.0 - self.from.0).as_secs()
     }

@@ -1,11 +1,11 @@
-//! What the tests take for granted, and how sure they are.
+//! Assumptions and error rates of the tests.
 
-/// How traces are tested.
+/// Settings of the tests.
 #[derive(Debug, Clone, Copy)]
 pub struct AssumptionSettings {
-    /// Whether the instants of all traces count from the same origin. Without that, no two can be compared.
+    /// True if all traces use one clock; required to compare any two.
     pub one_clock: bool,
-    /// Of the pairs, and of the changes, that are reported, the share that may on average be there by chance, between 0
-    /// and 1; also the probability of reporting any where there is none.
+    /// False discovery rate of the reported pairs and of the reported changes, between 0 and 1. Also the
+    /// probability of any report if there is nothing to find.
     pub false_discoveries: f64,
 }

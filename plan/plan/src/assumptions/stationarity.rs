@@ -1,4 +1,4 @@
-//! Whether a trace goes on as it began.
+//! Test of a trace for stationarity.
 //!
 //! The trace is cut into blocks of equal time. Tested are the work of the blocks and their burst, the smallest token
 //! bucket that never delays the block's requests at twice the mean rate of the trace, each for one change anywhere. Blocks are
@@ -12,7 +12,7 @@ use units::Nanos;
 
 /// Numbers of blocks that are tried, in order.
 const BLOCKS: [usize; 3] = [64, 32, 16];
-/// How many requests a block has on average, at least.
+/// Minimum mean number of requests in a block.
 const REQUESTS_PER_BLOCK: usize = 10;
 /// Permutations of each test.
 const PERMUTATIONS: u32 = 9999;
@@ -23,7 +23,7 @@ const ALIKE: f64 = 1.645;
 /// The rate at which bursts are measured, by the mean rate of the trace.
 const BURST_RATE: f64 = 2.0;
 
-/// How steady a stream is.
+/// Stationarity of a stream.
 #[derive(Debug, Clone)]
 pub struct StreamAssessment {
     /// The change of its mean work.
@@ -37,7 +37,7 @@ pub struct StreamAssessment {
 pub struct StreamChange {
     /// The probability of one as visible in a stream without changes.
     pub p_value: f64,
-    /// Whether that is too rare for chance, all streams considered.
+    /// True if the change is too large for chance, corrected for the number of streams.
     pub changed: bool,
     /// When it is, counted from the first request.
     pub at: Nanos,

@@ -14,7 +14,7 @@ use units::Nanos;
 pub struct RecordedStream {
     /// The name of the workload or file.
     pub name: String,
-    /// Its requests. What counts as the work of a request is the largest of its stages.
+    /// Requests. The work of a request is that at its largest stage.
     pub traffic: Arc<CircularTrace<Job>>,
     /// When its first request came by the clock of the trace; `None` where the format counts from the first request.
     pub recorded_from: Option<Nanos>,
@@ -32,12 +32,7 @@ pub enum Untested {
     /// Both workloads have the same trace.
     SameTrace,
     /// So many requests are needed, and one of the traces has so many.
-    TooFewRequests {
-        /// How many it has.
-        found: usize,
-        /// How many are needed.
-        needed: usize,
-    },
+    TooFewRequests { found: usize, needed: usize },
     /// The recording is shorter than this many seconds.
     TooShort(f64),
     /// Neighbouring parts of so many seconds are still alike, so that a change cannot be told from long memory.

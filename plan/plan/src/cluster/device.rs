@@ -19,7 +19,7 @@ pub(crate) fn warn_of_namesakes(profiles: &[StorageProfile], observer: &dyn Prog
     }
 }
 
-/// What the servers of a class do not interrupt, in the terms of the analysis.
+/// Returns the non-preemptible work of a class's servers for the analysis.
 pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> EnforcedClass {
     EnforcedClass {
         channels: class.channels.or(profile.channels()).unwrap_or(1),
@@ -31,8 +31,8 @@ pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> Enforced
     }
 }
 
-/// How the enforcers use a server of a class that gets workloads by a model: with as many requests at the device as it has
-/// channels, which makes requests wait least. Without a profile, its links alone.
+/// Returns the enforcers' configuration of a class that is planned by a model: as many requests at the device
+/// as it has channels, which minimises their wait. Without a profile, links only.
 pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile>) -> EnforcedPath {
     let analysed = profile.map_or_else(|| enforced_links(class), |profile| enforced_class(class, profile));
     EnforcedPath {
@@ -43,7 +43,7 @@ pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile
     }
 }
 
-/// What the links of a class do not interrupt, without a device behind them.
+/// Returns the non-preemptible work of a class's links, without a device behind them.
 fn enforced_links(class: &ServerClass) -> EnforcedClass {
     EnforcedClass {
         channels: 1,

@@ -16,9 +16,8 @@ pub struct ClusterProblem {
     pub cluster: Cluster,
     /// The storage of each server class.
     pub profiles: Vec<StorageProfile>,
-    /// How traces are opened.
     pub options: OpenOptions,
-    /// Whether results of reading traces may be reused and stored.
+    /// True if cached footprints may be read and stored.
     pub cached: bool,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,

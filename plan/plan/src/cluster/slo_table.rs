@@ -16,8 +16,8 @@ struct SloTableColumns {
     count: usize,
 }
 
-/// Reads the table; workloads come in the order of the column `order` where there is one, otherwise in
-/// that of the lines. Lines with equal order keep theirs.
+/// Reads the table. Workloads come in the order of the column `order`, ties in the order of lines; without
+/// that column in the order of lines.
 pub(super) fn read(path: &Path, traces: &Path) -> Result<Vec<WorkloadSpec>, OperationError> {
     let text = read_text(path, "table of SLOs")?;
     parse(&text, traces).map_err(|(line, message)| {

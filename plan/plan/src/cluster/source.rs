@@ -14,22 +14,20 @@ const PACKET_MIN: u64 = 64;
 /// The name of the one class of servers beside a table of SLOs.
 const ONLY_CLASS: &str = "server";
 
-/// Where servers, workloads and traces come from, and how traces are read.
+/// Description of a cluster, and options of reading its traces.
 #[derive(Debug, Clone)]
 pub struct ClusterSource {
-    /// Where servers and workloads are described.
     pub description: ClusterDescription,
     /// Factor on all work, at least 1, instead of the described one.
     pub safety_margin: Option<f64>,
-    /// How traces are opened.
     pub options: OpenOptions,
-    /// Whether results of reading traces may be reused and stored.
+    /// True if cached footprints may be read and stored.
     pub cached: bool,
-    /// Where results go, which is none of the files that are read.
+    /// Output files, which must differ from all input files.
     pub results: Vec<PathBuf>,
 }
 
-/// How servers and workloads are described.
+/// Description of servers and workloads.
 #[derive(Debug, Clone)]
 pub enum ClusterDescription {
     /// A file of TOML or JSON has everything; paths in it are relative to it.
@@ -49,9 +47,8 @@ pub struct SloTableSource {
     pub storage: Option<PathBuf>,
     /// Link bandwidth of every server in each direction.
     pub network: ByteRate,
-    /// How many servers there are.
     pub servers: NonZeroUsize,
-    /// How many requests a device serves at a time, instead of what its profile says.
+    /// Requests that a device serves at a time; overrides its profile.
     pub channels: Option<u32>,
     /// The largest best-effort request, instead of what is usual.
     pub best_effort_request: Option<Bytes>,

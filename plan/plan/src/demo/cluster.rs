@@ -1,5 +1,5 @@
-//! What the demo generates: kinds of workload as one finds them on shared storage, each with its own way
-//! of being bursty, scaled at random.
+//! Generates the demo's workloads: kinds found on shared storage, each with its own burstiness, scaled at
+//! random.
 
 use model::OperationError;
 use operation::ProgressObserver;
@@ -225,7 +225,7 @@ impl DemoWorkload {
     }
 }
 
-/// Whether a demo, perhaps an earlier one with more workloads, gives a file this name.
+/// Returns true if a demo, possibly one with more workloads, creates a file of this name.
 pub(super) fn is_demo_file(name: &str) -> bool {
     if [CLUSTER_FILE, PROFILE_FILE, PLAN_FILE, REPORT_FILE].contains(&name) {
         return true;
@@ -235,7 +235,7 @@ pub(super) fn is_demo_file(name: &str) -> bool {
     trace.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// An SSD that nobody measured.
+/// Returns a made-up SSD profile; no device was measured for it.
 fn profile() -> StorageProfile {
     // KiB, and MB/s of reads and of writes.
     let mut rows = Vec::new();

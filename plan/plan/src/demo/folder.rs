@@ -1,4 +1,4 @@
-//! The folder of a demo: what may be replaced in it, and how all of it is replaced together.
+//! Directory of a demo: the files that may be replaced, and their joint replacement.
 
 use crate::demo::cluster::{DemoCluster, TRACE_FOLDER, is_demo_file};
 use machine::whole_file::{UnfinishedFolder, uninterrupted};
@@ -52,11 +52,11 @@ impl StagedDemo {
         self.staged.path()
     }
 
-    /// Replaces the earlier demo, if there is one, by this one.
+    /// Moves this demo into place, and removes the files of an earlier one.
     ///
     /// # Errors
     ///
-    /// When a file cannot be removed or moved.
+    /// If a file cannot be removed or moved.
     pub fn take_place(self, observer: &dyn ProgressObserver) -> Result<(), OperationError> {
         let Self { folder, staged, files, earlier, described } = self;
         let marker = folder.join(MARKER);
@@ -83,7 +83,7 @@ fn exchange(folder: &Path, earlier: &[String], staged: &Path, files: &[String]) 
     files.iter().try_for_each(|file| fs::rename(staged.join(file), folder.join(file)))
 }
 
-/// What an earlier demo in the folder wrote; nothing where the folder is empty or not there.
+/// Returns the files of an earlier demo; none if the directory is empty or missing.
 fn earlier_files(folder: &Path) -> Result<Vec<String>, OperationError> {
     let is_occupied = match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_some(),

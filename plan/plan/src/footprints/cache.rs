@@ -24,7 +24,6 @@ const VERSION: &str = "tailwright-footprint-4";
 pub(super) struct CachedFootprint {
     /// Requests that a lenient reading passed over.
     pub(super) skipped: u64,
-    /// What the workload asks of the device.
     pub(super) footprint: Footprint,
 }
 
@@ -41,8 +40,8 @@ impl FootprintCache {
         Self::in_folder(None)
     }
 
-    /// The user's cache, `$XDG_CACHE_HOME/tailwright/footprints`, by default under `~/.cache`; disabled when
-    /// there is no home.
+    /// Opens the user's cache, `$XDG_CACHE_HOME/tailwright/footprints`, by default below `~/.cache`. Disabled
+    /// without a home directory.
     pub(super) fn of_user() -> Self {
         let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
@@ -57,7 +56,7 @@ impl FootprintCache {
         self.folder.is_some()
     }
 
-    /// The entry under this key, if there is a sound one.
+    /// Returns the entry for a key, if it is intact.
     pub(super) fn get(&self, key: &str) -> Option<CachedFootprint> {
         let text = fs::read_to_string(self.path(key)?).ok()?;
         let (sum, body) = text.split_once('\n')?;

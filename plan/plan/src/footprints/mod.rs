@@ -1,4 +1,5 @@
-//! What every workload asks of every class of server: its trace read once, and kept by content.
+//! Footprints: the demand of every workload on every class of server. Each trace is read once and cached by
+//! content.
 
 mod cache;
 mod read;

@@ -12,7 +12,7 @@ use units::{Seconds, plural};
 use workload::device::{NetworkModel, StorageProfile};
 use workload::{Footprint, FootprintBuilder};
 
-/// What every workload asks of every class of server.
+/// Demand of every workload on every class of server.
 #[derive(Debug)]
 pub struct Footprints {
     /// One per trace and kind of device.
@@ -24,13 +24,13 @@ pub struct Footprints {
 }
 
 impl Footprints {
-    /// What a workload asks of the servers of a class; both are indices into the cluster.
+    /// Returns the footprint of a workload on a class; both are indices into the cluster.
     pub fn get(&self, class: usize, workload: usize) -> &Footprint {
         &self.known[self.index[class][workload]]
     }
 }
 
-/// A trace that is to be read for a device.
+/// A trace to read for one device.
 struct FootprintJob<'a> {
     /// The first workload that has the trace.
     workload: &'a str,
@@ -89,7 +89,7 @@ impl FootprintJob<'_> {
         observer: &dyn ProgressObserver,
     ) -> Result<FoundFootprint, OperationError> {
         let network = NetworkModel::default();
-        // A trace that cannot be hashed is reported by whoever reads it as a trace.
+        // A file that cannot be hashed is not reported here: opening it as a trace fails with a better error.
         let key = cache
             .is_enabled()
             .then(|| key(self.trace, &problem.options, self.profile, &network).ok())

@@ -1,5 +1,5 @@
-//! The same problem planned by other methods, each first fit in the order of arrival and in the best order, so that
-//! a method is not credited with what the order does.
+//! Plans the same problem by other methods, each by first fit in order of arrival and in its best order, so
+//! that a method is not credited with the effect of the order.
 
 use crate::cluster::ClusterProblem;
 use crate::footprints::Footprints;
@@ -33,7 +33,7 @@ const BEST_ORDER_MAX: usize = 100;
 /// The search for priorities takes minutes with more workloads.
 const SEARCHED_PRIORITIES_MAX: usize = 60;
 
-/// What one method makes of a problem; `None` where it is not tried with so many workloads.
+/// Result of one method; `None` for orders not tried with so many workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MethodComparison {
     /// Name of the method.
@@ -44,12 +44,10 @@ pub struct MethodComparison {
     pub best_order: Option<OrderComparison>,
 }
 
-/// What one method makes of a problem in one order.
+/// Result of one method in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OrderComparison {
-    /// How many servers it needs.
     pub servers_used: usize,
-    /// How many workloads it admits.
     pub workloads_admitted: usize,
     /// CPU time that it took, seconds.
     pub cpu_s: f64,

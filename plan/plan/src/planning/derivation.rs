@@ -13,7 +13,7 @@ pub struct GuaranteeDerivation {
     pub workload: String,
     /// The server that the workload is on.
     pub server: String,
-    /// What was asked for.
+    /// Requested SLO.
     pub slo: model::Slo,
     /// Latency of the SLO, seconds.
     pub slo_s: f64,
@@ -26,28 +26,28 @@ pub struct GuaranteeDerivation {
     pub stages: Vec<StageDelay>,
     /// Latency of the idle storage stack, seconds.
     pub base_s: f64,
-    /// How much longer the largest request takes on one channel than on the whole device, seconds.
+    /// Additional service time of the largest request on one channel compared with the whole device, seconds.
     pub own_service_s: f64,
-    /// What the proxy itself takes, seconds.
+    /// Processing time of the proxy, seconds.
     pub proxy_s: f64,
-    /// What may be at the device, where bounds count it.
+    /// Queue at the device, if the bound includes it.
     pub device: Option<DeviceUse>,
     /// The sum of all terms, rounded outward, seconds.
     pub bound_s: f64,
-    /// What the bound leaves of the SLO, seconds.
+    /// SLO less the bound, seconds.
     pub slack_s: f64,
-    /// What the plan was allowed to use of the SLO, a fraction.
+    /// Fraction of the SLO that the plan was allowed to use.
     pub slo_factor: f64,
 }
 
-/// What may be at the device of a server.
+/// Queue at the device of a server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeviceUse {
     /// Requests that it serves at a time.
     pub channels: u32,
     /// The most requests that may be there.
     pub outstanding: u32,
-    /// How many of them best effort leaves free.
+    /// Slots of the queue that best-effort requests may not use.
     pub reserve: u32,
     /// The device time of the largest best-effort request, seconds.
     pub best_effort_request_s: f64,
@@ -62,11 +62,11 @@ pub struct ServerNeighbour {
     pub name: String,
     /// Its priority; 0 is served first.
     pub priority: usize,
-    /// What it asked for.
+    /// Requested SLO.
     pub slo: model::Slo,
-    /// What it adds to the rates of the term by stage, fraction of capacity.
+    /// Contribution to the rates of the term by stage, fraction of capacity.
     pub rates: [f64; 3],
-    /// What it adds to the bursts of the term by stage, seconds of capacity.
+    /// Contribution to the bursts of the term by stage, seconds of capacity.
     pub bursts: [f64; 3],
 }
 
@@ -79,7 +79,7 @@ pub struct StageDelay {
     pub burst_at_or_above: f64,
     /// The sum of the rates of higher priorities, fraction of capacity.
     pub rate_above: f64,
-    /// What the stage may have begun of any priority, seconds of capacity.
+    /// Work of any priority that the stage may have begun, seconds of capacity.
     pub blocking: f64,
     /// The delay at the stage, (burst + blocking) / (1 − rate), seconds.
     pub delay_s: f64,
@@ -89,8 +89,8 @@ pub struct StageDelay {
     pub rate: f64,
     /// Burst of the workload's limit, seconds of capacity.
     pub burst: f64,
-    /// What the enforcer's bucket holds beyond the burst, seconds of capacity: answers of the workload that overtake one of
-    /// its requests on other channels of the device. `burst_at_or_above` contains it.
+    /// Excess of the enforcer's bucket over the burst, seconds of capacity. It covers answers of the workload
+    /// that overtake one of its requests on other channels of the device. Contained in `burst_at_or_above`.
     pub allowance: f64,
     /// Mean rate of the workload's trace, fraction of capacity.
     pub mean_rate: f64,

@@ -5,7 +5,7 @@ use placement::{DeviceQueue, PlannedServer, PlanningProblem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a plan changes of the policy that it keeps.
+/// Differences between a plan and the policy that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptChanges {
     /// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
@@ -32,7 +32,8 @@ pub(super) struct KeptServer {
     pub(super) name: String,
     /// The server with limits as they are in the policy.
     pub(super) server: PlannedServer,
-    /// Whether all its workloads are still there, and the device is the one that their limits are for.
+    /// True if all its workloads are still present, and its device is the one that their limits were chosen
+    /// for.
     pub(super) is_whole: bool,
 }
 
@@ -67,7 +68,7 @@ pub(super) fn kept_servers(
                 is_whole &= allowances.map(|limit| limit.allowance).all(|known| is_same(known, overtaking));
                 kept.members.push(index);
                 kept.limits.push(limits_of(workload)?);
-                // A plan has one limit per stage; where there are several, limits are chosen anew.
+                // A plan has one limit per stage: servers with several limiters get new limits.
                 is_whole &= workload.limits.len() == Stage::ALL.len();
             } else {
                 is_whole = false;
@@ -78,7 +79,7 @@ pub(super) fn kept_servers(
     Ok(servers)
 }
 
-/// Whether two numbers differ by rounding alone.
+/// Returns true if two numbers are equal up to rounding.
 fn is_same(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * one.max(other)
 }
@@ -108,7 +109,7 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
     Ok(limits)
 }
 
-/// What the servers of a plan, with these names, change of a policy.
+/// Returns the differences between a plan's servers, with these names, and a policy.
 pub(super) fn kept_changes(
     policy: &Policy,
     instance: &PlanningProblem,
@@ -145,7 +146,7 @@ fn moved_workloads(
     moved
 }
 
-/// Whether a server has the members, the limits and the queue at its device that the policy has for its name.
+/// Returns true if a server has the members, limits and device queue of the policy's server with its name.
 fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedServer, name: &str) -> bool {
     let used = policy.enforcement_of(name).map(device_queue);
     let is_used_alike = used == instance.classes[server.class].enforced.map(|_| server.queue);

@@ -1,5 +1,5 @@
-//! Where every workload goes, with which limits, and what it is then guaranteed: the only place that calls the
-//! search of `plan`.
+//! Computes plans: the server, limits and guarantee of every workload. Only this module calls the search of
+//! `placement`.
 
 mod compare;
 mod derivation;

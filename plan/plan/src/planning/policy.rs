@@ -36,7 +36,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
         .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
 }
 
-/// How a server is used, where its bounds count it.
+/// Returns the queue and limits of a server's device, if its bounds count them.
 fn enforcement(
     problem: &ClusterProblem,
     planned: &PlannedCluster,

@@ -23,10 +23,10 @@ pub enum Placing {
     FewestServers,
 }
 
-/// What a user may say about how to plan.
+/// Planning options of a user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecipeSettings {
-    /// How limits are chosen.
+    /// Method of choosing limits.
     pub method: LimitMethod,
     /// The order of placement; by default the one that the method is meant with.
     pub placing: Option<Placing>,
@@ -34,7 +34,7 @@ pub struct RecipeSettings {
     pub skip_full: bool,
     /// Reduce curves to this many segments.
     pub segments: Option<NonZeroUsize>,
-    /// How many trials the search for a better packing may make.
+    /// Maximum number of trials of the packing search.
     pub effort: Option<u64>,
     /// End the search after this time with the best so far.
     pub time_budget: Option<Duration>,
@@ -68,11 +68,11 @@ impl fmt::Display for RecipeError {
 
 impl std::error::Error for RecipeError {}
 
-/// The method of this name, which is also the name of the policies that it makes.
+/// Parses the name of a method, as used in policies.
 ///
 /// # Errors
 ///
-/// When there is no such method; the message has the names that there are.
+/// If there is no such method; the message lists the names.
 pub fn parse_method(text: &str) -> Result<LimitMethod, String> {
     let fixed = [
         LimitMethod::Exact,
@@ -94,7 +94,7 @@ pub fn parse_method(text: &str) -> Result<LimitMethod, String> {
 /// Everything that decides a plan, beside the problem.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanningRecipe {
-    /// How limits are chosen.
+    /// Method of choosing limits.
     pub method: LimitMethod,
     /// The order in which workloads are placed.
     pub order: PlacementOrder,
@@ -102,7 +102,7 @@ pub struct PlanningRecipe {
     pub sustained: bool,
     /// Segments of the reduced curves, and the burst in seconds of capacity where they are cut.
     pub reduction: Option<(NonZeroUsize, f64)>,
-    /// How long the search goes on; `None` for what suits the number of workloads.
+    /// Effort of the search; `None` chooses it by the number of workloads.
     pub effort: Option<SearchEffort>,
     /// When the search ends with the best so far.
     pub time_budget: Option<Duration>,

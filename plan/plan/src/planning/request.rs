@@ -13,16 +13,15 @@ use operation::text::time;
 use operation::{Notice, ProgressObserver};
 use std::time::Duration;
 
-/// What is to be planned.
+/// Parameters of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanningQuestion<'a> {
-    /// Where servers and workloads come from.
     pub source: &'a ClusterSource,
     /// The choices that decide the plan.
     pub recipe: &'a PlanningRecipe,
     /// A policy whose workloads stay where they are.
     pub keep: Option<&'a Policy>,
-    /// Whether the published methods plan, too.
+    /// True to plan by the published methods too.
     pub compare: bool,
 }
 
@@ -70,12 +69,12 @@ pub enum GuaranteeExplanation {
     },
 }
 
-/// Derives the bound of one workload in the plan for a cluster; with a kept policy in that policy.
+/// Derives the bound of one workload in the plan for a cluster, or in a kept policy.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, there is no such workload, the cluster cannot be planned, or the kept policy does not have
-/// the workload or gives it limits that do not hold for these inputs.
+/// If a file cannot be read, the workload does not exist, the cluster cannot be planned, or the kept policy
+/// does not have the workload or gives it limits that do not hold for these inputs.
 pub fn explain(
     workload: &str,
     source: &ClusterSource,
@@ -109,8 +108,8 @@ pub fn explain(
     })
 }
 
-/// Refuses a policy that says nothing of the workload, or has limits on its server that these inputs do not allow: what
-/// would be derived is another plan. Other servers that changed are a warning.
+/// Refuses a policy that lacks the workload, or whose limits on its server do not hold for these inputs: the
+/// derivation would belong to another plan. Changes of other servers are a warning.
 fn check_kept(
     policy: &Policy,
     planned: &PlannedCluster,
@@ -138,10 +137,11 @@ fn check_kept(
     Ok(())
 }
 
-/// How far a bound in a file may be from the one that is computed anew, a fraction of it: what printing rounds.
+/// Largest relative difference between a printed bound and the computed one, due to rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What a policy says of a workload otherwise than the derivation from its limits; `None` where both say the same.
+/// Describes the difference between a policy's figures for a workload and the derivation from its limits;
+/// `None` if they agree.
 fn difference(policy: &Policy, derivation: &GuaranteeDerivation) -> Option<String> {
     let GuaranteeDerivation { workload, bound_s, priority, .. } = derivation;
     let stated = policy.workloads.iter().find(|stated| stated.name == *workload)?;

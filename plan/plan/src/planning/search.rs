@@ -127,7 +127,7 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
     })
 }
 
-/// Searches for few servers by the recipe, until there are no more than `goal`.
+/// Searches for a plan with few servers, until there are at most `goal`.
 pub(super) fn search(
     instance: &PlanningProblem,
     recipe: &PlanningRecipe,
@@ -158,7 +158,7 @@ fn extend(
     let mut is_placed = vec![false; instance.workloads.len()];
     for KeptServer { name, server, is_whole } in kept {
         let members = server.members.clone();
-        // Who stays gets new limits when somebody left.
+        // The workloads that stay get new limits when another one leaves.
         let (number, displaced) =
             if is_whole { fleet.adopt(server) } else { fleet.open_with(server.class, &members) };
         for member in members {

@@ -9,7 +9,6 @@ use std::time::Duration;
 /// A plan for a cluster, and what it took.
 #[derive(Debug)]
 pub struct PlannedCluster {
-    /// How it was planned.
     pub recipe: PlanningRecipe,
     /// The problem in numbers.
     pub instance: PlanningProblem,
@@ -17,11 +16,11 @@ pub struct PlannedCluster {
     pub placement: Placement,
     /// Names of the servers in use, in the order of the placement.
     pub names: Vec<String>,
-    /// What would admit each refused workload; empty for those beyond the first few.
+    /// Changes that would admit each refused workload; computed for the first few only.
     pub advice: Vec<Vec<SuggestedChange>>,
-    /// How many servers are needed at least.
+    /// Lower bound on the number of servers.
     pub lower_bound: LowerBound,
-    /// What is not as in the policy that was kept; `None` without one.
+    /// Differences from the kept policy; `None` without one.
     pub changed: Option<KeptChanges>,
     /// CPU time of placement, limits and lower bound.
     pub cpu: Duration,
@@ -32,12 +31,11 @@ pub struct PlannedCluster {
 pub struct WorkloadPlace {
     /// Index into the placement's servers.
     pub server: usize,
-    /// What the workload is promised there.
     pub guarantee: Guarantee,
 }
 
 impl PlannedCluster {
-    /// Where each workload of the instance is and what it is promised; `None` for refused ones.
+    /// Returns the place and guarantee of each workload of the instance; `None` for refused ones.
     pub fn places(&self) -> Vec<Option<WorkloadPlace>> {
         let mut places = vec![None; self.instance.workloads.len()];
         for (number, server) in self.placement.servers.iter().enumerate() {
@@ -49,7 +47,7 @@ impl PlannedCluster {
         places
     }
 
-    /// How many workloads have a guarantee.
+    /// Returns the number of workloads with a guarantee.
     pub fn admitted(&self) -> usize {
         self.instance.workloads.len() - self.placement.refused.len()
     }

@@ -80,7 +80,7 @@ fn applicant<S>(
     Applicant { name: spec.name.clone(), slo: spec.slo, group, sketch }
 }
 
-/// How many members each group of a problem has.
+/// Returns the number of members of each group.
 fn group_sizes(problem: &PredictionProblem) -> BTreeMap<usize, usize> {
     let mut members = BTreeMap::new();
     for workload in &problem.workloads {

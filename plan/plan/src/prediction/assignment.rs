@@ -15,7 +15,7 @@ use predict::{EnforcedPath, EnforcedSketch, bunching_allowance};
 use std::collections::BTreeSet;
 use workload::profile_file::profile_hash;
 
-/// Where a workload goes and what it is promised.
+/// Server and guarantee of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadAssignment {
     /// Number of the server, from 0.
@@ -101,7 +101,7 @@ fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: us
     is_known.then_some(densest * problem.network.bytes_per_sec())
 }
 
-/// How a server is used, as the predictions count it.
+/// Returns the configuration of a server that the predictions assume.
 fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> ServerEnforcement {
     let DeviceQueue { channels, outstanding, reserve } = path.queue;
     ServerEnforcement {
@@ -115,9 +115,10 @@ fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> Serve
     }
 }
 
-/// Several simultaneous limits per stage for each workload, which delay nothing of its trace (thesis §3.2.1): the allowance of
-/// each is what stages before may bunch. That is the worst case, or the SLO where this is longer: what takes longer than the SLO
-/// may wait for tokens of its own. On servers that interrupt, nothing is counted as bunched.
+/// Returns several simultaneous limits per stage for each workload, which never delay its trace (thesis
+/// §3.2.1). Each has an allowance for bunching at earlier stages: the worst case, or the SLO if that is
+/// longer. Work that takes longer than the SLO may wait for its own tokens. On preemptive servers nothing
+/// bunches.
 fn assigned_limits(
     problem: &PredictionProblem,
     enforced: Option<EnforcedPath>,

@@ -1,4 +1,4 @@
-//! What each model says of workloads that share one server.
+//! Bounds of each model for workloads that share one server.
 
 use crate::prediction::applicant::{applicants, server_members};
 use crate::prediction::model_name::{ModelName, ModelVisitor};
@@ -9,7 +9,7 @@ use placement::admission::Applicant;
 use predict::EnforcedModel;
 use units::Percentile;
 
-/// What one model says of one workload.
+/// Bound of one model for one workload.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadBound {
     /// Index into the workloads of the problem.
@@ -94,7 +94,8 @@ impl ModelVisitor for PredictMembers<'_> {
     }
 }
 
-/// What a model predicts of the members of a server, `base` seconds included. They are these workloads of the problem.
+/// Returns the bounds of a model for the members of a server, including `base` seconds. The members are these
+/// workloads of the problem.
 pub(super) fn member_bounds<S>(
     predictions: Vec<Result<Prediction, UndefinedLatency>>,
     name: ModelName,

@@ -1,8 +1,9 @@
-//! What the calibrated model learns from, for a prediction problem: companies as servers are filled.
+//! Training data of the calibrated model for a prediction problem: groups of workloads as servers are filled.
 //!
-//! In each round a window of every trace is held out, and everybody is put on servers in a random order: as many on one as
-//! `replayed` finds within their SLOs by what is left of the traces. Choosing by replays makes what was chosen look better
-//! than it is; so it does here, and the scores of the held-out windows contain it.
+//! Each round holds out one window of every trace and fills servers in a random order, as long as `replayed`
+//! finds every workload within its SLO on the rest of the traces. Selecting by replays makes the selected
+//! groups look better than they are. The calibration has the same bias, so the scores of the held-out windows
+//! contain it.
 
 use crate::prediction::applicant::{of_members, server_members, sketched};
 use crate::prediction::enforced_models::{replaying, worst_case};
@@ -32,7 +33,8 @@ const SEED: u64 = 4;
 /// Load factors that are tried, ascending: how many times the work of the traces forecasts count.
 const LOADS: [f64; 10] = [1.0, 1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0];
 
-/// How often margins are widened to those that the companies admitted with them need, before more load is assumed.
+/// Maximum number of times that margins are widened to those of the groups admitted with them, before a
+/// higher load is assumed.
 const WIDENINGS: usize = 4;
 
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
@@ -75,7 +77,7 @@ fn calibrated_unless(
     Some(model)
 }
 
-/// Who learns margins for the workloads of a problem, at `percentile` or each at that of its SLO.
+/// Learns margins for the workloads of a problem, at `percentile` or at that of each SLO.
 struct CalibrationLearner<'a> {
     problem: &'a PredictionProblem,
     percentile: Option<Percentile>,
@@ -138,7 +140,7 @@ impl CalibrationLearner<'_> {
         let is_capped = load > 1.0 || margins.is_some();
         let mut companies = Vec::new();
         for window in 0..windows {
-            // What is left without a window is the same in all rounds.
+            // The sketches without the held-out window are the same in all rounds.
             let all = sketched(problem, observer, |traffic| {
                 let rest = goal.rest(traffic, window).unwrap_or_else(|| traffic.clone());
                 filling.sketch(&if load > 1.0 { rest.with_work(load) } else { rest })
@@ -219,12 +221,12 @@ struct CompanyRound<'a> {
     factors: &'a [f64],
     /// The worst case, which caps bounds, and all workloads by what is left of the traces; absent where it cannot be less.
     guarantee: Option<(&'a EnforcedModel<WorstCase>, &'a [Applicant<WorstSketch>])>,
-    /// Once it says yes, nobody fits any more: the round is of no use.
+    /// From the first true on, no workload fits any more, and the round is discarded.
     interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl CompanyRound<'_> {
-    /// Companies of whoever is within the SLO alone, as they are filled.
+    /// Returns single workloads that keep their SLO alone, then groups as they are filled.
     fn companies(&self) -> Vec<TrialCompany> {
         let Self { problem, round, window, all, .. } = *self;
         let mut order = shuffled(problem.workloads.len(), round as u64);
@@ -252,7 +254,7 @@ impl CompanyRound<'_> {
         companies
     }
 
-    /// Whether these are within their SLOs together.
+    /// Returns true if these workloads keep their SLOs together.
     fn fits(&self, workloads: &[usize]) -> bool {
         if (self.interrupted)() {
             return false;
@@ -282,8 +284,8 @@ impl CompanyRound<'_> {
             .collect()
     }
 
-    /// How many of these, in their order, are within their SLOs together; at least one. Found by doubling and halving, as if who
-    /// does not fit beside few did not fit beside more.
+    /// Returns the length of the longest prefix that keeps its SLOs, at least 1. Doubles and bisects,
+    /// assuming that a workload that does not fit beside few others does not fit beside more.
     fn fitting(&self, candidates: &[usize]) -> usize {
         let fits = |count: usize| self.fits(&candidates[..count]);
         let mut fitting = 1;
@@ -304,14 +306,14 @@ fn shuffled(count: usize, round: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, number)| number).collect()
 }
 
-/// What the calibrated model predicts of the workloads of a problem, and what that rests on.
+/// Bounds of the calibrated model for a problem, with their evidence.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CalibrationReport {
     /// The probability that a prediction holds in the next window.
     pub coverage: f64,
-    /// What is counted: workload, server or plan.
+    /// Unit that the coverage counts: workload, server or plan.
     pub coverage_of: &'static str,
-    /// How many times the work of the traces the bounds count.
+    /// Factor on the work of the traces that the bounds assume.
     pub load_factor: f64,
     /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no prediction.
     pub kept_workloads: f64,
@@ -340,10 +342,11 @@ pub struct WorkloadCalibration {
     pub window_s: f64,
     /// Factor on the replayed bound; null where the bound is the worst case.
     pub margin: Option<f64>,
-    /// What the margin is a quantile of: `windows` of its trace, or a `pool` of the windows of all traces or servers.
+    /// Set of scores of which the margin is a quantile: `windows` of its trace, or a `pool` of the windows of
+    /// all traces or servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub basis: Option<&'static str>,
-    /// How many exchangeable blocks of scores there are.
+    /// Number of exchangeable blocks of scores.
     pub blocks: usize,
     /// Why the bound is the worst case, and how many windows a margin needs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -388,7 +391,7 @@ pub fn report_calibration(
     }
 }
 
-/// What a margin is a quantile of, as users read it.
+/// Returns the name of a margin's basis in reports.
 fn basis_name(basis: MarginBasis) -> &'static str {
     match basis {
         MarginBasis::Windows => "windows",
@@ -396,7 +399,7 @@ fn basis_name(basis: MarginBasis) -> &'static str {
     }
 }
 
-/// What the coverage counts, as users write it.
+/// Returns the name of the coverage's unit in options.
 fn scope_name(scope: CalibrationScope) -> &'static str {
     match scope {
         CalibrationScope::Workload => "workload",
@@ -430,7 +433,7 @@ fn fallback(goal: &CalibrationGoal, answer: MarginAnswer, window_s: f64) -> Opti
 }
 
 impl CalibrationReport {
-    /// What is promised, to how many, and by what margins; then why others have none.
+    /// Describes the promise: number of workloads, margins, and the reasons why others have none.
     pub fn sentences(&self) -> Vec<String> {
         let calibrated = self.workloads.iter().filter(|workload| workload.fallback.is_none());
         let (with, unbounded): (Vec<_>, Vec<_>) = calibrated.partition(|workload| workload.margin.is_some());
@@ -484,7 +487,8 @@ impl CalibrationReport {
         sentences
     }
 
-    /// How often the margins were kept, and what follows for everybody where the promise is about one workload.
+    /// Describes how often the margins were kept, and the consequence for all workloads if the promise is
+    /// about one.
     fn kept_shares(&self) -> String {
         let mut sentence = format!(
             "in held-out windows, from which the margins come, they held for {} of workloads, for all workloads of a server on {} of servers \

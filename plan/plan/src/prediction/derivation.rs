@@ -1,4 +1,4 @@
-//! How one prediction comes about, as steps whose figures add up.
+//! Derives one prediction in steps whose figures add up.
 
 use crate::prediction::bounds::{ServerCompany, WorkloadBound, predict_bounds};
 use crate::prediction::calibration::{WorkloadCalibration, report_calibration};
@@ -16,14 +16,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::{Percentile, plural};
 
-/// How a prediction comes about, for people and machines.
+/// Derivation of a prediction, for people and programs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PredictionDerivation {
     /// The workload whose latency is predicted.
     pub workload: String,
     /// The model that predicts it.
     pub model: ModelName,
-    /// What the prediction rests on.
+    /// Assumption of the model.
     pub assumption: &'static str,
     /// Which part of the latency distribution it is about, 0 to 100.
     pub percentile: f64,
@@ -40,7 +40,7 @@ pub struct PredictionDerivation {
     pub ahead: Vec<ServedBefore>,
     /// The figures that the latency is made of.
     pub steps: Vec<PredictionStep>,
-    /// What the steps mean.
+    /// Explanation of the steps.
     pub method: &'static str,
 }
 
@@ -58,9 +58,9 @@ pub struct ServedBefore {
 /// One figure of a derivation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PredictionStep {
-    /// What the figure is.
+    /// Name of the figure.
     pub what: String,
-    /// How the figure comes about.
+    /// Computation of the figure.
     pub how: String,
     /// The figure in seconds, where it is a time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub fn derive(
     }
 }
 
-/// Everybody else of the same or a higher priority, whoever is served first before the others.
+/// Returns the other workloads of the same or a higher priority, in order of service.
 fn served_before(
     problem: &PredictionProblem,
     own: &WorkloadBound,
@@ -252,7 +252,7 @@ fn probabilistic(
     let mut sum = 0.0;
     for term in &derivation.terms {
         let late = term.probability * term.late;
-        // What adds nothing that can be seen is one line at the end.
+        // Negligible contributions share one line at the end.
         if late < 0.02 * derivation.allowed {
             continue;
         }

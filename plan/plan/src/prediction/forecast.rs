@@ -1,4 +1,4 @@
-//! What the workloads of a placement will see, server by server.
+//! Forecasts of the workloads of a placement, server by server.
 
 use crate::prediction::applicant::{of_members, server_members, sketched_by, without_traffic};
 use crate::prediction::bounds::{WorkloadBound, member_bounds};
@@ -10,7 +10,7 @@ use operation::ProgressObserver;
 use placement::admission::Applicant;
 use predict::{CorrelatedLatency, EnforcedModel, EnforcedSketch, Replayed, WorstCase};
 
-/// What a placed workload will see.
+/// Forecast for a placed workload.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadForecast {
     /// The latency by the model that decided.
@@ -22,21 +22,22 @@ pub struct WorkloadForecast {
     pub bursts_together: Option<f64>,
 }
 
-/// What is to be forecast for a placement.
+/// Parameters of the forecasts of a placement.
 pub(super) struct ForecastQuestion<'a> {
     pub(super) problem: &'a PredictionProblem,
     pub(super) model: ModelName,
     /// The workloads of each server.
     pub(super) servers: &'a [Vec<usize>],
-    /// Whether to take what is certain for servers that have not been forecast yet.
+    /// Returns true to stop: servers without a forecast get the certain one.
     pub(super) interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// Whether the model is known to keep every SLO on a server.
+    /// Returns true if the model is known to keep every SLO on a server.
     pub(super) is_kept: &'a (dyn Fn(&[usize]) -> bool + Sync),
     pub(super) observer: &'a dyn ProgressObserver,
 }
 
 impl WorkloadForecast {
-    /// The forecast in which no replay shown is longer than `bursts_together`, and that is no longer than the worst case.
+    /// Builds a forecast in which no replay is longer than `bursts_together`, and that is not longer than the
+    /// worst case.
     ///
     /// The alignment in which worst bursts end together is one of many, and a workload may see more in another one: `together`
     /// becomes the longest of what was replayed, the estimate of the model and its bound where it is one of these. What may be
@@ -69,7 +70,7 @@ impl ForecastQuestion<'_> {
         self.model.visit(self.problem, None, self.observer, self)
     }
 
-    /// What is certain of the members of a server without any computation: the SLO of each as its bound where the model is
+    /// Returns the certain forecasts of a server without computing: the SLO as the bound if the model is
     /// known to keep it, no bound otherwise.
     fn certain_forecasts(&self, members: &[usize]) -> Vec<WorkloadForecast> {
         let is_kept = (self.is_kept)(members);
@@ -131,7 +132,8 @@ struct Forecaster<'a, M: LatencyModel> {
 }
 
 impl<M: LatencyModel> Forecaster<'_, M> {
-    /// What each member of a server will see, and whether that was cut short; then it is what is certain without replays.
+    /// Returns the forecasts of a server's members. The flag is true after an interruption; then they are the
+    /// certain ones, without replays.
     fn forecasts(&self, members: &[usize]) -> (Vec<WorkloadForecast>, bool) {
         let problem = self.question.problem;
         let base = self.question.problem.base_latency();

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::Percentile;
 
-/// What is assumed of the traffic.
+/// Assumption about the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelName {
@@ -23,13 +23,12 @@ pub enum ModelName {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
-    /// The same with margins for what the next window of traffic may bring; a prediction with stated coverage.
+    /// As `Replayed`, with margins for the next window of traffic; a prediction with stated coverage.
     Calibrated,
 }
 
 /// Something that can be done with a model of any type.
 pub(crate) trait ModelVisitor {
-    /// What comes of a visit.
     type Output;
     /// Visits the model of the name.
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output;
@@ -44,12 +43,12 @@ impl ModelName {
         self.as_procedure().name()
     }
 
-    /// What a prediction of this model rests on, completing "NAME: …".
+    /// Returns the assumption of the model, completing "NAME: …".
     pub fn assumption(self) -> &'static str {
         self.as_procedure().assumption()
     }
 
-    /// The rule that admits whoever this model predicts to keep all SLOs.
+    /// Returns the admission rule that admits a workload if this model predicts that all SLOs are kept.
     pub fn as_procedure(self) -> ProcedureName {
         match self {
             Self::WorstCase => ProcedureName::WorstCase,
@@ -60,7 +59,8 @@ impl ModelName {
         }
     }
 
-    /// Whether the model replays traces, so that a search that looks at few alignments wants another judgement.
+    /// Returns true if the model replays traces, so that a search with few alignments needs a second
+    /// judgement.
     pub(crate) fn is_replaying(self) -> bool {
         matches!(self, Self::Replayed | Self::Calibrated)
     }

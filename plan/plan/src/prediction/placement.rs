@@ -21,24 +21,24 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use units::{Nanos, plural};
 
-/// A placement, what each server's workloads will see, and what a correlated day would do to it.
+/// A placement with forecasts for each server, and the effect of correlated bursts.
 #[derive(Debug)]
 pub struct ModelPlacement {
     /// The model that decided.
     pub model: ModelName,
-    /// Who is on which server, and who was refused.
+    /// Members of each server, and refused workloads.
     pub packing: Packing,
     /// The forecasts of each server, one per member in the order of the packing.
     pub servers: Vec<Vec<WorkloadForecast>>,
     /// Wall time of the search, without reading traces and without forecasts.
     pub search: Duration,
-    /// Whether it was interrupted: the placement holds, but workloads may be without a place that there is, and bounds
-    /// that were not computed any more are said to be the SLOs, within which they are.
+    /// True if the search was interrupted. The placement holds, but refused workloads may have had a place,
+    /// and bounds not computed are given as the SLOs, which they do not exceed.
     pub interrupted: bool,
 }
 
 impl ModelPlacement {
-    /// Whether everybody who has a place keeps the SLO there.
+    /// Returns true if every placed workload keeps its SLO.
     pub fn is_kept(&self, problem: &PredictionProblem) -> bool {
         self.servers.iter().flatten().all(|forecast| {
             let slo = problem.workloads[forecast.bound.workload].spec.slo;
@@ -47,12 +47,12 @@ impl ModelPlacement {
     }
 }
 
-/// Places everybody that fits. `interrupted` is asked again and again: from the first `true` on, what is certain by then is
-/// the answer.
+/// Places as many workloads as fit. `interrupted` is polled; from its first `true` on, the result is what is
+/// certain by then.
 ///
-/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments, and a
-/// server that does not hold under these drops whoever misses the SLO by the largest factor, until it does.
-/// Whoever picks the placement that looks good in some alignments must not quote these.
+/// A search by replays uses few alignments, and its result is judged by other alignments. A server that fails
+/// there drops the workload that misses its SLO by the largest factor, until it passes. A second set is
+/// needed because a placement selected by some alignments looks better in them than it is.
 pub fn place(
     problem: &PredictionProblem,
     model: ModelName,
@@ -102,7 +102,7 @@ impl JudgedServers {
         self.0.lock().expect("no thread panics while it holds the lock").get(members).copied()
     }
 
-    /// Whether the judge has found every SLO kept on a server.
+    /// Returns true if the judge found every SLO kept on a server.
     fn is_kept(&self, members: &[usize]) -> bool {
         self.known(members) == Some(true)
     }
@@ -191,7 +191,7 @@ impl ModelVisitor for PlacementQuestion<'_> {
 /// So many servers at most are filled at once: each thread remembers replays, some hundred megabytes.
 const THREADS_MAX: usize = 16;
 
-/// What each thread of a search has of its own.
+/// Creates one value per thread of the search.
 fn many<T>(make: impl Fn() -> T) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     (0..threads).map(|_| make()).collect()
@@ -218,7 +218,7 @@ impl<M: LatencyModel> ReplayJudge<'_, M> {
         self.model.all_within(&server_members(self.problem, &company), &self.limits(&company))
     }
 
-    /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
+    /// Returns the members that miss their SLOs, largest factor first; ties in reverse order.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
@@ -254,7 +254,7 @@ fn queueing_limit(slo: f64, base: f64) -> f64 {
     (ns as f64 + 0.5) * 1e-9
 }
 
-/// What a search does at the moment, as the name of a task.
+/// Returns the name of a phase of the search, for progress reports.
 fn phase_name(phase: PackingPhase) -> String {
     match phase {
         PackingPhase::Alone => "each one alone".to_owned(),
@@ -266,7 +266,7 @@ fn phase_name(phase: PackingPhase) -> String {
     }
 }
 
-/// The forecasts of a server, whoever is served first before the others.
+/// Returns the forecasts of a server in order of service.
 pub fn by_priority(forecasts: &[WorkloadForecast]) -> Vec<WorkloadForecast> {
     let mut sorted = forecasts.to_vec();
     sorted.sort_by_key(|forecast| (forecast.bound.priority, forecast.bound.workload));

@@ -14,10 +14,9 @@ use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, plural};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 use workload::profile_file::{base_latency, read_profile};
 
-/// Where servers, workloads and traces come from, and what requests pass.
+/// Sources of a prediction problem: cluster, traces, and the stages of requests.
 #[derive(Debug, Clone)]
 pub struct PredictionSource {
-    /// Where servers and workloads are described.
     pub cluster: ClusterSource,
     /// The class of server; by default the first one with servers.
     pub class: Option<String>,
@@ -27,7 +26,7 @@ pub struct PredictionSource {
     pub groups: Option<PathBuf>,
     /// Servers interrupt what they have begun, as in published formulas; no real server does.
     pub preemptive: bool,
-    /// What the calibrated model promises.
+    /// Promise of the calibrated model.
     pub calibration: CalibrationGoal,
 }
 
@@ -49,7 +48,6 @@ pub struct TracedWorkload {
 pub struct PredictionProblem {
     /// Name of the server class.
     pub class: String,
-    /// How many servers there are.
     pub count: usize,
     /// Link bandwidth of a server in each direction.
     pub network: ByteRate,
@@ -59,16 +57,15 @@ pub struct PredictionProblem {
     pub safety_margin: f64,
     /// Everybody who asks for a place, in the order of the input.
     pub workloads: Vec<TracedWorkload>,
-    /// How the enforcers use a server; `None` for servers that interrupt what they have begun, which are there to compare
-    /// with.
+    /// Enforcers' configuration of a server; `None` for preemptive servers, which serve for comparison.
     pub enforced: Option<EnforcedPath>,
     /// The bytes that a link sends without looking for others.
     pub packet: Bytes,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
-    /// What the calibrated model promises.
+    /// Promise of the calibrated model.
     pub calibration: CalibrationGoal,
-    /// What it has learnt, by the percentile that is asked of everybody.
+    /// Calibrated models learnt so far, by a common percentile of all workloads if there is one.
     pub(super) learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
 }
 
@@ -118,7 +115,7 @@ impl PredictionProblem {
         })
     }
 
-    /// How many levels of priority a stage of a server can have.
+    /// Returns the maximum number of priority levels at a stage of a server.
     pub(crate) fn levels_max(&self) -> usize {
         self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
     }
@@ -136,8 +133,8 @@ impl PredictionProblem {
         (distinct, numbers)
     }
 
-    /// The same problem with the first, and with the second half of each trace, so that what is decided by one can be judged by the
-    /// other. `None` when nothing arrives in one half of a trace.
+    /// Splits the problem into the first and the second halves of each trace, so that a decision by one can
+    /// be judged by the other. `None` if half of a trace has no requests.
     pub fn halves(&self) -> Option<[Self; 2]> {
         let mut halves = [Vec::new(), Vec::new()];
         let (traces, numbers) = self.distinct_traces();
@@ -155,7 +152,7 @@ impl PredictionProblem {
         Some(halves.map(|workloads| self.with_workloads(workloads)))
     }
 
-    /// The same problem with `factor` times the work of every request.
+    /// Returns the problem with the work of every request multiplied by `factor`.
     pub(super) fn with_work(&self, factor: f64) -> Self {
         let (traces, numbers) = self.distinct_traces();
         let traffic: Vec<_> = traces.into_iter().map(|trace| Arc::new(trace.with_work(factor))).collect();
@@ -166,7 +163,7 @@ impl PredictionProblem {
         self.with_workloads(workloads)
     }
 
-    /// The same servers for other workloads.
+    /// Returns the problem with the same servers and other workloads.
     #[must_use]
     pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
         Self {
@@ -279,8 +276,8 @@ fn read_traffic(
     Ok((traffic, first, reader.skipped()))
 }
 
-/// The most work of a trace at all stages together, nanoseconds, and its most bytes: what models add and multiply stays
-/// within 64 bits.
+/// Maximum work of a trace summed over stages, nanoseconds, and maximum bytes: sums and products of the
+/// models stay within 64 bits.
 const WORK_MAX: u128 = 1 << 60;
 const BYTES_MAX: u128 = 10_u128.pow(16);
 

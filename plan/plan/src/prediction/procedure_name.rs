@@ -27,7 +27,7 @@ pub enum ProcedureName {
     Probabilistic,
     /// The traces are replayed at random shifts; an estimate with confidence.
     Replayed,
-    /// The same with margins for the next window of traffic.
+    /// As `Replayed`, with margins for the next window of traffic.
     Calibrated,
     /// The published procedure of SNC-Meister, to compare with.
     PublishedSnc,
@@ -39,13 +39,12 @@ pub enum ProcedureName {
     SiloPlus,
     /// One class per workload by its throughput; links only.
     QJump,
-    /// The same with fixed throughputs; links only.
+    /// QJump with fixed throughputs; links only.
     QJumpPlus,
 }
 
 /// Something that can be done with a procedure of any type.
 pub(crate) trait ProcedureVisitor {
-    /// What comes of a visit.
     type Output;
     /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
     fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
@@ -72,12 +71,12 @@ impl ProcedureName {
         }
     }
 
-    /// Whether the rule is defined for network links alone.
+    /// Returns true if the rule is defined for network links only.
     pub fn is_for_links(self) -> bool {
         matches!(self, Self::Silo | Self::SiloPlus | Self::QJump | Self::QJumpPlus)
     }
 
-    /// What a promise rests on, completing "NAME: …".
+    /// Returns the assumption of a promise, completing "NAME: …".
     pub fn assumption(self) -> &'static str {
         match self {
             Self::PriorityMeister => {
@@ -110,8 +109,8 @@ impl ProcedureName {
         }
     }
 
-    /// Whether its promises are about servers as they are enforced; those that are there to compare with are about servers
-    /// that interrupt what they have begun.
+    /// Returns true if promises are about servers with enforcers. The others, for comparison, are about
+    /// preemptive servers.
     pub fn counts_enforcement(self) -> bool {
         matches!(
             self,
@@ -161,7 +160,8 @@ impl ProcedureName {
     }
 }
 
-/// What the rules for links keep of a workload. Callers have checked that it can be counted.
+/// Returns the arrival curves that the rules for links use. Callers have checked that the workload has such
+/// curves.
 fn countable_curves(workload: &TracedWorkload) -> StageCurves {
     StageCurves::from_trace(&workload.traffic).expect("countable traffic")
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between one trace and another.
+//! Errors of reading and writing traces.
 
 use model::OperationError;
 use std::fmt;
@@ -13,12 +13,13 @@ pub enum TraceFileError {
     Trace(TraceError),
     /// The trace that was asked for could not be written.
     Output(TraceError),
-    /// What was asked for makes no sense.
+    /// An invalid request or option.
     Operation(OperationError),
 }
 
 impl TraceFileError {
-    /// Whether whoever read the standard output has gone, which is no error to a person.
+    /// Returns true if the reader of the standard output has closed it, which users do not regard as an
+    /// error.
     pub fn is_closed_output(&self) -> bool {
         let Self::Output(error) = self else { return false };
         standard_output_error(error).is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
@@ -61,7 +62,7 @@ impl From<TraceFileError> for OperationError {
     }
 }
 
-/// What to do where the standard output cannot be written.
+/// Hint for a failed write to the standard output.
 const OUTPUT_HINT: &str = "check the space left, and where the output goes";
 
 impl fmt::Display for TraceFileError {

@@ -1,4 +1,4 @@
-//! What there is in a trace.
+//! Summary of a trace file.
 
 use crate::trace_files::error::TraceFileError;
 use crate::trace_files::reader::ObservedReader;
@@ -15,9 +15,9 @@ pub struct InspectedTrace {
     pub file: String,
     /// The format that it was read as.
     pub format: TraceFormat,
-    /// How many malformed or out-of-order requests were passed over.
+    /// Malformed or out-of-order records that were skipped.
     pub skipped: u64,
-    /// How many records are neither reads nor writes.
+    /// Records that are neither reads nor writes.
     pub ignored: u64,
     /// Rates, sizes and burstiness of its requests.
     pub stats: TraceStatistics,

@@ -1,4 +1,4 @@
-//! Where a trace goes.
+//! Destination of a trace.
 
 use crate::trace_files::error::TraceFileError;
 use model::{OperationError, Request};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use trace::{TraceError, TraceFormat, TraceWriter};
 use units::plural;
 
-/// A trace file that is to be written.
+/// A trace file to write.
 #[derive(Debug, Clone)]
 pub struct TraceOutput {
     /// The file; `-` is the standard output.

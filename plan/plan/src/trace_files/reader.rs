@@ -1,4 +1,4 @@
-//! A trace that is read while somebody watches.
+//! Reads a trace and reports progress.
 
 use crate::trace_files::error::TraceFileError;
 use model::Request;

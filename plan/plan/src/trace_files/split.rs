@@ -22,7 +22,6 @@ pub struct SplitPart {
     pub path: PathBuf,
     /// The number of its requests.
     pub requests: u64,
-    /// How many of these are reads.
     pub reads: u64,
     /// The bytes that they read and wrote.
     pub bytes: u64,
@@ -95,7 +94,8 @@ fn split_off(
     Ok(part)
 }
 
-/// The beginning of a cluster file for these traces; what is not known is marked `CHANGE`, and refused as it is.
+/// Returns a cluster file for these traces with `CHANGE` in place of unknown values, which is refused until
+/// they are filled in.
 pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
     let mut text = format!(
         "# The workloads of {}. Replace each CHANGE; `tailwright plan --help` describes the file.\n\

@@ -7,6 +7,6 @@ use units::{Nanos, Work};
 pub struct StageArrival {
     /// When the request arrives, since the trace's origin.
     pub at: Nanos,
-    /// How much work the request causes at the stage.
+    /// Work of the request at the stage.
     pub work: Work,
 }

@@ -17,10 +17,10 @@ use super::hull::{self, HullPoint};
 use super::{BurstCurve, BurstError, StageArrival};
 use std::mem::take;
 
-/// How many arrivals a block has: enough to amortise the cost of a block, and few enough that the chords of the
-/// buckets stay close to the hull.
+/// Arrivals per block: enough to amortise the cost of a block, and few enough that the chords of the buckets
+/// stay close to the hull.
 const BLOCK: usize = 64;
-/// How many token buckets test a block. They run in vector lanes, and the latency of one hides four.
+/// Token buckets that test a block. They run in vector lanes, and the latency of one hides four.
 const BUCKETS: usize = 8;
 /// The slack, relative to the terms, between the floating-point bucket test and the exact hull: far above the
 /// 3·BLOCK roundings of 2^-53 in a bucket, far below what would cost speed.
@@ -188,7 +188,7 @@ impl BurstBuilder {
         BurstError::Unsorted { index: self.count + index.unwrap_or_default() as u64 }
     }
 
-    /// Whether an interval inside the block may lie above the hull. `false` is certain, `true` is not.
+    /// Returns true if an interval inside the block may lie above the hull; `false` is certain.
     fn may_exceed(&self, block: &[StageArrival], run: &BlockRun) -> bool {
         let work = run.after - run.before;
         let span = run.last - run.first;
@@ -262,7 +262,7 @@ impl BurstBuilder {
         self.collect();
     }
 
-    /// Joins the intervals found with the hull as soon as there are enough of them to pay for visiting all of it.
+    /// Joins the intervals found with the hull once there are enough of them to pay for visiting all of it.
     fn collect(&mut self) {
         let size = self.intervals.len();
         if !self.found.is_empty() && (size < SMALL || self.found.len() >= size) {
@@ -293,7 +293,7 @@ fn find_ending_at(
     }
 }
 
-/// Whether a single point lies on or below the chain, by binary search.
+/// Returns true if a point lies on or below the chain, by binary search.
 fn is_covered(chain: &[HullPoint], p: HullPoint) -> bool {
     let mut hint = chain.partition_point(|q| q.x <= p.x).saturating_sub(1);
     hull::covers(chain, &mut hint, p)
@@ -328,7 +328,7 @@ impl ChordBuckets {
         buckets
     }
 
-    /// Whether any bucket rises above its limit. Requires times and works below 2^63 in sum.
+    /// Returns true if any bucket exceeds its limit. Requires sums of times and works below 2^63.
     fn overflow(&self, block: &[StageArrival]) -> bool {
         let mut level = [0.0; BUCKETS];
         let mut peak = [0.0; BUCKETS];

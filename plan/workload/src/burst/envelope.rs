@@ -51,7 +51,7 @@ impl BurstEnvelope {
         hull::is_chain_from_zero(&chain).then(|| Self::from_hull(&chain))
     }
 
-    /// The corners in ascending order of duration; there is at least one.
+    /// Returns the corners in ascending order of duration; at least one.
     pub fn vertices(&self) -> &[EnvelopeVertex] {
         &self.vertices
     }
@@ -98,7 +98,7 @@ impl BurstEnvelope {
         Ok(Self::from_hull(&hull::hull_of(points)))
     }
 
-    /// Whether this envelope is nowhere below the other: b(r) is at least as large for every r ≥ 0.
+    /// Returns true if this envelope is nowhere below the other: b(r) is at least as large for every r ≥ 0.
     pub fn dominates(&self, other: &Self) -> bool {
         let chain = self.chain();
         let mut hint = 0;

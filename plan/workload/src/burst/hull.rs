@@ -11,8 +11,8 @@ pub(super) struct HullPoint {
     pub(super) y: u64,
 }
 
-/// Whether `b` lies strictly above the line through `a` and `c`. Requires `a` to be at most `b` and `c` in
-/// both coordinates.
+/// Returns true if `b` lies strictly above the line through `a` and `c`. Requires `a` to be at most `b` and
+/// `c` in both coordinates.
 #[inline]
 fn strictly_above(a: HullPoint, b: HullPoint, c: HullPoint) -> bool {
     product(b.y - a.y, c.x - a.x) > product(c.y - a.y, b.x - a.x)
@@ -62,7 +62,7 @@ pub(super) fn hull_of(mut points: Vec<HullPoint>) -> Vec<HullPoint> {
     points
 }
 
-/// Whether `points` is a non-empty chain that begins at x = 0.
+/// Returns true if `points` is a non-empty chain that begins at x = 0.
 pub(super) fn is_chain_from_zero(points: &[HullPoint]) -> bool {
     let rises = |p: &[HullPoint]| p[0].x < p[1].x && p[0].y < p[1].y;
     points.first().is_some_and(|p| p.x == 0)
@@ -111,8 +111,9 @@ pub(super) fn minkowski(
 /// The number of steps along a chain beyond which a binary search pays.
 const NEAR: usize = 8;
 
-/// Whether `p` lies on or below the chain. `hint` is the segment where the search begins, and where it ended
-/// afterwards; queries in order of x may share a hint. A query costs at most the logarithm of the chain's length.
+/// Returns true if `p` lies on or below the chain. `hint` is the segment at which the search begins, and is
+/// set to the one at which it ended; queries in order of x may share a hint. A query costs at most the
+/// logarithm of the chain's length.
 #[inline]
 pub(super) fn covers(chain: &[HullPoint], hint: &mut usize, p: HullPoint) -> bool {
     let mut steps = 0;
@@ -128,7 +129,7 @@ pub(super) fn covers(chain: &[HullPoint], hint: &mut usize, p: HullPoint) -> boo
     p.y <= left.y || chain.get(*hint + 1).is_some_and(|&right| under_segment(left, p, right))
 }
 
-/// Whether `p` lies on or below the segment `left`–`right`, given that it is above `left` and between them.
+/// Returns true if `p`, above `left` and between the two, lies on or below the segment `left`–`right`.
 fn under_segment(left: HullPoint, p: HullPoint, right: HullPoint) -> bool {
     p.y <= right.y && !strictly_above(left, p, right)
 }

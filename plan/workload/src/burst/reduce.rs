@@ -16,8 +16,8 @@ use super::hull;
 use super::{BurstEnvelope, EnvelopeVertex};
 use std::num::NonZeroUsize;
 
-/// How to reduce a [`BurstEnvelope`]: to how many segments, and where the excess matters. The result never
-/// understates b(r), whatever the parameters.
+/// Parameters of reducing a [`BurstEnvelope`]: number of segments, and the range in which the excess matters.
+/// The result never understates b(r), whatever the parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EnvelopeReduction {
     /// The largest number of segments of the reduced b(r); each is a vertex of the envelope.
@@ -47,7 +47,7 @@ impl EnvelopeReduction {
     }
 }
 
-/// How many steps the bisection on ε takes at most: enough from a factor of 2^64 down to the precision of a float.
+/// Maximum steps of the bisection on ε: enough from a factor of 2^64 to the precision of a float.
 const STEPS: usize = 120;
 
 impl BurstEnvelope {
@@ -67,7 +67,7 @@ impl BurstEnvelope {
         let mut low = 0.0_f64;
         let mut high = curve.sufficient_excess();
         for _ in 0..STEPS {
-            // Geometric above rounding noise: what counts is the relative precision of ε.
+            // Geometric mean above rounding noise, because the relative precision of ε matters.
             let middle = (low.max(1e-15) * high).sqrt();
             match curve.chords(middle, limit) {
                 Some(_) => high = middle,
@@ -163,7 +163,7 @@ impl RateBurstCurve {
         (chords.len() <= limit).then_some(chords)
     }
 
-    /// How far down the flat segment reaches that begins at the highest rate: the next corner, and the end.
+    /// Returns the reach of the flat segment that begins at the highest rate: the next corner, and the end.
     fn flat_reach(&self, factor: f64) -> (usize, (f64, f64)) {
         let roof = self.corners[0].1 * factor;
         let next = self.corners.partition_point(|c| c.1 <= roof);

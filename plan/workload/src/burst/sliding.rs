@@ -81,12 +81,12 @@ impl SlidingBurstCurve {
         self.old.len() + self.new.len()
     }
 
-    /// Whether no segment was added yet.
+    /// Returns true if no segment was added yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the oldest segment leaves when one arrives that ends at `latest`.
+    /// Returns true if the oldest segment leaves when one that ends at `latest` arrives.
     fn expires(&self, latest: Nanos) -> bool {
         match self.extent {
             WindowExtent::Segments(count) => self.len() >= count,

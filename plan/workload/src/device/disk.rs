@@ -31,7 +31,7 @@ pub struct DiskParameters {
     pub read: ByteRate,
     /// The transfer rate of writes when the heads are in place.
     pub write: ByteRate,
-    /// How many sequential streams the disk's cache follows at once, at least 1.
+    /// Sequential streams that the disk's cache follows at once, at least 1.
     pub streams: usize,
     /// The largest distance from the end of a stream at which a request still continues it.
     pub sequential_gap: Bytes,

@@ -1,10 +1,10 @@
-//! How many bytes a request moves over the network.
+//! Bytes that a request moves over the network.
 
 use model::{Op, Request, Stage};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, MILLI, Work};
 
-/// How many bytes a request moves over the network, by direction (thesis §2.3.2).
+/// Bytes that a request moves over the network, by direction (thesis §2.3.2).
 ///
 /// A read sends a small message in and its data out; a write sends its data in and a small message out.
 /// Every message has a header; the payload is multiplied by a factor for framing, acknowledgements and
@@ -14,9 +14,9 @@ use units::{Bytes, MILLI, Work};
 pub struct NetworkModel {
     /// The fixed size of a message in either direction, without payload.
     pub header: Bytes,
-    /// How many thousandths of a byte are sent for each payload byte in the direction of the data; 1100 adds 10 %.
+    /// Thousandths of a byte sent per payload byte in the direction of the data; 1100 adds 10 %.
     pub data_thousandths: u32,
-    /// How many thousandths of a byte are sent for each payload byte against the direction of the data.
+    /// Thousandths of a byte sent per payload byte against the direction of the data.
     pub other_thousandths: u32,
 }
 

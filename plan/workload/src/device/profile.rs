@@ -1,4 +1,4 @@
-//! What a profile says about a storage device.
+//! Profile of a storage device.
 
 use super::disk::{Disk, DiskWork};
 use super::network::NetworkModel;
@@ -22,7 +22,7 @@ pub struct StorageProfile {
     pub(super) channels: Option<u32>,
 }
 
-/// The model that converts requests to device time; there is one for each kind of device.
+/// Model that converts requests to device time, by kind of device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceModel {
     /// An SSD, whose work depends on operation and size.
@@ -42,8 +42,8 @@ pub struct BaseLatency {
     pub write: Seconds,
 }
 
-/// How much may be outstanding at the device at once so that it is busy and a request of high priority
-/// still waits a bounded time (thesis §2.2.1).
+/// Limits of the requests outstanding at the device: enough to keep it busy, and few enough to bound the wait
+/// of a high-priority request (thesis §2.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueLimits {
@@ -125,8 +125,8 @@ impl StorageProfile {
         self.queue_limits
     }
 
-    /// How many requests the device serves at a time when it does what the model says, each at an equal part of its
-    /// capacity, if that is known; at least 1.
+    /// Returns the number of requests that the device serves at a time under the model, each with an equal
+    /// part of its capacity, if known; at least 1.
     pub fn channels(&self) -> Option<u32> {
         self.channels
     }

@@ -47,7 +47,8 @@ impl CircularWork {
                     overtaking += self.job_work(next) as f64;
                     next += 1;
                 }
-                // The end moves on by 1 − service while there is backlog, then by 1, until it reaches the next job.
+                // The end advances at rate 1 − service while there is backlog, then at 1, until the next job
+                // arrives.
                 let slack = self.arrival(next) as f64 - end(overtaking);
                 let idle_in = backlog / service;
                 let reached_in = if slack < (1.0 - service) * idle_in {

@@ -1,4 +1,4 @@
-//! How much work a stream causes within windows of time, as a distribution instead of a maximum.
+//! Work of a stream within windows of time, as a distribution instead of a maximum.
 //!
 //! The stream is a circular trace: after its period it repeats. Its distribution over a window is that of the
 //! work that arrives in a window whose start is uniform over the period, which is what a replay with a

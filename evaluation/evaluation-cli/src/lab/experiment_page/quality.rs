@@ -1,4 +1,4 @@
-//! What could have made the runs invalid, and whether it did.
+//! Possible reasons why runs are invalid, and if they applied.
 
 use crate::lab::experiment_text::{ExperimentView, PlayedCase, case_name};
 use cli::page_table::table;

@@ -28,10 +28,10 @@ use model::{
 use predict::{Probabilistic, ProbabilisticSketch, Reshaping, WorstCase};
 use units::{Nanos, Percentile};
 
-/// How much more than the traces limits admit, as a share.
+/// Share by which limits may admit more than the traces.
 const TOLERANCE: f64 = 0.05;
-/// What a request takes beyond queues and its own answer, seconds: 0.5 ms that HTB sends at once, 0.12 ms for a packet of
-/// another tenant, and the machine.
+/// Time of a request besides queues and its own answer, seconds: 0.5 ms that HTB sends at once, 0.12 ms for a
+/// packet of another tenant, and the machine.
 const BASE: f64 = 0.001;
 /// The bandwidth of the link in bytes per second.
 const LINK_BYTES_PER_S: f64 = LabExperiment::LINK_BITS_PER_S / 8.0;
@@ -47,8 +47,8 @@ pub(super) struct LinkAnalysis {
     curves: Vec<ArrivalCurve>,
 }
 
-/// When the requests of a period leave the tenant's disk, and their latencies there in seconds. Without a disk they leave
-/// when they arrive, and there are no latencies.
+/// Returns the departure times of a period's requests from the tenant's disk, and their latencies there in
+/// seconds. Without a disk these are the arrival times, and there are no latencies.
 fn through_disk(tenant: &ExperimentTenant, sent: &ScaledTrace) -> (Vec<Nanos>, Vec<f64>) {
     let requests = sent.trace.items();
     let Some(disk) = tenant_disk(tenant, sent) else {
@@ -74,7 +74,7 @@ fn through_disk(tenant: &ExperimentTenant, sent: &ScaledTrace) -> (Vec<Nanos>, V
 fn link_jobs(sent: &ScaledTrace, departures: &[Nanos]) -> CircularTrace<Job> {
     let mut jobs = Vec::with_capacity(departures.len());
     for (request, departure) in sent.trace.items().iter().zip(departures) {
-        // Requests have some hundred bytes, on links that nobody shares: they cost nothing.
+        // Requests have a few hundred bytes on unshared links, so their cost is ignored.
         let mut work = PerStage::from_fn(|_| Nanos::ZERO);
         work[Stage::NetworkOut] = ceil_nanos(link_time(request) * 1e9);
         jobs.push(Job { arrival: Nanos(departure.0 % sent.trace.period().0), work });
@@ -105,8 +105,8 @@ impl LinkAnalysis {
         analysis
     }
 
-    /// What the link adds to the latency of each of these tenants at its percentile, seconds; the first has the highest
-    /// priority. `None` when a tenant has no bound.
+    /// Returns the latency that the link adds to each tenant at its percentile, seconds, for tenants in order
+    /// of priority. `None` if a tenant has no bound.
     fn link_delays(&self, ranked: &[(usize, Percentile)]) -> Option<Vec<f64>> {
         let mut members = Vec::new();
         for (priority, &(tenant, percentile)) in (0..).zip(ranked) {

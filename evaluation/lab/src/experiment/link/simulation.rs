@@ -66,7 +66,7 @@ pub(in super::super) fn simulate_on_link(
     latencies.into_iter().map(counted).collect()
 }
 
-/// The level of each tenant, 0 first. Who is refused comes last.
+/// Returns the level of each tenant, 0 first. Refused tenants come last.
 fn levels(case: &CasePlan, policy: PolicyName) -> Vec<usize> {
     let by = |policy: &Policy| {
         let last = policy.workloads.len();

@@ -22,11 +22,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tempfile::TempDir;
 use units::Bytes;
 
-/// What the names of an experiment's namespaces begin with. Those that an earlier experiment left are removed first.
+/// Prefix of the namespaces' names. Leftovers of an earlier experiment are removed first.
 const PREFIX: &str = "twlink";
 const CACHE_PORT: u16 = 11211;
 const CACHE_SIZE: Bytes = Bytes(512 << 20);
-/// How many distinct values of each size are looked up.
+/// Distinct values of each size that are looked up.
 const KEYS: u32 = 2;
 /// Kernel settings of every host. Reno fills queues as cubic does, and every namespace may choose it. A window that is
 /// forgotten in every pause would make the experiment measure TCP.

@@ -26,7 +26,7 @@ fn latencies(above: &[Arrival], own: &[Arrival]) -> Vec<f64> {
         }
         backlog = (backlog - (arrival - now)).max(0.0) + work;
         now = arrival;
-        // What comes above it until it is done is served before it.
+        // Higher-priority work that arrives before the end is served first.
         let mut end = arrival + backlog;
         for (at, more) in &higher[next..] {
             if *at >= end {
@@ -67,7 +67,7 @@ fn simulated(case: &CasePlan, seconds: u64) -> Vec<Vec<f64>> {
 
 #[test]
 fn the_judge_by_hand() {
-    // 4 s of work at 0; at 1 and 2 comes 1 s above it; what arrives at 5 waits for the rest.
+    // 4 s of work at 0; at 1 and 2, 1 s each of higher priority; the arrival at 5 waits for the rest.
     let found = latencies(&[(2.0, 1.0), (1.0, 1.0)], &[(0.0, 4.0), (5.0, 1.0), (10.0, 1.0)]);
     assert_eq!(found, [6.0, 2.0, 1.0]);
 }

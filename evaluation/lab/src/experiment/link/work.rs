@@ -1,4 +1,4 @@
-//! What a request costs the link and, where a tenant has a disk of its own, that disk.
+//! Cost of a request on the link and, if the tenant has its own disk, on that disk.
 //!
 //! Bytes on the link are those of frames, as the limiters count them. Of each TCP segment 66 bytes are headers (Ethernet,
 //! IPv4, TCP with time stamps), 4.6 % of a full one. The head of an answer, the headers of its last segment and an
@@ -14,7 +14,7 @@ use workload::device::NetworkModel;
 const NETWORK: NetworkModel =
     NetworkModel { header: Bytes(200), data_thousandths: 1050, other_thousandths: 50 };
 
-/// How long the link carries the answer to a request, seconds.
+/// Returns the time that the link takes for the answer to a request, seconds.
 pub(super) fn link_time(request: &Request) -> f64 {
     NETWORK.work(Stage::NetworkOut, request).base_units() * 8.0 / LabExperiment::LINK_BITS_PER_S
 }

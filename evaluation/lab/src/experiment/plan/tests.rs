@@ -133,7 +133,7 @@ fn plans_of_all_experiments_admit_what_they_promise() {
     for experiment in EXPERIMENTS {
         let planned = ExperimentPlan::new(experiment, &traces).unwrap_or_else(|error| panic!("{error}"));
         for case in &planned.cases {
-            // Where SLOs do not follow from bounds, a tenant may be refused.
+            // Only where SLOs do not follow from bounds can a tenant be refused.
             let requested = matches!(case.case.slos, SloRule::Requested(_));
             assert!(case.admits_all || requested, "{} {}", experiment.name, case.case.name);
             for workload in case.policy.workloads.iter().filter(|workload| workload.admitted) {
@@ -200,6 +200,6 @@ fn a_pulse_train_repeats_without_a_seam() {
     let longest = gaps.iter().max().unwrap();
     let pauses: Vec<usize> = (0..gaps.len()).filter(|&at| gaps[at] > longest / 2).collect();
     assert!(pauses.windows(2).all(|pair| pair[1] - pair[0] == 400), "{pauses:?}");
-    // Where the trace ends, the next request comes one mean gap later.
+    // At the end of the trace the next request follows after one mean gap.
     assert!(gaps.iter().all(|gap| *gap < 3 * shortest || *gap > longest / 2));
 }

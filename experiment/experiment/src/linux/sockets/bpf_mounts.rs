@@ -1,4 +1,4 @@
-//! Where processes of this machine have a file system of BPF mounted: each mount of it is one of its own, with other records.
+//! Mounts of bpffs in processes of this machine. Each mount is a file system of its own, with other records.
 
 use super::namespace::{living_folder, processes};
 use rustix::fs::{major, minor};
@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Paths by which the file system with this device may be reached: those of the mounts of processes, one for each mount
-/// namespace, as far as this process may look into them.
+/// Returns paths that may reach the bpffs with this device number: its mount points, one process per mount
+/// namespace, as far as this process may read them.
 pub(super) fn points_of(device: u64) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     let mut points = Vec::new();
     for process in processes().map(living_folder) {
-        // Processes mostly share their mounts. A changed root may hide what is mounted, so that roots count as well.
+        // Most processes share a mount namespace. A chroot can hide mounts, so the root is part of the key.
         let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else { continue };
         let root = fs::read_link(process.join("root")).unwrap_or_default();
         if !seen.insert((namespace, root)) {
@@ -27,7 +27,8 @@ pub(super) fn points_of(device: u64) -> Vec<PathBuf> {
     points
 }
 
-/// `ID PARENT MAJOR:MINOR ROOT POINT …`: the point, if all of the file system with this device is mounted there.
+/// Returns the mount point in a line `ID PARENT MAJOR:MINOR ROOT POINT …`, if the whole file system with this
+/// device is mounted there.
 fn mount_point(line: &str, device: u64) -> Option<PathBuf> {
     let mut fields = line.split(' ').skip(2);
     let numbers = fields.next()?;

@@ -1,4 +1,4 @@
-//! One program at a time sets an option of a server's sockets: two would take each other's values for what was before.
+//! Exclusive claim on a socket option of a server: two programs would restore each other's values.
 
 use super::listening::process_with;
 use super::namespace::NamespaceDoor;
@@ -11,14 +11,14 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Keeps other programs from setting the same option at the same ports, until it is dropped or this program ends.
+/// Keeps other programs from setting the same option at the same ports, until dropped.
 ///
-/// A name without a file, which belongs to a network namespace as ports do: programs with other mounts and other journals
-/// see it, and nothing is left of it after a kill.
+/// The lock is an abstract Unix socket, which belongs to the network namespace like the ports. Programs with
+/// other mounts and journals see it, and a kill leaves nothing behind.
 #[derive(Debug, Default)]
 pub struct SocketClaim(Vec<UnixDatagram>);
 
-/// Claims all sockets that changes are about.
+/// Claims all sockets of a list of changes.
 ///
 /// # Errors
 /// When another program has claimed some of them, or their network namespace may not be entered.
@@ -29,7 +29,7 @@ pub fn claim_sockets<'a>(
         Setting::Sockets { sockets, .. } => Some(sockets),
         _ => None,
     };
-    // Several values are about the same sockets.
+    // Several values of a knob concern the same sockets.
     let all: BTreeSet<&ServerSockets> = changes.into_iter().filter_map(sockets).collect();
     let mut names = Vec::new();
     for sockets in all {
@@ -47,8 +47,8 @@ pub(super) fn claim(sockets: &ServerSockets, door: &NamespaceDoor) -> Result<Soc
     Ok(SocketClaim(names.into_iter().flatten().collect()))
 }
 
-/// `None` if somebody without the rights for an experiment has the name: anybody may bind any, and shall not keep a setting from
-/// being undone.
+/// Claims one port. Returns `None` if the name is bound by a program without the rights for an experiment:
+/// any user can bind it, and must not be able to prevent an undo.
 fn claim_port(
     sockets: &ServerSockets,
     port: u16,
@@ -76,7 +76,7 @@ fn bound(name: &str) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// The inode of the socket with a name without a file, in the network namespace of the calling thread.
+/// Returns the inode of the abstract socket with a name, in the network namespace of the calling thread.
 fn inode_of(name: &str) -> Option<u64> {
     let sockets = fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
     sockets.lines().find_map(|line| {
@@ -87,13 +87,13 @@ fn inode_of(name: &str) -> Option<u64> {
     })
 }
 
-/// Whether a process is root's or of the user of this one.
+/// Returns true if a process belongs to root or to the user of this one.
 fn may_experiment(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let user = status
         .lines()
         .find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok());
-    // One that has ended meanwhile may have been an experiment.
+    // A process that has ended meanwhile may have been an experiment.
     user.is_none_or(|user: u32| user == 0 || user == rustix::process::geteuid().as_raw())
 }
 

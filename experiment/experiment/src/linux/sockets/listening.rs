@@ -1,4 +1,4 @@
-//! Which sockets are a server's: those at the TCP ports at which its processes listen.
+//! Finds the sockets of a server: those at TCP ports on which its processes listen.
 
 use super::namespace::{living_folder, namespace_of, processes};
 use super::pinned::{device_of, folder};
@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// The state of a socket that listens, in the files of the kernel.
+/// State of listening sockets in `/proc/net/tcp` (TCP_LISTEN).
 const LISTENS: &str = "0A";
 
 /// A socket that listens at one of the ports.
@@ -21,9 +21,10 @@ struct ListeningSocket {
     port: u16,
 }
 
-/// The sockets of processes at those of the ports at which they listen, by network namespace.
+/// Returns the sockets of processes at the given ports that they listen on, by network namespace.
 ///
-/// Refused where another program listens at such a port, too: connections of the two cannot be told apart by the port.
+/// Fails if another program listens at such a port too: the port does not tell the connections of the two
+/// apart.
 pub(crate) fn server_sockets(
     processes: &[ProcessIdentity],
     ports: &BTreeSet<u16>,
@@ -58,12 +59,13 @@ pub(crate) fn server_sockets(
     Ok(all)
 }
 
-/// The sockets that listen at ports in the network namespace of a process. Connections stand behind them in the files.
+/// Returns the sockets that listen at ports in the network namespace of a process. The files list them before
+/// connections.
 fn listening_sockets(process: u32, ports: &BTreeSet<u16>) -> io::Result<BTreeSet<ListeningSocket>> {
     let mut found = BTreeSet::new();
     for name in ["tcp", "tcp6"] {
         let file = match File::open(living_folder(process).join("net").join(name)) {
-            // A kernel without IPv6.
+            // A kernel without IPv6 has no tcp6.
             Err(error) if error.kind() == io::ErrorKind::NotFound && name == "tcp6" => continue,
             file => file?,
         };
@@ -77,7 +79,8 @@ fn listening_sockets(process: u32, ports: &BTreeSet<u16>) -> io::Result<BTreeSet
     Ok(found)
 }
 
-/// `NUMBER: ADDRESS:PORT PEER STATE QUEUES TIMER RETRANSMITS USER TIMEOUT INODE …`, if it listens.
+/// Parses a line `NUMBER: ADDRESS:PORT PEER STATE QUEUES TIMER RETRANSMITS USER TIMEOUT INODE …` of a
+/// listening socket.
 fn listening(line: &str) -> Option<ListeningSocket> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (_, port) = fields.next()?.rsplit_once(':')?;
@@ -87,7 +90,7 @@ fn listening(line: &str) -> Option<ListeningSocket> {
     Some(ListeningSocket { inode: fields.nth(5)?.parse().ok()?, port: u16::from_str_radix(port, 16).ok()? })
 }
 
-/// What is left of sockets without those that one of the processes has open.
+/// Removes the sockets that one of the processes has open.
 fn without_those_of(
     processes: &[ProcessIdentity],
     mut sockets: BTreeSet<ListeningSocket>,
@@ -98,7 +101,7 @@ fn without_those_of(
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             listing => listing.map_err(|error| hidden(id, &error))?,
         };
-        // Those that listen mostly come before thousands of connections.
+        // Listening sockets usually have lower descriptors than thousands of connections.
         for entry in listing.flatten() {
             if sockets.is_empty() {
                 return Ok(sockets);
@@ -108,7 +111,7 @@ fn without_those_of(
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     return Err(hidden(id, &error));
                 }
-                // It was closed meanwhile.
+                // The descriptor was closed meanwhile.
                 Err(_) => {}
             }
         }
@@ -142,7 +145,7 @@ fn owner(inode: u64) -> Option<String> {
     Some(format!("process {process} ({})", name.trim()))
 }
 
-/// A process that has a socket open, of those that can be seen.
+/// Returns a process that has a socket open, among those that can be inspected.
 pub(super) fn process_with(inode: u64) -> Option<u32> {
     processes().find(|process| {
         let files = fs::read_dir(living_folder(*process).join("fd")).into_iter().flatten().flatten();
@@ -181,7 +184,7 @@ mod tests {
         assert!(error.message.contains("does not listen"), "{error}");
     }
 
-    /// The kernel then shows nothing of it in the folder of the process.
+    /// Then the kernel shows no descriptors in `/proc/PID`.
     #[test]
     fn a_server_may_outlive_its_first_thread() {
         let Some(python) = testkit::program("python3") else { return };

@@ -1,4 +1,4 @@
-//! Options of the open sockets of a server, set and taken back by programs in the kernel.
+//! Options of the server's open sockets, set and restored by BPF programs.
 //!
 //! Processes and descriptors play no part in it: a socket that several processes share is one socket, and one that waits
 //! to be accepted is one as well. What a socket had before is kept with it in the kernel, as long as the socket and the
@@ -22,7 +22,8 @@ use passes::SocketPasses;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Why this process cannot set options of sockets: there is no place for records, or it may not enter their namespace.
+/// Returns the reason why this process cannot set socket options: no place for records, or no access to the
+/// namespace.
 pub(crate) fn unusable(sockets: &ServerSockets) -> Option<OperationError> {
     pinned::unusable(&sockets.folder).or_else(|| match NamespaceDoor::find(sockets.namespace) {
         Ok(door) => door?.inside(|| ()).err(),
@@ -30,14 +31,15 @@ pub(crate) fn unusable(sockets: &ServerSockets) -> Option<OperationError> {
     })
 }
 
-/// The sockets that this program sets options of, by the folder of their records.
+/// Sockets being set by this program, by directory of their records.
 #[derive(Debug, Default)]
 pub(super) struct OpenSockets {
     passes: BTreeMap<PathBuf, SocketPasses>,
 }
 
 impl OpenSockets {
-    /// Whether all of the sockets have a value; `None` without connections, because servers may set the option of each.
+    /// Returns true if all sockets have a value; `None` without connections, because a server may set the
+    /// option on each.
     pub(super) fn have(
         &mut self,
         sockets: &ServerSockets,
@@ -51,12 +53,12 @@ impl OpenSockets {
         })
     }
 
-    /// Gives the sockets a value; again, if it is long enough since the last time.
+    /// Sets the value, or sets it again if enough time has passed.
     pub(super) fn set(&mut self, sockets: &ServerSockets, value: &str) -> Result<(), OperationError> {
         self.passes_of(sockets)?.set(value)
     }
 
-    /// Gives the sockets what they had before, or what the server has set since.
+    /// Restores the sockets, except where the server has set the option since.
     pub(super) fn take_back(&mut self, sockets: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
         if let Some(passes) = self.passes.get_mut(&sockets.folder) {
             return passes.take_back();
@@ -64,14 +66,14 @@ impl OpenSockets {
         Self::take_back_what_is_left(sockets)
     }
 
-    /// Gives back what another program has left. Without records nothing was set, and without the namespace no socket is
-    /// left.
+    /// Restores sockets left by another program. Without records nothing was set; without the namespace no
+    /// socket is left.
     fn take_back_what_is_left(sockets: &ServerSockets) -> Result<SocketsTakenBack, OperationError> {
         let folder = pinned::find(sockets)?.unwrap_or_else(|| sockets.folder.clone());
         let door = NamespaceDoor::find(sockets.namespace)?;
         match door.filter(|_| pinned::has_records(&folder)) {
             Some(door) => {
-                // What an experiment that runs sets meanwhile would be taken for the server's.
+                // Without the claim, a value set by a running experiment would be mistaken for the server's.
                 let _claim = claim::claim(sockets, &door)?;
                 let found = ServerSockets { folder, ..sockets.clone() };
                 SocketPasses::of_records(&found, door)?.take_back()
@@ -83,12 +85,12 @@ impl OpenSockets {
         }
     }
 
-    /// Looks at the sockets as often as if the option were set, so that this costs the same.
+    /// Inspects the sockets as often as if the option were set, at the same cost.
     pub(super) fn look(&mut self) -> Result<(), OperationError> {
         self.passes.values_mut().try_for_each(SocketPasses::look)
     }
 
-    /// What was done until now; `None` where no sockets were asked for.
+    /// Returns totals so far; `None` if no sockets were requested.
     pub(super) fn totals(&self) -> Option<SocketTotals> {
         let all = self.passes.values().map(|passes| passes.totals);
         all.reduce(|one, other| SocketTotals {

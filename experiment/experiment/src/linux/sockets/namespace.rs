@@ -1,4 +1,4 @@
-//! Network namespaces by the files that stand for them: found, and worked in.
+//! Network namespaces: found by their nsfs file, and entered.
 
 use crate::open_sockets::NetworkNamespace;
 use model::OperationError;
@@ -7,17 +7,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file of a network namespace in the folder of a process or thread.
+/// Namespace link in the directory of a process or thread.
 const NAMESPACE: &str = "ns/net";
-/// The namespace of the calling thread.
+/// Namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// The way into a network namespace.
+/// Access to a network namespace.
 #[derive(Debug)]
 pub(super) enum NamespaceDoor {
-    /// It is the one of this program.
+    /// The namespace of this program.
     Own,
-    /// It is another one.
+    /// Another namespace, by its open file.
     Other(File),
 }
 
@@ -25,13 +25,13 @@ fn identity(about: &Metadata) -> NetworkNamespace {
     NetworkNamespace { device: about.dev(), inode: about.ino() }
 }
 
-/// The network namespace of a process.
+/// Returns the network namespace of a process.
 pub(super) fn namespace_of(process: u32) -> io::Result<NetworkNamespace> {
     fs::metadata(living_folder(process).join(NAMESPACE)).map(|about| identity(&about))
 }
 
-/// Where the kernel shows what a process has open, and its namespaces: its folder or, where its first thread has ended
-/// before the others, that of another one.
+/// Returns the `/proc` directory with a process's descriptors and namespaces. If its main thread has ended,
+/// that is the directory of another thread.
 pub(super) fn living_folder(process: u32) -> PathBuf {
     let folder = Path::new("/proc").join(process.to_string());
     let is_gone = |folder: &Path| {
@@ -45,8 +45,8 @@ pub(super) fn living_folder(process: u32) -> PathBuf {
 }
 
 impl NamespaceDoor {
-    /// Finds a namespace: that of this program, of any process, or one that a file is mounted for, as `ip netns` does it.
-    /// `None` when it is gone.
+    /// Opens a namespace: that of this program, of any process, or one mounted as a file, as `ip netns` does.
+    /// `None` if it is gone.
     pub(super) fn find(namespace: NetworkNamespace) -> Result<Option<Self>, OperationError> {
         let is_it = |path: &Path| fs::metadata(path).is_ok_and(|about| identity(&about) == namespace);
         if is_it(Path::new(OWN)) {
@@ -57,14 +57,15 @@ impl NamespaceDoor {
             let failed =
                 |error: io::Error| OperationError::machine(format_args!("{}: {error}", path.display()));
             let file = File::open(&path).map_err(failed)?;
-            // The process may have ended, and its number may be another one's.
+            // The process may have ended, and its PID may have been reused.
             let about = file.metadata().map_err(failed)?;
             Ok((identity(&about) == namespace).then_some(Self::Other(file)))
         });
         opened.transpose().map(Option::flatten)
     }
 
-    /// Does something in the namespace, in a thread of its own where it is not that of this program.
+    /// Runs `work` in the namespace, on a new thread unless it is this program's: setns(2) would move the
+    /// calling thread.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, OperationError> {
         match self {
             Self::Own => Ok(work()),
@@ -76,7 +77,7 @@ impl NamespaceDoor {
     }
 }
 
-/// The processes that can be seen.
+/// Lists the visible processes.
 pub(super) fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -86,13 +87,13 @@ fn of_processes() -> impl Iterator<Item = PathBuf> {
     processes().map(|process| living_folder(process).join(NAMESPACE))
 }
 
-/// Where a namespace is mounted as a file.
+/// Returns the paths at which a namespace is mounted.
 fn mounted(namespace: NetworkNamespace) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     mounts.lines().filter_map(|line| mount_point(line, namespace.inode)).collect()
 }
 
-/// `ID PARENT DEVICE ROOT POINT …`: the point, if the root is the namespace.
+/// Returns the mount point in a line `ID PARENT DEVICE ROOT POINT …`, if its root is the namespace.
 fn mount_point(line: &str, inode: u64) -> Option<PathBuf> {
     let mut fields = line.split(' ').skip(3);
     let root = fields.next()?;

@@ -18,18 +18,20 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Passes while an option is on or off take at most one part in so many of a CPU.
+/// Passes take at most 1/20 of a CPU, with the option on or off.
 const SPARING: u32 = 20;
-/// How long a connection gets to come from being made to being found by a pass, where the kernel does not say when.
+/// Time from the creation of a connection until a pass can find it, if the kernel cannot tell by
+/// membarrier(2).
 const SETTLE: Duration = Duration::from_millis(10);
-/// Passes that end records, until one finds none. Those of the first are all, unless a connection is just being made.
+/// Maximum number of final passes that remove records, until one finds none. One suffices unless a connection
+/// is being made.
 const END_PASSES_MAX: usize = 20;
-/// Words of a port map.
+/// Words of the port bitmap.
 const PORT_WORDS: u16 = 1024;
-/// The longest name of an option's value, with the zero at its end.
+/// Maximum length of an option's value, with its final zero.
 const NAME_BYTES: usize = 16;
 
-/// What a pass does: `enum pass_kind` of the programs.
+/// Action of a pass: `enum pass_kind` in the BPF programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PassKind {
     Count,
@@ -38,7 +40,7 @@ enum PassKind {
     End,
 }
 
-/// A count of connected sockets, and one of listening ones.
+/// Numbers of connected and of listening sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SocketCount {
     pub(super) connected: u64,
@@ -51,23 +53,22 @@ impl SocketCount {
     }
 }
 
-/// What a pass has found and done: `struct pass_counts` of the programs.
+/// Results of a pass: `struct pass_counts` in the BPF programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PassCounts {
-    /// The server's sockets that have the value.
+    /// Sockets of the server that have the value.
     pub(super) have: SocketCount,
-    /// The server's sockets that have another one.
+    /// Sockets of the server that have another value.
     pub(super) have_not: SocketCount,
     changed: SocketCount,
     again: SocketCount,
     recorded: SocketCount,
     ended: SocketCount,
     servers: SocketCount,
-    /// Sockets that refused to be looked at or set.
+    /// Sockets that could not be read or set.
     pub(super) failed: SocketCount,
 }
 
-/// The words of [`PassCounts`].
 const COUNT_WORDS: usize = 16;
 
 impl PassCounts {
@@ -93,14 +94,14 @@ impl PassCounts {
     }
 }
 
-/// A program that notes what the server sets, for as long as it is pinned or this program lives.
+/// The program that records the server's own calls, active while pinned or while this program runs.
 #[derive(Debug)]
 enum Watcher {
     Attached(FdLink),
     Pinned(PinnedLink),
 }
 
-/// The programs for the sockets of a server.
+/// Loaded BPF programs for the sockets of a server.
 pub(super) struct SocketPasses {
     object: Ebpf,
     requests: Array<MapData, [u64; 6]>,
@@ -108,7 +109,7 @@ pub(super) struct SocketPasses {
     watchers: Vec<Watcher>,
     sockets: ServerSockets,
     door: NamespaceDoor,
-    /// How often the option was turned on.
+    /// Number of times the option was turned on.
     period: u64,
     is_on: bool,
     is_later: bool,
@@ -124,7 +125,7 @@ impl std::fmt::Debug for SocketPasses {
 }
 
 impl SocketPasses {
-    /// Loads the programs, which change nothing yet.
+    /// Loads the programs; changes nothing yet.
     pub(super) fn new(sockets: &ServerSockets) -> Result<Self, OperationError> {
         let door = NamespaceDoor::find(sockets.namespace)?.ok_or_else(|| {
             OperationError::machine(format_args!("{sockets}: the network namespace is gone"))
@@ -138,7 +139,7 @@ impl SocketPasses {
         Ok(passes)
     }
 
-    /// Loads the programs to go on with records that are pinned. What the server sets is noted by programs that are, too.
+    /// Loads the programs with pinned records. Calls of the server are recorded by the pinned watchers.
     pub(super) fn of_records(sockets: &ServerSockets, door: NamespaceDoor) -> Result<Self, OperationError> {
         let btf = types_of_kernel()?;
         let records = pinned::records(&sockets.folder);
@@ -178,14 +179,14 @@ impl SocketPasses {
         })
     }
 
-    /// Looks which of the server's sockets have a value.
+    /// Counts the server's sockets that have a value.
     pub(super) fn count(&mut self, value: &str) -> Result<PassCounts, OperationError> {
         self.wanted = words(self.sockets.option, value);
         self.pass(PassKind::Count)
     }
 
-    /// Gives the sockets a value: at first all, with the records pinned before, and from then on those that have begun or
-    /// that the server has changed, as often as their number permits.
+    /// Sets the value. The first call pins the records and sets all sockets. Later calls set new sockets and
+    /// those that the server has changed, limited to the share of a CPU above.
     pub(super) fn set(&mut self, value: &str) -> Result<(), OperationError> {
         if self.is_on && Instant::now() < self.not_before {
             return Ok(());
@@ -208,7 +209,7 @@ impl SocketPasses {
         Ok(())
     }
 
-    /// Looks at the sockets while the option is off, as often as they are set while it is on.
+    /// Inspects the sockets while the option is off, as often as they are set while it is on.
     pub(super) fn look(&mut self) -> Result<(), OperationError> {
         if !self.is_on && Instant::now() >= self.not_before {
             self.pass(PassKind::Count)?;
@@ -216,12 +217,13 @@ impl SocketPasses {
         Ok(())
     }
 
-    /// Gives the sockets what they had before, or what the server has set since, and removes the records when there are
-    /// none any more.
+    /// Restores the sockets, except where the server has set the option since. Removes the records when none
+    /// is left.
     pub(super) fn take_back(&mut self) -> Result<SocketsTakenBack, OperationError> {
         let mut taken = SocketsTakenBack::default();
         if self.sockets.option == SocketOption::NoDelay {
-            // Connections have it from the listening socket, whose record must outlast those that are just being made.
+            // Connections inherit from the listening socket, so its record must outlast connections that are
+            // being made.
             self.pass(PassKind::TakeBack)?.add_to(&mut taken);
             wait_for_connections_being_made();
         }
@@ -243,7 +245,7 @@ impl SocketPasses {
         Err(OperationError::machine(message))
     }
 
-    /// One pass over all sockets.
+    /// Runs one pass over all sockets.
     fn pass(&mut self, kind: PassKind) -> Result<PassCounts, OperationError> {
         let begun = Instant::now();
         let option = match self.sockets.option {
@@ -258,7 +260,7 @@ impl SocketPasses {
         let iterator = iterator(&mut self.object);
         let link = iterator.attach().and_then(|link| iterator.take_link(link));
         let link = link.map_err(|error| failed(&error))?;
-        // The sockets are those of the namespace in which the iterator is opened.
+        // The iterator covers the namespace in which it is opened.
         let file = self.door.inside(move || link.into_file())?.map_err(|error| failed(&error))?;
         read_to_end(file).map_err(|error| failed(&error))?;
         let counts = self.counts.get(&0, 0).map_err(|error| failed(&error))?;
@@ -269,7 +271,7 @@ impl SocketPasses {
         Ok(PassCounts::of(counts))
     }
 
-    /// Gives the records, and what keeps them right, names that outlive this program.
+    /// Pins the records and their watchers, so that they outlive this program.
     fn pin(&mut self) -> Result<(), OperationError> {
         let folder = self.sockets.folder.clone();
         let failed = |error: &dyn std::error::Error| {
@@ -293,7 +295,7 @@ impl SocketPasses {
         Ok(())
     }
 
-    /// Takes the names away: the programs stay attached as long as this program lives.
+    /// Unpins them: the programs stay attached while this program runs.
     fn unpin(&mut self) -> Result<(), OperationError> {
         let folder = self.sockets.folder.clone();
         let failed = |error: io::Error| {
@@ -309,9 +311,11 @@ impl SocketPasses {
     }
 }
 
-/// Waits until connections that were just being made have come to where a pass finds them: that is done without sleep.
+/// Waits until connections being made are visible to a pass. The kernel makes them without sleeping, in an
+/// RCU read-side section.
 fn wait_for_connections_being_made() {
-    // Waits for all readers of RCU, as the receiving of packets is; a kernel for CPUs without interruptions refuses.
+    // A global membarrier waits for all RCU readers, as packet reception is; kernels with nohz_full CPUs
+    // refuse it.
     if membarrier(MembarrierCommand::Global).is_err() {
         thread::sleep(SETTLE);
     }
@@ -322,7 +326,7 @@ fn not_taken_back(sockets: &ServerSockets, count: u64) -> OperationError {
     OperationError::machine(message).hint("a congestion control has to be there: modprobe tcp_NAME")
 }
 
-/// The value of an option as the programs compare it.
+/// Encodes an option's value as the BPF programs compare it.
 fn words(option: SocketOption, value: &str) -> [u64; 2] {
     if option == SocketOption::NoDelay {
         return [u64::from(value == "on"), 0];
@@ -335,7 +339,7 @@ fn words(option: SocketOption, value: &str) -> [u64; 2] {
     [u64::from_ne_bytes(first), u64::from_ne_bytes(second)]
 }
 
-/// The words of a map with a bit for each port that are not zero.
+/// Returns the non-zero words of the port bitmap.
 fn port_bits(ports: &[u16]) -> Vec<(u16, u64)> {
     let word = |word: u16| {
         let bits = ports.iter().filter(|port| **port >> 6 == word).map(|port| 1 << (port & 63));

@@ -1,4 +1,4 @@
-//! Where records of sockets outlive this program: a folder for each experiment in a file system of BPF.
+//! Pinned socket records, which outlive this program: one directory in bpffs per experiment.
 
 use super::bpf_mounts;
 use crate::open_sockets::{NetworkNamespace, ServerSockets, SocketOption};
@@ -10,40 +10,40 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where systems mount the file system of BPF.
+/// Usual mount point of bpffs.
 const MOUNT: &str = "/sys/fs/bpf";
-/// What tells this file system from others (BPF_FS_MAGIC).
+/// File system type of bpffs (BPF_FS_MAGIC).
 const MAGIC: u64 = 0xcafe_4a11;
-/// The file of records. The number is that of their layout.
+/// File of the records; the number is the version of their layout.
 const RECORDS: &str = "records-1";
 
-/// The folder of this program's records of an option, of a server by its first port.
+/// Returns the directory of this program's records for an option and the server's first port.
 pub(super) fn folder(option: SocketOption, namespace: NetworkNamespace, port: u16) -> PathBuf {
     let ProcessIdentity { id, start } = crate::linux::identity(std::process::id())
         .unwrap_or(ProcessIdentity { id: std::process::id(), start: 0 });
     Path::new(MOUNT).join(format!("tailwright-{option}-{id}-{start}-{}-{port}", namespace.inode))
 }
 
-/// Where the records are in a folder.
+/// Returns the path of the records in a directory.
 pub(super) fn records(folder: &Path) -> PathBuf {
     folder.join(RECORDS)
 }
 
-/// Whether a folder has records, so that sockets may have been changed.
+/// Returns true if a directory has records, so that sockets may have been changed.
 pub(super) fn has_records(folder: &Path) -> bool {
     records(folder).exists()
 }
 
-/// The device of the file system that a path is in.
+/// Returns the device number of the file system of a path.
 pub(super) fn device_of(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|about| about.dev())
 }
 
-/// The folder of records that another program has left: at its path or, where another file system of BPF is mounted here,
-/// in the one that it was made in, as a process that has it mounted sees it. `None` where there are no records any more.
+/// Returns the directory of records left by another program. If another bpffs is mounted at the recorded
+/// path, it is reached through a process that still has the original mount. `None` if the records are gone.
 ///
 /// # Errors
-/// When no process can reach that file system, because something is mounted over it.
+/// If no process can reach that file system, because something is mounted over it.
 pub(super) fn find(sockets: &ServerSockets) -> Result<Option<PathBuf>, OperationError> {
     let ServerSockets { folder, device, .. } = sockets;
     if has_records(folder) {
@@ -59,14 +59,14 @@ pub(super) fn find(sockets: &ServerSockets) -> Result<Option<PathBuf>, Operation
     if let Some(point) = points.iter().find(|point| device_of(point) == Some(device)) {
         return Ok(Some(point.join(name)).filter(|folder| has_records(folder)));
     }
-    // It is mounted no more, and its records are gone with it.
+    // No mount is left, and the records disappeared with the last one.
     let Some(point) = points.first() else { return Ok(None) };
     let message =
         format_args!("{}: another file system is mounted over the records of sockets", point.display());
     Err(OperationError::machine(message).hint("unmount the upper one: umount /sys/fs/bpf"))
 }
 
-/// Removes a folder with what is in it, the records at last: until then, taking back can be repeated.
+/// Removes a directory, records last: until then, an undo can be repeated.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -79,7 +79,7 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Why records cannot be kept there by this process.
+/// Returns the reason why this process cannot keep records there.
 pub(super) fn unusable(folder: &Path) -> Option<OperationError> {
     let mount = folder.parent()?;
     let is_bpf = statfs(mount).is_ok_and(|about| u64::try_from(about.f_type) == Ok(MAGIC));

@@ -1,4 +1,4 @@
-//! The programs of `bpf/sockets.bpf.c` in the kernel: loaded, attached and read.
+//! Loads, attaches and reads the BPF programs of `bpf/sockets.bpf.c`.
 
 use crate::open_sockets::SocketOption;
 use aya::maps::{Array, MapData};
@@ -18,7 +18,8 @@ pub(super) fn iterator(object: &mut Ebpf) -> &mut Iter {
     program.try_into().expect("it is an iterator")
 }
 
-/// Attaches the programs that note what the server sets, where the kernel has such programs (CONFIG_FUNCTION_TRACER).
+/// Attaches the programs that record the server's own calls, if the kernel supports them
+/// (CONFIG_FUNCTION_TRACER).
 pub(super) fn attach_watchers(
     object: &mut Ebpf,
     option: SocketOption,
@@ -64,14 +65,14 @@ pub(super) fn unloadable(error: &dyn std::error::Error) -> OperationError {
         .hint("it takes Linux 6.1 or newer, with CONFIG_DEBUG_INFO_BTF")
 }
 
-/// Reads what a program writes, which is nothing, until it has been given every socket.
+/// Reads an iterator to its end, which runs its program for every socket. The program writes nothing.
 pub(super) fn read_to_end(mut file: File) -> io::Result<()> {
     let mut nothing = [0; 64];
     loop {
         match file.read(&mut nothing) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            // After a million sockets, the kernel wants to be asked again.
+            // After a million sockets, seq_file returns EAGAIN and must be read again.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Runs during which a process of the server ends or something fails: what was measured until then is reported.
+//! Runs in which a process of the server ends or something fails: earlier measurements are reported.
 
 use super::*;
 use std::process::{Child, Command, Stdio};
@@ -36,7 +36,7 @@ impl Drop for Ending {
 }
 
 fn waiting() -> Child {
-    // It is no reader or writer of what this process is asked by, whatever becomes of it.
+    // The child must not hold this process's standard streams, whatever its fate.
     let mut command = Command::new("sleep");
     command.arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("there is a sleep")
@@ -46,7 +46,7 @@ fn identity(id: u32) -> ProcessIdentity {
     crate::linux::identity(id).expect("it runs")
 }
 
-/// What belongs to a process, by its number, with what it had at first.
+/// Returns the settings of a process, by PID, with their old values.
 fn setting_of(process: ProcessIdentity) -> Setting {
     let path = format!("/knob/{}", process.id).into();
     Setting::KernelFile { path, form: FileForm::Text, process: Some(process) }
@@ -72,7 +72,7 @@ impl SettingStore for OfProcesses<'_> {
     }
 }
 
-/// A request arrives whenever the load is looked for.
+/// A load that sends a request whenever it is polled.
 struct Asking<'a> {
     ending: &'a Ending,
     window: &'a Mutex<LatencyWindow>,
@@ -159,7 +159,7 @@ fn whenever_one_of_several_processes_ends_what_was_measured_is_reported() {
     assert!(tried > 40, "{tried}");
 }
 
-/// What fails later does not take with it what was measured before.
+/// A late failure must not discard earlier measurements.
 #[test]
 fn an_error_after_a_round_has_the_round() {
     let settings = ExperimentSettings { rounds_max: 9, ..settings(Duration::from_millis(1)) };

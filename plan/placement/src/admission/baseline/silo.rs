@@ -59,8 +59,8 @@ impl TrialBandwidth {
     }
 }
 
-/// How long each request takes through both limiters, one after the other, until its last byte leaves the second,
-/// seconds. A link without traffic delays nothing.
+/// Returns the time of each request through both limiters in sequence, until its last byte leaves the second,
+/// seconds. A link without traffic adds no delay.
 fn shaping_latencies(traffic: &CircularTrace<Job>, bandwidth: &PerStage<f64>, burst: f64) -> Vec<f64> {
     // For each limiter, when the work in front of it beyond the bucket will have passed.
     let mut clear_at = PerStage::from_fn(|_| f64::NEG_INFINITY);

@@ -1,4 +1,4 @@
-//! What the baselines know of a workload: the arrival curves of its trace.
+//! Data of the baselines about a workload: the arrival curves of its trace.
 
 use calculus::{ArrivalCurve, CurveVertex};
 use model::{CircularTrace, Job, PerStage, Stage};
@@ -29,7 +29,7 @@ impl StageCurves {
         Ok(Self { curves: PerStage::from_fn(|stage| curves[stage as usize].clone()) })
     }
 
-    /// Whether the workload has work on storage.
+    /// Returns true if the workload has work on storage.
     pub(super) fn uses_storage(&self) -> bool {
         self.curves[Stage::Storage].vertices().iter().any(|v| v.work > 0.0)
     }

@@ -115,7 +115,7 @@ fn silo_plus_reserves_the_effective_bandwidth() {
         panic!("{breach:?}")
     };
     assert!((utilisation - 20.0 / 18.0).abs() < 1e-6);
-    // An SLO that the packets alone use up is broken by whoever has it.
+    // An SLO below the packet guarantee is broken for the workload that has it.
     let hasty = controller.arrive(vec![applicant("c", 3.0 * MS, inbound(0.0, 0.1))]).unwrap_err();
     assert_eq!(hasty.closest().unwrap().1.workload, "c");
 }
@@ -154,7 +154,7 @@ fn qjump_raises_levels_until_slos_are_met() {
         refusal.closest().unwrap().1.cause,
         BreachCause::Undefined(UndefinedLatency::Overload { .. })
     ));
-    // What sends more than the last level for ever has no bound at any.
+    // A sustained rate above the last level's has no bound at any level.
     let steady = controller.arrive(vec![applicant("d", 1e6, inbound(0.0, 0.6))]).unwrap_err();
     assert_eq!(steady.closest().unwrap().1.workload, "d");
     assert!(controller.depart("a").is_some());

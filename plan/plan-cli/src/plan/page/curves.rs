@@ -11,7 +11,7 @@ use units::plural;
 const OPEN: usize = 12;
 const DRAWN_MAX: usize = 48;
 const COLUMNS: usize = 3;
-/// How far around the chosen rate a curve is drawn, as a factor.
+/// Range around the chosen rate in which a curve is drawn, as a factor.
 const SPREAD: f64 = 20.0;
 
 pub(super) fn blocks(view: &PlanView) -> Vec<Block> {

@@ -104,7 +104,7 @@ fn bounds(view: &PlanView) -> Bullets {
         .fold(chart, |chart, &w| chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w)))
 }
 
-/// What the bounds are made of.
+/// Shows the parts of the bounds.
 fn composition(view: &PlanView) -> Block {
     let shaping = |w: usize| view.place(w).guarantee.shaping.iter().map(|(_, delay)| *delay).sum::<f64>();
     let shaped = view.tightest.iter().any(|&w| shaping(w) > 0.0);

@@ -5,7 +5,7 @@ use plan::planning::{PlannedCluster, WorkloadPlace};
 /// A plan with what the parts of its page share.
 pub(super) struct PlanView<'a> {
     pub(super) planned: &'a PlannedCluster,
-    /// Where each workload is, by index.
+    /// Place of each workload, by index.
     places: Vec<Option<WorkloadPlace>>,
     /// Admitted workloads, those with the least slack first.
     pub(super) tightest: Vec<usize>,

@@ -1,4 +1,4 @@
-//! How full the servers are.
+//! Load of the servers.
 
 use crate::plan::page::plan_view::PlanView;
 use model::Stage;
@@ -25,7 +25,7 @@ fn load(view: &PlanView) -> Bars {
         .fold(chart, |chart, (server, name)| chart.row(name, view.planned.mean_load(server).into_array()))
 }
 
-/// The bursts that meet at a stage: what the slack in the SLOs is spent on.
+/// Shows the bursts that meet at a stage, which use up the slack of the SLOs.
 fn burst(view: &PlanView) -> Bars {
     let chart = Bars::grouped("Bursts that may meet, by stage", ("sum of bursts", Unit::Seconds), stage_names())
         .note("Sum of the burst limits of all workloads of a server: how long the stage needs for all at once. This, with the SLOs, decides who fits together.");

@@ -75,7 +75,7 @@ fn refused_some(planned: &PlannedCluster, numbers: Range<usize>) -> Table {
     table
 }
 
-/// What other methods answer, in both orders.
+/// Shows the results of other methods, in both orders.
 pub(super) fn compared(rows: &[MethodComparison], workloads: usize) -> Table {
     let mut table = Table::new([
         Column::name("policy"),

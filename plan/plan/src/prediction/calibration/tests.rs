@@ -112,7 +112,8 @@ fn packed_links_keep_their_promises_in_windows_with_other_loads() {
     }
     let share = |[missed, all, _]: [usize; 3]| missed as f64 / all as f64;
     let [calibrated, replayed] = sums;
-    // Whoever shares a link misses together: of so many links three standard deviations are 0.1 at most.
+    // Workloads that share a link miss together: for this number of links three standard deviations are at
+    // most 0.1.
     assert!(share(calibrated) <= 1.0 - COVERAGE + 0.1, "{sums:?}");
     assert!(share(replayed) > 1.0 - COVERAGE, "{sums:?}");
     assert!(share(calibrated) < 0.5 * share(replayed), "{sums:?}");
