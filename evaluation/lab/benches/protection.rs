@@ -1,11 +1,12 @@
-//! What a high priority is worth beside a workload that saturates the device: alone, beside it without a proxy,
-//! and behind the proxy, with as many requests outstanding as the device has channels and more, and with one place
-//! reserved: the device then always has a request more than channels, and what comes finds a place at once.
+//! Effect of a high priority beside a workload that saturates the device. Cases: alone; beside it without a
+//! proxy; behind the proxy with as many outstanding requests as channels, and with more; and with one place
+//! reserved. In the last case the device always has a request more than channels, and an arrival finds a
+//! place at once.
 //!
-//! Emulated SSDs with 4, 8 and 16 channels and the same capacity, so that a request takes 1, 2 and 4 ms. Printed with
-//! them is the least that keeping all channels busy costs, whoever decides the order: a request that finds all k channels
-//! busy with requests of length S, which began independently of each other, waits for the first that ends, and the 99th
-//! percentile of the least of k uniform residuals is S (1 - 0.01^(1/k)).
+//! The emulated SSDs have 4, 8 and 16 channels and equal capacity, so that a request takes 1, 2 and 4 ms. A
+//! lower bound for any discipline that keeps all channels busy is printed too. A request finds all k channels
+//! busy with requests of length S, which began independently of each other, and waits for the first that
+//! ends. The 99th percentile of the least of k uniform residuals is S (1 - 0.01^(1/k)).
 //!
 //! `cargo bench -p lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
 

@@ -25,7 +25,7 @@ struct sock_common {
 
 struct bpf_iter_meta;
 
-/* What the iterator over TCP sockets hands over; the layout is part of the kernel's interface. */
+/* Context of the iterator over TCP sockets; its layout is part of the kernel's interface. */
 struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
 	struct sock_common *sk_common;

@@ -14,7 +14,7 @@ struct option_value {
 	u64 words[2];
 };
 
-/* What is known of a socket that was changed. */
+/* Record of a socket that was changed. */
 struct socket_record {
 	struct option_value before; /* what it would have without us */
 	struct option_value made;   /* what we gave it */
@@ -31,7 +31,7 @@ INLINE int is_same(const struct option_value *one, const struct option_value *ot
 	return one->words[0] == other->words[0] && one->words[1] == other->words[1];
 }
 
-/* What a pass has to do that gives sockets a value; `record` may be none. */
+/* Action of a pass that sets a value; `record` may be null. */
 INLINE enum set_step set_step(const struct socket_record *record, const struct option_value *now,
 			      const struct option_value *wanted, u32 period)
 {
@@ -40,20 +40,20 @@ INLINE enum set_step set_step(const struct socket_record *record, const struct o
 	return record && record->period == period ? SET_AGAIN : SET_FIRST;
 }
 
-/* The server has set another value while the knob was on: that is what it would have without us. */
+/* The server set another value while the knob was on: undo has to leave that one. */
 INLINE void note_server(struct socket_record *record, const struct option_value *value)
 {
 	record->before = *value;
 	record->is_servers = 1;
 }
 
-/* Whether a pass that takes our value back has to write what was before. Anything but our value is the server's. */
+/* True if undo has to write the old value. Any value but ours was set by the server, and stays. */
 INLINE int has_our_value(const struct socket_record *record, const struct option_value *now)
 {
 	return is_same(now, &record->made) && !is_same(now, &record->before);
 }
 
-/* Whether the server has set the option meanwhile, so that what it set is what the socket has in the end. */
+/* True if the server has set the option meanwhile; its value is then the socket's final one. */
 INLINE int is_left_to_server(const struct socket_record *record, const struct option_value *now)
 {
 	return record->is_servers || (!is_same(now, &record->made) && !is_same(now, &record->before));

@@ -14,10 +14,10 @@
 
 #define NAME_BYTES 16
 
-/* What a pass does; see src/linux/sockets/passes.rs, which asks for it. */
+/* Action of a pass, set by src/linux/sockets/passes.rs. */
 enum pass_kind { PASS_COUNT, PASS_SET, PASS_TAKE_BACK, PASS_END };
 
-/* What a pass is to do. */
+/* Parameters of a pass. */
 struct pass_request {
 	u64 kind;
 	u64 option; /* TCP_NODELAY or TCP_CONGESTION */
@@ -26,7 +26,7 @@ struct pass_request {
 	struct option_value wanted;
 };
 
-/* What a pass has found and done, of sockets that are connected and of those that listen. */
+/* Results of a pass, for connected and for listening sockets. */
 struct pass_counts {
 	u64 have[2];     /* of the server: have the value */
 	u64 have_not[2]; /* of the server: have another one */

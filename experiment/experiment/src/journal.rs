@@ -1,11 +1,13 @@
-//! The journal of what must be undone: one JSON object a line, appended before anything changes. Pure: bytes in, bytes out.
+//! Journal of changes to undo: one JSON object per line, appended before the change is made. Pure: bytes in,
+//! bytes out.
 //!
-//! What is set is thus always recorded: a record that is not complete (a crash, a full disk) stands for a change that was
-//! never begun. A second record, behind the change, says what was read back. Until it is there, it is not known what came
-//! of the change, and undoing restores what was before; afterwards, undoing leaves a setting alone that somebody else has
-//! changed. Before it restores something, another record says that once more it is not known what is there: it may be cut
-//! short. Without room for that record, a crash in the middle of a setting that takes several writes looks as if somebody
-//! else had changed it. The journal has records of what is set at the moment only: when all is undone, it is empty.
+//! A change is recorded before it is made, so an incomplete record (a crash, a full disk) stands for a change
+//! that was never begun. A second record holds the value read back afterwards. Without it the outcome of the
+//! change is unknown, and undo restores the old value; with it, undo leaves a setting alone that another
+//! program has changed since. Before undo writes, a third record marks the value as unknown again, because
+//! the write may be cut short. If that record cannot be written, a crash in a setting that takes several
+//! writes looks like a change by another program. The journal holds present changes only: it is empty when
+//! all are undone.
 
 use crate::setting::Setting;
 use model::OperationError;

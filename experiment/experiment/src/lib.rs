@@ -1,15 +1,17 @@
 //! Tries a knob on a live server: turns it on and off in random order under the present load, compares, and
 //! undoes it.
 //!
-//! - [`KNOBS`]: what can be set, which stage and cause it acts on, what it costs. A [`Knob`] is a plan of changes.
+//! - [`KNOBS`]: settings, the stages and causes that they act on, and their costs. A [`Knob`] is a plan of
+//!   changes.
 //! - [`KnobSwitch`] makes changes and undoes them, from a [`Journal`] that is written before each of them: pure, over a
 //!   [`SettingStore`] and a [`JournalFile`], so that it can be tested on a machine that fails.
-//! - [`RecordedLoad`] is the load where it belongs to the experiment: started anew for each period if it is the knob.
-//! - [`RoundTally`] compares periods: pure, and valid whenever one stops.
+//! - [`RecordedLoad`] is the load if it belongs to the experiment: restarted for each period if it is the
+//!   knob.
+//! - [`RoundTally`] compares periods: pure, and valid at any stopping time.
 //! - [`run`] is the experiment, on [`LinuxSettings`] and requests that `observe` sees.
 //!
-//! What comes of a knob is said about the requests of the time of the experiment; whether tomorrow's are alike is not known
-//! here. Knobs that act on connections that begin later need clients that reconnect.
+//! A verdict is about the requests during the experiment, and later ones may differ. Knobs that act on new
+//! connections need clients that reconnect.
 
 mod cpu_list;
 mod journal;

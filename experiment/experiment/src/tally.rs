@@ -44,7 +44,7 @@ pub struct KnobComparison {
     /// Smallest difference that would have been detected, given the variation between rounds; `None` if none
     /// would have been.
     pub visible_ns: Option<f64>,
-    /// Capital gained by betting against the hypothesis of no effect.
+    /// Capital gained by betting that the value has an effect.
     pub evidence: f64,
     /// Evidence required for a verdict.
     pub evidence_needed: f64,

@@ -53,7 +53,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A value that differs from what is there.
+/// Returns a value that differs from the current one.
 fn value(knob: &Knob, other: u32) -> Option<String> {
     match knob.name {
         "demote" => Some(other.to_string()),

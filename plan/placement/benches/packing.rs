@@ -1,5 +1,6 @@
 //! Placement by replays at scale: random draws of the published traces with random SLOs, filled server by server.
-//! How often the model is asked and how the time grows, and what one decision costs beside a complete replay.
+//! Measures questions to the model, the growth of time, and the cost of one decision against a complete
+//! replay.
 //!
 //! `cargo bench -p placement --bench packing`; with `-- all` up to 10,000 workloads.
 

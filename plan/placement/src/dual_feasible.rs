@@ -1,4 +1,5 @@
-//! How many servers items need at least when no server holds items of more than 1 together: dual feasible functions.
+//! Dual feasible functions: lower bounds on the number of servers, if no server holds items of more than 1
+//! together.
 //!
 //! A function f from sizes to values is *dual feasible* when sizes of at most 1 in all have values of at most 1 in all. The
 //! values of all items then bound the number of servers as their sizes do, and more tightly where items do not fill
@@ -9,8 +10,9 @@
 //! - u(k): a size x counts ⌊(k + 1) x⌋ ÷ k, and itself where (k + 1) x is whole;
 //! - φ(e): a size above 1/2 counts 1 − ⌊(1 − x) ÷ e⌋ ÷ ⌊1 ÷ e⌋, one from e on 1 ÷ ⌊1 ÷ e⌋, others nothing.
 //!
-//! u(k) is also applied to the values of U(e), which is dual feasible again. Sizes are rounded down to whole parts of a
-//! server, so that what is whole is decided exactly. It takes n steps for each of a bounded number of thresholds.
+//! u(k) is also applied to the values of U(e), which is dual feasible again. Sizes are rounded down to
+//! multiples of a fixed fraction of a server, so that integrality is decided exactly. Takes n steps for each
+//! of a bounded number of thresholds.
 
 /// The largest k of the functions u(k).
 const STEPS_MAX: u32 = 20;

@@ -2,11 +2,12 @@
 //!
 //! Linux's HTB serves priorities strictly, but in three ways it is not the queue of Eq. 5.1:
 //!
-//! **Equal priorities take turns** (deficit round robin with one quantum for all), they are not served first come, first
-//! served. Either all others of the level count as if they were above: what is served from the beginning of a busy period
-//! on is bounded by everybody's bursts and rates whatever the order. Or, while a member has something to send, each
-//! of the m others sends at most as much as it does, and a packet: `(B + Σ_above b + (m+1)·b + m·packet) / (1 − Σ_above r)`,
-//! if its own rate is within its turn, `(m+1)·r ≤ 1 − Σ_above r`. The bound is the lesser of the two.
+//! **Equal priorities take turns**: deficit round robin with one quantum for all, not first come, first
+//! served. Two bounds hold, and the lesser is used. Either all others of the level count as if they were
+//! above: the service from the beginning of a busy period is bounded by all bursts and rates, in any order.
+//! Or, while a member has work to send, each of the m others sends at most as much as it does, and a packet:
+//! `(B + Σ_above b + (m+1)·b + m·packet) / (1 − Σ_above r)`, if its own rate is within its turn, `(m+1)·r ≤ 1
+//! − Σ_above r`.
 //!
 //! **Tokens are taken when a packet is sent**, and a full bucket takes no more. With h for the longest time that others keep
 //! the link from a member, its delay is at most `h + max(b / left, h)`, `left` being what its work is sent with, if

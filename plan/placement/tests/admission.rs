@@ -50,7 +50,8 @@ fn places<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Places 
     controller.placements().map(|(name, server, priority)| (name.to_owned(), server, priority)).collect()
 }
 
-/// Everybody arrives at two servers, one by one, and each who came leaves again before the next; then all stay.
+/// All workloads arrive at two servers, one by one, and each that was admitted leaves again before the next;
+/// then all stay.
 fn laws<P: AdmissionProcedure + Clone>(procedure: &P, applicants: &[Applicant<P::Sketch>]) -> Places {
     let host = IdenticalServers { count: 2, ..IdenticalServers::LINK };
     let mut controller = AdmissionController::new(procedure.clone(), host);

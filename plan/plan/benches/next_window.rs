@@ -2,11 +2,12 @@
 //! under `replayed`, `probabilistic` and `calibrated` at several coverages, and judged by replaying the second half, which no
 //! model has seen.
 //!
-//! The table has for each model the servers that it takes, whom it refuses, and how often, over workloads and alignments of the
-//! second half, a workload's percentile exceeded the bound that it was promised, and the SLO; then how often everybody on a
-//! server, and everybody in the plan, was within the bounds, and within the SLOs. A set is either the published 41 workloads or
-//! random draws of their traces with random SLOs of one percentile. Under `in hindsight` the workloads that the model above
-//! admitted are placed by `replayed` from the second half itself: about as few servers as anybody who knew the future needs.
+//! For each model the table has the servers used, the refused workloads, and how often, over workloads and
+//! alignments of the second half, a workload's percentile exceeded its promised bound, and its SLO; then how
+//! often all workloads of a server, and of the plan, were within the bounds, and within the SLOs. A set is
+//! either the published 41 workloads or random draws of their traces with random SLOs of one percentile.
+//! Under `in hindsight` the workloads that the model above admitted are placed by `replayed` from the second
+//! half itself: about the minimum of servers with knowledge of the future.
 //!
 //! With `--parts 1,2,4,8` another table follows: the same sets planned from the whole first half, then from its latest half,
 //! quarter and eighth, all judged by the second half. For each coverage it has the share of workloads, and of servers, within

@@ -1,4 +1,4 @@
-//! How long it takes to place many workloads by a model, and how that grows with their number: random draws of the published
+//! Time of placing many workloads by a model, and its growth with their number: random draws of the published
 //! traces with random SLOs.
 //!
 //! The table has the servers that were filled, the workloads that were refused, how often the model was asked about a server, wall

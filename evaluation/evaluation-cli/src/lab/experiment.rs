@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
     /// The experiment; without it, all are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Where the folder `traces` is; policies, fig-3.5 and fig-3.7 need none.
+    /// Folder with `traces`; policies, fig-3.5 and fig-3.7 need none.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.

@@ -39,7 +39,7 @@ pub struct ReproduceArgs {
     /// List the experiments.
     #[arg(long, conflicts_with_all = ["report", "quick"])]
     list: bool,
-    /// Where the folders `traces` and `data` are that some experiments read.
+    /// Folder with `traces` and `data`, which some experiments read.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// A twentieth of the requests: wide intervals, soon done.

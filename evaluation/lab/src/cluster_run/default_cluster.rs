@@ -14,7 +14,7 @@ const DURATION: Nanos = Nanos(260_000_000_000);
 const NETWORK_BYTES_PER_S: f64 = 40e6;
 /// The largest best-effort request, and what the copy reads.
 const BEST_EFFORT: Bytes = Bytes(16 << 10);
-/// The device of each server: slow enough that two CPUs play it with everybody else and have time left.
+/// Device of each server: slow enough for two CPUs to run it, and all other hosts, with time to spare.
 const DEVICE: SsdModel = SsdModel {
     channels: 4,
     read: LinearServiceTime::new(Nanos(2_000_000), 5000),

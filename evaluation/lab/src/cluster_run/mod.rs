@@ -8,8 +8,8 @@
 //! requests, and in between what lies on a line. The plan is made for the emulated device, so that it is not the emulation
 //! that is judged.
 //!
-//! **Links.** Each host sends at the rate of the cluster's links. What several hosts send to a server at once is not
-//! held back again where it arrives.
+//! **Links.** Each host sends at the rate of the cluster's links. Traffic of several hosts to one server is not
+//! limited again where it arrives.
 //!
 //! **Best effort.** Beside the workloads, a copy reads from each server as fast as it may, if the cluster allows best effort.
 //!

@@ -1,7 +1,7 @@
 //! Simulates a case on the device: predicts the latencies, and from them the length of a decisive run.
 //!
-//! The queueing logic is the code that the proxy runs, and the device is the arithmetic that the emulated SSD runs. The
-//! way through kernel, proxy and load generator takes no time here, and nobody sends too late.
+//! The queueing logic is the proxy's own code, and the device uses the arithmetic of the emulated SSD. The
+//! path through kernel, proxy and load generator takes no time here, and no request is sent late.
 
 use super::case_plan::CasePlan;
 use super::definition::{BackgroundCopy, LabExperiment, PolicyName};

@@ -57,7 +57,7 @@ impl ConnectionEnd {
 #[derive(Debug)]
 pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,
-    /// The events that epoll is told to watch for.
+    /// Events that epoll watches for.
     pub(super) interest: EventFlags,
     phase: NegotiationPhase,
     input: Vec<u8>,

@@ -456,8 +456,8 @@ fn socket_doubts(totals: &SocketTotals, was_on: bool) -> Vec<String> {
         lines.push("no socket was changed: each had the value already".to_owned());
     }
     if !totals.is_server_seen {
-        let what = "this kernel does not say when the server sets the option itself: where it sets what the knob has \
-                    set, what was before is given back";
+        let what = "this kernel does not report the server's own setsockopt calls: where the server has set the same value as the knob, \
+                    undo restores the earlier one";
         lines.push(what.to_owned());
     }
     lines

@@ -10,8 +10,7 @@ use testkit::ServerAndClient;
 pub(crate) enum Fix {
     /// The server's nice value is −20.
     Nice,
-    /// The background process runs only when the server is idle; threads of the server have no order of their
-    /// own.
+    /// The background process runs only when the server is idle; the server keeps its ordinary policy.
     DemoteBackground,
     /// SCHED_FIFO for the server: before all ordinary tasks, first come, first served.
     RealTime,

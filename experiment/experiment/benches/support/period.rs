@@ -51,7 +51,7 @@ pub(crate) struct PeriodPlan {
     pub(crate) receive_mask: String,
     /// The real-time priority of the thread that sends, if it has one.
     pub(crate) sender_priority: Option<u32>,
-    /// The protocol by which requests are told apart; without it packets, reads and writes decide.
+    /// Protocol that delimits requests; without it packets, reads and writes do.
     pub(crate) protocol: Option<ApplicationProtocol>,
 }
 

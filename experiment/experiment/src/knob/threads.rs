@@ -50,6 +50,7 @@ pub(super) fn slice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChang
     let wanted = wanted.map(|time| (time.0 * 1e9).round());
     let wanted = wanted.filter(|slice| (SLICE_NS.0..=SLICE_NS.1).contains(slice));
     let wanted = wanted.ok_or_else(|| OperationError::input("expected a time from 100us to 100ms"))?;
+    // Exact: the limits above are positive and below 2^32.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let slice_ns = wanted as u64;
     let own = scheduling(std::process::id()).map(|own| own.slice_ns);

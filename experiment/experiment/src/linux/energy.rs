@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(used_by_second(&[750, 800, 0, 50, 90])[3..], [Some(50), Some(40)]);
     }
 
-    /// Whoever looks seldom cannot know how often a counter has come to its end.
+    /// Between rare reads, a counter may have wrapped any number of times.
     #[test]
     fn a_counter_that_was_not_looked_at_for_long_is_not_believed() {
         let root = powercap(&[("intel-rapl:0", "package-0", 0)]);

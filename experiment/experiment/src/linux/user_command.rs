@@ -290,7 +290,7 @@ mod tests {
         let process = held.process();
         drop(held);
         assert!(!is_alive(process) && !file.exists());
-        // As where this program ends: nobody has the other end of its input.
+        // As after the end of this program: the other end of its input is closed.
         let mut held = LoadCommand::hold(&format!("touch {}", file.display())).expect("there is a shell");
         held.begin = None;
         testkit::wait_until(LIMIT, "it ends", || held.has_ended());

@@ -16,7 +16,7 @@ const IMPOSSIBLE: &str = "impossible";
 struct Refusing {
     value: String,
     refusals: usize,
-    /// What others have given to threads.
+    /// Values that other programs have given to threads.
     others: Option<String>,
 }
 
@@ -173,7 +173,7 @@ fn whoever_waits_for_the_end_is_told_of_a_panic() {
     assert!(caught.is_err() && ended.load(Ordering::Relaxed));
 }
 
-/// A load that uses a microjoule each time it is looked for, until the counter vanishes.
+/// A load that uses a microjoule each time it is polled, until the counter vanishes.
 struct Spending {
     counter: PathBuf,
     spent: u64,
@@ -222,14 +222,14 @@ fn a_period_has_the_energy_that_was_used_in_it() {
         let result = PeriodResult::of(vec![1], 99.0, 1.0, used).expect("a request");
         play.tally.add(vec![result.clone(), result]);
         let report = play.report(Ok(ExperimentEnd::RoundsUsed)).unwrap_or_else(|error| panic!("{error}"));
-        // Twice before the period and once behind it the load is looked for.
+        // The load is polled twice before the period and once after it.
         assert_eq!(used.energy_uj, if is_gone { None } else { Some(host.spent - 3) });
         assert_eq!(report.periods_without_energy, if is_gone { 2 } else { 0 });
         assert_eq!(report.energy_unknown.is_some_and(|why| why.contains("energy_uj")), is_gone);
     }
 }
 
-/// Notes when periods begin, and of which arm they are.
+/// Records the beginnings of periods, and their arms.
 #[derive(Default)]
 struct Restarted(Vec<(usize, u64)>);
 
@@ -246,7 +246,7 @@ impl ExperimentHost for Restarted {
     fn round_done(&mut self, _: ExperimentProgress) {}
 }
 
-/// What arrived long enough before a switch is answered, and what arrives soon after it does not count.
+/// Requests that arrive long enough before a switch are answered, and those soon after it are not counted.
 #[test]
 fn a_load_is_switched_apart_from_what_counts() {
     let guard = Duration::from_millis(7);
@@ -289,7 +289,7 @@ fn whoever_hears_nothing_is_told_with_which_value() {
     assert!(error.message.ends_with("in 2 s with load=udp"), "{error}");
 }
 
-/// Somebody who stops listening in the middle of a period.
+/// A host that stops the experiment in the middle of a period.
 struct Leaving(usize);
 
 impl ExperimentHost for Leaving {

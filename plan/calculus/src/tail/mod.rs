@@ -1,4 +1,4 @@
-//! How likely it is that independent streams together ask for more than a queue has served.
+//! Probability that independent streams together demand more than a queue has served.
 //!
 //! Streams come as plain tables: for every window of a grid the law of the work that arrives in it, and the
 //! logarithm of its moment generating function on a grid of exponents θ. The question is

@@ -37,14 +37,14 @@ pub(crate) enum LatencyConstraint {
     Exact,
     /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
     Relaxed,
-    /// What several servers that each satisfy Eq. 5.7 satisfy together: `Σ C + gap · R ≤ SLO` at each stage, with the gap of
-    /// `Outer`. The objective is the number of servers needed at least.
+    /// Constraint that follows for several servers together if each satisfies Eq. 5.7: `Σ C + gap · R ≤ SLO`
+    /// at each stage, with the gap of `Outer`. The objective is a lower bound on the number of servers.
     OuterRelaxed,
-    /// What several servers that each satisfy Eq. 5.5 satisfy together: `Σ C ≤ SLO`, and `C + gap · R ≤ SLO` at each stage,
-    /// where C has what the stage may have begun and the gap is to the next tighter SLO. A server on which somebody of the
-    /// level waits for the rates R has `C ≤ SLO (1 − R)`. On any other, nobody of the level is there or shares a priority
-    /// with a tighter one: there C is at most the next tighter SLO, and R at most 1. The objective is the number of
-    /// servers needed at least.
+    /// Constraint that follows for several servers together if each satisfies Eq. 5.5: `Σ C ≤ SLO`, and `C +
+    /// gap · R ≤ SLO` at each stage. C includes the work begun, and the gap is to the next tighter SLO. A
+    /// server on which a workload of the level waits for the rates R has `C ≤ SLO (1 − R)`. Any other server
+    /// has no workload of the level, or none that shares a priority with a tighter one: there C is at most
+    /// the next tighter SLO, and R at most 1. The objective is a lower bound on the number of servers.
     Outer,
 }
 

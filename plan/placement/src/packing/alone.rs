@@ -1,10 +1,11 @@
 //! Finds workloads that miss the SLO alone on a server, which need no search for others to share with.
 //!
-//! That is a rule, not a theorem. Company takes capacity away, and where every request has work at all stages, no request
-//! of a replay is earlier for it. But a request without work at a stage overtakes one that others delay there, so
-//! that it may be earlier at the next stage than without them; and the bounds of a model need not be monotone. Somebody
-//! who is refused here may therefore have kept its SLO beside others. Servers are unaffected: each is asked about with all
-//! its members. Copies of a trace at one percentile share the prediction.
+//! The check is a heuristic. Other members take capacity away, and if every request has work at all stages,
+//! no request of a replay becomes earlier by them. But a request without work at a stage overtakes one that
+//! others delay there, and may be earlier at the next stage than without them; and a model's bounds need not
+//! be monotone. So a workload refused here might have kept its SLO beside others. Servers stay correct: the
+//! procedure is asked about each with all its members. Copies of a trace at one percentile share the
+//! prediction.
 
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::problem::PackingProblem;

@@ -4,7 +4,7 @@
 pub struct PackingControl<'a> {
     /// Asked before every question to the procedure, by several threads; a search ends at the first `true`.
     pub interrupted: &'a (dyn Fn() -> bool + Sync),
-    /// Told again and again how far the search is, by several threads.
+    /// Called repeatedly with the progress of the search, by several threads.
     pub watch: &'a (dyn Fn(PackingProgress) + Sync),
     /// A second judgement of what the procedure accepted. Every server passes it: a server that fails drops members
     /// until it does, and an even spread over servers one of which fails is not taken.

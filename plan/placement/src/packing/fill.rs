@@ -1,19 +1,23 @@
-//! First fit, server by server: each server takes, in order, everybody who fits beside those whom it has taken.
+//! First fit, server by server: each server takes, in order, every workload that fits beside those already
+//! taken.
 //!
-//! That is first fit, because who goes to the first server does not depend on the others. Going server by server,
-//! several may be asked about at once: a block that fits beside the members is taken by one question, and a block that
-//! does not fit is halved until one workload is left, which is passed over. Where latencies never fall when members
-//! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together,
-//! before any of them is dropped.
-//! Where the procedure has a quicker look, a block is taken by that, and the members are asked about in full from time to
-//! time: when that fails, the first one that does not fit is passed over, and the search goes on behind it.
-//! Whoever has the trace of one that did not fit, and no looser SLO, is passed over without a question: the shifts of copies
-//! differ, but that seldom helps.
-//! A server is closed after as many single workloads did not fit as the patience allows: among many candidates there is always
-//! one more that fits, and to look for it takes more questions than a new server.
+//! The result is that of first fit, because the members of the first server do not depend on the others.
+//! Going server by server allows one question about several candidates: a block that fits beside the members
+//! is taken at once, and a block that does not is halved until one workload is left, which is skipped. If
+//! latencies never fall when members are added, the result is the same as one by one. In any case the
+//! procedure has accepted all members of a server together, before any of them is dropped.
 //!
-//! A closed server that fails the second judgement drops members until it passes (`judged.rs`). When everybody else has
-//! been through, the dropped ones are offered to the servers that there are, and then get servers of their own.
+//! If the procedure has a quick check, blocks are taken by that, and the members are checked in full from
+//! time to time. When that fails, the first one that does not fit is skipped, and the search continues after
+//! it.
+//!
+//! A candidate with the trace of one that did not fit, and no looser SLO, is skipped without a question. The
+//! shifts of copies differ, but that seldom helps. A server is closed once as many single workloads did not
+//! fit as the patience allows: among many candidates there is always one more that fits, but finding it takes
+//! more questions than a new server.
+//!
+//! A closed server that fails the second judgement drops members until it passes (`judged.rs`). After all
+//! other workloads, the dropped ones are offered to the existing servers, and then get servers of their own.
 
 use super::control::PackingPhase;
 use super::judged::{DroppedMember, confirmed_part, drop_until_confirmed, offer};

@@ -1,10 +1,11 @@
 //! Packs many applicants in lanes: parts of the order that are filled independently.
 //!
-//! First fit goes through the whole order for one server after the other. With a patience it looks only a little ahead, so that
-//! a part of the order gives much the same servers. So each lane is filled for itself, as many at once as there are
-//! procedures. The last server of a lane, for which candidates ran out, is taken apart again: its members, and whoever found no
-//! place, are placed together at the end. Lanes depend on the number of applicants alone, and procedures forget what they
-//! remember before each, so that the answer is the same whatever the number of threads.
+//! First fit scans the whole order for each server. With a patience it looks ahead only a little, so that a
+//! part of the order gives nearly the same servers. So each lane is filled separately, as many at once as
+//! there are procedures. The last server of a lane, for which candidates ran out, is dissolved: its members
+//! and the workloads without a place are placed together at the end. Lanes depend on the number of applicants
+//! alone, and procedures clear their caches before each, so the result does not depend on the number of
+//! threads.
 
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::fill::{FillRule, FilledServers, fill};

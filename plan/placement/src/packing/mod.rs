@@ -7,18 +7,21 @@
 //! Where latencies have to be guaranteed by limits, or there are several classes of server, see [`crate::placement`];
 //! where workloads come and go, see [`crate::admission`], whose procedures and controller this search uses.
 //!
-//! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. Who misses the SLO alone on a
-//! server is refused and does not take part (`alone.rs`). The others fill one server after the other, many by one question
-//! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. More than 300 workloads fill
-//! servers in parts, on several threads (`lanes.rs`). Up to 300 workloads are also spread evenly, the largest load first
-//! (LPT, Graham 1969), over a number of servers that is searched up to that of the first answer, because an even spread
-//! leaves everybody slack: up in growing steps until one fits, down by bisection.
-//! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
-//! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
-//! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
-//! and [`PackingControl::judgement`] may be a second one, which every server passes.
+//! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. A workload that
+//! misses the SLO alone on a server is refused first (`alone.rs`). The others fill one server after the
+//! other, many by one question (`fill.rs`): the number of questions grows with the number of workloads, not
+//! with its square. More than 300 workloads fill servers in parts, on several threads (`lanes.rs`). Up to 300
+//! workloads are also spread evenly, the largest load first (LPT, Graham 1969), because an even spread leaves
+//! every workload slack. The number of servers is searched up to that of the first answer: up in growing
+//! steps until one fits, down by bisection.
 //!
-//! A search that is interrupted returns the servers that are certain by then, those included that are being filled.
+//! Then, within the [`SearchEffort`], first fit, tightest SLO first and largest load first, tries to save one
+//! server after the other. The procedure has accepted every server of the result. If its answers are
+//! estimates, use [`SearchEffort::FirstFound`]: of many placements, the one that looks just good enough is
+//! worse than it looks. A second procedure, [`PackingControl::judgement`], can be set, which every server
+//! must pass.
+//!
+//! An interrupted search returns the servers that are certain by then, including those that are being filled.
 //!
 //! Not covered: optimality (the number of servers is at least [`Packing::lower_bound`]).
 

@@ -276,7 +276,7 @@ impl<'a, P: AdmissionProcedure<Sketch: Send + Sync> + Sync> PackingSearch<'a, P>
         }
     }
 
-    /// The certain servers, and everybody else as refused by the interruption.
+    /// Returns the certain servers; all other workloads are refused because of the interruption.
     fn what_is_certain(&mut self) -> PlacedApplicants {
         let servers = std::mem::take(&mut self.certain);
         let mut has_place = vec![false; self.questions.problem.applicants.len()];

@@ -63,7 +63,7 @@ impl PlacementServer {
         match Self::new(problem, method, class, vec![workload]) {
             Ok(server) => Ok(server),
             Err(AssessmentRefusal::Explained(refusal)) => Err(refusal),
-            // The user is told the whole reason, not what the optimiser knew when it stopped.
+            // The message needs the whole reason, not just the optimiser's state when it stopped.
             Err(AssessmentRefusal::Assessed(_)) => {
                 method.fit(problem, class, vec![workload]).map(Self::with_limits)
             }

@@ -120,7 +120,7 @@ impl<'a> WholeCurveRule<'a> {
     fn keeps_by_search(&self, class: usize, members: &[usize]) -> bool {
         let budgets: Vec<f64> = members.iter().map(|&member| self.problem.budget(member, class)).collect();
         let begun = self.problem.least_blocking(class, members);
-        // The search asks again and again about stages at which nothing has changed.
+        // The search repeats questions about stages at which nothing has changed.
         let mut known: BTreeMap<(Stage, usize, Vec<usize>), f64> = BTreeMap::new();
         let mut latency = |member: usize, above: &PerStage<Vec<usize>>| {
             PerStage::from_fn(|stage| {

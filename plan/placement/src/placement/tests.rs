@@ -24,7 +24,7 @@ fn given(problem: &PlanningProblem) -> Vec<usize> {
     (0..problem.workloads.len()).collect()
 }
 
-/// Everybody is placed once or refused once, and every server holds.
+/// Every workload is placed once or refused once, and every server holds.
 fn check_placement(problem: &PlanningProblem, placement: &Placement) -> Result<(), TestCaseError> {
     let placed = placement.servers.iter().flat_map(|s| s.members.iter().copied());
     let mut all: Vec<usize> = placed.chain(placement.refused.iter().map(|r| r.workload)).collect();

@@ -4,7 +4,7 @@ use model::{PerStage, Slo, UndefinedLatency};
 use placement::admission::{AdmissionProcedure, Applicant, Priority, SharedServer};
 use std::sync::Arc;
 
-/// Everybody's latency is the load of the server.
+/// Every latency is the load of the server.
 #[derive(Clone)]
 pub(crate) struct Load;
 

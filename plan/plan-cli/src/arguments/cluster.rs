@@ -20,7 +20,7 @@ pub struct ClusterArgs {
     /// there, order (of arrival); others are ignored.
     #[arg(long, value_name = "FILE.csv")]
     slos: Option<PathBuf>,
-    /// Where the traces named in --slos are (default: beside that file).
+    /// Folder of the traces named in --slos (default: beside that file).
     #[arg(long, value_name = "FOLDER", requires = "slos")]
     traces: Option<PathBuf>,
     /// Device profile of the storage of every server (`tailwright profile` measures one).

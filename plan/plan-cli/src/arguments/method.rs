@@ -20,7 +20,7 @@ pub(crate) enum OrderChoice {
 /// Planning method and effort of the search.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
-    /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,
+    /// Method of choosing limits: tailwright, or a published method to compare with (workload-compactor,
     /// effective-bandwidth, effective-bandwidth-even, knee, average-1.5, average-K).
     #[arg(long = "method", alias = "policy", value_name = "METHOD", default_value = "tailwright", value_parser = parse_method)]
     policy: LimitMethod,

@@ -58,7 +58,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
     risks.extend(calibration(problem, placed).iter().flat_map(CalibrationReport::sentences));
     if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
-        // Interrupted before everybody's was computed.
+        // Interrupted before all of them were computed.
         return risks;
     }
     let or_infinite = |latency: Option<f64>| latency.unwrap_or(f64::INFINITY);

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 pub struct AdmissionQuestion {
     /// Servers and workloads.
     pub source: PredictionSource,
-    /// The rule that must hold for everybody after each arrival.
+    /// Rule that must hold for all workloads after each arrival.
     pub procedure: ProcedureName,
-    /// A file of arrivals and departures; without it everybody arrives, in the order of the input.
+    /// File of arrivals and departures; without it all workloads arrive, in the order of the input.
     pub events: Option<PathBuf>,
 }
 

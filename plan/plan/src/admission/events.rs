@@ -14,7 +14,7 @@ pub enum AdmissionEvent {
     Depart(usize),
 }
 
-/// Everybody arrives in the given order; members of a group arrive with its first one.
+/// All workloads arrive in the given order; members of a group arrive with its first one.
 pub(super) fn everybody_arrives(order: &[usize], groups: &[usize]) -> Vec<AdmissionEvent> {
     let first =
         |workload: usize| order.iter().find(|&&other| groups[other] == groups[workload]) == Some(&workload);

@@ -64,7 +64,7 @@ impl FootprintCache {
         serde_json::from_str(body).ok()
     }
 
-    /// Stores an entry. When that fails the observer is told, once.
+    /// Stores an entry. Reports the first failure to the observer.
     pub(super) fn put(&self, key: &str, entry: &CachedFootprint, observer: &dyn ProgressObserver) {
         let Some(path) = self.path(key) else { return };
         if let Err(error) = self.write(&path, entry)

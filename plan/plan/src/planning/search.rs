@@ -20,16 +20,16 @@ use workload::profile_file::base_latency;
 /// Advice takes a search for each refused workload; of more, the first get it.
 const ADVISED_MAX: usize = 20;
 
-/// Plans a cluster from its footprints; with `keep`, from the placement that this policy has. Every bound of
-/// the result has been computed again from the limits of everybody on the server.
+/// Plans a cluster from its footprints; with `keep`, from the placement of that policy. Every bound of the
+/// result is recomputed from the limits of all workloads on the server.
 ///
 /// # Errors
 ///
-/// When the cluster is not one that can be planned, or the kept policy does not belong to it.
+/// If the cluster cannot be planned, or the kept policy does not belong to it.
 ///
 /// # Panics
 ///
-/// When the search has made a plan that breaks its own promise.
+/// If the search returns a plan that breaks its own promise.
 pub fn plan(
     problem: &ClusterProblem,
     footprints: &Footprints,

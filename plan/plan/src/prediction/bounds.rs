@@ -36,7 +36,7 @@ pub(super) struct ServerCompany<'a> {
     pub(super) problem: &'a PredictionProblem,
     /// Indices into the workloads of the problem.
     pub(super) members: &'a [usize],
-    /// The percentile of everybody, instead of that of each SLO.
+    /// Percentile of all workloads, instead of that of each SLO.
     pub(super) percentile: Option<Percentile>,
     pub(super) observer: &'a dyn ProgressObserver,
 }

@@ -50,8 +50,8 @@ pub(crate) fn calibrated(
     calibrated_unless(problem, percentile, &|| false, observer).expect("nobody interrupts it")
 }
 
-/// Learns what the calibrated model knows of a problem, so that it is known when the model is asked for. `interrupted` is asked
-/// again and again: from the first `true` on, nothing is learnt, and the answer is no.
+/// Learns the calibrated model of a problem in advance. `interrupted` is polled; from its first `true` on,
+/// nothing is learnt, and the result is false.
 pub fn learn_calibration(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
@@ -215,7 +215,7 @@ struct CompanyRound<'a> {
     window: usize,
     percentile: Option<Percentile>,
     filling: &'a EnforcedModel<Replayed>,
-    /// Everybody, by what is left of the traces.
+    /// All workloads, by the rest of the traces.
     all: &'a [Applicant<ReplaySketch>],
     /// By what the bound of each workload is multiplied.
     factors: &'a [f64],
@@ -317,9 +317,9 @@ pub struct CalibrationReport {
     pub load_factor: f64,
     /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no prediction.
     pub kept_workloads: f64,
-    /// Of servers of the trials, everybody on one.
+    /// Share of servers of the trials on which all workloads kept their margins.
     pub kept_servers: f64,
-    /// Of rounds of trials, everybody on all servers.
+    /// Share of rounds of trials in which all workloads of all servers kept their margins.
     pub kept_plans: f64,
     /// The shares of held-out windows within the worst case by the burst curves of the rest of the traces: of workloads.
     pub guaranteed_workloads: f64,

@@ -1,5 +1,4 @@
-//! The latency that workloads will see, by model: on one server that they share, or on as few servers as keep
-//! everybody's SLO.
+//! Predicted latencies, by model: on one shared server, or on as few servers as keep every SLO.
 
 mod applicant;
 mod assignment;

@@ -1,4 +1,4 @@
-//! Few servers for everybody, under a model.
+//! Places all workloads on few servers under a model.
 
 use crate::prediction::applicant::{admission_host, of_members, server_members, sketched_by};
 use crate::prediction::assignment::{WorkloadAssignment, assignment_policy};

@@ -55,7 +55,7 @@ pub struct PredictionProblem {
     pub profile: Option<StorageProfile>,
     /// Factor on all work, at least 1.
     pub safety_margin: f64,
-    /// Everybody who asks for a place, in the order of the input.
+    /// All workloads that ask for a place, in the order of the input.
     pub workloads: Vec<TracedWorkload>,
     /// Enforcers' configuration of a server; `None` for preemptive servers, which serve for comparison.
     pub enforced: Option<EnforcedPath>,

@@ -16,7 +16,7 @@ pub(crate) struct PolicyInputArgs {
     /// Workloads as CSV, as `plan` takes them: those of a policy, with their traces.
     #[arg(long, value_name = "FILE.csv", requires = "storage")]
     slos: Option<PathBuf>,
-    /// Where the traces named in --slos are (default: beside that file).
+    /// Folder of the traces named in --slos (default: beside that file).
     #[arg(long, value_name = "FOLDER", requires = "slos")]
     traces: Option<PathBuf>,
     /// Device profile of the storage of every server.
@@ -25,7 +25,7 @@ pub(crate) struct PolicyInputArgs {
     /// Link bandwidth of every server (default: that of the policy).
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
-    /// How many requests a device serves at a time (default: what its profile says, or what the policy assumes).
+    /// Number of requests that a device serves at a time (default: what its profile says, or what the policy assumes).
     #[arg(long, value_name = "N", requires = "slos")]
     channels: Option<u32>,
 }

@@ -9,11 +9,12 @@
 //! tenants one after the other while all bounds are within their SLOs (§4.2). Tenants that are refused have the lowest
 //! priority and no promise.
 //!
-//! HTB schedules packets, not answers: a packet that has begun, what HTB lets pass at once, and the way there and back
-//! through kernel and server are [`BASE`]: what was measured for a request that waits for nobody, and no worst case. The
-//! analysis of enforced servers (`predict::EnforcedModel`) does not know the way through kernel and server, and counts for
-//! every percentile that each class sends a packet before its turn and each bucket is in debt by one, two and a pair for each
-//! tenant: 1.7 ms for six of them. HTB lets that happen once in twelve seconds, which no percentile of an experiment sees.
+//! HTB schedules packets, not answers. A packet that has begun, the bytes that HTB sends at once, and the
+//! path through kernel and server are covered by [`BASE`]: the measured time of a request that waits for no
+//! other, not a worst case. The analysis of enforced servers (`predict::EnforcedModel`) omits the path
+//! through kernel and server. For every percentile it assumes that each class sends a packet before its turn,
+//! and that each bucket is in debt by one, two and a pair for each tenant: 1.7 ms for six of them. HTB lets
+//! that happen once in twelve seconds, too rarely for any percentile of an experiment.
 
 use super::super::definition::{ExperimentTenant, LabExperiment, PROTECTING_POLICY, SERVER};
 use super::super::scaled_trace::{ScaledTrace, ceil_nanos};

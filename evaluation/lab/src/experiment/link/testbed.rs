@@ -121,7 +121,7 @@ impl LinkTestbed {
         Ok(())
     }
 
-    /// The queues of all hosts. Also hosts that the policy does not name are shaped, so that what is compared differs in
+    /// Queues of all hosts. Hosts that the policy does not name are shaped too, so that policies differ in
     /// nothing else.
     fn shaped_hosts(&self, policy: Option<&Policy>) -> Result<Vec<DesiredHost>, OperationError> {
         let deployment = self.deployment()?;

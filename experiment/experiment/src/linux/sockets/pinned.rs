@@ -114,7 +114,7 @@ mod tests {
         remove(&inner).expect("there is nothing to remove");
         fs::create_dir(&inner).expect("it is ours");
         fs::write(records(&inner), "").expect("it is ours");
-        // What cannot be removed stops it before the records.
+        // An entry that cannot be removed stops the removal before the records.
         fs::create_dir(inner.join("watcher-0")).expect("it is ours");
         assert!(remove(&inner).is_err() && has_records(&inner));
         fs::remove_dir(inner.join("watcher-0")).expect("it is ours");
