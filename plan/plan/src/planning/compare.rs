@@ -24,13 +24,14 @@ const METHODS: [LimitMethod; 7] = [
     LimitMethod::Average(2.0),
 ];
 
-/// Several limiters at once (thesis §5.4.7): with the priorities of the plan, and as PriorityMeister has them.
+/// Several limiters at once (thesis §5.4.7): with the priorities of the plan, and with PriorityMeister's.
 const SEVERAL_LIMITERS: [(&str, CurvePriorities); 2] =
     [("several-limiters", CurvePriorities::BySlo), ("priority-meister", CurvePriorities::Searched)];
 
-/// The search for the best order takes a method that solves a program for every trial minutes with more workloads.
+/// Workloads above which the best order is not searched for methods that solve a program per trial; it would
+/// take minutes.
 const BEST_ORDER_MAX: usize = 100;
-/// The search for priorities takes minutes with more workloads.
+/// Workloads above which priorities are not searched; it would take minutes.
 const SEARCHED_PRIORITIES_MAX: usize = 60;
 
 /// Result of one method; `None` for orders not tried with so many workloads.
@@ -63,12 +64,12 @@ impl OrderComparison {
     }
 }
 
-/// Plans the problem by all methods in both orders, with the effort of the plan; that of the plan itself is first. All plan
-/// from the start, whatever a policy keeps in place.
+/// Plans the problem by all methods in both orders, with the effort of the plan, whose own result comes
+/// first. All start from an empty placement, even if the plan keeps a policy.
 ///
 /// # Errors
 ///
-/// When the problem cannot be planned.
+/// If the problem cannot be planned.
 pub fn compare(
     problem: &ClusterProblem,
     footprints: &Footprints,
@@ -101,7 +102,7 @@ pub fn compare(
         });
     }
     for (name, priorities) in SEVERAL_LIMITERS {
-        // With the priorities of the plan, everything but the number of limits is as in the plan.
+        // With the priorities of the plan, only the number of limits differs from the plan.
         let sustained = priorities == CurvePriorities::BySlo;
         let recipe = PlanningRecipe { sustained, preemptive, ..PlanningRecipe::of(LimitMethod::Exact) };
         let instance = instance(problem, footprints, &recipe)?;

@@ -6,7 +6,7 @@ use placement::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why a workload has the guarantee that it has.
+/// Derivation of a workload's guarantee.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct GuaranteeDerivation {
     /// The workload whose bound is derived.
@@ -45,7 +45,7 @@ pub struct GuaranteeDerivation {
 pub struct DeviceUse {
     /// Requests that it serves at a time.
     pub channels: u32,
-    /// The most requests that may be there.
+    /// Maximum number of requests at the device.
     pub outstanding: u32,
     /// Slots of the queue that best-effort requests may not use.
     pub reserve: u32,

@@ -8,29 +8,29 @@ use serde::Serialize;
 /// Differences between a plan and the policy that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptChanges {
-    /// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
-    /// had and that are empty now.
+    /// Names of the servers whose members, limits or device queues differ from the policy, and of its servers
+    /// that are empty now.
     pub servers: Vec<String>,
-    /// The workloads that had a place and cannot stay there, in the order of the policy.
+    /// Workloads that had a place and cannot stay there, in the order of the policy.
     pub moved: Vec<MovedWorkload>,
 }
 
-/// A workload whose server cannot guarantee what the policy guaranteed there any more.
+/// A workload whose server can no longer give the policy's guarantee.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MovedWorkload {
     /// The name of the workload.
     pub name: String,
-    /// The server that the policy has it on.
+    /// Server in the policy.
     pub from: String,
-    /// The server that it is on now; `None` when it has no place.
+    /// Server in the plan; `None` without a place.
     pub to: Option<String>,
 }
 
-/// A server of a policy with those of its workloads that are still there.
+/// A server of a policy with its remaining workloads.
 pub(super) struct KeptServer {
-    /// The name that it has in the policy.
+    /// Name in the policy.
     pub(super) name: String,
-    /// The server with limits as they are in the policy.
+    /// The server with the limits of the policy.
     pub(super) server: PlannedServer,
     /// True if all its workloads are still present, and its device is the one that their limits were chosen
     /// for.
@@ -54,7 +54,7 @@ pub(super) fn kept_servers(
         })?;
         let shortest = instance.shortest_queue(class);
         let kept_queue = server.enforcement.as_ref().map(device_queue);
-        // Limits that were chosen for another device are chosen again.
+        // Limits chosen for another device are recomputed.
         let is_same_device = instance.classes[class].enforced.is_none()
             || kept_queue.is_some_and(|queue| queue.channels == shortest.channels);
         let is_same_device = is_same_device && !policy.has_outdated_bounds(&server.name);
@@ -103,7 +103,7 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
                 workload.name
             ))
         })?;
-        // A plan reckons with buckets as they are enforced.
+        // A plan counts the buckets as they are enforced.
         limits[stage] = RateLimit { burst: limit.limit.burst + limit.allowance, ..limit.limit };
     }
     Ok(limits)

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 pub(super) struct ServerNames(BTreeMap<usize, String>);
 
 impl ServerNames {
-    /// Gives the server of this number a name that it has already.
+    /// Assigns an existing name to the server with this number.
     pub(super) fn give(&mut self, number: usize, name: String) {
         self.0.insert(number, name);
     }
 
-    /// Names for all servers: those given, and the first free `<class>-<n>` for the others.
+    /// Returns the names of all servers: those assigned, and the first free `<class>-<n>` for the others.
     pub(super) fn complete(
         mut self,
         instance: &PlanningProblem,

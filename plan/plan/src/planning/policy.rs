@@ -1,4 +1,4 @@
-//! Plans as [`Policy`], the document that other parts take, and its file.
+//! Converts plans to a [`Policy`], and writes its file.
 
 use crate::cluster::ClusterProblem;
 use crate::planning::solution::{PlannedCluster, WorkloadPlace};
@@ -9,11 +9,11 @@ use model::{
 use placement::{DeviceQueue, PlannedServer, WorkloadOnClass};
 use workload::profile_file::profile_hash;
 
-/// The plan as the document that enforcing and simulating take.
+/// Converts the plan to the policy that the enforcers and the simulator read.
 ///
 /// # Panics
 ///
-/// When the plan has limits that cannot be enforced, which is a mistake of the planner.
+/// If the plan has limits that cannot be enforced, which is a bug of the planner.
 pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     let mut servers = Vec::new();
     for (server, name) in planned.placement.servers.iter().zip(&planned.names) {

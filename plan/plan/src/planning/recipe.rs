@@ -1,4 +1,4 @@
-//! The choices beside the problem that decide a plan: which method, in which order, with how much effort.
+//! Options of planning: method, order, effort.
 
 use model::{OperationError, Policy};
 use placement::{LimitMethod, PlacementOrder, SearchEffort};
@@ -19,7 +19,7 @@ const METHODS: &str = "tailwright, workload-compactor, effective-bandwidth, effe
 pub enum Placing {
     /// First fit in the order of arrival.
     FirstFit,
-    /// Whatever uses fewest servers: several orders and a local search.
+    /// Fewest servers: several orders and a local search.
     FewestServers,
 }
 
@@ -28,7 +28,7 @@ pub enum Placing {
 pub struct RecipeSettings {
     /// Method of choosing limits.
     pub method: LimitMethod,
-    /// The order of placement; by default the one that the method is meant with.
+    /// Order of placement; by default that of the method.
     pub placing: Option<Placing>,
     /// Skip servers that look full at the rates in force.
     pub skip_full: bool,

@@ -88,8 +88,8 @@ fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> 
     (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
-/// The most bytes at network-out per second of device time that a request of a workload brings; `None` where one is served at a
-/// time.
+/// Returns the maximum ratio of network-out bytes to device seconds over a workload's requests; `None` if
+/// requests are served one at a time.
 fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: usize) -> Option<f64> {
     let mut densest = path.class.densest_answer;
     for job in problem.workloads[workload].traffic.items() {
@@ -152,7 +152,7 @@ fn assigned_limits(
     limits
 }
 
-/// The limits of a workload whose arrivals are bunched by so much at each stage.
+/// Returns the limits of a workload whose arrivals bunch by these times at each stage.
 fn stage_limits<S>(
     problem: &PredictionProblem,
     sketch: &EnforcedSketch<S>,

@@ -14,18 +14,17 @@ use units::Percentile;
 pub struct WorkloadBound {
     /// Index into the workloads of the problem.
     pub workload: usize,
-    /// The model that says it.
     pub model: ModelName,
-    /// Which part of the latency distribution it is about.
+    /// Part of the latency distribution.
     pub percentile: Percentile,
     /// Priority of the workload; 0 is served first.
     pub priority: u32,
-    /// The latency, base latency included, or why the model has none.
+    /// Latency including base latency, or the reason why the model has none.
     pub latency: Result<Prediction, UndefinedLatency>,
 }
 
 impl WorkloadBound {
-    /// The latency that may be relied on, seconds; infinite where the model has no bound.
+    /// Returns the guaranteed latency, seconds; infinite without a bound.
     pub fn seconds(&self) -> f64 {
         self.latency.map_or(f64::INFINITY, |prediction| prediction.bound)
     }
@@ -60,8 +59,8 @@ impl ServerCompany<'_> {
     }
 }
 
-/// Predicts the latency of every member when these share one server, at `percentile` or each at that of its
-/// SLO. Bounds come by model, then in the order of the members.
+/// Predicts the latency of every member of a shared server, at `percentile` or each at that of its SLO.
+/// Bounds are ordered by model, then by member.
 pub fn predict_bounds(
     problem: &PredictionProblem,
     members: &[usize],

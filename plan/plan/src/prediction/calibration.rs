@@ -21,16 +21,16 @@ use serde::Serialize;
 use std::sync::Arc;
 use units::{Percentile, plural};
 
-/// Rounds at least. Each window is held out in equally many.
+/// Minimum number of rounds. Each window is held out in equally many.
 const ROUNDS: usize = 4;
-/// Of more workloads than this, as many take part in a round.
+/// Maximum number of workloads that take part in a round.
 const PARTICIPANTS_MAX: usize = 200;
-/// 14 alignments cover 80 % of all with 95 % confidence; the companies of a trial take no more.
+/// 14 alignments cover 80 % of all with 95 % confidence; a trial needs no more.
 const FILLING_ALIGNMENTS: usize = 14;
 const FILLING_COVERAGE: f64 = 0.8;
 const SEED: u64 = 4;
 
-/// Load factors that are tried, ascending: how many times the work of the traces forecasts count.
+/// Load factors to try, ascending: multiples of the work of the traces.
 const LOADS: [f64; 10] = [1.0, 1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0];
 
 /// Maximum number of times that margins are widened to those of the groups admitted with them, before a
@@ -40,8 +40,8 @@ const WIDENINGS: usize = 4;
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
 type WorstSketch = <EnforcedModel<WorstCase> as LatencyModel>::Sketch;
 
-/// The calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO. It learns when it is first
-/// asked for.
+/// Returns the calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO.
+/// The first call learns it.
 pub(crate) fn calibrated(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
@@ -86,8 +86,8 @@ struct CalibrationLearner<'a> {
 }
 
 impl CalibrationLearner<'_> {
-    /// The model with margins that suffice for the companies they admit; else the one at the least load factor with which
-    /// windows stay within the predictions for the companies admitted by it; else the guarantee.
+    /// Returns the model with margins that suffice for the groups that it admits; else the one with the least
+    /// load factor whose predictions hold for the groups that it admits; else the guarantee.
     fn learn(&self) -> Option<Calibrated> {
         let traces = calibration_traces(self.problem);
         let first = self.learn_at(LOADS[0], &traces, None)?;
@@ -106,8 +106,8 @@ impl CalibrationLearner<'_> {
         Some(first.at_the_guarantee())
     }
 
-    /// The model with margins as large as the companies need that they admit, which are others than those from which they were
-    /// learnt; `Some(None)` where no margins are found, and `None` when it is interrupted.
+    /// Returns the model with margins as large as needed by the groups that it admits, which differ from
+    /// those it has learnt from. `Some(None)` if no margins are found, `None` after an interruption.
     fn widened(&self, mut model: Calibrated, traces: &[CalibrationTrace<'_>]) -> Option<Option<Calibrated>> {
         for _ in 0..WIDENINGS {
             if !model.has_finite_margins() {
@@ -122,7 +122,8 @@ impl CalibrationLearner<'_> {
         Some(None)
     }
 
-    /// The model at a load factor, from companies that are filled by it, and by `margins` where these are known.
+    /// Returns the model at a load factor, learnt from groups that are filled by it, and by `margins` if
+    /// known.
     fn learn_at(
         &self,
         load: f64,
@@ -178,7 +179,7 @@ impl CalibrationLearner<'_> {
         (!interrupted()).then_some(model)
     }
 
-    /// By what the bound of each workload is multiplied when companies are filled.
+    /// Returns the factor on each workload's bound when servers are filled.
     fn filling_factors(&self, margins: Option<&Calibrated>) -> Vec<f64> {
         let workloads = self.problem.workloads.iter();
         let factor = |model: &Calibrated, workload: &TracedWorkload| {
@@ -217,7 +218,7 @@ struct CompanyRound<'a> {
     filling: &'a EnforcedModel<Replayed>,
     /// All workloads, by the rest of the traces.
     all: &'a [Applicant<ReplaySketch>],
-    /// By what the bound of each workload is multiplied.
+    /// Factor on the bound of each workload.
     factors: &'a [f64],
     /// The worst case, which caps bounds, and all workloads by what is left of the traces; absent where it cannot be less.
     guarantee: Option<(&'a EnforcedModel<WorstCase>, &'a [Applicant<WorstSketch>])>,

@@ -25,20 +25,20 @@ pub struct PredictionDerivation {
     pub model: ModelName,
     /// Assumption of the model.
     pub assumption: &'static str,
-    /// Which part of the latency distribution it is about, 0 to 100.
+    /// Percentile of the latency distribution, 0 to 100.
     pub percentile: f64,
     /// Priority of the workload; 0 is served first.
     pub priority: u32,
     /// Latency of the SLO, seconds.
     pub slo_s: f64,
-    /// The predicted latency, seconds; null where the model has no bound, and `reason` says why.
+    /// Predicted latency, seconds; null without a bound, with the `reason`.
     pub bound_s: Option<f64>,
-    /// Why the model has no bound.
+    /// Reason for a missing bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Workloads whose work may come first.
+    /// Workloads whose work may be served first.
     pub ahead: Vec<ServedBefore>,
-    /// The figures that the latency is made of.
+    /// Figures that add up to the latency.
     pub steps: Vec<PredictionStep>,
     /// Explanation of the steps.
     pub method: &'static str,
@@ -62,7 +62,7 @@ pub struct PredictionStep {
     pub what: String,
     /// Computation of the figure.
     pub how: String,
-    /// The figure in seconds, where it is a time.
+    /// Value of the figure in seconds, if it is a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }

@@ -15,10 +15,10 @@ use predict::{CorrelatedLatency, EnforcedModel, EnforcedSketch, Replayed, WorstC
 pub struct WorkloadForecast {
     /// The latency by the model that decided.
     pub bound: WorkloadBound,
-    /// The latency without any assumption on how bursts meet; unknown where the forecast was cut short.
+    /// Latency without any assumption on how bursts meet; unknown if the forecast was cut short.
     pub worst_case: Option<WorkloadBound>,
-    /// The longest latency of the replays of the server, base latency included, seconds: one of them lets all worst bursts end
-    /// at the same time. It is no bound of all alignments; `worst_case` is. See `in_order`.
+    /// Longest latency in the replays of the server, base latency included, seconds. One of them aligns the
+    /// ends of all worst bursts. Not a bound over all alignments: that is `worst_case`. See `in_order`.
     pub bursts_together: Option<f64>,
 }
 
@@ -39,9 +39,10 @@ impl WorkloadForecast {
     /// Builds a forecast in which no replay is longer than `bursts_together`, and that is not longer than the
     /// worst case.
     ///
-    /// The alignment in which worst bursts end together is one of many, and a workload may see more in another one: `together`
-    /// becomes the longest of what was replayed, the estimate of the model and its bound where it is one of these. What may be
-    /// in service is added to a replay without a proof, so that the sum may exceed the worst case, which then counts.
+    /// The alignment in which worst bursts end together is one of many, and another one may be worse for a
+    /// workload. So `together` becomes the maximum over all replays, and the model's estimate or bound if it
+    /// is a replay too. The work in service is added to a replay without a proof, so the sum may exceed the
+    /// worst case, which is then used.
     fn in_order(bound: WorkloadBound, worst_case: WorkloadBound, together: Option<f64>) -> Self {
         let together = together.map(|together| {
             let replayed = match bound.latency {
@@ -54,7 +55,7 @@ impl WorkloadForecast {
         Self { bound, worst_case: Some(worst_case), bursts_together: together }
     }
 
-    /// The latency without any assumption on how bursts meet, seconds; infinite without a bound.
+    /// Returns the latency without any assumption on how bursts meet, seconds; infinite without a bound.
     pub fn worst_case_s(&self) -> Option<f64> {
         self.worst_case.map(|bound| bound.seconds())
     }

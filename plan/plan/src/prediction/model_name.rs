@@ -1,4 +1,4 @@
-//! Models of latency by the names that users give them.
+//! Models of latency by the names in options and files.
 
 use crate::prediction::calibration::calibrated;
 use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
@@ -15,7 +15,7 @@ use units::Percentile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelName {
-    /// Nothing but that every workload stays within its burst curves, however they meet.
+    /// Every workload stays within its burst curves, which may meet in any way.
     WorstCase,
     /// Independent workloads (or groups) that behave as their traces, at any shift; a bound.
     Probabilistic,
@@ -27,10 +27,10 @@ pub enum ModelName {
     Calibrated,
 }
 
-/// Something that can be done with a model of any type.
+/// An operation on a model of any type.
 pub(crate) trait ModelVisitor {
     type Output;
-    /// Visits the model of the name.
+    /// Applies the operation to the named model.
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output;
 }
 
@@ -65,8 +65,8 @@ impl ModelName {
         matches!(self, Self::Replayed | Self::Calibrated)
     }
 
-    /// Hands the model of this name to the visitor; for the servers and workloads of this problem at `percentile`, or each at
-    /// that of its SLO. The published procedure is always about servers that interrupt what they have begun.
+    /// Applies the visitor to the model of this name, for the servers and workloads of this problem, at
+    /// `percentile` or each at that of its SLO. The published procedure is always about preemptive servers.
     pub(crate) fn visit<V: ModelVisitor>(
         self,
         problem: &PredictionProblem,

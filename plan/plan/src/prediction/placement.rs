@@ -90,7 +90,7 @@ pub fn place(
 /// 14 alignments cover 80 % of all with 95 % confidence.
 const SEARCHED_ALIGNMENTS: usize = 14;
 const SEARCHED_COVERAGE: f64 = 0.8;
-/// The seed of alignments that are not those of the default, by which the result is judged.
+/// Seed of the alignments that judge the result, which differ from the default ones.
 const SEARCH_SEED: u64 = 2;
 
 /// Servers and whether the judge found every SLO kept, by their members.
@@ -107,7 +107,7 @@ impl JudgedServers {
         self.known(members) == Some(true)
     }
 
-    /// The judgement on a server, which is made once.
+    /// Returns the judgement on a server, cached by its members.
     fn judge(&self, members: &[usize], judgement: impl FnOnce() -> bool) -> bool {
         if let Some(known) = self.known(members) {
             return known;
@@ -188,7 +188,7 @@ impl ModelVisitor for PlacementQuestion<'_> {
     }
 }
 
-/// So many servers at most are filled at once: each thread remembers replays, some hundred megabytes.
+/// Maximum number of servers filled at once: each thread caches replays, several hundred megabytes.
 const THREADS_MAX: usize = 16;
 
 /// Creates one value per thread of the search.
@@ -236,8 +236,8 @@ impl<M: LatencyModel> ReplayJudge<'_, M> {
     }
 }
 
-/// The longest latency without `base` that is within an SLO when `base` is added to it, both in seconds; half a nanosecond
-/// above a whole one, so that it does not matter how it is rounded.
+/// Returns the longest latency that stays within an SLO when `base` is added to it, both in seconds; half a
+/// nanosecond above an integer, so that the direction of rounding does not matter.
 fn queueing_limit(slo: f64, base: f64) -> f64 {
     let is_within = |ns: u64| Nanos(ns).as_secs() + base <= slo;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
@@ -273,7 +273,7 @@ pub fn by_priority(forecasts: &[WorkloadForecast]) -> Vec<WorkloadForecast> {
     sorted
 }
 
-/// The placement as the document that enforcing and simulating take.
+/// Converts the placement to the policy that the enforcers and the simulator read.
 pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement) -> Policy {
     let mut assignments = vec![None; problem.workloads.len()];
     for (server, forecasts) in placement.servers.iter().enumerate() {

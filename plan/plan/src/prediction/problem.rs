@@ -18,13 +18,13 @@ use workload::profile_file::{base_latency, read_profile};
 #[derive(Debug, Clone)]
 pub struct PredictionSource {
     pub cluster: ClusterSource,
-    /// The class of server; by default the first one with servers.
+    /// Class of server; by default the first one with servers.
     pub class: Option<String>,
-    /// Requests pass a network link alone, in both directions, and no storage.
+    /// True if requests pass only a network link, in both directions, and no storage.
     pub link_only: bool,
-    /// A file that says which workloads may burst together; without it all are independent.
+    /// File of the groups that may burst together; without it all workloads are independent.
     pub groups: Option<PathBuf>,
-    /// Servers interrupt what they have begun, as in published formulas; no real server does.
+    /// True for preemptive servers, as in published formulas; no real server preempts.
     pub preemptive: bool,
     /// Promise of the calibrated model.
     pub calibration: CalibrationGoal,
@@ -39,11 +39,12 @@ pub struct TracedWorkload {
     pub group: usize,
     /// The requests of its trace as time at each stage; workloads with the same trace share them.
     pub traffic: Arc<CircularTrace<Job>>,
-    /// When its first request came by the clock of the trace; `None` where the format counts from the first request.
+    /// Arrival of its first request by the clock of the trace; `None` if the format counts from the first
+    /// request.
     pub recorded_from: Option<Nanos>,
 }
 
-/// A kind of server and who may share one.
+/// A kind of server, and the workloads that may share one.
 #[derive(Debug)]
 pub struct PredictionProblem {
     /// Name of the server class.
@@ -59,9 +60,9 @@ pub struct PredictionProblem {
     pub workloads: Vec<TracedWorkload>,
     /// Enforcers' configuration of a server; `None` for preemptive servers, which serve for comparison.
     pub enforced: Option<EnforcedPath>,
-    /// The bytes that a link sends without looking for others.
+    /// Bytes that a link sends before it checks other queues.
     pub packet: Bytes,
-    /// The file that says what is asked, for reports.
+    /// File that describes the problem, for reports.
     pub origin: PathBuf,
     /// Promise of the calibrated model.
     pub calibration: CalibrationGoal,
@@ -74,7 +75,7 @@ impl PredictionProblem {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or the class of servers is not there.
+    /// If a file cannot be read, or the class of servers does not exist.
     pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
         let cluster = source.cluster.read()?;
         let class = choose_class(&cluster, source, observer)?.clone();

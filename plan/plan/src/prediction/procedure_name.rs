@@ -1,4 +1,4 @@
-//! Admission procedures by the names that users give them, with the parameters of the published ones.
+//! Admission procedures by the names in options, with the parameters of the published ones.
 
 use crate::prediction::calibration::calibrated;
 use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
@@ -21,7 +21,7 @@ const QJUMP_LEVELS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2
 /// A rule by which workloads are admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcedureName {
-    /// Nothing is assumed but that every workload stays within its burst curves.
+    /// Every workload stays within its burst curves.
     WorstCase,
     /// Independent workloads (or groups) that behave as their traces; a bound.
     Probabilistic,
@@ -31,7 +31,7 @@ pub enum ProcedureName {
     Calibrated,
     /// The published procedure of SNC-Meister, to compare with.
     PublishedSnc,
-    /// The worst case with priorities that are searched by stage.
+    /// The worst case with priorities searched per stage.
     PriorityMeister,
     /// Fixed small bursts, rates chosen by trial; links only.
     Silo,
@@ -43,10 +43,10 @@ pub enum ProcedureName {
     QJumpPlus,
 }
 
-/// Something that can be done with a procedure of any type.
+/// An operation on a procedure of any type.
 pub(crate) trait ProcedureVisitor {
     type Output;
-    /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
+    /// Applies the operation; `sketch` computes the procedure's data about a workload.
     fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
@@ -118,7 +118,7 @@ impl ProcedureName {
         )
     }
 
-    /// Hands the procedure of this name, for the servers and workloads of this problem, to the visitor.
+    /// Applies the visitor to the procedure of this name, for the servers and workloads of this problem.
     pub(crate) fn visit<V: ProcedureVisitor>(
         self,
         problem: &PredictionProblem,

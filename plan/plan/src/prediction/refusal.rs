@@ -1,10 +1,10 @@
-//! Why an arrival was refused, in a sentence that a policy carries.
+//! Reason of a refused arrival, as a sentence for a policy.
 
 use crate::prediction::problem::PredictionProblem;
 use operation::text::{percent, time};
 use placement::admission::{AdmissionRefusal, Breach, BreachCause};
 
-/// Says why an arrival was refused.
+/// Returns the reason of a refusal as a sentence.
 pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
     if let AdmissionRefusal::Alone(breach) = refusal {
         return format!("even alone on a server {}", describe_breach(breach));
