@@ -52,10 +52,10 @@ const CPU_BUSY_MAX: f64 = 0.9;
 pub(crate) struct ClusterRunArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Time during which requests are observed.
+    /// How long requests are observed.
     #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Nanos,
-    /// Time during which requests are sent before they are observed.
+    /// How long requests are sent before they are observed.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Nanos,
     /// Seed of places on the devices.

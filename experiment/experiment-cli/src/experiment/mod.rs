@@ -71,7 +71,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
           required_unless_present_any = ["list", "undo"])]
     port: Vec<u16>,
-    /// The latency percentile to test (T6 − T1).
+    /// The percentile that is tested, of latencies (T6 − T1).
     #[arg(long, value_name = "PERCENT", default_value = "99", value_parser = percentage)]
     percentile: Percentile,
     /// Length of a period.
@@ -80,7 +80,7 @@ pub struct ExperimentArgs {
     /// Time after a switch in which requests are not counted.
     #[arg(long, value_name = "TIME", default_value = "500ms")]
     guard: Seconds,
-    /// Joint confidence of the verdicts about all values, from 0.5 to below 1.
+    /// How sure the answer about all values is to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// Maximum number of periods.

@@ -129,7 +129,7 @@ struct ProcessRateArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 struct SyntheticTraceArgs {
-    /// Time during which requests arrive
+    /// How long requests arrive
     #[arg(long, value_name = "TIME")]
     duration: Nanos,
     /// Seed of the trace: the same seed gives the same one

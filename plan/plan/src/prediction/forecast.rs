@@ -40,9 +40,9 @@ impl WorkloadForecast {
     /// worst case.
     ///
     /// The alignment in which worst bursts end together is one of many, and another one may be worse for a
-    /// workload. So `together` becomes the maximum over all replays, and the model's estimate or bound if it
-    /// is a replay too. The work in service is added to a replay without a proof, so the sum may exceed the
-    /// worst case, which is then used.
+    /// workload. So `together` is raised to the model's estimate, or to the bound of `replayed`, which is a
+    /// replay too. The work in service is added to a replay without a proof, so the sum may exceed the worst
+    /// case, which is then used.
     fn in_order(bound: WorkloadBound, worst_case: WorkloadBound, together: Option<f64>) -> Self {
         let together = together.map(|together| {
             let replayed = match bound.latency {
