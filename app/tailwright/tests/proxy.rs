@@ -245,7 +245,7 @@ fn what_apply_brought_is_remembered() {
     running.signal("HUP");
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    assert!(line.contains("the policy that apply brought is kept"), "{line}");
+    assert!(line.contains("kept the policy from apply"), "{line}");
     assert_eq!((status(&folder, "policy_name"), status(&folder, "changes")), ("by hand".into(), 1.into()));
     drop(running);
 

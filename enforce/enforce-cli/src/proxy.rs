@@ -33,10 +33,10 @@ Examples:
   tailwright proxy --hosts hosts.toml --server ssd-1
       no policy yet: all requests are best effort
   tailwright apply policy.json --hosts hosts.toml
-      another policy, while traffic flows
+      change the policy while traffic flows
   tailwright proxy --hosts hosts.toml --server ssd-1 --record rec
-      and what is asked, for the first plan
-  tailwright proxy --status --server ssd-1   what it has seen
+      record requests for the first plan
+  tailwright proxy --status --server ssd-1   print counters
   tailwright proxy policy.json --hosts hosts.toml --server ssd-1 \\
       --listen 127.0.0.1:9465   for Prometheus
 
@@ -50,24 +50,25 @@ In the hosts file:
   outstanding = 16                   # most requests at the device at once
   front = [{ protocol = \"nfs\", listen = \"10.0.0.9\", forward = \"127.0.0.1\" }]
 
-SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless \
-`apply` has brought a policy: that is saved, and used again after a restart, until `apply --remove`. \
+On SIGTERM the proxy answers pending requests and ends; a second one ends it at once. SIGHUP reads policy and hosts file \
+again, unless `apply` has sent a policy. That one is saved and used again after a restart, until `apply --remove`. \
 docs/reference/hosts-file.md describes every field.
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 an address that is not available, no proxy that answers, or \
-requests that are missing in a recording.";
+requests missing in a recording.";
 
 /// Forward and schedule requests to a storage server: queue every workload's requests, serve them by priority within their limits.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ProxyArgs {
-    /// From `tailwright plan -o`; without it all requests are best effort until `tailwright apply` brings one.
+    /// Policy from `tailwright plan -o`; without it all requests are best effort until `tailwright apply`
+    /// sends one.
     #[arg(value_name = "POLICY.json", conflicts_with = "status")]
     policy: Option<PathBuf>,
     /// Where servers and clients are.
     #[arg(long, value_name = "HOSTS.toml", required_unless_present = "status")]
     hosts: Option<PathBuf>,
-    /// The server of the policy whose requests it forwards.
+    /// Server of the policy to which requests are forwarded.
     #[arg(long, value_name = "NAME")]
     server: String,
     /// Its control socket (default: in --state).
@@ -76,7 +77,8 @@ pub struct ProxyArgs {
     /// Where state is kept, and where `apply` looks for the proxy.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
-    /// Busy-wait so long before sleeping, while that mostly finds requests: shorter latency for CPU time; 0s: never.
+    /// Maximum time of polling before sleeping, while polling mostly finds requests: trades CPU time for
+    /// latency; 0s: never.
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: Nanos,
     /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
@@ -85,7 +87,7 @@ pub struct ProxyArgs {
     /// After listening, become this user (a name, or numbers as 65534:65534) and give up root for good.
     #[arg(long, value_name = "USER")]
     user: Option<OrdinaryUser>,
-    /// Most connections of clients.
+    /// Maximum number of client connections.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     connections: u64,
     /// How long requests may take after SIGTERM.
@@ -95,38 +97,38 @@ pub struct ProxyArgs {
     /// first million in the end.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// The most disk space of a recording: the oldest requests are deleted for newer ones.
+    /// Maximum disk space of a recording; the oldest requests are deleted for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: Bytes,
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.
     #[arg(long, value_name = "ADDRESS", value_parser = scrape_address, conflicts_with = "status")]
     listen: Option<SocketAddr>,
-    /// Accept servers that are used in another way than the policy's bounds assume: the answer then says first that bounds do
-    /// not apply.
+    /// Accept servers that are used differently from the assumptions of the policy's bounds. The output then
+    /// begins with a line that bounds do not apply.
     #[arg(long)]
     without_bounds: bool,
-    /// Ask a running proxy what it has seen.
+    /// Query the counters of a running proxy.
     #[arg(long)]
     status: bool,
     #[arg(long, help = "Print JSON: the counters")]
     json: bool,
 }
 
-/// What a proxy says when it is asked.
+/// Answer of a running proxy.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProxyStatusDocument<'a> {
     #[serde(flatten)]
     status: &'a ProxyStatus,
 }
 
-/// What a proxy has counted when it ends.
+/// Counters of a proxy at its end.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProxyCountersDocument<'a> {
     #[serde(flatten)]
     counters: &'a ProxySnapshot,
 }
 
-/// Requests that `--record` keeps at most.
+/// Maximum number of requests in the file of `--record`.
 const RECORDED_MAX: usize = 1_000_000;
 
 pub fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
@@ -144,7 +146,7 @@ pub fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     serve(args, &control)
 }
 
-/// Forwards requests to the server until it is told to end.
+/// Forwards requests to the server until a request to end.
 fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError> {
     let files = ProxyFiles {
         hosts: args.hosts.clone().expect("clap asks for it"),
@@ -172,7 +174,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     if current.is_remembered() {
         talk(
             Talk::Plain,
-            format_args!("proxy: the policy that apply brought is used: {}", memory.path().display()),
+            format_args!("proxy: using the policy saved by apply: {}", memory.path().display()),
         );
     }
     drop(settings);
@@ -190,7 +192,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     handle_signals(configurator.clone(), files)?;
     become_what_is_wanted(args)?;
     if folder.is_none() {
-        // Another user may be at work now.
+        // The process may be another user now, without access to the file.
         check_observations(args.record.as_deref())?;
     }
     let started = ProxyTimes(proxy.started_at());
@@ -198,7 +200,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let recorder = folder.map(begin).transpose()?;
     configurator.remember()?;
     let report = proxy.run()?;
-    // Nothing changes any more.
+    // No counter changes any more.
     drop(endpoint);
     drop(options);
     let written = match recorder {
@@ -216,7 +218,8 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     Ok(VerbAnswer::Yes)
 }
 
-/// Takes the real-time priority, and then the user, of the command line.
+/// Takes the real-time priority and then the user of the command line: a user without privileges could not
+/// raise the priority.
 fn become_what_is_wanted(args: &ProxyArgs) -> Result<(), OperationError> {
     if let Some(priority) = args.realtime {
         machine::realtime::fifo(priority)
@@ -229,7 +232,7 @@ fn become_what_is_wanted(args: &ProxyArgs) -> Result<(), OperationError> {
     })
 }
 
-/// Refuses to give up what connections to the server will need.
+/// Refuses to give up capabilities that connections to the server require.
 fn check_user(args: &ProxyArgs, proxy: &Proxy) -> Result<(), OperationError> {
     let needed: Vec<&str> = proxy.capabilities().iter().copied().collect();
     if args.user.is_none() || needed.is_empty() {
@@ -249,7 +252,7 @@ fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), Ope
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
-                // The second one finds it draining, and ends it.
+                // A second signal finds the proxy draining, and ends it.
                 proxy.handle().drain();
                 continue;
             }
@@ -268,14 +271,12 @@ fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), Ope
 fn reload_text(answer: ReloadAnswer) -> &'static str {
     match answer {
         ReloadAnswer::Changed => "policy and hosts file were read again",
-        ReloadAnswer::Unchanged => "policy and hosts file were read again; they say what was enforced before",
-        ReloadAnswer::Kept => {
-            "the policy that apply brought is kept, and no file was read; `apply --remove` removes it"
-        }
+        ReloadAnswer::Unchanged => "policy and hosts file were read again; the rules are unchanged",
+        ReloadAnswer::Kept => "kept the policy from apply, and read no file; `apply --remove` removes it",
     }
 }
 
-/// The instant from which a proxy counts, in nanoseconds since 1970.
+/// Start of a proxy's clock, nanoseconds since 1970.
 struct ProxyTimes(u64);
 
 impl RecordedMessage<ProxiedRequest> for ProxyTimes {
@@ -293,7 +294,7 @@ impl RecordedMessage<ProxiedRequest> for ProxyTimes {
     }
 }
 
-/// Fails where requests are missing in a recording.
+/// Reports the recording; fails if requests are missing in it.
 fn say_what_was_recorded(
     args: &ProxyArgs,
     tally: RecordingTally,

@@ -1,4 +1,4 @@
-//! How the tiers of a play schedule their requests, live and in the simulator.
+//! Scheduling modes of the tiers of a play, live and in the simulator.
 
 use crate::waiting_play::WaitTreatment;
 use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
@@ -7,35 +7,35 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How often the sentinel of a tier looks which requests sleep.
+/// Sampling interval of a tier's sentinel.
 pub(crate) const SENTINEL_EVERY: Duration = Duration::from_millis(1);
 
-/// A way to schedule the requests of a tier.
+/// A mode of scheduling a tier's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ScheduleMode {
-    /// A thread per request, scheduled by the kernel's fair class: what services do by default.
+    /// A thread per request in the kernel's fair class: the default of most services.
     Fair,
-    /// A thread per request under SCHED_RR; it takes a right.
+    /// A thread per request under SCHED_RR; requires a privilege.
     RoundRobin,
-    /// First come, first served, at each tier by itself.
+    /// First come, first served, at each tier separately.
     FirstCome,
-    /// The c that arrived first at a tier share its CPUs: limited processor sharing without age.
+    /// The c that arrived first at a tier share its CPUs: limited processor sharing, without age.
     Limited,
-    /// The oldest are let in first; who is in service stays there.
+    /// The oldest are admitted first; running requests are not preempted.
     OldestAdmission,
-    /// The c oldest share the CPUs: an older arrival takes the place of the youngest in service.
+    /// The c oldest share the CPUs: an older arrival preempts the youngest in service.
     OldestFirst,
-    /// As the former, with a limit that each tier derives from its service times.
+    /// As `OldestFirst`, with a limit that each tier derives from its service times.
     OldestAuto,
-    /// As the oldest first, but requests that wait without CPU in the middle of a visit do not say so.
+    /// As `OldestFirst`, but requests that wait without CPU in the middle of a visit do not announce it.
     OldestSilent,
-    /// As the former, with a sentinel that looks which requests sleep.
+    /// As `OldestSilent`, with a sentinel that detects sleeping requests.
     OldestSentinel,
-    /// Those with the earliest deadlines are let in first; who is in service stays there.
+    /// Those with the earliest deadlines are admitted first; running requests are not preempted.
     DeadlineAdmission,
-    /// The c with the earliest deadlines share the CPUs: an arrival with an earlier one takes the place of the last in
-    /// service.
+    /// The c with the earliest deadlines share the CPUs: an arrival with an earlier one preempts the latest
+    /// in service.
     DeadlineFirst,
 }
 
@@ -69,27 +69,27 @@ impl ScheduleMode {
         Self::DeadlineFirst,
     ];
 
-    /// The name in files and options.
+    /// Returns the name in files and options.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(mode, _)| *mode == self).map_or("", |(_, name)| name)
     }
 
-    /// Whether an older arrival takes the place of the youngest in service.
+    /// Returns true if an older arrival preempts the youngest in service.
     pub fn preempts(self) -> bool {
         matches!(self, Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst) || !self.reports_waits()
     }
 
-    /// Whether requests that wait without CPU give their place to others meanwhile, because they say so.
+    /// Returns true if requests announce waits without CPU, so that others are admitted meanwhile.
     pub fn reports_waits(self) -> bool {
         !matches!(self, Self::OldestSilent | Self::OldestSentinel)
     }
 
-    /// Whether the deadline of a request takes the place of its age, so that each class needs an SLO.
+    /// Returns true if requests are ordered by deadline instead of age, so that each class needs an SLO.
     pub fn is_by_deadline(self) -> bool {
         matches!(self, Self::DeadlineAdmission | Self::DeadlineFirst)
     }
 
-    /// The mode of the same order in which who is in service stays there, where there is one.
+    /// Returns the mode with the same order and without preemption, if there is one.
     pub(crate) fn without_preemption(self) -> Option<Self> {
         match self {
             Self::OldestFirst => Some(Self::OldestAdmission),
@@ -98,7 +98,7 @@ impl ScheduleMode {
         }
     }
 
-    /// How the simulator treats waits that are not reported, for the modes that are about these.
+    /// Returns the simulator's treatment of unannounced waits, for the modes that study these.
     pub(crate) fn waits_in_simulation(self) -> Option<WaitTreatment> {
         match self {
             Self::OldestSilent => Some(WaitTreatment::Silent),
@@ -110,7 +110,7 @@ impl ScheduleMode {
         }
     }
 
-    /// The limit of requests in service when the experiment is about this one; none is no limit.
+    /// Returns the concurrency limit in an experiment with limit `c`; `None` is no limit.
     pub(crate) fn limit(self, c: Option<u32>) -> Option<u32> {
         match self {
             Self::Fair | Self::RoundRobin => None,
@@ -119,9 +119,9 @@ impl ScheduleMode {
         }
     }
 
-    /// The discipline of the simulator that is nearest, for a limit of requests in service (none: no limit), the time in
-    /// nanoseconds for which the kernel lets one of several run, and the time in nanoseconds from arrival to deadline by
-    /// class, which only modes by deadline use.
+    /// Returns the closest discipline of the simulator. `limit` is the concurrency limit (`None`: unlimited),
+    /// `slice_ns` the time slice of the kernel's scheduler, and `allowed_ns` the time from arrival to
+    /// deadline by class, used only by modes by deadline.
     pub fn discipline(self, limit: Option<u32>, slice_ns: u64, allowed_ns: &[u64]) -> DisciplineSpec {
         let limit = limit.unwrap_or(u32::MAX);
         let oldest = LimitedSharingParameters::oldest_first(limit, slice_ns);

@@ -1,9 +1,10 @@
-//! What is played: tiers, and requests with their arrivals, routes and work, all drawn in advance.
+//! Workload of a play: tiers, and requests with their arrivals, routes and work, all drawn in advance.
 //!
-//! It comes from a scenario as `simulate` reads it. Stations become tiers, and what a request needs at its steps becomes
-//! a route. The delay of a step whose request comes from the same station is a wait there, for a disk or a lock: time without CPU
-//! in the middle of a visit. Other network delays and costs of stations (`switch`, `dispatch`, `interference`) are left out,
-//! because the machine has its own. Steps that could overlap are put one after the other.
+//! It is drawn from a scenario as `simulate` reads it. Stations become tiers, and a request's demands at its
+//! steps become a route. The delay of a step after one at the same station is a wait there, for a disk or a
+//! lock: time without CPU in the middle of a visit. Other network delays and costs of stations (`switch`,
+//! `dispatch`, `interference`) are omitted, because the machine has its own. Steps that could overlap are put
+//! in sequence.
 
 use gat::RequestSlo;
 use model::OperationError;
@@ -12,119 +13,119 @@ use sim::engine::{DELAY_ONLY, EntryArrivals, NetworkStep, QueueingNetwork, Reque
 use std::ops::Range;
 use units::Nanos;
 
-/// The most work of a request at one tier: more would hold up everything that is to be measured.
+/// Maximum work of a request at one tier; more would block everything that is measured.
 const WORK_MAX: Nanos = Nanos(60_000_000_000);
-/// The most visits of a request.
+/// Maximum number of visits of a request.
 pub(crate) const HOPS_MAX: usize = 64;
-/// How far the clock of an entry may be ahead and behind: tiers take a start that is further ahead, or older than an hour, for a
-/// mistake ([`gat::TagTolerance`]), and a request may be on its way for the other half of that hour.
+/// Maximum lead and lag of an entry's clock, nanoseconds. Tiers reject a start that is further ahead, or
+/// older than an hour ([`gat::TagTolerance`]); a request may be on its way for the other half of that hour.
 const SKEW_AHEAD_NS_MAX: i64 = 1_000_000_000;
 const SKEW_BEHIND_NS_MAX: i64 = 1_800_000_000_000;
-/// The most requests of a play.
+/// Maximum number of requests of a play.
 const REQUESTS_MAX: usize = 1_000_000;
 
-/// A service on CPUs of its own.
+/// A service on its own CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainTier {
-    /// The name by which reports call it.
+    /// Name in reports.
     pub name: String,
-    /// The number of its CPUs, at least 1.
+    /// Number of its CPUs, at least 1.
     pub workers: u32,
 }
 
-/// One visit of a request to a tier, or the rest of a visit after a wait.
+/// A visit of a request to a tier, or the rest of a visit after a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteHop {
-    /// The index of the tier.
+    /// Index of the tier.
     pub tier: usize,
-    /// How long the request waits without CPU before the work. Above 0 only where the hop before is at the same tier: then
-    /// both are one visit.
+    /// Time without CPU before the work. Above 0 only if the previous hop is at the same tier: then both are
+    /// one visit.
     pub wait: Nanos,
-    /// The CPU time that the request needs there, above 0.
+    /// CPU time that the request needs there, above 0.
     pub work: Nanos,
 }
 
-/// A request that is drawn and not sent.
+/// A request that is drawn but not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainRequest {
-    /// When it arrives, counted from the beginning of the play.
+    /// Arrival, since the beginning of the play.
     pub arrival: Nanos,
-    /// The index of the entry at which it arrives.
+    /// Index of the entry at which it arrives.
     pub entry: usize,
-    /// The index of its class.
+    /// Index of its class.
     pub class: usize,
-    /// The tiers that it visits, one calling the next; at least one.
+    /// Tiers that it visits, one calling the next; at least one.
     pub route: Vec<RouteHop>,
 }
 
 impl ChainRequest {
-    /// The CPU time that it needs at all tiers together.
+    /// Returns its CPU time at all tiers.
     pub fn work(&self) -> Nanos {
         Nanos(self.route.iter().map(|hop| hop.work.0).sum())
     }
 
-    /// How long it would take if it were alone and messages took no time.
+    /// Returns its latency if it were alone and messages took no time.
     pub fn ideal_latency(&self) -> Nanos {
         Nanos(self.route.iter().map(|hop| hop.wait.0 + hop.work.0).sum())
     }
 
-    /// When it would be complete if it were alone and messages took no time.
+    /// Returns the instant of its completion if it were alone and messages took no time.
     pub fn ideal_end(&self) -> Nanos {
         Nanos(self.arrival.0 + self.ideal_latency().0)
     }
 }
 
-/// An entry of a workload, where requests get their start.
+/// Entry of a workload, which stamps requests with their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainEntry {
-    /// The most requests inside at once; others wait before it. None is no limit.
+    /// Maximum number of requests inside; others wait before it. `None` is no limit.
     pub window: Option<u32>,
-    /// How far its clock is ahead, nanoseconds: at most a second, and at most half an hour behind.
+    /// Lead of its clock, nanoseconds: at most one second, or half an hour behind.
     pub skew_ns: i64,
 }
 
-/// A class of requests, which may have an SLO.
+/// Class of requests with an optional SLO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainClass {
-    /// The name by which reports call it.
+    /// Name in reports.
     pub name: String,
-    /// The time from arrival to deadline; none where its requests are never late.
+    /// Time from arrival to deadline; `None` if its requests are never late.
     pub slo: Option<RequestSlo>,
 }
 
 /// Requests in order of arrival, with the tiers that they visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainWorkload {
-    /// The tiers, by the index that routes use.
+    /// Tiers, by the index that routes use.
     pub tiers: Vec<ChainTier>,
-    /// The entries, by the index that requests use.
+    /// Entries, by the index that requests use.
     pub entries: Vec<ChainEntry>,
-    /// The classes, by the index that requests use; at least one.
+    /// Classes, by the index that requests use; at least one.
     pub classes: Vec<ChainClass>,
-    /// The requests, in order of arrival and then of entry.
+    /// Requests, in order of arrival and then of entry.
     pub requests: Vec<ChainRequest>,
-    /// How many of them have steps that could overlap and are put one after the other here.
+    /// Number of requests whose steps could overlap and are put in sequence here.
     pub serialised: usize,
 }
 
 impl ChainWorkload {
-    /// The visits of all requests to a tier.
+    /// Returns the number of visits to a tier.
     pub fn visits(&self, tier: usize) -> usize {
         self.requests.iter().flat_map(|request| &request.route).filter(|hop| hop.tier == tier).count()
     }
 
-    /// The work that all requests bring to a tier.
+    /// Returns the work of all requests at a tier.
     pub fn work(&self, tier: usize) -> Nanos {
         let hops = self.requests.iter().flat_map(|request| &request.route);
         Nanos(hops.filter(|hop| hop.tier == tier).map(|hop| hop.work.0).sum())
     }
 
-    /// Whether a request waits in the middle of a visit.
+    /// Returns true if a request waits in the middle of a visit.
     pub fn has_waits(&self) -> bool {
         self.requests.iter().flat_map(|request| &request.route).any(|hop| hop.wait > Nanos::ZERO)
     }
 
-    /// The time from arrival to deadline by class, nanoseconds; without an SLO of each class none.
+    /// Returns the time from arrival to deadline by class, nanoseconds; empty unless each class has an SLO.
     pub fn allowed_ns(&self) -> Vec<u64> {
         let slos = self.classes.iter().map(|class| Some(class.slo?.ns()));
         slos.collect::<Option<_>>().unwrap_or_default()
@@ -132,15 +133,15 @@ impl ChainWorkload {
 }
 
 impl ChainWorkload {
-    /// The same requests, whose work at each tier is so many times as much.
+    /// Returns the same requests with the work at each tier multiplied by its factor.
     ///
     /// # Panics
-    /// Unless there is a factor for each tier.
+    /// If `factors` has fewer entries than there are tiers.
     #[must_use]
     pub fn with_costs(&self, factors: &[f64]) -> Self {
         let mut costly = self.clone();
         for hop in costly.requests.iter_mut().flat_map(|request| &mut request.route) {
-            // A float beyond u64 becomes the largest.
+            // The cast saturates.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let work = (hop.work.0 as f64 * factors[hop.tier]).round() as u64;
             hop.work = Nanos(work.max(1));
@@ -152,7 +153,7 @@ impl ChainWorkload {
 /// Draws the requests of a scenario that arrive within `duration`.
 ///
 /// # Errors
-/// When an entry has no open arrivals, or a request is none that can be played.
+/// If an entry has no open arrivals, or a request cannot be played.
 pub fn draw_workload(
     case: &SimulationCase,
     seed: u64,
@@ -170,7 +171,7 @@ pub fn draw_workload(
         drawn.entries.push(ChainEntry { window: entry.window, skew_ns: entry.skew_ns });
         add_requests(&mut drawn, &case.network, index, entry, duration)?;
     }
-    // Stable, so that requests of one instant are in the order of entries, as in the simulator.
+    // A stable sort, so that simultaneous requests are in the order of entries, as in the simulator.
     drawn.requests.sort_by_key(|request| request.arrival);
     Ok(drawn)
 }
@@ -187,7 +188,7 @@ fn unplayable(what: &str, hint: &str) -> OperationError {
     OperationError::input(format_args!("{what} cannot be run as services on this machine")).hint(hint)
 }
 
-/// Refuses clocks whose starts tiers would not take as they are.
+/// Refuses clocks whose starts tiers would replace.
 fn check_skew(skew_ns: i64) -> Result<(), OperationError> {
     if (-SKEW_BEHIND_NS_MAX..=SKEW_AHEAD_NS_MAX).contains(&skew_ns) {
         return Ok(());

@@ -1,22 +1,23 @@
-//! What a service inside accepts of the tag that it receives.
+//! Validation of received tags in an inner service.
 //!
-//! The edge has removed what clients claim, so that a tag is wrong because of a clock or a mistake. Clocks of inner tiers
-//! need not be synchronised as those of edges (TailClipper §4): a start may be in the future by as much as a clock may be behind. What
-//! is beyond that is no start, and the request counts from its arrival here. A request older than any real one is held to the greatest
-//! age, so that one wrong unit does not put a request before all others for ever.
+//! The edge has removed the claims of clients, so a wrong tag comes from a clock or a mistake. Clocks of
+//! inner tiers need not be synchronised as those of edges are (TailClipper §4): a start may be in the future
+//! by as much as a clock may be behind. A start further ahead is ignored, and the request counts from its
+//! arrival here. The age of a request is capped, so that one wrong unit does not put it before all others
+//! forever.
 
 use crate::edge::EdgeClock;
 use crate::slo::RequestSlo;
 use crate::tag::{ReceivedTag, RequestTag};
 
-/// How far a tag may be from this service's clock.
+/// Tolerated difference between a tag and this service's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TagTolerance {
-    /// By how much a start may be in the future, in nanoseconds.
+    /// Maximum time of a start in the future, nanoseconds.
     pub ahead_ns_max: u64,
-    /// How old a request can be, in nanoseconds.
+    /// Maximum age of a request, nanoseconds.
     pub age_ns_max: u64,
-    /// How long after its start a request can be due.
+    /// Maximum time from a request's start to its deadline.
     pub slo_max: RequestSlo,
 }
 
@@ -27,29 +28,29 @@ impl Default for TagTolerance {
     }
 }
 
-/// What was done with the tag of one request.
+/// Treatment of a request's tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagCase {
-    /// Taken as it was.
+    /// Accepted unchanged.
     Accepted,
-    /// There was none: the request starts at its arrival here.
+    /// No tag: the request starts at its arrival here.
     Untagged,
-    /// It could not be read: the request starts at its arrival here.
+    /// Unreadable: the request starts at its arrival here.
     Malformed,
-    /// It was too far in the future: the request starts at its arrival here.
+    /// Too far in the future: the request starts at its arrival here.
     Future,
-    /// It was too old: the request has the greatest age.
+    /// Too old: the request has the maximum age.
     TooOld,
-    /// The deadline was before the start, and is left out.
+    /// The deadline was before the start, and is dropped.
     DeadlineBeforeStart,
-    /// The deadline was too long after the start, and is left out.
+    /// The deadline was too long after the start, and is dropped.
     DeadlineTooFar,
 }
 
-/// How often each case occurred, for a log and for metrics.
+/// Number of requests by case, for a log and for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceivedTagCounts {
-    /// Requests whose tag was taken as it was.
+    /// Requests whose tag was accepted unchanged.
     pub accepted: u64,
     /// Requests without a tag.
     pub untagged: u64,
@@ -66,7 +67,7 @@ pub struct ReceivedTagCounts {
 }
 
 impl ReceivedTagCounts {
-    /// Adds one request to the count of its case.
+    /// Counts one request.
     pub fn add(&mut self, case: TagCase) {
         *match case {
             TagCase::Accepted => &mut self.accepted,
@@ -80,7 +81,7 @@ impl ReceivedTagCounts {
     }
 }
 
-/// Decides on the tags of requests that one service receives, and counts the cases.
+/// Validates the tags of the requests that one service receives, and counts the cases.
 #[derive(Debug, Clone, Default)]
 pub struct InnerTier {
     clock: EdgeClock,
@@ -90,18 +91,18 @@ pub struct InnerTier {
 }
 
 impl InnerTier {
-    /// A service behind edges with real clocks.
+    /// Creates a validator for a service behind edges with real clocks.
     pub fn new(tolerance: TagTolerance) -> Self {
         Self { tolerance, ..Self::default() }
     }
 
-    /// A service behind edges with logical clocks: no start is too old or in the future, and a request without a tag is
-    /// as young as the youngest seen.
+    /// Creates a validator for a service behind edges with logical clocks: no start is too old or in the
+    /// future, and a request without a tag is as young as the youngest seen.
     pub fn with_logical_clock() -> Self {
         Self { clock: EdgeClock::Logical, ..Self::default() }
     }
 
-    /// The tag by which the request is served here, and which its calls to other services carry.
+    /// Returns the tag that orders the request here and that its calls to other services carry.
     pub fn receive(&mut self, received: ReceivedTag, now_ns: u64) -> RequestTag {
         let arrival_ns = match self.clock {
             EdgeClock::Real => now_ns,
@@ -113,7 +114,7 @@ impl InnerTier {
         tag
     }
 
-    /// The cases so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> ReceivedTagCounts {
         self.counts
     }
@@ -132,7 +133,8 @@ impl InnerTier {
 }
 
 impl TagTolerance {
-    /// The tag that is accepted at `now_ns`, and why. A pure function, for those who count themselves.
+    /// Returns the tag accepted at `now_ns`, and its case. A pure function, for callers with their own
+    /// counters.
     pub fn judge(&self, tag: RequestTag, now_ns: u64) -> (RequestTag, TagCase) {
         if tag.start_ns > now_ns.saturating_add(self.ahead_ns_max) {
             return (RequestTag::starting_at(now_ns), TagCase::Future);

@@ -1,50 +1,50 @@
-//! What a request carries through the system, and what may be found where it should be.
+//! Tag of a request, and the results of reading one.
 
 use crate::slo::RequestSlo;
 use std::fmt;
 
-/// What a request carries from the edge to every service on its way.
+/// Tag that a request carries from the edge to every service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestTag {
-    /// When the request entered the system, in nanoseconds of `CLOCK_REALTIME`, or a logical instant
+    /// Instant of entry into the system, nanoseconds of `CLOCK_REALTIME`, or a logical instant
     /// ([`EdgeClock::Logical`](crate::EdgeClock::Logical)). Requests are served in this order.
     pub start_ns: u64,
-    /// When the answer is due, in nanoseconds of the same clock; never zero.
+    /// Deadline of the answer, nanoseconds of the same clock; never zero.
     pub deadline_ns: Option<u64>,
 }
 
-/// What orders requests: the smaller key goes first.
+/// Order of requests: the smallest key goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagOrder {
-    /// The start: oldest first.
+    /// By start: oldest first.
     #[default]
     Start,
-    /// The deadline: earliest deadline first. A request without one is due so long after its start.
+    /// By deadline: earliest first. A request without one is due `default_slo` after its start.
     Deadline {
-        /// The SLO of requests without a deadline.
+        /// SLO of requests without a deadline.
         default_slo: RequestSlo,
     },
 }
 
 impl RequestTag {
-    /// A request that entered at this instant and has no deadline.
+    /// Creates the tag of a request that entered at this instant, without a deadline.
     pub fn starting_at(start_ns: u64) -> Self {
         Self { start_ns, deadline_ns: None }
     }
 
-    /// The same request, due so long after its start.
+    /// Sets the deadline to `slo` after the start.
     #[must_use]
     pub fn with_slo(self, slo: RequestSlo) -> Self {
         Self { deadline_ns: Some(self.start_ns.saturating_add(slo.ns())), ..self }
     }
 
-    /// The time since the start at `now_ns`, in nanoseconds; zero where clocks disagree about which was first.
+    /// Returns the time since the start at `now_ns`, nanoseconds; zero if clocks disagree about the order.
     pub fn age_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.start_ns)
     }
 
-    /// What a scheduler orders the request by, in nanoseconds of the tag's clock; smaller goes first. All requests of a queue
-    /// must have keys of one order.
+    /// Returns the key by which a scheduler orders the request, nanoseconds of the tag's clock; the smallest
+    /// goes first. All requests of a queue must have keys of one order.
     pub fn key(&self, order: TagOrder) -> u64 {
         match order {
             TagOrder::Start => self.start_ns,
@@ -54,10 +54,10 @@ impl RequestTag {
         }
     }
 
-    /// The tag of work on behalf of both: the earlier start and the earlier deadline.
+    /// Returns the tag of work on behalf of both: the earlier start and the earlier deadline.
     ///
-    /// Calls of one request and the joining of their answers keep its tag, since this is idempotent, commutative and
-    /// associative; a retry keeps the first start.
+    /// Calls of one request and the joining of their answers keep its tag, since this is idempotent,
+    /// commutative and associative; a retry keeps the first start.
     #[must_use]
     pub fn joined(self, other: Self) -> Self {
         let earlier = match (self.deadline_ns, other.deadline_ns) {
@@ -68,18 +68,18 @@ impl RequestTag {
     }
 }
 
-/// What the headers of a request say about its tag.
+/// Result of reading a request's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceivedTag {
-    /// One well-formed tag; whether its instants are sensible is for [`InnerTier`](crate::InnerTier) to say.
+    /// One well-formed tag; [`InnerTier`](crate::InnerTier) checks that its instants are plausible.
     Tagged(RequestTag),
     /// No member or header with our name.
     Untagged,
-    /// Something with our name that is no tag.
+    /// A member or header with our name is not a tag.
     Malformed(TagFault),
 }
 
-/// Why something with our name is no tag.
+/// Reason why a member or header is not a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TagFault {

@@ -1,21 +1,21 @@
-//! How many requests are inside the system at once: the entry point admits a number of them, 200 in the paper, and queues
-//! the others, oldest first (TailClipper §5.1).
+//! Limit on the requests inside the system: the entry point admits a number of them, 200 in the paper, and
+//! queues the others, oldest first (TailClipper §5.1).
 
 use std::collections::BTreeSet;
 
-/// What becomes of a request that arrives.
+/// Decision about an arriving request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryDecision {
-    /// It goes on at once.
+    /// It proceeds at once.
     Admitted,
     /// It waits until others leave.
     Queued,
-    /// The queue is full, or a request with this start is here already: answer that the service is overloaded.
+    /// The queue is full, or a request with this start is present already. Answer that the service is
+    /// overloaded.
     Refused,
 }
 
-/// The requests inside and those before the entrance, by their start, which is unique within an
-/// [`Edge`](crate::Edge).
+/// Requests inside and those queued, by their start, which is unique within an [`Edge`](crate::Edge).
 #[derive(Debug, Clone)]
 pub struct EntryWindow {
     inside_max: usize,
@@ -25,19 +25,19 @@ pub struct EntryWindow {
 }
 
 impl Default for EntryWindow {
-    /// The paper's: 200 inside, a queue without end.
+    /// As in the paper: 200 inside, an unlimited queue.
     fn default() -> Self {
         Self::new(200, usize::MAX)
     }
 }
 
 impl EntryWindow {
-    /// At most `inside_max` requests inside (at least one) and `queued_max` before the entrance.
+    /// Creates a window with at most `inside_max` requests inside (at least one) and `queued_max` queued.
     pub fn new(inside_max: usize, queued_max: usize) -> Self {
         Self { inside_max: inside_max.max(1), queued_max, inside: BTreeSet::new(), queued: BTreeSet::new() }
     }
 
-    /// A request with this start arrives.
+    /// Decides about a request with this start.
     pub fn arrive(&mut self, start_ns: u64) -> EntryDecision {
         if self.inside.contains(&start_ns) || self.queued.contains(&start_ns) {
             return EntryDecision::Refused;
@@ -53,8 +53,8 @@ impl EntryWindow {
         EntryDecision::Queued
     }
 
-    /// The request with this start is answered, failed or cancelled, inside or in the queue. The answer is the start of the one that
-    /// is admitted in its place, if any. To leave twice changes nothing.
+    /// Removes a request that was answered, failed or cancelled, inside or queued. Returns the start of the
+    /// request admitted in its place, if any. Leaving twice has no effect.
     pub fn leave(&mut self, start_ns: u64) -> Option<u64> {
         if !self.inside.remove(&start_ns) {
             self.queued.remove(&start_ns);
@@ -63,19 +63,19 @@ impl EntryWindow {
         self.admit_next()
     }
 
-    /// Changes how many may be inside (at least one). The answer is the starts of those admitted at once; where fewer
-    /// are allowed than are inside, nobody is sent away and nobody admitted until enough have left.
+    /// Changes the maximum number inside (at least one), and returns the starts of requests admitted at once.
+    /// Lowering it below the present number removes no request; none is admitted until enough have left.
     pub fn set_inside_max(&mut self, inside_max: usize) -> Vec<u64> {
         self.inside_max = inside_max.max(1);
         std::iter::from_fn(|| self.admit_next()).collect()
     }
 
-    /// The number of requests inside.
+    /// Returns the number of requests inside.
     pub fn inside(&self) -> usize {
         self.inside.len()
     }
 
-    /// The number of requests before the entrance.
+    /// Returns the number of queued requests.
     pub fn queued(&self) -> usize {
         self.queued.len()
     }

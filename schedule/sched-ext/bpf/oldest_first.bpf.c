@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 /*
- * Schedules threads by the age of the request that they work for: Oldest Request First (TailClipper, Algorithm 1).
+ * Schedules threads by the age of the request that they work for: Oldest Request First (TailClipper,
+ * Algorithm 1).
  *
- * Like the rest of the repository, this file is licensed under MIT or Apache-2.0, as you choose. The licence that is
- * declared to the kernel, "Dual MIT/GPL", lets the kernel run it.
+ * Like the rest of the repository, this file is licensed under MIT or Apache-2.0, as you choose. The licence
+ * that is declared to the kernel, "Dual MIT/GPL", lets the kernel run it.
  *
- * Threads with a request wait in queues ordered by the request's key, one for each CPU or one for all. Among the c oldest,
- * the running one included, the least recently served is next. An arrival that makes the running thread one of those that
- * are not among the c oldest interrupts it. Threads without a request have a share of each CPU before the others, and what
- * the others leave. Kernel threads of one CPU go before all. Whoever has waited too long has a slice out of turn, before
- * the kernel's watchdog ends the scheduler.
+ * Threads with a request wait in queues ordered by the request's key, one for each CPU or one for all. Among
+ * the c oldest, the running one included, the least recently served is next. An arrival that displaces the
+ * running thread from the c oldest interrupts it. Threads without a request have a reserved share of each
+ * CPU, and what the others leave. Kernel threads bound to a CPU go before all. A thread that has waited too
+ * long runs one slice out of turn, before the kernel's watchdog ends the scheduler.
  *
- * All is one program for each operation of the kernel's sched_ext_ops; the loader joins them by the names of the functions.
+ * Each function implements one operation of the kernel's sched_ext_ops; the loader matches them by name.
  */
 #include "common.h"
 
@@ -21,7 +22,7 @@
 const volatile u32 is_shared;   /* one queue for all CPUs */
 const volatile u32 log_entries; /* 0: no log */
 
-/* As many entries as the loader decides. */
+/* The loader sets the number of entries. */
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
 	int (*map_flags)[BPF_F_MMAPABLE];
@@ -60,7 +61,10 @@ INLINE void note(struct control *c, u32 kind, u32 cpu, u32 thread, u64 key, u32 
 	event->kind = kind;
 }
 
-/* How many of those in a CPU's queue can be among the c oldest: with one queue, those that other CPUs run are. */
+/*
+ * Number of threads of a CPU's queue that can be among the c oldest. With one queue, threads running on other
+ * CPUs take places.
+ */
 INLINE u64 places(struct control *c, struct cpu_state *s)
 {
 	u64 oldest = c->oldest, others = 0;
@@ -69,7 +73,7 @@ INLINE u64 places(struct control *c, struct cpu_state *s)
 	return oldest > others ? oldest - others : 1;
 }
 
-/* How many in a queue are older than a key, counted up to a limit. */
+/* Counts the threads of a queue that are older than a key, up to a limit. */
 INLINE u64 older_in(u64 queue, u64 key, u64 limit)
 {
 	struct bpf_iter_scx_dsq it;
@@ -92,7 +96,7 @@ INLINE void kick(struct cpu_state *s, u32 cpu, u64 flags)
 	kick_cpu(cpu, flags);
 }
 
-/* The CPU, of those that a thread may use, that runs the youngest request. */
+/* Returns the CPU that runs the youngest request, among those that a thread may use. */
 INLINE u64 cpu_of_youngest(struct task_struct *p, u64 cpu)
 {
 	struct bpf_iter_num it;
@@ -114,7 +118,7 @@ INLINE u64 cpu_of_youngest(struct task_struct *p, u64 cpu)
 	return cpu;
 }
 
-/* Lets a CPU look again if a request with this key belongs before what it runs. */
+/* Makes a CPU decide again if a request with this key goes before its running thread. */
 INLINE void interrupt(struct control *c, u32 cpu, u64 key, u64 flags, u64 now)
 {
 	struct cpu_state *s = state_of_cpu(cpu);
@@ -129,7 +133,7 @@ INLINE void interrupt(struct control *c, u32 cpu, u64 key, u64 flags, u64 now)
 			kick(s, cpu, SCX_KICK_PREEMPT);
 	} else if (s->running == RUNS_TAGGED) {
 		u64 running = key_in(s->running_slot);
-		/* Asked for twice, so that the kernel's verifier does not follow each value of the count. */
+		/* Calling `places` twice keeps the verifier from exploring each value of the count. */
 		if (!running
 		    || (is_before(key, running) && older_in(queue_of(cpu), running, places(c, s)) + 1 >= places(c, s)))
 			kick(s, cpu, SCX_KICK_PREEMPT);
@@ -195,7 +199,7 @@ int dequeue(u64 *ctx)
 	return 0;
 }
 
-/* Serves who has waited for too long. */
+/* Runs the thread that has waited too long, if there is one. */
 INLINE int rescue(struct control *c, struct cpu_state *s, u64 cpu, u64 now)
 {
 	u64 queue, thread = impatient(c, s, queue_of(cpu), cpu, now, &queue);
@@ -207,8 +211,8 @@ INLINE int rescue(struct control *c, struct cpu_state *s, u64 cpu, u64 now)
 }
 
 /*
- * The rule: of the c oldest, the running one included, the least recently served. Returns whether a tagged thread goes on,
- * the one that ran or another one. src/choice.rs has the same in Rust.
+ * The rule: among the c oldest, the running one included, the least recently served is next. Returns true if
+ * a tagged thread continues or starts. src/choice.rs implements the same rule in Rust.
  */
 INLINE int choose(struct control *c, struct cpu_state *s, u64 cpu, struct task_struct *running, u64 now)
 {
@@ -272,7 +276,7 @@ INLINE int steal(struct cpu_state *s, u64 cpu)
 	return is_moved;
 }
 
-/* Moves the next thread to the CPU, or none if the one that ran goes on, or nobody waits. */
+/* Moves the next thread to the CPU; none if the previous one continues or no thread waits. */
 INLINE void decide(struct control *c, struct cpu_state *s, u64 cpu, struct task_struct *before, u64 now)
 {
 	int is_untagged = before && !key_of(before);
@@ -348,7 +352,10 @@ int stopping(u64 *ctx)
 	return 0;
 }
 
-/* What no event says: the slice is over, the thread took another request, or credit has run out or come. */
+/*
+ * Detects changes without an event: the end of a slice, a new request of the thread, and credit gained or
+ * used up.
+ */
 int tick(u64 *ctx)
 {
 	struct task_struct *p = (struct task_struct *)ctx[0];

@@ -1,30 +1,30 @@
-//! What a user decides about the scheduler.
+//! Settings of the scheduler.
 
 use model::OperationError;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The kernel ends the scheduler when a thread that wants to run did not for so long, if nobody says otherwise.
+/// Default time a runnable thread may wait before the kernel ends the scheduler.
 pub const DEFAULT_WATCHDOG: Duration = Duration::from_secs(20);
 
-/// The bounds of that time; the kernel takes no more.
+/// Range of that time; the kernel's maximum is 30 s.
 const WATCHDOG_LEAST: Duration = Duration::from_secs(1);
 const WATCHDOG_MOST: Duration = Duration::from_secs(30);
 
-/// What may change while the scheduler runs.
+/// Settings that can change while the scheduler runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OldestFirstSettings {
-    /// c: how many of the oldest requests share the CPUs of a queue, at least 1. With one queue for all CPUs fewer than CPUs
-    /// count as as many.
+    /// c: number of the oldest requests that share the CPUs of a queue, at least 1. With one queue for all
+    /// CPUs, values below the number of CPUs count as that number.
     pub oldest: u32,
-    /// The share of each CPU, in thousandths from 1 to 999, that threads without a request have before the others.
+    /// Share of each CPU reserved for threads without a request, in thousandths from 1 to 999.
     pub untagged_permille: u32,
-    /// The most that these take of it at once.
+    /// Maximum CPU time that these take in a row.
     pub untagged_burst: Duration,
-    /// How long a thread runs before another one of the c oldest; the kernel looks at it each tick.
+    /// Time slice of each of the c oldest; checked by the kernel at each tick.
     pub slice: Duration,
-    /// Who has waited for this long has a slice out of turn.
+    /// A request that has waited this long runs one slice ahead of the others.
     pub patience: Duration,
 }
 
@@ -41,10 +41,10 @@ impl Default for OldestFirstSettings {
 }
 
 impl OldestFirstSettings {
-    /// Complains about settings with which the scheduler would not work.
+    /// Checks that the scheduler works with these settings.
     ///
     /// # Errors
-    /// Says which one and what is expected.
+    /// Names the invalid setting and its range.
     pub fn check(&self) -> Result<(), OperationError> {
         let bad = |what: &str| Err(OperationError::input(what));
         if self.oldest == 0 {
@@ -69,10 +69,10 @@ impl OldestFirstSettings {
         Ok(())
     }
 
-    /// Complains about settings with which the kernel would end the scheduler before a thread has a slice out of turn.
+    /// Checks also that the kernel's watchdog leaves time for a slice out of turn.
     ///
     /// # Errors
-    /// Says which one and what is expected.
+    /// Names the invalid setting and its range.
     pub fn check_under(&self, watchdog: Duration) -> Result<(), OperationError> {
         self.check()?;
         if !within(watchdog, WATCHDOG_LEAST, WATCHDOG_MOST) {
@@ -92,12 +92,13 @@ fn within(time: Duration, least: Duration, most: Duration) -> bool {
     (least..=most).contains(&time)
 }
 
-/// How threads with requests wait.
+/// Arrangement of run queues for threads with requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueLayout {
-    /// A queue for each CPU, each with its c oldest; a CPU without work takes from others. For threads that stay on CPUs.
+    /// One queue per CPU, each with its c oldest; an idle CPU steals from others. Suits threads that stay on
+    /// CPUs.
     PerCpu,
-    /// One queue for all CPUs with c oldest altogether.
+    /// One queue for all CPUs, with c oldest in total.
     Shared,
 }
 

@@ -1,4 +1,4 @@
-//! The memory that the scheduler shares with whoever controls it.
+//! Memory shared by the scheduler and its controlling processes.
 
 use crate::layout::{
     CONTROL_WORDS, CPU_BYTES, CPU_STATISTICS, CPUS_MAX, EXIT_KIND, EXIT_MESSAGE, EXIT_REASON,
@@ -13,32 +13,32 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Where what is shared is pinned, in the folder of [`sched_hint`].
+/// Files of the pinned maps, in the folder of [`sched_hint`].
 pub(crate) const CONTROL_FILE: &str = "control";
 pub(crate) const CPUS_FILE: &str = "cpus";
 
-/// What the scheduler counted on all CPUs since it started.
+/// Counters of the scheduler on all CPUs since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuStatistics {
-    /// CPU time of threads with a request, in nanoseconds.
+    /// CPU time of threads with a request, nanoseconds.
     pub tagged_ns: u64,
-    /// CPU time of threads without one.
+    /// CPU time of threads without a request, nanoseconds.
     pub untagged_ns: u64,
-    /// CPU time of kernel threads that belong to one CPU.
+    /// CPU time of kernel threads bound to one CPU, nanoseconds.
     pub kernel_thread_ns: u64,
-    /// Times at which the rule chose among threads with requests.
+    /// Number of choices among threads with requests.
     pub choices: u64,
-    /// Of these, how often another thread than the one that ran.
+    /// Number of choices that switched to another thread.
     pub turns: u64,
-    /// Times at which one that came interrupted one that ran.
+    /// Number of running threads interrupted by an arrival.
     pub kicks: u64,
-    /// Slices out of turn, for those who had waited for the patience.
+    /// Number of slices out of turn, for threads that had waited for the patience.
     pub rescues: u64,
-    /// Threads that a CPU without work took from another one.
+    /// Number of threads that an idle CPU took from another one.
     pub steals: u64,
 }
 
-/// Settings and statistics of a scheduler that runs, from any process that may open them.
+/// Settings and counters of an attached scheduler, for any process with access to its files.
 #[derive(Debug)]
 pub struct SchedulerControl {
     control: MappedWords,
@@ -47,20 +47,17 @@ pub struct SchedulerControl {
 }
 
 impl SchedulerControl {
-    /// Opens what a scheduler has pinned in this folder.
+    /// Opens the maps that a scheduler has pinned in this folder.
     ///
     /// # Errors
-    /// Where none schedules, or its folder may not be read.
+    /// If no scheduler is attached, or its folder is not readable.
     pub fn open(folder: &Path) -> Result<Self, OperationError> {
         let opened = |name| BpfMap::open(&folder.join(name));
         let opened = opened(CONTROL_FILE)
             .and_then(|control| Self::of(&control, &opened(CPUS_FILE)?, &opened(sched_hint::SLOTS_FILE)?));
         let control = opened.map_err(|error| {
-            OperationError::machine(format_args!(
-                "no scheduler is to be found in {}: {error}",
-                folder.display()
-            ))
-            .hint("`tailwright schedule kernel run` starts one, as root")
+            OperationError::machine(format_args!("no scheduler found in {}: {error}", folder.display()))
+                .hint("`tailwright schedule kernel run` starts one, as root")
         })?;
         if control.is_scheduling() {
             return Ok(control);
@@ -77,7 +74,7 @@ impl SchedulerControl {
         if is_whole { Ok(Self { control, cpus, slots }) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 
-    /// Whether the scheduler schedules.
+    /// Returns true while the scheduler is attached.
     pub fn is_scheduling(&self) -> bool {
         self.slots[0].load(Relaxed) == sched_hint::ALIVE
     }
@@ -86,7 +83,7 @@ impl SchedulerControl {
         self.slots[0].store(if is_scheduling { sched_hint::ALIVE } else { 0 }, Relaxed);
     }
 
-    /// The settings that hold now.
+    /// Returns the settings in force.
     pub fn settings(&self) -> OldestFirstSettings {
         let word = |word: usize| self.control[word].load(Relaxed);
         OldestFirstSettings {
@@ -98,21 +95,21 @@ impl SchedulerControl {
         }
     }
 
-    /// How long a thread that wants to run may wait before the kernel ends the scheduler.
+    /// Returns the time that a runnable thread may wait before the kernel ends the scheduler.
     pub fn watchdog(&self) -> Duration {
         Duration::from_millis(u64::from(high(self.control[RUNNING_AND_OVERDUE_MS].load(Relaxed)))) * 2
     }
 
-    /// Tells the scheduler what the watchdog bears, before it starts.
+    /// Stores the watchdog's timeout before the scheduler starts.
     pub(crate) fn put_watchdog(&self, watchdog: Duration) {
         let overdue_ms = u64::try_from(watchdog.as_millis() / 2).unwrap_or(u64::from(u32::MAX));
         self.control[RUNNING_AND_OVERDUE_MS].store(overdue_ms << 32, Relaxed);
     }
 
-    /// Has the scheduler go on with other settings, from its next decision.
+    /// Changes the settings from the scheduler's next decision on.
     ///
     /// # Errors
-    /// When a setting is not possible; then nothing changes.
+    /// If a setting is out of range; then nothing changes.
     pub fn set(&self, settings: &OldestFirstSettings) -> Result<(), OperationError> {
         settings.check_under(self.watchdog())?;
         let put = |word: usize, value: u64| self.control[word].store(value, Relaxed);
@@ -123,7 +120,7 @@ impl SchedulerControl {
         Ok(())
     }
 
-    /// What was counted since the start, over all CPUs.
+    /// Returns the counters since the start, summed over all CPUs.
     pub fn statistics(&self) -> CpuStatistics {
         let mut sum = CpuStatistics::default();
         for cpu in self.cpus.chunks_exact(words(CPU_BYTES)) {
@@ -144,7 +141,7 @@ impl SchedulerControl {
         sum
     }
 
-    /// Why the kernel ended the scheduler: its number for the kind of reason, and its words. `None` while it schedules.
+    /// Returns the kernel's number and explanation of the end. `None` while the scheduler is attached.
     pub(crate) fn exit(&self) -> Option<(u32, String)> {
         let kind = low(self.control[EXIT_KIND].load(Relaxed));
         let reason = self.text(EXIT_REASON);

@@ -1,7 +1,9 @@
 //! Checks a scheduler's log against the rule, with one run queue for all CPUs.
+//!
 //! CPUs read the queue concurrently: between the start of a look and its choice, other CPUs may take threads
 //! and add new ones. So a choice is wrong if no order of the concurrent events makes it right. Threads that
 //! waited all the time must have been seen; those that came or went may have been.
+//!
 //! In one respect this is stricter than reality. A thread is logged as waiting shortly before it is in the
 //! queue, and a choice in that interval can look wrong.
 

@@ -1,5 +1,5 @@
-//! The asynchronous gate under a simulated executor: any task may be polled or dropped at any time, and time passes when the
-//! test says so. A list of all requests, looked through anew for each decision, is the judge.
+//! The asynchronous gate under a simulated executor: any task may be polled or dropped at any time, and the
+//! test advances the clock. The reference is a list of all requests, searched anew for each decision.
 
 use crate::async_gate::AsyncGate;
 use crate::entry_refusal::EntryRefusal;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// How far a task is: it enters, waits for an answer, resumes, works until it is told to end.
+/// Progress of a task: it enters, waits for an answer, resumes, and works until told to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScriptStage {
     Outside,
@@ -29,17 +29,17 @@ enum ScriptStage {
     Refused(EntryRefusal),
 }
 
-/// What the script of a task and the test share.
+/// State that a task's script shares with the test.
 #[derive(Debug)]
 struct ScriptState {
     stage: Cell<ScriptStage>,
     has_answer: Cell<bool>,
-    /// Whether the task goes on without the answer, and without its turn.
+    /// The task continues without the answer and without its turn.
     abandons: Cell<bool>,
     ends: Cell<bool>,
 }
 
-/// Whether a task was woken since its last poll.
+/// Set if a task was woken since its last poll.
 #[derive(Debug, Default)]
 struct WokenFlag(AtomicBool);
 
@@ -105,7 +105,7 @@ impl SimulatedTask {
     }
 }
 
-/// Where the judge has a request.
+/// State of a request in the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListedPlace {
     Absent,
@@ -115,7 +115,7 @@ enum ListedPlace {
     Refused(EntryRefusal),
 }
 
-/// A request as the judge sees it.
+/// A request in the reference.
 #[derive(Debug, Clone)]
 struct ListedTask {
     key: u64,
@@ -123,7 +123,7 @@ struct ListedTask {
     stage: ScriptStage,
     place: ListedPlace,
     number: u64,
-    /// Until when it waits for its first turn; `None` once that came.
+    /// End of the wait for its first turn; `None` after that.
     expires: Option<u64>,
     is_first_turn: bool,
     has_answer: bool,

@@ -1,4 +1,5 @@
 //! Pool of a gate, shared by threads: a lock around its transitions, and their effects on threads.
+//!
 //! There is no dispatcher: the thread that causes a transition carries out its actions. Levels of threads are
 //! changed under the lock, so that none changes after its request has left. Threads are woken after the lock
 //! is released.

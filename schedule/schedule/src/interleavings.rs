@@ -1,4 +1,4 @@
-//! The hand-over under random interleavings of threads: nobody sleeps for ever, nobody stays demoted, nothing is leaked.
+//! The handover under random interleavings of threads: no thread sleeps forever or stays demoted, and no cell leaks.
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use crate::handover::Handover;
@@ -17,7 +17,7 @@ const INTERLEAVINGS: usize = 400;
 /// Threads with requests.
 const THREADS: u32 = 4;
 
-/// A kernel that notes who is demoted. Some threads cannot be demoted.
+/// A kernel that records demoted threads and refuses to demote some.
 #[derive(Debug, Default)]
 struct NotedLevels {
     demoted: Mutex<BTreeSet<u32>>,
@@ -25,7 +25,7 @@ struct NotedLevels {
 
 impl LevelChange for NotedLevels {
     fn demote(&self, cell: &EntryCell) -> bool {
-        // A point at which other threads run, as within a system call.
+        // Lets other threads run, as a system call does.
         thread::yield_now();
         let is_allowed = cell.number % THREADS != 3;
         let mut demoted = self.demoted.lock().unwrap();
@@ -40,7 +40,7 @@ impl LevelChange for NotedLevels {
     }
 }
 
-/// A gate that threads use, and what they see of it.
+/// A gate used by threads, with their observations.
 struct Played {
     handover: Handover<NotedLevels>,
     limit: usize,
@@ -66,7 +66,7 @@ impl Played {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Counts the calling thread among those that run, of which there are at most c where nobody is demoted.
+    /// Counts the calling thread as running; at most c run if none is demoted.
     fn work(&self, checks: bool) {
         let before = self.running.fetch_add(1, Ordering::SeqCst);
         assert!(!checks || before < self.limit, "more than c run");
@@ -103,14 +103,14 @@ impl Played {
         }
         assert!(self.handover.leave(self.now(), entry.request, &cell));
         assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
-        // Who has the name now is not the one that left.
+        // The index may belong to another request now.
         self.handover.block(self.now(), entry.request, &cell);
         self.handover.unblock(self.now(), entry.request, &cell);
         assert!(!self.handover.leave(self.now(), entry.request, &cell), "it leaves once");
         assert!(!self.handover.kernel().demoted.lock().unwrap().contains(&number), "who left is ordinary");
     }
 
-    /// Where somebody else changes rules or lets time pass, spurious wake-ups come as well.
+    /// Adds spurious wake-ups if another thread changes rules or advances time.
     fn sleep(&self, cell: &EntryCell) {
         if self.is_changed && thread_rng().gen_bool(0.2) {
             thread::yield_now();
@@ -128,7 +128,7 @@ impl Played {
     }
 }
 
-/// Plays threads with two requests each beside a disturbance.
+/// Plays threads with two requests each, concurrently with a disturbance.
 fn play(
     make: impl Fn() -> Played + Send + Sync + 'static,
     checks: bool,
@@ -165,7 +165,7 @@ fn demoted_threads_are_promoted() {
     play(|| Played::new(2, Displacement::OfYoungest, None), false, |_| {});
 }
 
-/// Some of those watched are said to sleep, whoever they are and whatever they do.
+/// Reports a random subset of the sampled threads as asleep.
 fn look(played: &Played) {
     let mut watched = played.handover.watched();
     watched.retain(|_| thread_rng().gen_bool(0.5));

@@ -1,9 +1,10 @@
-//! Demoting threads to SCHED_IDLE and promoting them again, and the proof that the second is possible.
+//! Demotes threads to SCHED_IDLE and promotes them again, after proving that promotion works.
 //!
-//! Without the capability SYS_NICE and with RLIMIT_NICE at its default of 0, a thread can become SCHED_IDLE and never leave
-//! it again (EPERM). So nobody is demoted before a scratch thread went both ways. The proof holds for the user and
-//! the limit with which it was made; where they have changed it is made anew. What a thread tries that is not an ordinary one
-//! itself says nothing about others and is not kept, because threads inherit how their creator is scheduled.
+//! Without CAP_SYS_NICE and with RLIMIT_NICE at its default of 0, a thread can become SCHED_IDLE and never
+//! leave it again (EPERM). So no thread is demoted before a scratch thread has gone both ways. The proof
+//! holds for the user and the limit under which it was made; if they change it is repeated. A thread that is
+//! not scheduled by an ordinary policy proves nothing about others, because threads inherit their creator's
+//! policy: its result is not kept.
 
 use crate::entry_cell::{EntryCell, LevelChange};
 use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_scheduling};
@@ -13,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// What the right to promote threads depends on.
+/// Credentials that the right to promote threads depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SchedulingRights {
     user: u32,
@@ -26,14 +27,14 @@ impl SchedulingRights {
     }
 }
 
-/// The least nice value that a thread was seen to have again after it was demoted, or why none was.
+/// Lowest nice value that a demoted thread was restored to, or the reason for failure.
 type PromotionProof = Result<i32, String>;
 
-/// The proof of this process, with the rights that it was made with.
+/// Proof of this process, with the rights under which it was made.
 static PROOF: RwLock<Option<(SchedulingRights, PromotionProof)>> = RwLock::new(None);
 
-/// The proof for the rights that this process has now. Nobody waits for the lock: in the child of a fork it stays as the
-/// parent's threads had it.
+/// Returns the proof for the process's present rights. It never blocks on the lock: the child of a fork
+/// inherits the lock as the parent's threads held it.
 pub(crate) fn promotion_proof() -> PromotionProof {
     let rights = SchedulingRights::now();
     let known = PROOF.try_read().ok().and_then(|proof| proof.clone().filter(|(of, _)| *of == rights));
@@ -77,8 +78,8 @@ fn demote_and_promote() -> PromotionProof {
     }
 }
 
-/// Gives the calling thread the least nice value that this process may give: −20 with the capability SYS_NICE, otherwise
-/// what RLIMIT_NICE allows. Threads with nice values from there on can be demoted.
+/// Gives the calling thread the lowest nice value that this process may set: −20 with CAP_SYS_NICE, otherwise
+/// the limit of RLIMIT_NICE. Threads with this nice value or a higher one can be demoted.
 fn with_least_nice(number: u32, before: ThreadScheduling) -> ThreadScheduling {
     let of_limit = 20 - getrlimit(Resource::Nice).current.map_or(40, |limit| limit.min(40) as i32);
     let lower = [-20, of_limit].into_iter().filter(|nice| *nice < before.nice);
@@ -86,36 +87,37 @@ fn with_least_nice(number: u32, before: ThreadScheduling) -> ThreadScheduling {
     wanted.into_iter().find(|wanted| set_scheduling(number, wanted).is_ok()).unwrap_or(before)
 }
 
-/// Whether the calling thread can be demoted, and with it those that it starts.
+/// Returns true if the calling thread, and thus its new threads, can be demoted.
 fn is_ordinary() -> bool {
     scheduling(own_number()).is_ok_and(|now| demoted(now).is_some())
 }
 
-/// The kernel's number of the calling thread.
+/// Returns the TID of the calling thread.
 pub(crate) fn own_number() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The CPU time that the calling thread has had, in nanoseconds, at least 1.
+/// Returns the CPU time of the calling thread, nanoseconds, at least 1.
 pub(crate) fn own_cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs().max(1)
 }
 
-/// How an ordinary thread is scheduled while it is demoted; `None` for others, which are left alone.
+/// Returns the scheduling of a demoted thread; `None` for threads without an ordinary policy, which are left
+/// alone.
 fn demoted(before: ThreadScheduling) -> Option<ThreadScheduling> {
     let is_ordinary = matches!(before.policy, SchedulingPolicy::Other | SchedulingPolicy::Batch);
     is_ordinary.then_some(ThreadScheduling { policy: SchedulingPolicy::Idle, slice_ns: 0, ..before })
 }
 
-/// Changes levels of threads by sched_setattr.
+/// Changes levels of threads with sched_setattr(2).
 #[derive(Debug, Default)]
 pub(crate) struct KernelLevels {
     has_failed: AtomicBool,
 }
 
 impl KernelLevels {
-    /// Whether a thread could not be promoted, or the proof does not hold any more: nobody else may be demoted.
+    /// Returns true if a promotion failed or the proof no longer holds: no further thread may be demoted.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
@@ -125,7 +127,7 @@ impl KernelLevels {
             self.has_failed.store(true, Ordering::Relaxed);
             return None;
         };
-        // The number of a cell from before a fork is that of a thread of the parent.
+        // The TID of a cell from before a fork belongs to a thread of the parent.
         if !cell.is_of_this_process() {
             return None;
         }
@@ -147,7 +149,7 @@ impl LevelChange for KernelLevels {
 
     fn promote(&self, cell: &EntryCell) -> bool {
         let before = cell.before.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Of the threads that there were before a fork the child has one, whose number is that of the child.
+        // After a fork the child has one thread, whose TID equals its PID.
         let number = if cell.is_of_this_process() { cell.number } else { std::process::id() };
         let is_done = before.is_some_and(|before| set_scheduling(number, &before).is_ok());
         if !is_done {
@@ -161,14 +163,14 @@ impl LevelChange for KernelLevels {
 mod tests {
     use super::*;
 
-    /// As in a child whose parent was writing it in another thread at the fork.
+    /// As in a forked child whose parent was writing the proof in another thread.
     #[test]
     fn a_proof_that_another_thread_is_writing_is_made_anew() {
         let _held = PROOF.write();
         assert_eq!(promotion_proof(), prove());
     }
 
-    /// Run by a thread of the checker, whose locks are in the cell.
+    /// Run by a thread of the checker, since cells contain its locks.
     #[test]
     fn a_thread_of_the_parent_is_not_demoted_after_a_fork() {
         let round = || {

@@ -1,13 +1,15 @@
-//! The sentinel: a thread that looks, while somebody waits, which of the threads in service sleep without having said so.
+//! The sentinel: a thread that, while requests wait, detects threads in service that sleep without having
+//! announced it.
 //!
-//! What a look changes is for [`discipline::pool::RequestPool::look`] to say; here is how the kernel is asked. A thread sleeps
-//! if two looks in a row find it sleeping: one that was admitted and is not yet awake, or waits shortly for a lock, seldom is.
-//! The sentinel is an ordinary thread, so that it is not kept from taking the gate's lock, or from giving it back, by
-//! those in service. It pauses at least fifty times as long as a look took of a CPU, so that it has at most 2 % of a CPU however many
-//! threads it looks at, and it sleeps while nobody waits and nobody was set aside.
+//! [`discipline::pool::RequestPool::look`] defines the effect of a sample; this module asks the kernel. A
+//! thread counts as asleep if two consecutive samples find it sleeping: a thread that was admitted and is not
+//! yet awake, or that waits briefly for a lock, seldom is. The sentinel is an ordinary thread, so that
+//! threads in service cannot keep it from taking or releasing the gate's lock. It pauses at least fifty times
+//! as long as a sample took of a CPU, which limits it to 2 % of a CPU for any number of threads. It sleeps
+//! while no request waits and none is set aside.
 //!
-//! Not covered: what a thread sleeps for. A thread of a request that waits for a lock of another one sleeps like one that
-//! waits for a disk.
+//! Not covered: the reason for sleeping. A thread that waits for a lock of another request sleeps like one
+//! that waits for a disk.
 
 use crate::entry_cell::EntryCell;
 use crate::handover::Handover;
@@ -20,22 +22,22 @@ use machine::{clock, thread_state};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// The shortest time between two looks.
+/// Minimum interval between samples.
 const EVERY_MIN: Duration = Duration::from_micros(100);
-/// How many times as long as a look takes of a CPU the pause after it is, at least.
+/// Minimum ratio of a pause to the CPU time of the sample before it.
 const PAUSE_PER_LOOK: u32 = 50;
 
-/// The sentinel of a gate, if it has one.
+/// Sentinel of a gate, if enabled.
 #[derive(Debug)]
 pub(crate) struct Sentinel {
     every: Option<Duration>,
-    /// Why it cannot look; `None` where it can.
+    /// Reason why it is unavailable; `None` if it is available.
     lacks: Option<String>,
     pub(crate) watch: Watch,
 }
 
 impl Sentinel {
-    /// One that looks so often, if it was asked for and the kernel says which threads sleep.
+    /// Creates a sentinel that samples at this interval, if the kernel reports which threads sleep.
     pub(crate) fn new(every: Option<Duration>) -> Self {
         let lacks = every.and_then(|_| probe().err());
         Self { every: every.map(|every| every.max(EVERY_MIN)), lacks, watch: Watch::named("gate-sentinel") }
@@ -54,13 +56,13 @@ impl Sentinel {
         }
     }
 
-    /// The time between two looks, if it can look.
+    /// Returns the sampling interval, if the sentinel is available.
     pub(crate) fn every(&self) -> Option<Duration> {
         self.every.filter(|_| self.lacks.is_none())
     }
 }
 
-/// Whether the kernel says of the calling thread that it does not sleep.
+/// Checks that the kernel reports the calling thread as not sleeping.
 fn probe() -> Result<(), String> {
     match thread_state::is_asleep(own_number()) {
         Ok(false) => Ok(()),
@@ -71,19 +73,19 @@ fn probe() -> Result<(), String> {
     }
 }
 
-/// How long it pauses after a look that took so much CPU time.
+/// Returns the pause after a sample that took `look` of CPU time.
 pub(crate) fn pause(every: Duration, look: Duration) -> Duration {
     every.max(look.saturating_mul(PAUSE_PER_LOOK))
 }
 
-/// Those that the last look found sleeping.
+/// Threads that the last sample found sleeping.
 #[derive(Debug, Default)]
 pub(crate) struct SeenAsleep {
     seen: Vec<(PooledRequest, Arc<EntryCell>)>,
 }
 
 impl SeenAsleep {
-    /// Looks once; false when there is nobody to look at.
+    /// Takes a sample. Returns false if there is no thread to sample.
     pub(crate) fn look(&mut self, handover: &Handover<KernelLevels>, workers: NonZeroU32) -> bool {
         let watched = handover.watched();
         let goes_on = !watched.is_empty();

@@ -1,8 +1,8 @@
-//! What all handles of an asynchronous gate share: a lock around the state machine, the limit by measurement, and the thread
-//! that lets time pass, which works under any runtime.
+//! State shared by all handles of an asynchronous gate: a lock around the state machine, the measured limit, and
+//! the timer thread, which works under any runtime.
 //!
-//! The thread sleeps until the first instant at which time alone changes something, or until there is one. Instants of later
-//! requests are later as a rule, so that it is woken about once in the time that requests may wait, and not for each.
+//! The thread sleeps until the first timeout. Later requests usually have later timeouts, so it is woken about
+//! once per timeout period, not for each request.
 
 use crate::held::while_ordinary;
 use crate::measured_limit::{MeasuredLimit, first_limit};
@@ -29,7 +29,7 @@ pub(crate) struct SharedAsyncGate {
     watch: Watch,
 }
 
-/// Where the instants of a gate come from, in nanoseconds, and whether a thread of the gate lets time pass.
+/// Clock of a gate, nanoseconds, and the choice of a timer thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GateClock {
     pub(crate) now: fn() -> u64,
@@ -39,11 +39,11 @@ pub(crate) struct GateClock {
 #[derive(Debug)]
 struct LockedAdmission {
     admission: TaskAdmission,
-    /// When the thread that lets time pass looks next; `None` while it sleeps until there is a reason.
+    /// Next instant at which the timer thread runs; `None` while it sleeps without a timeout.
     looks_at: Option<u64>,
 }
 
-/// Whom a transition lets go on, and whether time alone changes something earlier than before.
+/// Effects of a transition: wakers, and an earlier timeout than before.
 #[derive(Debug)]
 struct TransitionEffects {
     woken: TaskWakeList,
@@ -67,7 +67,7 @@ impl SharedAsyncGate {
         }
     }
 
-    /// Adds a request, which waits for at most so long; where it has to wait, the waker is woken once it need not any more.
+    /// Adds a request with a maximum wait. If it has to wait, the waker is woken when that ends.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: RequestKey,
@@ -83,7 +83,7 @@ impl SharedAsyncGate {
         })
     }
 
-    /// How far a request is; where it has to wait, the waker is woken once it need not any more.
+    /// Returns the progress of a request. If it has to wait, the waker is woken when that ends.
     pub(crate) fn progress(
         &self,
         entry: TaskEntry,
@@ -101,7 +101,7 @@ impl SharedAsyncGate {
         progress
     }
 
-    /// Wakes a listener no more.
+    /// Removes a listener.
     pub(crate) fn unlisten(&self, entry: TaskEntry, listener: ListenerNumber) {
         let mut woken = TaskWakeList::default();
         let mut state = self.lock();
@@ -127,7 +127,7 @@ impl SharedAsyncGate {
         self.carry_out(follows);
     }
 
-    /// Notes the CPU time of a request, in nanoseconds, and changes the limit if that follows.
+    /// Adds the CPU time of a request, nanoseconds, to the measurements, and updates the limit.
     pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
         let applied = self.measured.add(time_ns, |limit| self.apply_limit(limit));
         if let Some((follows, ())) = applied {
@@ -155,7 +155,7 @@ impl SharedAsyncGate {
         }
     }
 
-    /// Lets time pass until now, and says at which instant time alone changes something next.
+    /// Advances the time to now, and returns the instant of the next timeout.
     pub(crate) fn wake(&self) -> Option<u64> {
         let mut woken = TaskWakeList::default();
         let mut state = self.lock();
@@ -167,7 +167,7 @@ impl SharedAsyncGate {
         next
     }
 
-    /// A transition with what follows from it.
+    /// Makes a transition and carries out its effects.
     fn change<T>(
         self: &Arc<Self>,
         transition: impl FnOnce(&mut TaskAdmission, u64, &mut TaskWakeList) -> T,
@@ -177,7 +177,7 @@ impl SharedAsyncGate {
         result
     }
 
-    /// A transition, and what [`carry_out`](Self::carry_out) has to do once no lock is held.
+    /// Makes a transition, and returns the effects for [`carry_out`](Self::carry_out), which needs the lock released.
     fn transition<T>(
         &self,
         transition: impl FnOnce(&mut TaskAdmission, u64, &mut TaskWakeList) -> T,
@@ -200,7 +200,7 @@ impl SharedAsyncGate {
         follows.woken.wake();
     }
 
-    /// Makes sure that somebody lets time pass.
+    /// Starts or wakes the timer thread.
     fn attend(self: &Arc<Self>) {
         if self.clock.passes_by_itself {
             let gate = Arc::downgrade(self);
@@ -209,7 +209,7 @@ impl SharedAsyncGate {
     }
 
     fn lock(&self) -> MutexGuard<'_, LockedAdmission> {
-        // A panic while it was held is a bug here, and must not stop the service as well.
+        // A panic under the lock is a bug here, and must not stop the service as well.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -220,11 +220,11 @@ impl Drop for SharedAsyncGate {
     }
 }
 
-/// The body of the thread that lets time pass.
+/// Body of the timer thread.
 fn let_time_pass(gate: &Weak<SharedAsyncGate>) {
     loop {
         let Some(present) = gate.upgrade() else { return };
-        // Before the look, so that whoever has a reason afterwards wakes the thread.
+        // Set before the check, so that a later transition wakes the thread.
         present.watch.set_sleeping(true);
         let left = present.wake().map(|due| due.saturating_sub((present.clock.now)()));
         drop(present);

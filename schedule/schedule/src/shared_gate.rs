@@ -1,4 +1,4 @@
-//! What all handles of a gate share: the hand-over, the limit by measurement, and the thread that lets time pass.
+//! State shared by all handles of a gate: the handover, the measured limit, and the timer thread.
 
 use crate::handover::Handover;
 use crate::kernel::{KernelLevels, own_cpu_time, promotion_proof};
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub(crate) struct SharedGate {
     pub(crate) handover: Handover<KernelLevels>,
     pub(crate) settings: GateSettings,
-    /// Why nobody is demoted; `None` when somebody may be.
+    /// Reason why no thread is demoted; `None` if threads may be.
     only_admits: Option<String>,
     watch: Watch,
     sentinel: Sentinel,
@@ -94,7 +94,7 @@ impl SharedGate {
         self.attend(true);
     }
 
-    /// Notes the CPU time of a request that is about to leave, in nanoseconds, and changes the limit if that follows.
+    /// Adds the CPU time of a leaving request, nanoseconds, to the measurements, and updates the limit.
     pub(crate) fn add_service_time(self: &Arc<Self>, time_ns: u64) {
         let changed = self.measured.add(time_ns, |limit| self.handover.set_limit(clock::now(), limit));
         if changed.is_some() {
@@ -102,7 +102,7 @@ impl SharedGate {
         }
     }
 
-    /// Makes sure that nobody is demoted who could not be promoted, and that time passes where somebody may wait.
+    /// Stops demotions after a failed promotion, and starts or wakes the background threads if the gate needs time.
     pub(crate) fn attend(self: &Arc<Self>, needs_time: bool) {
         if self.handover.kernel().has_failed() && !self.has_stopped_demoting.swap(true, Ordering::Relaxed) {
             self.handover.forbid_displacement(clock::now());
@@ -117,13 +117,13 @@ impl SharedGate {
         }
     }
 
-    /// The longest that a waiting thread may sleep: for ever, unless the thread that lets time pass could not be started.
+    /// Returns the maximum sleep of a waiting thread: unlimited, unless the timer thread is not running.
     pub(crate) fn longest_sleep(&self) -> Option<Duration> {
         let patience = self.settings.patience.filter(|_| !self.watch.is_running())?;
         Some(look_every(patience))
     }
 
-    /// Lets time pass, and says how long it is until something is due.
+    /// Advances the gate's time, and returns the time until the next call.
     pub(crate) fn wake(&self) -> Option<Duration> {
         let now = clock::now();
         let due = self.handover.wake(now)?;
@@ -138,7 +138,7 @@ impl Drop for SharedGate {
     }
 }
 
-/// The body of the thread that lets time pass.
+/// Body of the timer thread.
 fn let_time_pass(gate: &Weak<SharedGate>, patience: Duration) {
     let mut entered_before = None;
     loop {
@@ -152,7 +152,7 @@ fn let_time_pass(gate: &Weak<SharedGate>, patience: Duration) {
     }
 }
 
-/// Sleeps until the gate is attended to or has gone; `None` when it had gone before.
+/// Sleeps until the gate is attended to or dropped. Returns `None` if it was dropped before.
 fn sleep_until_somebody_waits(gate: &Weak<SharedGate>) -> Option<()> {
     gate.upgrade()?.watch.set_sleeping(true);
     let due = gate.upgrade()?.wake();
@@ -163,7 +163,7 @@ fn sleep_until_somebody_waits(gate: &Weak<SharedGate>) -> Option<()> {
     Some(())
 }
 
-/// The body of the sentinel, until its gate has gone.
+/// Body of the sentinel thread, until its gate is dropped.
 fn look_again_and_again(gate: &Weak<SharedGate>, every: Duration) {
     let mut sleepers = SeenAsleep::default();
     loop {
@@ -172,7 +172,7 @@ fn look_again_and_again(gate: &Weak<SharedGate>, every: Duration) {
         else {
             return;
         };
-        // Also after a look that found nobody: who waits in short turns would have it look for each of them.
+        // Also after an empty sample: otherwise many short waits would cause a sample each.
         let took = own_cpu_time().saturating_sub(before);
         thread::park_timeout(pause(every, Duration::from_nanos(took)));
         if !goes_on && sleep_until_somebody_is_watched(gate).is_none() {
@@ -181,7 +181,7 @@ fn look_again_and_again(gate: &Weak<SharedGate>, every: Duration) {
     }
 }
 
-/// Sleeps until the gate is attended to or has gone; `None` when it had gone before.
+/// Sleeps until the gate is attended to or dropped. Returns `None` if it was dropped before.
 fn sleep_until_somebody_is_watched(gate: &Weak<SharedGate>) -> Option<()> {
     gate.upgrade()?.sentinel.watch.set_sleeping(true);
     let has_nobody = gate.upgrade()?.handover.watched().is_empty();

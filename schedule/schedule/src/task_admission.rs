@@ -1,14 +1,16 @@
-//! The requests of tasks at a gate, as a state machine with the clock as argument: a [`RequestPool`] with who is to be woken,
-//! how long each request waits at most, and how many may wait.
+//! Requests of tasks at a gate, as a state machine with the clock as argument. It is a [`RequestPool`] with
+//! wakers, a maximum wait per request, and a maximum number of waiting requests.
 //!
-//! What holds after every call:
+//! Invariants after every call:
 //!
-//! 1. A request is here from [`enter`](TaskAdmission::enter) until [`leave`](TaskAdmission::leave), or until it is refused.
-//!    Whoever has the [`TaskEntry`] removes it, so that a future that is dropped while it waits, or after its turn came and
-//!    before it noticed, has something to give back, and gives it back in the same way.
-//! 2. Who may go on has been woken: its wakers were handed out when it was admitted or refused, or it had none.
-//! 3. At most `waiting_max` wait for their first turn; of those too many the youngest are refused.
-//! 4. Nobody waits for its first turn beyond its time, once [`wake`](TaskAdmission::wake) was told that it is that late.
+//! 1. A request is present from [`enter`](TaskAdmission::enter) until [`leave`](TaskAdmission::leave), or
+//!   until it is refused. The owner of the [`TaskEntry`] removes it. So a future that is dropped while it
+//!   waits, or after its turn came unnoticed, gives up its entry in the same way.
+//! 2. A request that may proceed has been woken: its wakers were handed out when it was admitted or refused,
+//!   or it had none.
+//! 3. At most `waiting_max` requests wait for their first turn; beyond that the youngest are refused.
+//! 4. No request waits for its first turn beyond its expiry, once [`wake`](TaskAdmission::wake) has been
+//!   called with that time.
 
 use crate::entry_refusal::EntryRefusal;
 use crate::wake_list::TaskWakeList;
@@ -19,21 +21,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::task::Waker;
 
-/// A request, under a name that no other one ever has.
+/// A request, with a number that is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TaskEntry {
     request: PooledRequest,
     number: u64,
 }
 
-/// How far a request is on its way to its turn.
+/// Progress of a request towards its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryProgress {
-    /// It is not its turn.
+    /// Its turn has not come.
     Waiting,
-    /// It may go on, or has left.
+    /// It may proceed, or has left.
     Admitted,
-    /// It is not at the gate any more.
+    /// It is no longer at the gate.
     Refused(EntryRefusal),
 }
 
@@ -41,7 +43,7 @@ pub(crate) enum EntryProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListenerNumber(u64);
 
-/// What was counted since the gate was made.
+/// Totals since the gate was created.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TaskTotals {
     pub(crate) entered: u64,
@@ -49,43 +51,43 @@ pub(crate) struct TaskTotals {
     pub(crate) given_up: u64,
 }
 
-/// What is known about a request beside its place in the pool.
+/// State of a request besides its place in the pool.
 #[derive(Debug, Default)]
 struct TaskSlot {
-    /// That of the request here; 0 for none.
+    /// Number of the request in this slot; 0 for none.
     number: u64,
     may_go_on: bool,
-    /// What orders it, for as long as it waits for its first turn.
+    /// Order among the requests waiting for their first turn, while this one does.
     rank: Option<(RequestKey, u64)>,
-    /// Until when it waits for its first turn.
+    /// Expiry of the wait for its first turn.
     expires: Option<u64>,
     listeners: Vec<(ListenerNumber, Waker)>,
 }
 
-/// The requests of tasks at a gate.
+/// Requests of tasks at a gate.
 #[derive(Debug)]
 pub(crate) struct TaskAdmission {
     pool: RequestPool,
     waiting_max: usize,
     slots: Vec<TaskSlot>,
-    /// Those that wait for their first turn, the youngest last. Without a greatest number it is empty.
+    /// Requests waiting for their first turn, the youngest last. Empty if `waiting_max` is unlimited.
     waiting: BTreeMap<(RequestKey, u64), TaskEntryName>,
-    /// Those of them that wait for a limited time, the first to be refused first.
+    /// Those of them with an expiry, the earliest first.
     expiries: BTreeSet<(u64, TaskEntryName)>,
-    /// Those that were refused and have not noticed, by number.
+    /// Refused requests whose futures have not noticed yet, by number.
     refused: BTreeMap<u64, EntryRefusal>,
-    /// Empty between transitions; kept for its memory.
+    /// Empty between transitions; kept to reuse the allocation.
     actions: Vec<PoolAction>,
     numbers: u64,
     listeners: u64,
     totals: TaskTotals,
 }
 
-/// The number and the slot of a request.
+/// Number and slot of a request.
 type TaskEntryName = (u64, PooledRequest);
 
 impl TaskAdmission {
-    /// No requests; `waiting_max` may wait for their first turn.
+    /// Creates an admission without requests; `waiting_max` may wait for their first turn.
     pub(crate) fn new(rules: PoolRules, waiting_max: usize) -> Self {
         Self {
             pool: RequestPool::new(rules),
@@ -127,7 +129,7 @@ impl TaskAdmission {
         entry
     }
 
-    /// How far a request is. A refusal is told once.
+    /// Returns the progress of a request. A refusal is reported once.
     pub(crate) fn progress(&mut self, entry: TaskEntry) -> EntryProgress {
         if let Some(refusal) = self.refused.remove(&entry.number) {
             return EntryProgress::Refused(refusal);
@@ -138,8 +140,8 @@ impl TaskAdmission {
         }
     }
 
-    /// Has a waker woken once when it is the request's turn or it is refused; it takes the place of the former one of this
-    /// listener.
+    /// Registers a waker, woken once when the request is admitted or refused. It replaces the listener's
+    /// former waker.
     pub(crate) fn listen(
         &mut self,
         entry: TaskEntry,
@@ -158,7 +160,7 @@ impl TaskAdmission {
         number
     }
 
-    /// Wakes a listener no more.
+    /// Removes a listener.
     pub(crate) fn unlisten(&mut self, entry: TaskEntry, listener: ListenerNumber, woken: &mut TaskWakeList) {
         let Some(slot) = self.slot(entry) else { return };
         if let Some(place) = slot.listeners.iter().position(|(known, _)| *known == listener) {
@@ -166,7 +168,7 @@ impl TaskAdmission {
         }
     }
 
-    /// Removes a request, wherever it is; nothing if it has left or was refused. True when it was there.
+    /// Removes a request in any state. Returns false if it had left or was refused.
     pub(crate) fn leave(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) -> bool {
         let is_told = self.refused.remove(&entry.number).is_none();
         let is_there = is_told && self.slot(entry).is_some();
@@ -177,8 +179,8 @@ impl TaskAdmission {
         is_there
     }
 
-    /// Notes that an admitted request waits for something other than a CPU. Nothing if it does already, has left, or a
-    /// part of it wants to go on and waits for that.
+    /// Notes that an admitted request waits for something other than a CPU. Does nothing if it is blocked,
+    /// has left, or has a listener that waits for its turn.
     pub(crate) fn block(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) {
         let Some(slot) = self.slot(entry) else { return };
         let wants_to_go_on = !slot.listeners.is_empty();
@@ -190,7 +192,7 @@ impl TaskAdmission {
         }
     }
 
-    /// Notes that a blocked request wants to go on; nothing if it is not blocked or has left.
+    /// Notes that a blocked request can continue. Does nothing if it is not blocked or has left.
     pub(crate) fn unblock(&mut self, now: u64, entry: TaskEntry, woken: &mut TaskWakeList) {
         let is_there = self.slot(entry).is_some();
         if is_there && self.pool.place(entry.request) == Some(PoolPlace::Blocked) {
@@ -199,13 +201,13 @@ impl TaskAdmission {
         }
     }
 
-    /// Changes c; `None` for no limit.
+    /// Changes the limit c; `None` is no limit.
     pub(crate) fn set_limit(&mut self, now: u64, limit: Option<NonZeroU32>, woken: &mut TaskWakeList) {
         self.pool.set_limit(now, limit, &mut self.actions);
         self.carry_out(woken);
     }
 
-    /// Notes that it is that late.
+    /// Advances the time to `now`.
     pub(crate) fn wake(&mut self, now: u64, woken: &mut TaskWakeList) {
         while let Some((instant, (_, request))) = self.expiries.first().copied()
             && instant <= now
@@ -216,7 +218,7 @@ impl TaskAdmission {
         self.carry_out(woken);
     }
 
-    /// The instant at which time alone changes something.
+    /// Returns the instant of the next change by time alone.
     pub(crate) fn wake_at(&self) -> Option<u64> {
         let expiry = self.expiries.first().map(|(instant, _)| *instant);
         self.pool.wake_at().into_iter().chain(expiry).min()
@@ -226,7 +228,7 @@ impl TaskAdmission {
         (self.pool.counts(), self.totals, *self.pool.rules())
     }
 
-    /// The slot of a request that is here.
+    /// Returns the slot of a present request.
     fn slot(&mut self, entry: TaskEntry) -> Option<&mut TaskSlot> {
         self.slots.get_mut(entry.request.index()).filter(|slot| slot.number == entry.number)
     }
@@ -243,7 +245,7 @@ impl TaskAdmission {
         }
     }
 
-    /// Ends the wait for the first turn; false if there was none.
+    /// Ends the wait for the first turn. Returns false if there was none.
     fn end_first_wait(&mut self, request: PooledRequest) -> bool {
         let slot = &mut self.slots[request.index()];
         let Some(rank) = slot.rank.take() else { return false };
@@ -282,7 +284,7 @@ impl TaskAdmission {
         self.carry_out(woken);
     }
 
-    /// Notes whom the pool admitted.
+    /// Records the admissions of the pool.
     fn carry_out(&mut self, woken: &mut TaskWakeList) {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {

@@ -1,5 +1,6 @@
 //! A background thread of a gate while requests wait: the timer, which handles overdue requests and those
 //! demoted for too long, or the sentinel.
+//!
 //! It starts when a request waits for the first time. While requests arrive, the timer reads the clock every
 //! eighth of the patience, and exactly when a request is due, so that no request has to wake it. Otherwise it
 //! sleeps until a request waits.

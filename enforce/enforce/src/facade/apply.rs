@@ -1,4 +1,5 @@
 //! Applies a policy to hosts and removes it, on all hosts of this machine or on none.
+//!
 //! First everything is checked: devices, their configuration, programs, proxies, and that these would accept
 //! the policy. Then the changes are made. If one fails nevertheless, earlier ones are undone in reverse
 //! order.
@@ -208,7 +209,7 @@ fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) ->
         match proxies.and(network) {
             Ok(()) => as_before.push(host.report.host.as_str()),
             Err(error) => {
-                failed.push(format!("{} could not be restored: {}", host.report.host, error.message))
+                failed.push(format!("{} could not be restored: {}", host.report.host, error.message));
             }
         }
     }

@@ -1,11 +1,12 @@
-//! The change of the proxy before a storage server: looked at first, then made, and undone if something else fails.
+//! Change of the proxy in front of a storage server: checked first, then made, and undone if another change
+//! fails.
 
 use crate::facade::hosts_file::HostsFile;
 use crate::storage::{self, PolicyMemory, ProxyCheck};
 use model::{Blame, OperationError, Policy};
 use std::path::{Path, PathBuf};
 
-/// What will happen to the proxy before a server.
+/// Planned change of the proxy in front of a server.
 #[derive(Debug)]
 pub(super) struct ProxyChange {
     server: String,
@@ -14,37 +15,37 @@ pub(super) struct ProxyChange {
     has_begun: bool,
 }
 
-/// What was found at the place of a proxy.
+/// State of a proxy before a change.
 #[derive(Debug)]
 enum ProxySituation {
-    /// A proxy that would accept what is wanted.
+    /// A running proxy that would accept the policy.
     Running(ProxyCheck),
-    /// One on another machine or that may not be asked, of which only a dry run speaks.
+    /// A proxy on another machine or without access, which only a dry run reports.
     Unknown,
-    /// No proxy, and whether one would find a policy there that an earlier `apply` brought.
+    /// No proxy; true if an earlier `apply` saved a policy for it.
     Absent(bool),
 }
 
-/// A proxy as part of what was done on a host, or would be done.
+/// A proxy's part in the changes of a host, made or planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyAnswer {
-    /// The server of the policy that it stands before.
+    /// Server of the policy that the proxy is in front of.
     pub server: String,
-    /// The socket at which it takes orders.
+    /// Control socket of the proxy.
     pub control: PathBuf,
-    /// Whether it could be asked: it is on this machine, and this process may.
+    /// The state of the proxy is known: it is on this machine, and this process has access.
     pub is_known: bool,
-    /// Whether a proxy runs there.
     pub is_running: bool,
-    /// Whether something changes: what it enforces, or what it would after a restart.
+    /// The enforced or the saved policy changes.
     pub is_change: bool,
 }
 
 impl ProxyChange {
-    /// Asks the proxy before a server whether it would accept the policy. To take a policy away no proxy is needed.
+    /// Asks the proxy in front of a server if it would accept the policy. Removing a policy needs no running
+    /// proxy.
     ///
     /// # Errors
-    /// When no proxy runs that should enforce a policy (but in a dry run), or it would refuse it.
+    /// If no proxy runs that should enforce a policy (except in a dry run), or it would refuse it.
     pub(super) fn new(
         state: &Path,
         server: &str,
@@ -56,7 +57,7 @@ impl ProxyChange {
         let situation = if storage::is_listening(&control) || (policy.is_some() && !is_dry_run) {
             match storage::check_policy(&control, policy, hosts.text.clone()) {
                 Ok(check) => ProxySituation::Running(check),
-                // Only root may ask it, and a dry run needs no root.
+                // Only root may access the socket, and a dry run needs no root.
                 Err(error) if is_dry_run && error.blame == Blame::Machine => ProxySituation::Unknown,
                 Err(error) => return Err(error.about(format_args!("proxy before {server}"))),
             }
@@ -70,7 +71,7 @@ impl ProxyChange {
         Ok(Self { server: server.to_owned(), control, situation, has_begun: false })
     }
 
-    /// What will be done, or was done.
+    /// Returns the change, made or planned.
     pub(super) fn answer(&self) -> ProxyAnswer {
         let (is_known, is_running, is_change) = match &self.situation {
             ProxySituation::Running(check) => (true, true, check.is_change),
@@ -82,7 +83,7 @@ impl ProxyChange {
         ProxyAnswer { server, control, is_known, is_running, is_change }
     }
 
-    /// A proxy of another machine.
+    /// Returns the change of a proxy on another machine.
     pub(super) fn elsewhere(state: &Path, server: &str) -> Self {
         let control = storage::control_path(state, server);
         let server = server.to_owned();
@@ -90,12 +91,12 @@ impl ProxyChange {
         Self { server, control, situation, has_begun: false }
     }
 
-    /// Gives the proxy the policy, or takes it away. Where none runs, what it would find when it starts is forgotten.
+    /// Sends the proxy its policy, or its removal. If no proxy runs, deletes the saved policy.
     pub(super) fn execute(&mut self, policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
         match &self.situation {
             ProxySituation::Running(_) => {
                 let sent = storage::send_policy(&self.control, policy, hosts.to_owned());
-                // One that refuses has changed nothing; of one that does not answer that is not known.
+                // A proxy that refuses has changed nothing; after other errors its state is unknown.
                 self.has_begun = !sent.as_ref().is_err_and(|error| error.blame == Blame::Input);
                 sent.map(drop)
             }
@@ -104,7 +105,7 @@ impl ProxyChange {
         }
     }
 
-    /// Gives the proxy back what it enforced before.
+    /// Restores the proxy's previous configuration.
     pub(super) fn undo(&mut self) -> Result<(), OperationError> {
         match &self.situation {
             ProxySituation::Running(check) if self.has_begun => {

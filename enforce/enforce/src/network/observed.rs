@@ -1,4 +1,5 @@
 //! State of a host, read back from tc, ip and nft.
+//!
 //! The output of these programs after a change is saved, and later output is compared with it as text: an
 //! unchanged line means an unchanged object. That needs no knowledge of how the programs round.
 

@@ -1,5 +1,6 @@
 //! State of a host kept between runs: its devices' original settings, so that they can be restored, and the
 //! applied configuration, so that only differences are changed.
+//!
 //! The file is written before the first change and again after the last. An interrupted run thus leaves a
 //! record of the original devices and of the class numbers in use, and the next run repairs what differs.
 //! Files are kept under `/run` by default, which a reboot empties together with the queues.

@@ -1,22 +1,23 @@
-//! Which workload a connection belongs to: by the client's address and port, and by the export that it uses.
+//! Workload of a connection: by the client's address and port, and by the export that it uses.
 //!
-//! Of several entries that match, the one that looks at more decides: an export before a port before the longest
-//! network; of equal ones the first. A client that matches none is unknown, and unknown is best effort: nobody gets a
-//! priority by not being in a list.
+//! Of several matching entries the most specific decides: an export before a port before the longest network;
+//! of equal ones the first. A client without a match is unknown and thus best effort, so a missing entry
+//! never gives priority.
 //!
-//! The export of an NFS request is that of the file handle in it ([`super::exports`]), so that a client that uses
-//! exports of several workloads is each of them in turn. What names no file goes with the request before it.
+//! The export of an NFS request is that of its file handle ([`super::exports`]), so a client that uses
+//! exports of several workloads alternates between them. A request without a file handle belongs to the
+//! workload of the preceding one.
 
 use crate::address::AddressPrefix;
 use crate::deployment::DeploymentClient;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-/// The clients of a server, with their flows.
+/// Clients of a server, with their flows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClientTable(Vec<ClientEntry>);
 
-/// An entry of the deployment that says which connections belong to a flow. Empty lists match everything.
+/// Entry of the deployment that assigns connections to a flow. Empty lists match everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ClientEntry {
     networks: Vec<AddressPrefix>,
@@ -25,17 +26,17 @@ struct ClientEntry {
     flow: u32,
 }
 
-/// How much of an entry matched: whether an export and a port did, and the length of the longest network. Compared in
-/// this order, the largest decides.
+/// Specificity of a match: by export, by port, and the length of the longest network. Compared in this order,
+/// the largest decides.
 type MatchRank = (bool, bool, u8);
 
 impl ClientTable {
-    /// A table of clients with the numbers of their flows.
+    /// Creates a table of clients and their flows.
     pub(super) fn new(clients: Vec<(&DeploymentClient, u32)>) -> Self {
         Self(clients.into_iter().map(|(client, flow)| ClientEntry::new(client, flow)).collect())
     }
 
-    /// The flow of what a client asks of an export; without one, of everything else that it asks.
+    /// Returns the flow of a client's requests to an export; without one, of all its other requests.
     pub(super) fn flow(&self, peer: SocketAddr, export: Option<&[u8]>) -> Option<u32> {
         let address = peer.ip().to_canonical();
         let mut best: Option<(MatchRank, u32)> = None;
@@ -49,18 +50,18 @@ impl ClientTable {
         best.map(|(_, flow)| flow)
     }
 
-    /// Whether some entry names this address, or a network that it is in.
+    /// Returns true if an entry names this address, or a network that contains it.
     pub(super) fn knows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|entry| entry.networks.iter().any(|network| network.contains(address)))
     }
 
-    /// Whether some entry names this export.
+    /// Returns true if an entry names this export.
     pub(super) fn names_export(&self, export: &[u8]) -> bool {
         self.0.iter().any(|entry| entry.export.as_deref() == Some(export))
     }
 
-    /// The exports that entries name.
+    /// Returns the exports that entries name.
     pub(super) fn exports(&self) -> BTreeSet<&[u8]> {
         self.0.iter().filter_map(|entry| entry.export.as_deref()).collect()
     }
@@ -72,7 +73,7 @@ impl ClientEntry {
         Self { networks: client.address.clone(), ports: client.port.clone(), export, flow }
     }
 
-    /// How much of the entry matches; `None` if something does not.
+    /// Returns the specificity of the match; `None` without a match.
     fn rank(&self, address: IpAddr, port: u16, export: Option<&[u8]>) -> Option<MatchRank> {
         let networks = self.networks.iter().filter(|network| network.contains(address));
         let longest = networks.map(|network| network.bits).max();

@@ -1,5 +1,6 @@
 //! The only path by which a running proxy gets its policy, from the command line's files, from `apply`, or
 //! from the saved policy of an earlier `apply`.
+//!
 //! It compares the wanted rules with the enforced ones, so that configuring the same policy again changes
 //! nothing.
 

@@ -1,23 +1,23 @@
-//! What requests cost: the device time that the profile says, as the planner counts it.
+//! Cost of requests: the device time by the profile, as the planner computes it.
 //!
-//! A request is charged what it asks for when it enters the queue, and what it was served when its reply has come: a
-//! read that was refused has cost no more than a control request or the bytes that came, and one whose size only its reply shows (memcached)
-//! is taken to be as large as the latest ones until then. A write costs what it asks for, whatever becomes of it: an
-//! error does not say that nothing was written.
+//! A request is charged what it asks for when it enters the queue, and what it was served when its reply
+//! arrives. A refused read then costs as much as a control request, or as the bytes returned. A read whose
+//! size only the reply shows (memcached) is assumed to be as large as the latest ones. A write costs what it
+//! asks for in any case: an error does not prove that nothing was written.
 
 use model::{Op, Request};
 use units::{Bytes, Nanos};
 use wire::RequestClass;
 use workload::device::{StorageProfile, StorageWork};
 
-/// The size of the read that a control request counts as: the smallest that file systems issue.
+/// Size of the read that a control request is charged as: the smallest that file systems issue.
 pub(super) const CONTROL_REQUEST_SIZE: Bytes = Bytes(4096);
 
-/// The cost of a flow's requests, which may depend on those before: a disk seeks between distant offsets.
+/// Cost of a flow's requests. It may depend on earlier ones: a disk seeks between distant offsets.
 #[derive(Debug)]
 pub(super) struct RequestCost {
     work: StorageWork,
-    /// The running mean of the sizes of replies whose requests did not say how much they read.
+    /// Running mean of reply sizes of requests without a size.
     usual_reply: u64,
 }
 
@@ -26,7 +26,7 @@ impl RequestCost {
         Self { work: profile.work_model(), usual_reply: CONTROL_REQUEST_SIZE.0 }
     }
 
-    /// The device time of the next request in nanoseconds, rounded up, at least 1.
+    /// Returns the device time of the next request in nanoseconds, rounded up, at least 1.
     pub(super) fn next_ns(&mut self, class: RequestClass, offset: Option<u64>) -> u64 {
         let (op, size) = match class {
             RequestClass::Write(size) => (Op::Write, size),
@@ -37,7 +37,7 @@ impl RequestCost {
         self.size_ns(op, size, offset)
     }
 
-    /// Learns how large a reply was whose request did not say how much it reads.
+    /// Learns the reply size of a request without a size.
     pub(super) fn learn_reply(&mut self, bytes: u64) {
         self.usual_reply = ((self.usual_reply * 7 + bytes) / 8).max(1);
     }
@@ -51,19 +51,19 @@ impl RequestCost {
     }
 }
 
-/// The cost of requests apart from where they are, to correct what was charged.
+/// Cost of requests regardless of position, to correct charges.
 #[derive(Debug)]
 pub(super) struct ServedCost {
     cost: RequestCost,
     control_ns: u64,
 }
 
-/// What the reply to a request says of the work behind it.
+/// Work shown by a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServedReply {
-    /// The bytes of the reply.
+    /// Size of the reply, bytes.
     pub(super) bytes: u64,
-    /// Whether the server refused the request.
+    /// The server refused the request.
     pub(super) is_error: bool,
 }
 
@@ -72,18 +72,19 @@ impl ServedCost {
         Self { cost: RequestCost::new(profile), control_ns: control_request_ns(profile) }
     }
 
-    /// The device time in nanoseconds of a request that was charged `charged` for what it asked, by what it was served.
+    /// Returns the device time of a request by what it was served, nanoseconds; `charged` was its charge by
+    /// what it asked.
     pub(super) fn served_ns(&mut self, class: RequestClass, charged: u64, reply: ServedReply) -> u64 {
         let ServedReply { bytes, is_error } = reply;
         if is_error && !matches!(class, RequestClass::Write(_)) {
-            // What came before the error was served: a compound may fail behind its reads.
+            // Data before the error was served: a compound may fail after its reads.
             let moved = self.cost.size_ns(Op::Read, Bytes(bytes), None);
             return charged.min(moved.max(self.control_ns));
         }
         match class {
             RequestClass::Read(asked) if asked.0 == 0 => self.cost.size_ns(Op::Read, Bytes(bytes), None),
             RequestClass::Read(asked) if bytes < asked.0 => {
-                // What lies between the two sizes; the seek stays.
+                // Refund the difference of the two sizes; the seek stays charged.
                 let whole = self.cost.size_ns(Op::Read, asked, None);
                 let part = self.cost.size_ns(Op::Read, Bytes(bytes), None);
                 charged.saturating_sub(whole.saturating_sub(part)).max(1)
@@ -96,12 +97,12 @@ impl ServedCost {
     }
 }
 
-/// The device time of a control request in nanoseconds.
+/// Returns the device time of a control request, nanoseconds.
 pub(super) fn control_request_ns(profile: &StorageProfile) -> u64 {
     RequestCost::new(profile).next_ns(RequestClass::Control, None)
 }
 
-/// The most device time in nanoseconds that a read or a write of so many bytes takes.
+/// Returns the maximum device time of a read or write of `size` bytes, nanoseconds.
 pub(super) fn largest_cost_ns(profile: &StorageProfile, size: Bytes) -> u64 {
     let costs = [RequestClass::Read(size), RequestClass::Write(size)]
         .map(|class| RequestCost::new(profile).next_ns(class, None));

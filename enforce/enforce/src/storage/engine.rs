@@ -1,7 +1,9 @@
 //! The engine: all sessions of a proxy and their shared state, as a state machine over a [`System`].
+//!
 //! A round takes the ready events, reads and parses, dispatches requests until no queued request may go, and
 //! then writes, so that all bytes for a socket leave in one system call. Waits end at instants in
 //! nanoseconds, not at the granularity of a timer.
+//!
 //! `accept` decides which clients may connect, `transfer` moves bytes between connections and sessions,
 //! `commands` serves other threads, and `invariants` checks the state after every round.
 

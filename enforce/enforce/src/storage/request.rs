@@ -1,4 +1,4 @@
-//! A request on its way through the proxy, and the table of all of them.
+//! A request on its way through the proxy, and the table of all requests.
 
 use super::queue::DispatchTicket;
 use discipline::enforce::{SEQUENTIAL_GAP_MAX, TokenCharge, WaitingRequest};
@@ -7,81 +7,81 @@ use std::net::IpAddr;
 use units::Bytes;
 use wire::{Position, RequestClass};
 
-/// The session of a request whose client is no longer served, while the queue still has it.
+/// Session of a request whose client is no longer served, while the queue still has it.
 pub(super) const NO_SESSION: usize = usize::MAX;
 
 /// A request from its first byte to its reply. Times are in nanoseconds since the proxy started.
 #[derive(Debug)]
 pub(super) struct ProxyRequest {
-    /// The slot of its session, or [`NO_SESSION`].
+    /// Slot of its session, or [`NO_SESSION`].
     pub(super) session: usize,
-    /// The address of its client.
+    /// Address of its client.
     pub(super) client: IpAddr,
-    /// The identifier that the protocol puts into its reply.
+    /// Identifier in the protocol's reply.
     pub(super) id: u64,
     pub(super) flow: u32,
     pub(super) class: RequestClass,
     pub(super) position: Option<Position>,
-    /// The number of the NFS export that it is about, if it names a file of a known one.
+    /// NFS export of the file that it names, if the export is known.
     pub(super) export: Option<u32>,
-    /// Whether it names a file, so that its export says whose it is.
+    /// The request names a file, so its export determines the workload.
     pub(super) names_file: bool,
-    /// What is known of its end.
+    /// Event that completes it.
     pub(super) ending: RequestEnding,
-    /// The bytes that were received and not forwarded.
+    /// Bytes received and not forwarded.
     pub(super) bytes: Vec<u8>,
-    /// How many of its bytes were received.
+    /// Number of bytes received.
     pub(super) received: u64,
-    /// How many bytes of its reply have come, as far as their heads have.
+    /// Number of bytes of its reply, according to the heads received so far.
     pub(super) reply_bytes: u64,
     pub(super) state: RequestState,
-    /// The device time in nanoseconds that it was taken to cost when it entered the queue.
+    /// Device time charged when it entered the queue, nanoseconds.
     pub(super) cost: u64,
-    /// The tokens that it has taken, from its release to its reply.
+    /// Tokens taken, from its release to its reply.
     pub(super) charge: Option<TokenCharge>,
-    /// Its position among all requests that entered the queue.
+    /// Ordinal among all requests that entered the queue.
     pub(super) number: u64,
-    /// The position in its session's list of requests in the queue.
+    /// Index in its session's list of waiting requests.
     pub(super) place_in_session: usize,
-    /// When it entered the queue.
+    /// Time of entering the queue.
     pub(super) arrived: u64,
-    /// When it was dispatched.
+    /// Time of dispatch.
     pub(super) sent: u64,
 }
 
-/// How a request ends.
+/// Event that completes a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestEnding {
-    /// With its reply, or with the reply to the barrier behind it.
+    /// Its reply, or the reply to the barrier behind it.
     Reply,
-    /// As soon as it is forwarded: the server does not answer it.
+    /// Its forwarding: the server does not answer it.
     Forwarded,
-    /// As soon as it is forwarded: it repeats a call that the server may have lost, whose first instance waits for the
+    /// Its forwarding: it repeats a call that the server may have lost, and the first instance waits for the
     /// reply.
     Repeated,
-    /// It goes on at once and is counted nowhere: the answer to a call of the server.
+    /// Its forwarding, outside the queue and uncounted: it answers a call of the server.
     Immediate,
-    /// It is dropped: the server has the same call already.
+    /// None: it is dropped, because the server has the same call already.
     Dropped,
 }
 
-/// The state of a request: it passes through these in their order, and may skip some.
+/// State of a request. It passes through these in order, and may skip some.
 #[derive(Debug)]
 pub(super) enum RequestState {
-    /// It is being received and not in the queue.
+    /// Being received, not yet in the queue.
     Arriving,
-    /// It is in the queue; a baseline's queue has no handles.
+    /// In the queue; a baseline's queue has no handles.
     Queued(Option<WaitingRequest>),
-    /// It waits outside the queue, because its client does not take its answers.
+    /// Outside the queue, because its session would only occupy slots at the device.
     Parked,
-    /// It was dispatched and counts as outstanding.
+    /// Dispatched and counted as outstanding.
     Outstanding(DispatchTicket),
-    /// It does not count as outstanding any more, whether its reply has come or not.
+    /// No longer counted as outstanding, with or without a reply.
     Released,
 }
 
 impl RequestState {
-    /// Releases the request; the ticket, if it was outstanding.
+    /// Releases the request, and returns its ticket if it was outstanding.
     pub(super) fn release(&mut self) -> Option<DispatchTicket> {
         match std::mem::replace(self, Self::Released) {
             Self::Outstanding(ticket) => Some(ticket),
@@ -91,7 +91,7 @@ impl RequestState {
 }
 
 impl ProxyRequest {
-    /// The number of bytes that it asks to read or write.
+    /// Returns the number of bytes to read or write.
     pub(super) fn size(&self) -> Bytes {
         match self.class {
             RequestClass::Read(size) | RequestClass::Write(size) => size,
@@ -99,7 +99,8 @@ impl ProxyRequest {
         }
     }
 
-    /// Whether it is a write that begins where the write `previous` of the same session ends, or little behind.
+    /// Returns true for a write that begins where the write `previous` of the same session ends, or slightly
+    /// after.
     pub(super) fn continues(&self, previous: &Self) -> bool {
         let (RequestClass::Write(_), RequestClass::Write(size)) = (self.class, previous.class) else {
             return false;
@@ -110,7 +111,7 @@ impl ProxyRequest {
         self.session == previous.session && own.object == position.object && near.contains(&own.offset)
     }
 
-    /// Whether only the reply shows how much it reads.
+    /// Returns true if only the reply shows the size of this read.
     pub(super) fn is_size_unknown(&self) -> bool {
         self.class == RequestClass::Read(Bytes(0))
     }
@@ -120,8 +121,8 @@ impl ProxyRequest {
     }
 }
 
-/// All requests by number. The queue knows requests by these numbers, which are used again after a request is removed:
-/// so a request is removed only when queue and sessions have forgotten it.
+/// All requests by number. Numbers, by which the queue identifies requests, are reused after removal. So a
+/// request is removed only when neither the queue nor a session refers to it.
 #[derive(Debug, Default)]
 pub(super) struct RequestTable(Slab<ProxyRequest>);
 
@@ -143,7 +144,7 @@ impl RequestTable {
         self.0.remove(number as usize);
     }
 
-    /// The requests of sessions that are served; for checks.
+    /// Returns all requests; for invariant checks.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &ProxyRequest)> {
         self.0.iter().map(|(number, request)| (u32::try_from(number).expect("numbers fit"), request))
     }

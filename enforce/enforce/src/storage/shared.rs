@@ -1,4 +1,4 @@
-//! What all sessions of a proxy share: the clock, the queue, the requests, and what is known about clients.
+//! State shared by all sessions of a proxy: the clock, the queue, the requests, and knowledge about clients.
 
 use super::cost::{RequestCost, ServedCost, ServedReply};
 use super::exports::ExportTable;
@@ -12,29 +12,28 @@ use units::Bytes;
 use wire::RequestClass;
 use workload::device::StorageProfile;
 
-/// How many bytes a proxy buffers before every session may buffer less: 256 sessions of 1 MiB.
+/// Bytes buffered by a proxy before the allowance of every session shrinks: 256 sessions of 1 MiB.
 const CROWDED_BYTES: usize = 256 << 20;
 
-/// The part of the proxy's state that sessions use.
 #[derive(Debug)]
 pub(super) struct SharedState {
-    /// The nanoseconds since the proxy started, as of the latest round of the event loop.
+    /// Time since the proxy started, as of the latest round of the event loop, nanoseconds.
     pub(super) now: u64,
     pub(super) queue: RequestQueue,
     pub(super) requests: RequestTable,
-    /// The bytes that all sessions buffer, in both directions.
+    /// Bytes that all sessions buffer, in both directions.
     pub(super) buffered_bytes: usize,
     pub(super) names: WorkloadNames,
     pub(super) statistics: ProxyStatistics,
-    /// What is enforced now.
+    /// Rules in force.
     pub(super) enforced: ProxyRules,
     pub(super) exports: ExportTable,
     pub(super) profile: StorageProfile,
-    /// Whether the proxy ends: no further requests are taken.
+    /// The proxy is ending: no further requests are accepted.
     pub(super) is_draining: bool,
-    /// How many requests have entered the queue.
+    /// Number of requests that have entered the queue.
     pub(super) enqueued: u64,
-    /// The cost of requests by flow, and that of unknown clients, whose number is too large for an index.
+    /// Cost models by flow, and that of unknown clients, whose flow is too large for an index.
     costs: Vec<RequestCost>,
     unknown_cost: RequestCost,
     served_cost: ServedCost,
@@ -70,7 +69,7 @@ impl SharedState {
         self.buffered_bytes >= CROWDED_BYTES
     }
 
-    /// What requests of a flow cost.
+    /// Returns the cost model of a flow.
     fn cost(&mut self, flow: u32) -> &mut RequestCost {
         if flow == UNKNOWN_FLOW {
             return &mut self.unknown_cost;
@@ -82,25 +81,25 @@ impl SharedState {
         &mut self.costs[index]
     }
 
-    /// The device time of the next request of a flow, in nanoseconds.
+    /// Returns the device time of a flow's next request, nanoseconds.
     pub(super) fn cost_ns(&mut self, flow: u32, class: RequestClass, offset: Option<u64>) -> u64 {
         self.cost(flow).next_ns(class, offset)
     }
 
-    /// The flow of what a client asks of an export; without an export, of everything else that it asks.
+    /// Returns the flow of a client's requests to an export; without an export, of all its other requests.
     pub(super) fn flow_for(&self, peer: SocketAddr, export: Option<&[u8]>) -> u32 {
         self.enforced.clients.flow(peer, export).unwrap_or(UNKNOWN_FLOW)
     }
 
-    /// Learns the root handle of an NFS export, if the deployment names it. What else clients mount is their business: a
-    /// folder inside an export, mounted by itself, would look like a second export in the place of the first.
+    /// Learns the root handle of an NFS export that the deployment names. Other mounts are ignored: a folder
+    /// inside an export, mounted by itself, would replace the export around it.
     pub(super) fn learn_export(&mut self, path: &[u8], root: &[u8]) {
         if self.enforced.clients.names_export(path) {
             self.exports.learn(path, root);
         }
     }
 
-    /// Takes a waiting request out of the queue; whether that is possible. A baseline's queue keeps it.
+    /// Takes a waiting request out of the queue. Returns false for a baseline's queue, which keeps it.
     pub(super) fn withdraw(&mut self, number: u32) -> bool {
         match self.requests.get(number).state {
             RequestState::Queued(Some(waiting)) => {
@@ -112,7 +111,7 @@ impl SharedState {
         }
     }
 
-    /// Forgets a request that is of no use any more. One that a baseline's queue still has stays until it is dispatched.
+    /// Removes a request that is no longer needed. One in a baseline's queue stays until it is dispatched.
     pub(super) fn forget(&mut self, number: u32) {
         if matches!(self.requests.get(number).state, RequestState::Queued(None)) {
             self.requests.get_mut(number).session = NO_SESSION;
@@ -121,7 +120,7 @@ impl SharedState {
         }
     }
 
-    /// Ends a request's time at the device, if it is outstanding; whether it was.
+    /// Ends a request's time at the device. Returns false if it was not outstanding.
     pub(super) fn release(&mut self, number: u32) -> bool {
         let request = self.requests.get_mut(number);
         match request.state.release() {
@@ -133,15 +132,15 @@ impl SharedState {
         }
     }
 
-    /// Takes back the ticket of a request that is not sent after all. It gets its tokens back.
+    /// Takes back the ticket of a request that is not sent after all, and refunds its tokens.
     pub(super) fn refuse_ticket(&mut self, ticket: DispatchTicket) {
         if let Some(charge) = self.queue.done(self.now, ticket) {
             self.queue.settle(self.now, charge, 0);
         }
     }
 
-    /// Ends a request that was answered, or that was forwarded and has no reply: it gives its place back, is charged
-    /// what it was served, and is counted.
+    /// Ends a request that was answered, or that was forwarded and has no reply: releases its slot at the
+    /// device, charges the work served, and counts it.
     pub(super) fn finish(&mut self, number: u32, is_error: bool) {
         self.release(number);
         let request = self.requests.get_mut(number);

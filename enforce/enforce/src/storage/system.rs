@@ -1,4 +1,5 @@
 //! Interface between the proxy and its machine: connections, events about them, and the clock.
+//!
 //! The engine and its sessions are a state machine over a [`System`]; they open no file and read no clock.
 //! The proxy runs over [`LinuxSystem`](super::linux::LinuxSystem). Tests run the same engine over simulated
 //! systems, in which every call may fail.

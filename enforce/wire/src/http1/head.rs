@@ -5,23 +5,25 @@ use crate::fields::{HeadError, check_at_most};
 use crate::{ParserLimits, ProtocolError, RequestClass};
 use units::Bytes;
 
-/// The most fields of a head; servers allow about a hundred.
+/// Maximum number of fields of a head; servers allow about a hundred.
 const FIELDS_MAX: usize = 256;
 
-/// The search for the empty line behind a head, which looks at each byte once however many pieces the head arrives in.
+/// Search for the empty line after a head. It examines each byte once, in however many pieces the head
+/// arrives.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct HeadSearch {
-    /// The start of the line that was not complete.
+    /// Start of the incomplete line.
     line: usize,
-    /// The bytes at the start of the buffer in which no end was found.
+    /// Number of bytes at the start of the buffer without an end.
     searched: usize,
-    /// Whether there was a line with words in these.
+    /// These bytes contain a line that is not empty.
     has_words: bool,
 }
 
 impl HeadSearch {
-    /// The head at the start of the buffer with its empty line, if it has at most `max` bytes. Empty lines in front of a
-    /// request belong to it (RFC 9112, section 2.2). The first line with words is looked at as soon as it is there.
+    /// Returns the head at the start of the buffer with its empty line, if it has at most `max` bytes. Empty
+    /// lines before a request belong to it (RFC 9112, section 2.2). `check` examines the first non-empty line
+    /// as soon as it is complete.
     pub(super) fn head<'a>(
         &mut self,
         buffer: &'a [u8],
@@ -55,32 +57,32 @@ const REQUEST_ERROR: ProtocolError =
 const RESPONSE_ERROR: ProtocolError =
     ProtocolError::Line { field: "HTTP response", expected: "a line of HTTP/1 and fields" };
 
-/// Whether a line may be the first one of a request.
+/// Checks that a line can be the first one of a request.
 pub(super) fn check_request_line(line: &[u8]) -> Result<(), ProtocolError> {
     let is_http = line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0");
     if is_http { Ok(()) } else { Err(REQUEST_ERROR) }
 }
 
-/// Whether a line may be the first one of a response.
+/// Checks that a line can be the first one of a response.
 pub(super) fn check_status_line(line: &[u8]) -> Result<(), ProtocolError> {
     if line.starts_with(b"HTTP/1.") { Ok(()) } else { Err(RESPONSE_ERROR) }
 }
 
-/// What the head of a request says.
+/// Contents of a request's head.
 pub(super) struct HttpRequestHead {
     pub(super) is_head: bool,
     pub(super) class: RequestClass,
     pub(super) body: BodyLength,
 }
 
-/// What the head of a response says.
+/// Contents of a response's head.
 pub(super) struct HttpResponseHead {
     pub(super) is_interim: bool,
     pub(super) is_error: bool,
     pub(super) body: BodyLength,
 }
 
-/// Reads the head of a request, all of which is there.
+/// Parses the complete head of a request.
 pub(super) fn read_request(head: &[u8], limits: &ParserLimits) -> Result<HttpRequestHead, ProtocolError> {
     let mut fields = vec![httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
@@ -98,7 +100,7 @@ pub(super) fn read_request(head: &[u8], limits: &ParserLimits) -> Result<HttpReq
     Ok(HttpRequestHead { is_head: method == "HEAD", class: class_of(method, body), body })
 }
 
-/// Reads the head of a response, all of which is there, to a request that is a HEAD or not.
+/// Parses the complete head of a response; `is_head`: it answers a HEAD request.
 pub(super) fn read_response(
     head: &[u8],
     is_head: bool,
@@ -125,7 +127,7 @@ pub(super) fn read_response(
     Ok(HttpResponseHead { is_interim, is_error: code >= 400, body })
 }
 
-/// What the fields say of the body (RFC 9112, section 6.3); `None` if nothing.
+/// Returns the length of the body according to the fields (RFC 9112, section 6.3); `None` if they give none.
 fn body_length(
     fields: &[httparse::Header<'_>],
     limits: &ParserLimits,
@@ -156,7 +158,7 @@ fn decimal(value: &[u8]) -> Result<u64, ProtocolError> {
     Ok(digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
-/// What a request with a body of this length asks for.
+/// Returns the class of a request with a body of this length.
 fn class_of(method: &str, body: BodyLength) -> RequestClass {
     match (method, body) {
         ("GET", _) => RequestClass::Read(Bytes(0)),

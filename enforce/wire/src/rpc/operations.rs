@@ -1,54 +1,55 @@
-//! The arguments of NFSv4 operations as their XDR has them, so that they can be skipped: RFC 7531 (NFSv4.0), RFC 5662
-//! (NFSv4.1), RFC 7863 (NFSv4.2) and RFC 8276 (extended attributes). Those of reads and writes are in `compound`.
+//! XDR layout of the arguments of NFSv4 operations, so that they can be skipped: RFC 7531 (NFSv4.0), RFC 5662
+//! (NFSv4.1), RFC 7863 (NFSv4.2) and RFC 8276 (extended attributes). Reads and writes are in `compound`.
 
 use super::record::RecordReader;
 use crate::fields::{HeadError, check_at_most};
 use ArgumentPart::{Array, Fixed, Opaque, Union, Words};
 
-/// A part of an operation's arguments.
+/// Part of an operation's arguments.
 #[derive(Debug)]
 pub(super) enum ArgumentPart {
-    /// So many bytes without a length.
+    /// A number of bytes without a length.
     Fixed(u32),
-    /// A length and so many bytes with their padding: names, owners, attribute values.
+    /// A length, and that many bytes with padding: names, owners, attribute values.
     Opaque,
-    /// A number and so many words: bitmaps.
+    /// A count, and that many words: bitmaps.
     Words,
-    /// A number and so many times the parts.
+    /// A count, and that many repetitions of the parts.
     Array(&'static [ArgumentPart]),
-    /// A number that chooses what follows; nothing follows any other.
+    /// A discriminant that selects the following parts; others have none.
     Union(&'static [(u32, &'static [ArgumentPart])]),
 }
 
-/// Attributes to set or compare: which ones, and their values.
+/// Attributes to set or compare: a bitmap and their values.
 const ATTRIBUTES: [ArgumentPart; 2] = [Words, Opaque];
-/// What kind of file CREATE makes: the numbers of a device, or the text of a link.
+/// Type of file for CREATE: the numbers of a device, or the text of a link.
 const CREATED_TYPE: ArgumentPart = Union(&[(3, &[Fixed(8)]), (4, &[Fixed(8)]), (5, &[Opaque])]);
-/// The owner of a new lock with what it was opened by, or an owner that is known.
+/// Owner of a new lock with its open state, or a known owner.
 const LOCKER: ArgumentPart = Union(&[(0, &[Fixed(20)]), (1, &[Fixed(32), Opaque])]);
-/// Whether and how OPEN creates a file.
+/// Creation mode of OPEN.
 const OPEN_HOW: ArgumentPart = Union(&[(
     1,
     &[Union(&[(0, &ATTRIBUTES), (1, &ATTRIBUTES), (2, &[Fixed(8)]), (3, &[Fixed(8), Words, Opaque])])],
 )]);
-/// What OPEN opens: a name, a delegation, or the current file.
+/// Object of OPEN: a name, a delegation, or the current file.
 const OPEN_CLAIM: ArgumentPart =
     Union(&[(0, &[Opaque]), (1, &[Fixed(4)]), (2, &[Fixed(16), Opaque]), (3, &[Opaque]), (5, &[Fixed(16)])]);
-/// The credentials of callbacks.
+/// Credentials of callbacks.
 const CALLBACK_SECURITY: ArgumentPart =
     Array(&[Union(&[(1, &[Fixed(4), Opaque, Fixed(8), Words]), (6, &[Fixed(4), Opaque, Opaque])])]);
-/// How the state of an EXCHANGE_ID is protected.
+/// State protection of EXCHANGE_ID.
 const STATE_PROTECTION: ArgumentPart =
     Union(&[(1, &[Words, Words]), (2, &[Words, Words, Array(&[Opaque]), Array(&[Opaque]), Fixed(8)])]);
-/// Where a server is: a name, a URL, or a network with an address.
+/// Location of a server: a name, a URL, or a network with an address.
 const SERVER_PLACE: ArgumentPart = Union(&[(1, &[Opaque]), (2, &[Opaque]), (3, &[Opaque, Opaque])]);
 
-/// What follows the length of a COPY: whether it is in order and at once, and where the source is.
+/// Arguments of COPY after the length: order, synchrony, and the source's servers.
 pub(super) const END_OF_COPY: &[ArgumentPart] = &[Fixed(8), Array(&[SERVER_PLACE])];
-/// What follows the length of a WRITE_SAME: where in a block its number and the pattern stand, and the pattern.
+/// Arguments of WRITE_SAME after the length: positions of block number and pattern within a block, and the
+/// pattern.
 pub(super) const END_OF_WRITE_SAME: &[ArgumentPart] = &[Fixed(20), Opaque];
 
-/// The arguments of an operation that neither reads nor writes, unless its number is in no RFC:
+/// Returns the arguments of an operation that neither reads nor writes; `None` if its number is in no RFC.
 #[rustfmt::skip]
 pub(super) fn arguments(operation: u32) -> Option<&'static [ArgumentPart]> {
     Some(match operation {
@@ -138,7 +139,6 @@ pub(super) fn arguments(operation: u32) -> Option<&'static [ArgumentPart]> {
     })
 }
 
-/// Skips the arguments of an operation.
 pub(super) fn skip(record: &mut RecordReader<'_>, parts: &'static [ArgumentPart]) -> Result<(), HeadError> {
     const FIELD: &str = "arguments of an NFSv4 operation";
     for part in parts {

@@ -200,7 +200,7 @@ pub(crate) fn its_end_leaves_all_threads_to_the_kernel() {
 pub(crate) fn a_scheduler_above_decides_who_has_a_group() {
     let of_all = attached(&request(QueueLayout::PerCpu, 1));
     let said = refused(SERVICE);
-    assert!(said.contains("'tailwright' lets none have a control group"), "{said}");
+    assert!(said.contains("'tailwright' does not accept schedulers of control groups"), "{said}");
     detach(of_all);
     let first = attached(&of_service());
     let said = refused(SERVICE);
@@ -210,7 +210,7 @@ pub(crate) fn a_scheduler_above_decides_who_has_a_group() {
     assert!(said.contains("a control group above that one has a scheduler"), "{said}");
     fs::remove_dir(inner).expect("nobody is in it");
     let said = refused(OTHER);
-    assert!(said.contains("'tailwright_root' has not let that of the control group in"), "{said}");
+    assert!(said.contains("'tailwright_root' has refused the scheduler of the control group"), "{said}");
     assert!(said.contains("parent rejected (-16)"), "{said}");
     assert_eq!(first.end(), None);
     assert!(Path::new(DEFAULT_FOLDER).join("control").exists(), "programs find the first one");

@@ -18,15 +18,15 @@ use units::Nanos;
 
 const HELP: &str = "\
 Examples:
-  tailwright schedule kernel run                      until Ctrl-C, as root
+  tailwright schedule kernel run                      run until Ctrl-C, as root
   tailwright schedule kernel run -c 4 --queue shared   one queue for all CPUs
-  tailwright schedule kernel set -c 2   while it runs, from another terminal
-  tailwright schedule kernel show --json              what it has counted
+  tailwright schedule kernel set -c 2   change settings, from another terminal
+  tailwright schedule kernel show --json              its counters
 
-It was tried with Linux 7.3 of Debian's trixie-backports; a kernel before 6.13 or without sched_ext \
-will not do, nor will Debian's 7.1 and 7.2. \
-All ordinary threads of the machine, or with --partition those on some CPUs, or with --cgroup those of a control group, are \
-scheduled by it while it runs, and by the kernel again when it ends, whatever ends it. docs/reference/schedule-kernel.md says how services tell which request a thread works for.
+Tested with Linux 7.3 of Debian's trixie-backports. Kernels before 6.13, without sched_ext, and Debian's \
+7.1 and 7.2 do not work. \
+It schedules all ordinary threads of the machine, with --partition those on some CPUs, or with --cgroup those of a control \
+group. When it ends for any reason, the kernel's own scheduler takes over. docs/reference/schedule-kernel.md shows how services tag threads with requests.
 
 Exit codes: 0 done; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -40,8 +40,8 @@ Examples:
 
 With --partition, put processes there: echo PID > /sys/fs/cgroup/tailwright/cgroup.procs
 
---cgroup takes Linux 7.3. All other threads have fair shares by a scheduler of ours, unless another one runs that lets \
-a control group have its own.
+--cgroup requires Linux 7.3. All other threads get fair shares from a second scheduler, unless one is attached that \
+accepts schedulers of control groups.
 
 Exit codes: 0 stopped by a signal; 2 bad input; 3 the kernel has no sched_ext, a privilege is missing, or the kernel \
 has ended the scheduler.";
@@ -89,26 +89,24 @@ struct KernelRunArgs {
     /// Number of the group whose members may tag threads; without it only root may.
     #[arg(long, value_name = "GID")]
     group: Option<u32>,
-    /// The kernel ends the scheduler when a thread that wants to run did not for so long, 1s to 30s and at least
+    /// Time a runnable thread may wait before the kernel ends the scheduler, 1s to 30s and at least
     /// twice the patience.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     watchdog: Nanos,
-    /// Take these CPUs from all other processes, and schedule only those that are put there [default: all threads on
-    /// all CPUs].
+    /// Reserve these CPUs, and schedule only the processes moved there [default: all threads on all CPUs].
     #[arg(long, value_name = "CPUS")]
     partition: Option<CpuList>,
     /// Schedule the threads of this control group only, and of the groups in it [default: all threads].
     #[arg(long, value_name = "FOLDER", conflicts_with = "partition")]
     cgroup: Option<PathBuf>,
-    /// With --cgroup: share of each CPU that threads of other groups have before those of this one, 0.001 to 0.9 [default:
-    /// 0.5].
+    /// With --cgroup: share of each CPU reserved for threads of other groups, 0.001 to 0.9 [default: 0.5].
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "cgroup")]
     outside: Option<f64>,
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Of each CPU, for threads outside the group, if nobody says otherwise.
+/// Default share of each CPU for threads outside the group.
 const OUTSIDE: f64 = 0.5;
 
 impl KernelRunArgs {
@@ -148,23 +146,23 @@ struct KernelShowArgs {
 
 #[derive(Debug, Args)]
 struct PlaceArgs {
-    /// Where programs find the scheduler, in a file system of BPF.
+    /// Directory in bpffs where programs find the scheduler.
     #[arg(long, value_name = "FOLDER", default_value = sched_hint::DEFAULT_FOLDER)]
     folder: PathBuf,
 }
 
 #[derive(Debug, Args)]
 struct SettingArgs {
-    /// How many of the oldest requests share the CPUs of a queue [3 at the start].
+    /// Number of the oldest requests that share the CPUs of a queue [3 at the start].
     #[arg(short = 'c', long, value_name = "N")]
     oldest: Option<u32>,
-    /// Share of each CPU that threads without a request have before the others [0.1 at the start].
+    /// Share of each CPU reserved for threads without a request [0.1 at the start].
     #[arg(long, value_name = "SHARE", value_parser = share)]
     untagged: Option<f64>,
-    /// How long a thread runs before another one of the c oldest [4ms at the start].
+    /// Time slice of each of the c oldest [4ms at the start].
     #[arg(long, value_name = "TIME")]
     slice: Option<Nanos>,
-    /// Who has waited for this long has a slice out of turn [2s at the start].
+    /// A request that has waited this long runs one slice ahead of the others [2s at the start].
     #[arg(long, value_name = "TIME")]
     patience: Option<Nanos>,
 }
@@ -201,7 +199,7 @@ pub(crate) fn run(args: &KernelArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         KernelSubcommand::Run(args) => schedule(args),
         KernelSubcommand::Set(args) => {
-            // What nobody could set is said also where no scheduler runs.
+            // Invalid settings are reported even if no scheduler is attached.
             args.settings.applied_to(OldestFirstSettings::default())?;
             let control = SchedulerControl::open(&args.place.folder)?;
             control.set(&args.settings.applied_to(control.settings())?)?;
@@ -233,7 +231,7 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
         log_entries: 0,
     };
     request.settings.check_under(request.watchdog)?;
-    // What fails after this gives the CPUs back.
+    // An error after this drops the partition, which gives the CPUs back.
     let mut partition = args.partition.as_ref().map(CpuPartition::take).transpose()?;
     let scheduler = KernelScheduler::attach(&request)?;
     talk(
@@ -242,7 +240,7 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     );
     if let Some(partition) = &partition {
         let file = partition.processes_file();
-        talk(Talk::Plain, format_args!("of the processes whose numbers are written to {}", file.display()));
+        talk(Talk::Plain, format_args!("of the processes whose PIDs are written to {}", file.display()));
     }
     if let Some(group) = &args.cgroup {
         let above = scheduler.outside_time().map_or("another scheduler", |_| "fair shares");
@@ -261,7 +259,7 @@ fn schedule(args: &KernelRunArgs) -> Result<VerbAnswer, OperationError> {
     let ended = scheduler.detach()?.check();
     let staying = partition.map(CpuPartition::give_back).transpose()?.unwrap_or(0);
     if staying > 0 {
-        let message = "processes that stay in the group, which is like others now and has all CPUs";
+        let message = "processes left in the group, which now has all CPUs";
         talk(Talk::Note, format_args!("{message}: {staying}"));
     }
     ended.map(|()| VerbAnswer::Yes)

@@ -1,4 +1,4 @@
-//! Settings and counters of the scheduler in the kernel, as text and as JSON.
+//! Settings and counters of the kernel scheduler, as text and as JSON.
 
 use operation::document::document;
 use sched_ext::{CpuStatistics, OldestFirstSettings};
@@ -6,36 +6,36 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::Nanos;
 
-/// What the scheduler is set to, and what it has counted on all CPUs since it started.
+/// Settings of the kernel scheduler, and its counters on all CPUs since its start.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct KernelSchedulerDocument {
-    /// How many of the oldest requests share the CPUs of a queue.
+    /// Number of the oldest requests that share the CPUs of a queue.
     oldest: u32,
-    /// Share of each CPU that threads without a request have before the others, 0 to 1.
+    /// Share of each CPU reserved for threads without a request, 0 to 1.
     untagged_share: f64,
-    /// How long a thread runs before another one of the oldest.
+    /// Time slice of each of the oldest, seconds.
     slice_s: f64,
-    /// Who has waited for this long has a slice out of turn.
+    /// A request that has waited this long runs one slice ahead of the others, seconds.
     patience_s: f64,
     /// CPU time of threads with a request, seconds.
     tagged_s: f64,
-    /// CPU time of threads without one, seconds.
+    /// CPU time of threads without a request, seconds.
     untagged_s: f64,
-    /// CPU time of kernel threads that belong to one CPU, seconds.
+    /// CPU time of kernel threads bound to one CPU, seconds.
     kernel_thread_s: f64,
-    /// Times at which the rule chose among threads with requests.
+    /// Number of choices among threads with requests.
     choices: u64,
-    /// Of these, how often another thread than the one that ran.
+    /// Number of choices that switched to another thread.
     turns: u64,
-    /// Times at which one that came interrupted one that ran.
+    /// Number of running threads interrupted by an arrival.
     kicks: u64,
-    /// Slices out of turn, for those who had waited for the patience.
+    /// Number of slices out of turn, for threads that had waited for the patience.
     rescues: u64,
-    /// Threads that a CPU without work took from another one.
+    /// Number of threads that an idle CPU took from another one.
     steals: u64,
 }
 
-/// Settings and counters as one object.
+/// Returns settings and counters as a JSON object.
 pub(crate) fn json(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
     document(&KernelSchedulerDocument {
         oldest: settings.oldest,
@@ -53,7 +53,7 @@ pub(crate) fn json(settings: &OldestFirstSettings, statistics: &CpuStatistics) -
     })
 }
 
-/// The same for people.
+/// Returns settings and counters as text.
 pub(crate) fn text(settings: &OldestFirstSettings, statistics: &CpuStatistics) -> String {
     let OldestFirstSettings { oldest, untagged_permille, slice, patience, .. } = settings;
     let seconds = |nanos: u64| Nanos(nanos).to_string();

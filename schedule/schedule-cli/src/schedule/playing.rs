@@ -1,4 +1,4 @@
-//! What `demo` and `bench` share: how often and how long, and who watches.
+//! Options and output shared by `demo` and `bench`.
 
 use crate::schedule::text as scheduled;
 use crate::schedule::text::ScheduledRun;
@@ -17,25 +17,26 @@ use scenario::{SimulationCase, Variant};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
 
-/// A play costs so much beside the time in which requests arrive, until the last answer.
+/// Duration of a play beyond the arrivals of requests, until the last answer, seconds.
 const AROUND_A_PLAY_S: f64 = 0.4;
 
-/// How often and how long everything is played.
+/// Number and duration of plays.
 #[derive(Debug, Args)]
 pub(crate) struct PlayingArgs {
-    /// Requests in service at once where the mode limits them; inf is no limit [default: that of the file, or 3].
+    /// Maximum requests in service where the mode limits them; inf is no limit [default: that of the file, or
+    /// 3].
     #[arg(short, value_name = "N", value_parser = limit)]
     c: Option<ServiceLimit>,
-    /// How long requests arrive in each run.
+    /// Duration of arrivals in each run.
     #[arg(long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// How often each mode is run, each time with other requests.
+    /// Number of runs of each mode, each with other requests.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Seed of arrivals, work and the order of modes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How sure intervals are to be, from 0.5 to below 1.
+    /// Confidence level of intervals, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// Print JSON: one document of all runs.
@@ -43,7 +44,7 @@ pub(crate) struct PlayingArgs {
     json: bool,
 }
 
-/// A limit of requests in service; none is no limit.
+/// Concurrency limit; `None` is no limit.
 #[derive(Debug, Clone, Copy)]
 struct ServiceLimit(Option<u32>);
 
@@ -58,7 +59,7 @@ fn limit(text: &str) -> Result<ServiceLimit, String> {
 }
 
 impl PlayingArgs {
-    /// Plays all variants of a scenario and prints what was found.
+    /// Plays all variants of a scenario and prints the results.
     pub(crate) fn play(
         &self,
         name: &str,
@@ -66,7 +67,7 @@ impl PlayingArgs {
         modes: &[ScheduleMode],
         cpus: Option<usize>,
     ) -> Result<VerbAnswer, OperationError> {
-        // Whatever is wrong is said before it is said how long it takes.
+        // Invalid input is reported before the estimate of the duration.
         for variant in variants {
             let case = variant.document.case()?;
             check_playable(&case, &self.settings(&case, modes, cpus)?)?;
@@ -89,7 +90,7 @@ impl PlayingArgs {
             }
             match self.play_one(name, variant, (modes, cpus), &stop) {
                 Ok(run) => runs.push(run),
-                // What earlier variants found stands.
+                // Results of earlier variants are still printed.
                 Err(_) if stop.load(Ordering::Relaxed) && !runs.is_empty() => break,
                 Err(error) => return Err(error),
             }
@@ -100,7 +101,7 @@ impl PlayingArgs {
         } else {
             terminal::print_text(&scheduled::text(&runs));
         }
-        // A signal after the last repetition changes nothing.
+        // A signal after the last repetition has no effect.
         if runs.len() < variants.len() || runs.iter().any(|run| run.report.is_stopped) {
             check_complete("what is shown are the repetitions that were complete")?;
         }
@@ -139,7 +140,7 @@ impl PlayingArgs {
             confidence: self.confidence,
             cpus,
             program: std::env::current_exe().map_err(|error| {
-                OperationError::machine(format_args!("this program does not know where it is: {error}"))
+                OperationError::machine(format_args!("the path of this program is unknown: {error}"))
             })?,
         })
     }
@@ -148,12 +149,12 @@ impl PlayingArgs {
         let is_sensible = (1_000_000..=86_400_000_000_000).contains(&self.duration.0);
         is_sensible.then_some(self.duration).ok_or_else(|| {
             OperationError::input(format_args!("--duration {}: expected 1ms to a day", self.duration))
-                .hint("each mode is run for so long in each repetition, such as 3s")
+                .hint("each mode runs this long in each repetition, such as 3s")
         })
     }
 }
 
-/// Whether the modes of `--modes` are there once, and have deadlines where they need them.
+/// Checks that `--modes` has no duplicates, and that modes by deadline have deadlines.
 pub(crate) fn check_modes(modes: &[ScheduleMode], variants: &[Variant]) -> Result<(), OperationError> {
     if let Some(at) = (1..modes.len()).find(|at| modes[..*at].contains(&modes[*at])) {
         return Err(OperationError::input(format_args!("--modes: '{}' is there twice", modes[at])));
@@ -168,7 +169,7 @@ pub(crate) fn check_modes(modes: &[ScheduleMode], variants: &[Variant]) -> Resul
     Ok(())
 }
 
-/// How a bench gets on, on the terminal.
+/// Progress of a bench on the terminal.
 struct PlayProgress(ProgressBar);
 
 impl BenchHost for PlayProgress {

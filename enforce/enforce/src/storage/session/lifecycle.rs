@@ -1,4 +1,4 @@
-//! The life of a request: into the queue, to the server, and to its end.
+//! Life of a request: into the queue, to the server, and to its end.
 
 use super::super::flows::{CONTROL_FLOW, OVERSIZED_FLOW};
 use super::super::queue::DispatchTicket;
@@ -10,13 +10,13 @@ use crate::deployment::FrontProtocol;
 use discipline::enforce::{ArrivingRequest, DeviceOperation};
 use wire::RequestClass;
 
-/// The device time in nanoseconds that a step of NBD's handshake counts as. The device knows nothing of it; it is above
-/// zero, so that handshakes without end have a limit.
+/// Device time charged for a step of the NBD handshake, nanoseconds. The device does no work for it, but a
+/// positive cost limits endless handshakes.
 const HANDSHAKE_COST_NS: u64 = 1000;
 
 impl ProxySession {
-    /// How the repetition of a call ends whose first instance has not been answered. The server has it already or will
-    /// have it, and answers it once; only a call that the server has had for long may have been lost.
+    /// Returns the end of a repeated call whose first instance is unanswered. The server has it or will have
+    /// it, and answers it once. Only a call sent long ago may have been lost.
     pub(super) fn ending_of_retransmission(&self, id: u64, shared: &mut SharedState) -> RequestEnding {
         let mut in_flight = self.server.in_flight.iter();
         let Some(&(_, first)) = in_flight.find(|(other, _)| *other == id) else {
@@ -31,7 +31,7 @@ impl ProxySession {
         RequestEnding::Repeated
     }
 
-    /// All bytes of a request have come: it enters the queue, or goes another way.
+    /// Enqueues a request whose last byte has arrived, or forwards or drops it.
     pub(super) fn complete_request(&mut self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get_mut(number);
         match request.ending {
@@ -67,14 +67,14 @@ impl ProxySession {
         shared.requests.get_mut(number).flow = self.flow_within(workload, number, shared);
         self.waiting.push(number);
         if self.is_parked {
-            // Those before it are out of the queue: it follows them when they are back.
+            // Earlier requests are out of the queue; this one follows when they return.
             shared.requests.get_mut(number).state = RequestState::Parked;
         } else {
             self.arrive(number, shared);
         }
     }
 
-    /// Hands a request to the queue, whose cost and flow are known.
+    /// Hands a request with known cost and flow to the queue.
     fn arrive(&self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get(number);
         let operation = match request.class {
@@ -90,7 +90,7 @@ impl ProxySession {
         shared.requests.get_mut(number).state = RequestState::Queued(waiting);
     }
 
-    /// Sends a request on that the queue has dispatched.
+    /// Forwards a request that the queue has dispatched.
     pub(in super::super) fn dispatch(
         &mut self,
         number: u32,
@@ -128,25 +128,27 @@ impl ProxySession {
         }
     }
 
-    /// Hands bytes that were held to the server's socket.
+    /// Hands buffered bytes to the server's socket.
     pub(super) fn forward_bytes(&mut self, bytes: Vec<u8>) {
         self.held_bytes -= bytes.len();
         self.server.output.push(bytes);
     }
 
-    /// Ends a request that was answered, or that has no reply and was forwarded: the device is free for another.
+    /// Ends a request that was answered, or that was forwarded and has no reply: its slot at the device is
+    /// free.
     pub(super) fn finish_request(&mut self, number: u32, is_error: bool, shared: &mut SharedState) {
         shared.finish(number, is_error);
         shared.requests.remove(number);
         self.has_been_served = true;
     }
 
-    /// Ends a request that nobody waits for any more, and that is not in the session's list of waiting requests.
+    /// Removes a request whose result is no longer awaited, and that is not in the session's list of waiting
+    /// requests.
     pub(super) fn discard_request(&mut self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get_mut(number);
         self.held_bytes -= std::mem::take(&mut request.bytes).len();
         if let Some(charge) = request.charge.take() {
-            // What became of it nobody will know.
+            // The server may have served it, so it keeps its charge.
             shared.queue.settle(shared.now, charge, charge.tokens());
         }
         if self.ahead == Some(number) {
@@ -155,7 +157,7 @@ impl ProxySession {
         shared.forget(number);
     }
 
-    /// Takes a request out of the list of those that wait.
+    /// Removes a request from the list of waiting ones.
     fn remove_waiting(&mut self, number: u32, shared: &mut SharedState) {
         let place = shared.requests.get(number).place_in_session;
         let removed = self.waiting.swap_remove(place);
@@ -165,14 +167,14 @@ impl ProxySession {
         }
     }
 
-    /// The waiting requests in the order in which they came.
+    /// Returns the waiting requests in the order of arrival.
     fn waiting_in_order(&self, shared: &SharedState) -> Vec<u32> {
         let mut waiting = self.waiting.clone();
         waiting.sort_unstable_by_key(|number| shared.requests.get(*number).number);
         waiting
     }
 
-    /// Withdraws all waiting requests, which nobody waits for any more.
+    /// Withdraws all waiting requests, whose results are no longer awaited.
     pub(super) fn withdraw_waiting(&mut self, shared: &mut SharedState) {
         for number in std::mem::take(&mut self.waiting) {
             shared.withdraw(number);
@@ -181,8 +183,8 @@ impl ProxySession {
         self.is_parked = false;
     }
 
-    /// Takes the waiting requests of a session that could only keep its places out of the queue, and puts them back when
-    /// that has changed: its client does not take its replies, its server is silent, or there is no connection to it yet.
+    /// Parks waiting requests that would only occupy slots at the device, and resumes them later. The reasons
+    /// are a client that does not read its replies, a silent server, or a connection still being established.
     pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
         let is_held_up = self.server.replies.is_full() || self.server.is_silent || self.is_connecting();
         if is_held_up == self.is_parked {
@@ -204,8 +206,8 @@ impl ProxySession {
         self.is_parked = is_held_up;
     }
 
-    /// The flow of the workload that a request belongs to, by the file that it names or else by what its session was
-    /// about last.
+    /// Returns the flow of a request's workload: by the file that it names, or else by the session's latest
+    /// such request.
     fn workload_of_request(&mut self, number: u32, shared: &SharedState) -> u32 {
         let request = shared.requests.get(number);
         if request.names_file && request.export != self.export {
@@ -215,7 +217,7 @@ impl ProxySession {
         self.flow
     }
 
-    /// The flow of a request among those of its workload. memcached's keep their order in one.
+    /// Returns a request's flow within its workload. memcached has a single flow, which keeps the order.
     fn flow_within(&self, workload: u32, number: u32, shared: &SharedState) -> u32 {
         let request = shared.requests.get(number);
         let largest = shared.enforced.rules.flows.get(&workload).and_then(|rules| rules.largest);
@@ -230,8 +232,8 @@ impl ProxySession {
         }
     }
 
-    /// Finds out anew which workload the session belongs to, and moves what waits there at once: to the end of the line,
-    /// in its order.
+    /// Determines the session's workload anew, and moves its waiting requests to the end of that flow, in
+    /// order.
     pub(in super::super) fn identify(&mut self, shared: &mut SharedState) {
         self.flow = match self.protocol {
             FrontProtocol::Nfs => {
