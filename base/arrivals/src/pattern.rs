@@ -14,14 +14,14 @@ pub enum ArrivalPattern {
     Renewal(TimeDistribution),
     /// Several requests at each instant of another pattern.
     Batches {
-        /// How many requests arrive at a time.
+        /// Number of requests in a batch.
         size: BatchSize,
         /// The instants at which batches arrive.
         of: Box<Self>,
     },
 }
 
-/// How many requests arrive at once.
+/// Distribution of the number of requests in a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BatchSize {
     /// The same number in every batch, at least 1.
@@ -117,7 +117,7 @@ impl BatchSize {
         }
     }
 
-    /// Whether the mean is in its range.
+    /// Checks that the mean is in its range.
     ///
     /// # Errors
     /// When it is below 1 or above a million.

@@ -63,7 +63,7 @@ pub enum RateProcess {
         period_s: f64,
         /// Largest relative deviation from the mean rate, 0 to below 1.
         amplitude: f64,
-        /// Where in the cycle time zero is, 0 to 1.
+        /// Position of time zero in the cycle, 0 to 1.
         phase: f64,
     },
     /// Several processes superposed, independent of each other.
@@ -112,10 +112,10 @@ impl RateProcess {
         self
     }
 
-    /// Whether every parameter is in its range.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
-    /// With the first parameter that is not.
+    /// Describes the first parameter that is not.
     pub(crate) fn check(&self) -> Result<(), ParameterError> {
         match self {
             Self::Constant { rate } | Self::Poisson { rate } => ParameterError::positive("rate", *rate),

@@ -96,7 +96,7 @@ fn erlang(mean: f64, c2: f64) -> PreparedFamily {
     PreparedFamily::Erlang { p, fewer: (k > 1.0).then(|| gamma(k - 1.0, phase)), more: gamma(k, phase) }
 }
 
-/// The sum of so many exponential phases of this mean.
+/// Returns the distribution of the sum of `phases` exponential phases with this mean.
 fn gamma(phases: f64, phase_mean: f64) -> Gamma<f64> {
     Gamma::new(phases, phase_mean).expect("positive shape and scale")
 }

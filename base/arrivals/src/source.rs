@@ -19,7 +19,7 @@ pub struct TimedRequest {
 pub struct TimedRequestSource {
     /// The instants at which requests arrive.
     pub arrivals: ArrivalPattern,
-    /// How long each request is served.
+    /// Distribution of service times.
     pub service: TimeDistribution,
 }
 

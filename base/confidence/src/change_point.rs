@@ -1,10 +1,10 @@
-//! Whether a sequence changes somewhere.
+//! Test for a change in a sequence.
 //!
-//! The statistic is that of Pettitt: the largest distance of the cumulative sum of ranks from where it would be if
-//! every rank were the mean one. Its distribution without a change comes from random permutations, as if values were
-//! independent. Blocks of a sequence with memory are not: the statistic is divided by the root of the design effect, the
-//! variance of sums over neighbours ÷ that of independent values, both about the means before and after the change.
-//! Memory that is as long as the sequence cannot be told from a change; [`neighbour_correlation`] says where values look so.
+//! The statistic is Pettitt's: the largest deviation of the cumulative sum of ranks from its expectation
+//! without a change. Random permutations give its distribution under independence. Blocks of a sequence with
+//! memory are dependent, so the statistic is divided by the root of the design effect: the variance of sums
+//! over neighbours ÷ that of independent values, both about the means before and after the change. Memory as
+//! long as the sequence cannot be told from a change; [`neighbour_correlation`] detects such values.
 
 use crate::ranks::centred_ranks;
 use rand::SeedableRng as _;
@@ -20,8 +20,8 @@ pub struct ChangePoint {
     pub p_value: f64,
 }
 
-/// The most visible change in a sequence of at least two values, tested by so many seeded permutations. The smallest
-/// p-value is 1 ÷ (permutations + 1).
+/// Returns the most significant change in a sequence of at least two values, tested by seeded permutations.
+/// The smallest p-value is 1 ÷ (permutations + 1).
 ///
 /// # Panics
 /// When there are fewer than two values.
@@ -39,7 +39,7 @@ pub fn change_point(values: &[f64], permutations: u32, seed: u64) -> ChangePoint
     ChangePoint { at, p_value: f64::from(as_large) / (f64::from(permutations) + 1.0) }
 }
 
-/// Where the cumulative sum of centred ranks is furthest from zero, and how far it is there.
+/// Returns the position at which the cumulative sum of centred ranks is furthest from zero, and its distance.
 fn largest_deviation(ranks: &[f64]) -> (usize, f64) {
     let mut sum = 0.0f64;
     let mut at = 1;

@@ -1,35 +1,35 @@
-//! Whether two streams that were recorded together are busy together.
+//! Test for common bursts of two streams that were recorded together.
 //!
-//! What would be seen if they had nothing to do with each other is known without a model of either: one of them, shifted
-//! in time against the other, has the same bursts, and is independent of it. So the observed alignment is compared with
-//! all circular shifts, as Lotwick and Silverman do on a torus. If both streams are stationary and independent, the
-//! observed alignment is as likely as any shift to be the one with the largest statistic, however long the memory of
-//! each; the seam at which the end of a recording meets its beginning makes that approximate.
+//! The distribution under independence needs no model of either stream: one of them, shifted in time against
+//! the other, has the same bursts and is independent of it. So the observed alignment is compared with all
+//! circular shifts, as Lotwick and Silverman do on a torus. If both streams are stationary and independent,
+//! the observed alignment is as likely as any shift to have the largest statistic, however long their memory.
+//! The seam between the end of a recording and its beginning makes that approximate.
 //!
-//! At each scale there are two statistics: the rank correlation (Spearman) of work in windows, and how often both are among
-//! their busiest twentieth of windows. Each is divided by its spread over the shifts; the largest over all scales
-//! counts, so that looking at several scales costs nothing but sharpness. The test looks for streams that are busy at
-//! the same time; streams that avoid each other pass it. It judges pairs: three streams of which every two are
-//! independent may still depend on each other.
+//! At each scale there are two statistics: the rank correlation (Spearman) of work in windows, and the number
+//! of windows that are among the busiest twentieth of both. Each is divided by its spread over the shifts.
+//! The largest over all scales counts, so that several scales cost power but not validity. The test detects
+//! streams that are busy at the same time; streams that avoid each other pass it. It judges pairs: three
+//! pairwise independent streams may still be jointly dependent.
 
 use crate::fourier::{Complex, transform};
 use crate::windowed_series::{ScaleSpectrum, WindowedSeries};
 
-/// How two streams compare at one scale.
+/// Comparison of two streams at one scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScaleComparison {
-    /// How many windows of the series are one window here.
+    /// Windows of the series in one window of this scale.
     pub windows: usize,
     /// The rank correlation of work in windows, −1 to 1.
     pub correlation: f64,
     /// The rank correlation that one in twenty shifts exceeds: less than that cannot be told from nothing.
     pub correlation_by_chance: f64,
-    /// How often both are among their busiest windows ÷ how often they would be if they were independent; `None` where
-    /// one has no busy windows.
+    /// Number of windows in which both are busy ÷ its expectation under independence; `None` if one has no
+    /// busy windows.
     pub busy_together: Option<f64>,
 }
 
-/// What is found when two streams are compared at all scales.
+/// Result of the comparison of two streams at all scales.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonBursts {
     /// The share of shifts, the observed alignment included, at which the streams are busy together at least as much.

@@ -1,8 +1,8 @@
-//! What a score stays within next time, from scores that were seen: split conformal prediction.
+//! Split conformal prediction: an upper bound of the next score from the scores so far.
 //!
-//! A score says how far a prediction fell short of what came; the larger, the worse. If n scores that were seen and the next one
-//! are *exchangeable* (every order of the n + 1 is equally likely), the next one is at most the ⌈(n + 1) c⌉-th smallest
-//! with probability at least c, whatever their distribution (Vovk, Gammerman and Shafer 2005).
+//! A score measures how far a prediction fell short; larger is worse. If n seen scores and the next one are
+//! *exchangeable* (every order of the n + 1 is equally likely), the next one is at most the ⌈(n + 1) c⌉-th
+//! smallest with probability at least c, whatever their distribution (Vovk, Gammerman and Shafer 2005).
 //!
 //! Scores of one source depend on each other. They form a *block*, and blocks are exchangeable: each counts as much as one
 //! score, however many it has, and the next block as one that exceeds everything (Lee, Barber and Willett 2023, hierarchical
@@ -74,7 +74,8 @@ pub fn conformal_quantile(blocks: &[Vec<f64>], coverage: f64) -> Result<f64, Too
         sum += weight;
         sum >= wanted
     });
-    // Where rounding keeps the sum of all just below what is wanted, the largest does.
+    // Rounding may keep the sum of all weights just below the target; the largest score reaches it by
+    // definition.
     Ok(reached.or(weighted.last()).expect("there are blocks with scores").0)
 }
 
@@ -136,8 +137,8 @@ mod tests {
         assert_eq!(conformal_quantile(&blocks, 0.9), Ok(909.0));
     }
 
-    /// How often the next score of exchangeable data stays within the quantile; scores are drawn by `score` for the level of a
-    /// block, which all its scores share.
+    /// Returns how often the next score of exchangeable data stays within the quantile. `score` draws scores
+    /// for the level of a block, which all its scores share.
     fn covered(blocks: usize, size: usize, coverage: f64, shared: f64, runs: usize) -> f64 {
         let mut random = StdRng::seed_from_u64(5);
         let mut within = 0;

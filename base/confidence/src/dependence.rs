@@ -1,4 +1,4 @@
-//! How many independent values a sequence of dependent ones is worth.
+//! Effective number of independent values in a sequence of dependent ones.
 
 /// Blocks that a sequence is cut into: the more, the surer is the variance between them; the fewer, the further
 /// reaches the dependence that is seen. The larger effect of the two counts.

@@ -1,16 +1,18 @@
-//! What a sample says about the distribution that it comes from.
+//! Inference about a distribution from samples.
 //!
-//! - [`tolerance_rank`], [`median_ranks`]: of independent values, whatever their distribution.
-//! - [`quantile`]: an interval for a percentile, whatever the distribution; with [`design_effect`] also when
+//! - [`tolerance_rank`], [`median_ranks`]: independent values of any distribution.
+//! - [`quantile`]: an interval for a percentile of any distribution; with [`design_effect`] also when
 //!   neighbours depend on each other, as latencies of requests that met in a queue do.
-//! - [`common_bursts`]: whether two streams that were recorded together are busy together, whatever the memory of each.
-//! - [`change_point`]: whether a sequence of exchangeable values changes somewhere, and where.
-//! - [`SymmetryTest`]: whether differences of pairs lie symmetrically about zero, judged after each one.
-//! - [`discoveries`]: which of many tests count.
-//! - [`conformal_quantile`]: what the next of exchangeable values stays within, also where they come in dependent blocks.
+//! - [`common_bursts`]: a test for common bursts of two streams that were recorded together, whatever the
+//!   memory of each.
+//! - [`change_point`]: a test for a change in a sequence of exchangeable values, with its position.
+//! - [`SymmetryTest`]: a test for symmetry of paired differences about zero, valid after each one.
+//! - [`discoveries`]: the significant ones of many tests.
+//! - [`conformal_quantile`]: an upper bound of the next of exchangeable values, also if they come in
+//!   dependent blocks.
 //! - [`Estimate`]: the mean of a few independent values, as far as they are normal.
 //!
-//! Nothing here knows what the values are.
+//! Values are plain numbers: nothing here depends on their meaning.
 
 mod binomial;
 mod change_point;

@@ -34,13 +34,13 @@ impl Estimate {
         (self.half_width / self.value).abs()
     }
 
-    /// Whether the interval says how sure the value is. It does not where nothing varies: there its width is zero, or what
-    /// rounding makes of it.
+    /// Returns true if the interval is meaningful. It is not for identical values: its width is then zero, or
+    /// rounding error.
     pub fn has_interval(&self) -> bool {
         self.half_width.is_finite() && self.half_width > 1e-12 * self.value.abs()
     }
 
-    /// Whether `value` lies within the interval.
+    /// Returns true if `value` lies within the interval.
     pub fn contains(&self, value: f64) -> bool {
         (self.value - value).abs() <= self.half_width
     }

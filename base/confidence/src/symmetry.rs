@@ -1,11 +1,11 @@
-//! Whether differences lie symmetrically about zero, tested after each one: the answer stays valid whenever one stops.
+//! Sequential test for the symmetry of differences about zero: the result stays valid at any stopping time.
 //!
-//! If what a pair of values differ in does nothing, and chance decided which of the two came first, then the sign of each
-//! difference is a fair coin, whatever the sizes are and however the values depend on each other. So whoever bets on the
-//! next sign, knowing all sizes and the signs so far, multiplies their stake by e^{±λa} ÷ cosh(λa), and the stake is a
-//! martingale. That it ever reaches 1 ÷ α has a probability of at most α (Ville's inequality), so that looking often and
-//! stopping at the best moment gain nothing. These are the e-tests of symmetry of Vovk and Wang; the size a of a bet is the
-//! rank of the difference among those so far, so that no single value counts for much, and the stake is shared by bets
+//! If the difference within a pair has no effect and chance decided its order, the sign of each difference is
+//! a fair coin, whatever the sizes and their dependence. A bettor on the next sign who knows all sizes and
+//! the signs so far multiplies the stake by e^{±λa} ÷ cosh(λa), and the stake is a martingale. It ever
+//! reaches 1 ÷ α with probability at most α (Ville's inequality), so that frequent looks and stopping at the
+//! best moment gain nothing. These are the e-tests of symmetry of Vovk and Wang. The size a of a bet is the
+//! rank of the difference among those so far, so that no single value dominates. The stake is shared by bets
 //! of several strengths λ on either sign.
 
 /// Strengths of the bets, found by simulation: 7 differences far from zero decide at 5 %, and 14 where the shift is as
@@ -20,7 +20,7 @@ pub struct SymmetryTest {
     positive: [f64; STRENGTHS.len()],
     negative: [f64; STRENGTHS.len()],
     evidence_max: f64,
-    /// Whether positive signs had won the most when the stake was largest.
+    /// True if positive signs had won the most when the stake was largest.
     is_positive: bool,
 }
 
@@ -47,7 +47,7 @@ impl SymmetryTest {
         (total(&self.positive) + total(&self.negative)) / (2 * STRENGTHS.len()) as f64
     }
 
-    /// Whether it was bets on positive differences that had gained the most when [`Self::evidence`] was reached.
+    /// Returns true if bets on positive differences had gained the most when [`Self::evidence`] was reached.
     pub fn is_positive(&self) -> bool {
         self.is_positive
     }
@@ -57,7 +57,7 @@ impl SymmetryTest {
         self.evidence_max.max(1.0)
     }
 
-    /// Whether the differences are not symmetric about zero, with this confidence.
+    /// Returns true if the differences are not symmetric about zero, with this confidence.
     pub fn rejects(&self, confidence: f64) -> bool {
         self.evidence() * (1.0 - confidence) >= 1.0
     }
@@ -73,7 +73,8 @@ fn log_gain(x: f64) -> f64 {
         - if x > 0.0 { (-2.0 * x).exp().ln_1p() } else { (2.0 * x).exp().ln_1p() - 2.0 * x }
 }
 
-/// How many differences of one sign and of growing size it takes at least to reject symmetry with this confidence.
+/// Returns the minimum number of differences of one sign and growing size that rejects symmetry with this
+/// confidence.
 ///
 /// # Panics
 /// Unless the confidence is strictly between 0 and 1.

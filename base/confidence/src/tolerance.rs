@@ -1,4 +1,4 @@
-//! What independent values say about the distribution that they come from, whatever that distribution is.
+//! Distribution-free inference from independent values.
 //!
 //! Tolerance limits are those of Wilks. Everything rests on one fact: the number of n independent values at or below
 //! the β-quantile is binomial, at least as likely to be small as Bin(n, β) when the distribution has atoms. Sums are
@@ -9,9 +9,9 @@ use std::fmt;
 /// Too few values for what is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFew {
-    /// How many there are.
+    /// Number of values given.
     pub given: usize,
-    /// How many would do.
+    /// Number of values needed.
     pub needed: usize,
 }
 

@@ -5,9 +5,9 @@ use crate::ranks::centred_ranks;
 
 /// The fewest windows of a series.
 pub const WINDOWS_MIN: usize = 1024;
-/// How much longer the windows of a scale are than those of the one before, as a factor.
+/// Ratio between the window lengths of successive scales.
 const SCALE_FACTOR: usize = 4;
-/// How many disjoint windows of the longest scale there are at least.
+/// Minimum number of disjoint windows at the longest scale.
 const WINDOWS_AT_LONGEST: usize = 16;
 /// The share of windows that count as busy, at most.
 const BUSY_SHARE: f64 = 0.05;
@@ -22,17 +22,18 @@ pub struct WindowedSeries {
 /// Sums over windows of one length that begin at every window of the series.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleSpectrum {
-    /// How many windows of the series one has.
+    /// Length of a window, in windows of the series.
     pub(crate) length: usize,
     /// The Fourier transform of the normalised rank of a sum, as real part, and of whether it counts as busy, as
     /// imaginary part. Single precision halves the memory.
     transform: Vec<[f32; 2]>,
-    /// How many sums count as busy: more than all but a twentieth of them, and above zero.
+    /// Number of sums that count as busy: larger than all but a twentieth of them, and above zero.
     pub(crate) busy: usize,
 }
 
 impl WindowedSeries {
-    /// The lengths of the windows that are compared in a series of so many, in windows of the series.
+    /// Returns the window lengths that are compared in a series of `windows` windows, in windows of the
+    /// series.
     pub fn scales(windows: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(1), |length| Some(length * SCALE_FACTOR))
             .take_while(move |length| length * WINDOWS_AT_LONGEST <= windows)
@@ -50,7 +51,7 @@ impl WindowedSeries {
     }
 }
 
-/// The sums of so many neighbours that begin at each value, around the end.
+/// Returns the sums of `length` neighbours that begin at each value, wrapping around.
 fn circular_sums(work: &[f64], length: usize) -> Vec<f64> {
     // Sums of prefixes would lose small windows behind large totals; doubling does not.
     let mut sums = work.to_vec();

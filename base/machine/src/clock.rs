@@ -10,7 +10,7 @@ pub fn now() -> u64 {
     positive(tv_sec) * 1_000_000_000 + positive(tv_nsec)
 }
 
-/// Nanoseconds of CLOCK_REALTIME since 1970, which is 0 before; whoever sets the clock makes it jump.
+/// Returns CLOCK_REALTIME in nanoseconds since 1970, or 0 before; setting the clock makes it jump.
 pub fn real_time() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Realtime);
     let seconds = u64::try_from(tv_sec).unwrap_or(0);

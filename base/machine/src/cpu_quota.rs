@@ -15,7 +15,7 @@ pub struct CpuHierarchy {
     is_version_1: bool,
 }
 
-/// A CPU quota: at most so much CPU time in each period, of all threads of a group together.
+/// A CPU quota: a maximum of CPU time in each period for all threads of a group together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuQuota {
     /// CPU time, microseconds.
@@ -29,7 +29,7 @@ pub struct CpuQuota {
 pub struct QuotaCounts {
     /// Periods in which the group was throttled.
     pub throttled: u64,
-    /// How long it was, in nanoseconds, summed over CPUs.
+    /// Throttled time, nanoseconds, summed over CPUs.
     pub throttled_ns: u64,
 }
 
@@ -101,7 +101,7 @@ impl CpuHierarchy {
         quota_of(quota, period)
     }
 
-    /// What its quota has done to a group until now; nothing where the group has no such counters.
+    /// Returns the throttling counts of a group's quota; `None` if the group has no such counters.
     pub fn counts(&self, group: &str) -> Option<QuotaCounts> {
         counts_of(&fs::read_to_string(self.file(group, "cpu.stat")?).ok()?)
     }

@@ -53,7 +53,7 @@ impl MachineTime {
     }
 }
 
-/// How long CPUs were busy and idle, all together. None where the kernel does not say.
+/// Returns the busy and idle time of all CPUs; `None` if the kernel does not report it.
 pub fn of_machine() -> Option<MachineTime> {
     time_of(&std::fs::read_to_string("/proc/stat").ok()?, "cpu ")
 }
@@ -71,8 +71,8 @@ fn time_of(text: &str, name: &str) -> Option<MachineTime> {
     Some(time)
 }
 
-/// What the hypervisor has taken from all CPUs since boot, in nanoseconds with a resolution of 10 ms. None where the
-/// kernel does not say.
+/// Returns the steal time of all CPUs since boot, nanoseconds with a resolution of 10 ms; `None` if the
+/// kernel does not report it.
 pub fn stolen() -> Option<u64> {
     stolen_total(&std::fs::read_to_string("/proc/stat").ok()?)
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct FolderLock(#[allow(dead_code, reason = "the lock goes when the file is closed")] File);
 
 impl FolderLock {
-    /// Locks a folder, which is there. Where the file system has no locks, nobody is kept away.
+    /// Locks an existing folder. On file systems without locks it succeeds and excludes no other process.
     ///
     /// # Errors
     /// When the folder cannot be opened; [`io::ErrorKind::ResourceBusy`] when it is locked.

@@ -1,9 +1,10 @@
-//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users,
-//! network namespaces, their counters and virtual networks of them, CPU quotas, pressure, programs in the kernel, files that appear whole, folders of one process.
+//! Facilities of the local machine: programs, threads on its CPUs, real-time priority, clocks, users, network
+//! namespaces, their counters and virtual networks of them, CPU quotas, pressure, programs in the kernel,
+//! files that appear whole, folders locked by one process.
 //!
-//! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`], a look
-//! before `main` in [`standard_output`], and what [`bpf`] says. What is missing (no root,
-//! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
+//! Thin layers over the kernel. Unsafe code is limited to two system calls in [`scheduling`], a check before
+//! `main` in [`standard_output`], and [`bpf`]. A missing facility (no root, an old kernel) is an error that
+//! says how to get it; its importance is the caller's to decide.
 
 pub mod affinity;
 pub mod bpf;

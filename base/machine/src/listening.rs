@@ -1,4 +1,4 @@
-//! Whether anybody listens at a port of this machine, in whatever network namespace.
+//! Detection of listeners at ports of this machine, in any network namespace.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const TCP_LISTENS: &str = "0A";
 const UDP_WITHOUT_PEER: &str = "07";
 
-/// Whether a TCP socket listens at one of these ports, or a UDP socket receives there from everybody: in the network
-/// namespace of this process, or in that of any process that can be seen.
+/// Returns true if a TCP socket listens at one of these ports, or an unconnected UDP socket is bound to one.
+/// Looks in the network namespaces of this process and of every process that is visible.
 pub fn is_any_listening(ports: &BTreeSet<u16>) -> bool {
     let mut seen = BTreeSet::new();
     let own = PathBuf::from("/proc/self/net");

@@ -1,4 +1,4 @@
-//! Processes that do not outlive those who started them.
+//! Child processes that do not outlive their parents.
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::io;

@@ -40,7 +40,7 @@ pub fn try_map<J: Sync, T: Send, E: Send>(
     fan_out(jobs.len(), || (), |(), index| run(&jobs[index]), job_done)
 }
 
-/// How many threads of this process run jobs beside their callers.
+/// Number of threads of this process that run jobs beside their callers.
 static OCCUPIED: AtomicUsize = AtomicUsize::new(0);
 
 /// A CPU on which a thread runs jobs, until it is dropped.

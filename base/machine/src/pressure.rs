@@ -1,4 +1,4 @@
-//! How much work waited for a CPU: the kernel's pressure stall information.
+//! CPU pressure: the kernel's pressure stall information.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ pub fn package(program: &str) -> Option<&'static str> {
     listed.find(|(name, _)| *name == program).map(|(_, package)| package)
 }
 
-/// Where a program is, if it is installed.
+/// Returns the path of a program, if it is installed.
 pub fn find(program: &str) -> Option<PathBuf> {
     let searched = std::env::var_os("PATH").unwrap_or_default();
     // Servers stand where an ordinary user's path does not lead.

@@ -1,4 +1,4 @@
-//! How the kernel schedules threads of any process: policy, nice value, real-time priority, slice, CPUs.
+//! Scheduling of threads of any process: policy, nice value, real-time priority, slice, CPUs.
 //!
 //! sched_setattr and sched_getattr have no safe wrapper in any library used here; they are called here and nowhere else.
 
@@ -32,13 +32,13 @@ const POLICIES: [(SchedulingPolicy, &str, i32); 5] = [
 ];
 
 impl SchedulingPolicy {
-    /// Whether threads run before all ordinary ones.
+    /// Returns true if threads of this policy run before all ordinary ones.
     pub fn is_real_time(self) -> bool {
         matches!(self, Self::Fifo | Self::RoundRobin)
     }
 }
 
-/// How a thread is scheduled. As text: `other nice 0 slice 2800000`, `fifo priority 10`.
+/// Scheduling parameters of a thread. As text: `other nice 0 slice 2800000`, `fifo priority 10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadScheduling {
     /// By what order the CPU is given.
@@ -49,7 +49,7 @@ pub struct ThreadScheduling {
     pub priority: u32,
     /// For how long it runs before others may, in nanoseconds, since Linux 6.12; zero: the kernel's default.
     pub slice_ns: u64,
-    /// Whether threads and processes that it starts are ordinary ones.
+    /// True if its children get the ordinary policy (SCHED_FLAG_RESET_ON_FORK).
     pub resets_on_fork: bool,
 }
 
@@ -110,10 +110,10 @@ pub fn own_thread() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// How a thread is scheduled.
+/// Returns the scheduling parameters of a thread.
 ///
 /// # Errors
-/// Where there is no such thread, or its policy is another one, such as SCHED_DEADLINE.
+/// When there is no such thread, or its policy is another one, such as SCHED_DEADLINE.
 pub fn scheduling(thread: u32) -> io::Result<ThreadScheduling> {
     let attributes = get_attributes(thread)?;
     let known = |(_, _, number): &&(_, _, i32)| u32::try_from(*number) == Ok(attributes.sched_policy);
@@ -176,10 +176,11 @@ pub fn set_cpus(thread: u32, cpus: &BTreeSet<usize>) -> io::Result<()> {
 /// The policy SCHED_EXT of `linux/sched.h`.
 const EXTENSIBLE: u32 = 7;
 
-/// Whether a thread has the policy SCHED_EXT: a scheduler of sched_ext that does not have all threads has these.
+/// Returns true if a thread has the policy SCHED_EXT, which marks the threads of a sched_ext scheduler in
+/// partial mode.
 ///
 /// # Errors
-/// Where there is no such thread.
+/// When there is no such thread.
 pub fn is_extensible(thread: u32) -> io::Result<bool> {
     get_attributes(thread).map(|attributes| attributes.sched_policy == EXTENSIBLE)
 }

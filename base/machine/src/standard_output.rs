@@ -32,12 +32,12 @@ pub fn standard_output() -> io::Result<Stdout> {
     Ok(io::stdout())
 }
 
-/// Whether what is written to the standard output can still come to somebody: no where the reader of a pipe has gone, or a
-/// terminal.
+/// Returns true if output can still reach a reader: false once the reading end of the pipe, or the terminal,
+/// is gone.
 pub fn has_output_reader() -> bool {
     let stdout = io::stdout();
     let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
-    // Where the kernel does not say, writing will.
+    // If poll fails, writing will report the error.
     let _ = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     !asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

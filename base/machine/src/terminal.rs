@@ -1,4 +1,4 @@
-//! What a terminal says of itself: its size, and whether this process is in its foreground.
+//! Properties of a terminal: its size, and its foreground process group.
 
 use rustix::fd::AsFd;
 use rustix::process::getpgrp;
@@ -27,8 +27,8 @@ pub fn size(file: impl AsFd) -> Option<TerminalSize> {
     Some(TerminalSize { columns: or_usual(said.ws_col, columns), rows: or_usual(said.ws_row, rows) })
 }
 
-/// Whether this process is in the foreground of the terminal behind a file, as it is unless a shell has started or put it
-/// in the background; no where it is not the terminal that controls this process.
+/// Returns true if this process is in the foreground of the terminal behind a file, which it is unless a
+/// shell has put it in the background. False if the terminal is not its controlling one.
 pub fn is_foreground(file: impl AsFd) -> bool {
     tcgetpgrp(file).is_ok_and(|group| group == getpgrp())
 }

@@ -1,12 +1,12 @@
-//! Whether threads of this process sleep.
+//! Sleep state of threads of this process.
 
 use std::io;
 
-/// Whether a thread of this process sleeps: it waits for something other than a CPU (states S and D). One that was stopped
-/// does not sleep.
+/// Returns true if a thread of this process sleeps: it waits for something other than a CPU (states S and D).
+/// A stopped thread does not sleep.
 ///
 /// # Errors
-/// When there is no such thread, or the kernel does not say.
+/// When there is no such thread, or the kernel does not report its state.
 pub fn is_asleep(thread: u32) -> io::Result<bool> {
     let stat = std::fs::read(format!("/proc/self/task/{thread}/stat"))?;
     let state = state(&stat).ok_or_else(|| io::Error::other("expected a state in the stat of a thread"))?;

@@ -81,7 +81,7 @@ fn check_all_threads(user: &OrdinaryUser) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a line of a thread's status says that it is not only this user.
+/// Returns true if a line of a thread's status shows an id other than this user's.
 fn keeps_privileges(line: &str, user: &OrdinaryUser) -> bool {
     let Some((field, values)) = line.split_once(':') else { return false };
     let is_not = |number: u32| values.split_whitespace().any(|value| value.parse() != Ok(number));

@@ -1,16 +1,20 @@
 //! Files that appear whole or not at all.
 //!
-//! A [`WholeFile`] is written beside its place under a name that begins with a dot and ends in `.partial`, and renamed when
-//! it is complete. An error or a dropped value removes it, and the file that was there before stays as it was. A killed
-//! process cannot remove its file; the next writer of the same place does, where `/proc` tells which processes are alive.
+//! A [`WholeFile`] is written beside its target under a name that begins with a dot and ends in `.partial`,
+//! and renamed once complete. An error or a dropped value removes it and leaves the existing file unchanged.
+//! A killed process cannot remove its temporary file; the next writer of the same target does, if `/proc`
+//! shows that the process is gone.
 //!
-//! - A symbolic link stays, and the file that it leads to is replaced.
-//! - A file that is replaced hands on its owner, its group and its mode, but neither access lists nor extended attributes.
-//!   Where the owner cannot be handed on, its content is overwritten instead, after the new one is complete.
-//! - A file that may not be written is not replaced either.
-//! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not. A named pipe that
-//!   nobody reads is refused after some seconds, or at once where nothing may be waited for: writing would wait for ever.
-//! - What this process has open already (`/dev/stdout`, `/dev/fd/3`) is written directly, behind what is there.
+//! - A symbolic link stays, and its target is replaced.
+//! - The new file takes over owner, group and mode of the replaced one, but neither access lists nor extended
+//!   attributes. If the owner cannot be preserved, the content is overwritten in place once the new one is
+//!   complete.
+//! - A file that is not writable is not replaced either.
+//! - Anything but a regular file (a device, a pipe) is written directly, without atomicity. A named pipe
+//!   without a reader is refused after some seconds, or at once in calls that must not block: opening it
+//!   would wait for ever.
+//! - A file that this process has open already (`/dev/stdout`, `/dev/fd/3`) is written directly, after the
+//!   existing content.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -28,7 +32,7 @@ const LINKS_MAX: usize = 40;
 /// A file that is being written.
 #[derive(Debug)]
 pub struct WholeFile {
-    /// What is written to.
+    /// File to write to.
     pub file: File,
     target: PathBuf,
     /// The path of the temporary file; `None` where the target is written directly.
@@ -39,7 +43,7 @@ impl WholeFile {
     /// Begins to write the file at `path`.
     ///
     /// # Errors
-    /// When `path` is a folder, a pipe that nobody reads, or cannot be written.
+    /// When `path` is a folder, a pipe without a reader, or cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::create_within(path, READER_PATIENCE)
     }
@@ -62,9 +66,9 @@ impl WholeFile {
         let name = file_name(&target)?;
         remove_leftovers(&target, &name.to_string_lossy());
         let temporary = temporary_path(&target, &name);
-        // Whatever is there under this name belongs to nobody who lives.
+        // A file under this name is left over from a process that no longer exists.
         remove(&temporary);
-        // What replaces a private file is private from its first byte.
+        // The replacement of a private file is private from its first byte.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
         let file =
             begin(&temporary, |path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path))?;
@@ -103,7 +107,7 @@ impl WholeFile {
         }
         let mut content = File::open(temporary)?;
         let mut place = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
-        // What was there is lost already, so that the new content has to reach the disk.
+        // The old content is lost already, so the new content has to reach the disk.
         let overwritten = io::copy(&mut content, &mut place).and_then(|_| place.sync_all());
         // The lock is released before the temporary file is removed, when `self` is dropped.
         let Err(error) = overwritten else { return Ok(()) };
@@ -122,7 +126,7 @@ impl WholeFile {
         if fchown(&self.file, Some(found.uid()), Some(found.gid())).is_err() {
             return Ok(false);
         }
-        // Another owner loses the bits that run a program as somebody else.
+        // chown clears the set-user-ID and set-group-ID bits; restore the mode after it.
         self.file.set_permissions(found.permissions())?;
         Ok(true)
     }
@@ -213,12 +217,12 @@ pub fn remove_unfinished() {
     std::mem::forget(unfinished);
 }
 
-/// How long the reader of a pipe may take to open it.
+/// Time within which the reader of a pipe must open it.
 pub const READER_PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked for.
+/// Interval between attempts to open the pipe.
 const READER_POLL: Duration = Duration::from_millis(20);
 
-/// The writing end of a pipe that somebody reads, not waiting for ever: opening it without waiting fails until then.
+/// Opens a pipe for writing once it has a reader, with a time limit: a non-blocking open fails until then.
 fn pipe_with_reader(pipe: &Path, patience: Duration) -> io::Result<File> {
     let deadline = Instant::now() + patience;
     loop {
@@ -258,17 +262,17 @@ pub fn write_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
 /// As [`write_unsynced`], without waiting for the reader of a pipe.
 ///
 /// # Errors
-/// When it cannot be written: [`io::ErrorKind::NotConnected`] for a pipe that nobody reads now.
+/// When it cannot be written: [`io::ErrorKind::NotConnected`] for a pipe without a reader.
 pub fn write_unsynced_now(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut whole = WholeFile::create_within(path, Duration::ZERO)?;
     io::Write::write_all(&mut whole.file, content)?;
     whole.keep_unsynced()
 }
 
-/// Whether a file could be written at `path` now. What is no regular file is not opened.
+/// Checks that a file could be written at `path` now. Opens regular files only.
 ///
 /// # Errors
-/// When it could not; the error says why.
+/// The reason why it could not.
 pub fn check(path: &Path) -> io::Result<()> {
     match writable(path)? {
         _ if own_descriptor(path).is_some() => Ok(()),
@@ -277,14 +281,14 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether what was found is a regular file that has `target` as its name. Links below `/proc` lead to files that have
-/// none, or another one.
+/// Returns true for a regular file whose name is `target`. Links below `/proc` lead to files with no name, or
+/// another one.
 fn is_replaceable(found: &Metadata, target: &Path) -> bool {
     let is_same = |named: Metadata| (named.dev(), named.ino()) == (found.dev(), found.ino());
     found.is_file() && fs::metadata(target).is_ok_and(is_same)
 }
 
-/// What is at `path`; `None` if nothing is.
+/// Returns the metadata of `path`; `None` if it does not exist.
 fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -293,7 +297,7 @@ fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// What is at `path`, which may be written; `None` if nothing is.
+/// Returns the metadata of a writable `path`; `None` if it does not exist.
 fn writable(path: &Path) -> io::Result<Option<Metadata>> {
     let found = existing(path)?;
     match &found {
@@ -306,7 +310,7 @@ fn writable(path: &Path) -> io::Result<Option<Metadata>> {
     Ok(found)
 }
 
-/// Where a path leads in the end, whether or not something is there.
+/// Follows all symbolic links of a path, which need not exist.
 ///
 /// # Errors
 /// When there are more symbolic links than are followed.
@@ -334,7 +338,7 @@ fn own_descriptor(path: &Path) -> Option<u32> {
     link_steps(path).find(is_there)?.file_name()?.to_str()?.parse().ok()
 }
 
-/// What this process has open under a number, to write behind what others have written there.
+/// Duplicates an open descriptor of this process, to write after the existing content.
 fn opened(path: &Path, descriptor: u32) -> io::Result<File> {
     match descriptor {
         1 => crate::standard_output()?.as_fd().try_clone_to_owned().map(File::from),

@@ -36,7 +36,7 @@ impl BucketScale {
     }
 }
 
-/// How many times were in each bucket of a scale, how many there were, and their sum.
+/// Counts of times by bucket of a scale, their number and their sum.
 #[derive(Debug, Clone)]
 pub struct ExponentialCounts {
     scale: BucketScale,
@@ -60,7 +60,7 @@ impl ExponentialCounts {
         self.sum_ns += u128::from(time_ns);
     }
 
-    /// How many times were counted.
+    /// Returns the number of times counted.
     pub fn count(&self) -> u64 {
         self.count
     }

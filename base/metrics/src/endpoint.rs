@@ -1,8 +1,8 @@
 //! An HTTP endpoint that answers `GET /metrics` from a thread of its own.
 //!
-//! What clients do cannot stop the program: there are at most so many connections at a time, further ones are closed at
-//! once, and each has a limited time for its request and for all of it. There is neither a password nor encryption:
-//! whoever reaches the address reads the metrics.
+//! Clients cannot stop the program: the number of connections is limited, further ones are closed at once,
+//! and each has a time limit for its request head and in total. There is neither a password nor encryption:
+//! every client that reaches the address can read the metrics.
 
 use crate::text::CONTENT_TYPE;
 use http_body_util::Full;
@@ -26,14 +26,14 @@ const HEAD_MAX: usize = 8192;
 /// The wait after a connection that could not be accepted, such as when file descriptors are exhausted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How much clients may ask for at a time.
+/// Limits on clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndpointLimits {
     /// The most connections at a time.
     pub connections: usize,
-    /// How long the head of a request may take.
+    /// Time limit for the head of a request.
     pub head: Duration,
-    /// How long a connection may take, from its acceptance to the last byte of the answer.
+    /// Time limit for a connection, from its acceptance to the last byte of the answer.
     pub connection: Duration,
 }
 
@@ -82,7 +82,7 @@ impl MetricsEndpoint {
         Ok(Self { address, end: Some(end), thread: Some(thread) })
     }
 
-    /// Where it listens; the port is the real one where 0 was asked for.
+    /// Returns the listening address, with the actual port if 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -120,7 +120,7 @@ async fn accept(listener: TcpListener, limits: EndpointLimits, page: MetricsPage
                 .keep_alive(false)
                 .max_buf_size(HEAD_MAX)
                 .serve_connection(TokioIo::new(stream), service);
-            // A client that is slow, gone or wrong has its connection closed, and nobody else is concerned.
+            // A slow, gone or faulty client loses its own connection only.
             let _ = tokio::time::timeout(limits.connection, connection).await;
             drop(place);
         });

@@ -6,12 +6,12 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// What is said of a family of metrics besides its values.
+/// Metadata of a family of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricFamily<'a> {
     /// The name without its unit and the endings of its type.
     pub name: &'a str,
-    /// What is measured, in a sentence without a full stop.
+    /// Description of the measured quantity, a sentence without a full stop.
     pub help: &'a str,
     /// The unit of the values, which becomes part of the name.
     pub unit: Option<&'a Unit>,
@@ -125,7 +125,7 @@ impl<'f> MetricFamily<'f> {
     }
 }
 
-/// A label whose value may be anything. The encoder writes values as they are, and the format has escapes for three
+/// Escapes a label value. The encoder writes values verbatim, and the format requires escapes for three
 /// characters (OpenMetrics 1.0, ABNF of `escaped-string`).
 fn escaped((name, value): (&str, String)) -> (&str, String) {
     (name, value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))

@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the collector encodes, with `# EOF` at the end.
+/// Returns the output of the collector, with `# EOF` at the end.
 ///
 /// # Panics
 /// When the collector fails to write to memory.

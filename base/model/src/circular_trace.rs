@@ -135,9 +135,9 @@ impl<T: Arrives> CircularTrace<T> {
         self.period
     }
 
-    /// How many items arrive before `time` when the first period begins at 0, which is also the position of the first
-    /// that arrives at or after `time` in the endless sequence. Items at the very end of a period arrive together
-    /// with the first of the next, and come before them.
+    /// Returns the number of items that arrive before `time` when the first period begins at 0. It is also
+    /// the position of the first item at or after `time` in the endless sequence. Items at the very end of a
+    /// period coincide with the first of the next, and precede them.
     pub fn position(&self, time: Nanos) -> u64 {
         let count = self.items.len() as u64;
         let period_number = time.0 / self.period.0;
@@ -168,7 +168,7 @@ impl<T: Arrives> CircularTrace<T> {
         (position..).map_while(|position| self.item_at(position))
     }
 
-    /// What arrives before `end`, the first period beginning at 0.
+    /// Returns the items that arrive before `end`, the first period beginning at 0.
     pub fn until(&self, end: Nanos) -> Vec<T> {
         self.from_position(0).take_while(|item| item.arrival() < end).collect()
     }
@@ -216,8 +216,8 @@ impl<T: Arrives> CircularTrace<T> {
         Some([trace_of(&self.items[..middle])?, trace_of(&self.items[middle..])?])
     }
 
-    /// What arrives in a part of the period, from `begin` until before `end`, as a trace that counts from `begin` and repeats
-    /// after the part. `None` when nothing arrives in it.
+    /// Returns the items that arrive from `begin` until before `end` as a trace that counts from `begin` and
+    /// has this span as its period. `None` without such items.
     pub fn window(&self, begin: Nanos, end: Nanos) -> Option<Self> {
         let items = self.items.iter().filter(|item| (begin..end).contains(&item.arrival()));
         let items = items.map(|item| item.arriving_at(item.arrival() - begin)).collect();

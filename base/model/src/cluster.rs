@@ -8,8 +8,7 @@ use units::{ByteRate, Bytes, Nanos};
 /// Curves are taken as they are unless the user asks for headroom.
 pub const DEFAULT_SAFETY_MARGIN: f64 = 1.0;
 
-/// What a user describes: the servers that there are and the workloads that want to live on them
-/// (`cluster.toml`).
+/// A cluster as its user describes it: the servers and the workloads to place on them (`cluster.toml`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
@@ -34,13 +33,13 @@ fn default_margin() -> f64 {
 pub struct ServerClass {
     /// Servers are named `<class>-<number>`.
     pub class: String,
-    /// How many there are.
+    /// Number of servers of this class.
     pub count: usize,
     /// Device profile file, relative to the cluster file.
     pub storage: PathBuf,
     /// Link bandwidth in each direction.
     pub network: ByteRate,
-    /// How many requests the device serves at a time; what its profile says without it, and 1 without that.
+    /// Number of requests that the device serves at a time; defaults to its profile's, then to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
     /// The largest request of those that are promised nothing; 0 where there are none.
@@ -49,7 +48,7 @@ pub struct ServerClass {
     /// The most bytes that a link sends without looking for others.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// What a request takes in the proxy beyond waiting for its turn.
+    /// Time of a request in the proxy beyond waiting for its turn.
     #[serde(default = "default_proxy")]
     pub proxy: Nanos,
 }
@@ -70,12 +69,12 @@ impl ServerClass {
     }
 }
 
-/// What clients of NFS send at most unless they are told otherwise.
+/// Default maximum request size of NFS clients.
 fn default_best_effort_request() -> Bytes {
     Bytes(1 << 20)
 }
 
-/// What Linux hands to a network device at once.
+/// Maximum size of a segment that Linux hands to a network device (GSO).
 fn default_packet() -> Bytes {
     Bytes(1 << 16)
 }
@@ -93,6 +92,6 @@ pub struct WorkloadSpec {
     pub name: String,
     /// Representative request trace, relative to the cluster file.
     pub trace: PathBuf,
-    /// What is promised to it.
+    /// Promised latency.
     pub slo: Slo,
 }

@@ -19,9 +19,9 @@ pub enum Blame {
 pub struct OperationError {
     /// Whose turn it is.
     pub blame: Blame,
-    /// What went wrong and where.
+    /// Description of the error and its place.
     pub message: String,
-    /// What to do about it, where that is not obvious from the message.
+    /// Remedy, if the message does not suggest it.
     pub hint: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use units::Percentile;
 /// A workload on a server, as a model of latency sees it.
 #[derive(Debug)]
 pub struct ServerMember<'a, S> {
-    /// What the model keeps of the workload's traffic.
+    /// Model's sketch of the workload's traffic.
     pub sketch: &'a S,
     /// Strict priority at each stage; 0 is served first. Members with the same priority are served first come,
     /// first served.
@@ -25,7 +25,7 @@ pub struct ServerMember<'a, S> {
 /// strict priority, first come, first served within a priority. They differ in what they assume of the traffic, and
 /// so in what they promise. What real stages do not interrupt enters by [`Self::predict_behind`].
 pub trait LatencyModel: Sync {
-    /// What the model keeps of one workload's traffic.
+    /// Sketch of one workload's traffic.
     type Sketch: Send + Sync;
 
     /// The name under which users choose the model.
@@ -50,9 +50,10 @@ pub trait LatencyModel: Sync {
         (!interrupted()).then(|| self.predict(members))
     }
 
-    /// Whether every member's bound is at most its limit: seconds, one per member. An undefined latency exceeds
-    /// every limit, and a limit that is not a number is always exceeded. A model that can tell without predicting
-    /// every latency overrides this; its answer is that of [`Self::predict`], up to what predictions are rounded by.
+    /// Returns true if every member's bound is at most its limit: seconds, one per member. An undefined
+    /// latency exceeds every limit, and a NaN limit is always exceeded. A model that can decide without
+    /// predicting every latency overrides this; its answer must be that of [`Self::predict`], up to rounding
+    /// of predictions.
     ///
     /// # Panics
     /// When there is not one limit per member.
@@ -80,8 +81,8 @@ pub trait LatencyModel: Sync {
             .collect()
     }
 
-    /// As [`Self::all_within`], of the latencies of [`Self::predict_behind`]. An infinite limit is kept by whoever has a
-    /// latency at all.
+    /// As [`Self::all_within`], of the latencies of [`Self::predict_behind`]. Any defined latency is within
+    /// an infinite limit.
     ///
     /// # Panics
     /// When there is not one limit and one `begun` per member.
@@ -108,8 +109,8 @@ pub trait LatencyModel: Sync {
     /// Forgets what it remembers of earlier questions, on which the answers of [`Self::likely_within`] may depend.
     fn forget(&self) {}
 
-    /// The members whose bounds exceed their limits, by their position, with these bounds, both in seconds. A member without
-    /// a bound has an infinite one.
+    /// Returns the members whose bounds exceed their limits, by index, with these bounds, seconds. A member
+    /// without a bound has an infinite one.
     ///
     /// # Panics
     /// When there is not one limit per member.
@@ -138,10 +139,10 @@ pub fn predicted_above(
 /// A predicted latency at a percentile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
-    /// What may be relied upon under the model's assumptions, seconds: an upper bound, or the upper end of a
-    /// confidence interval.
+    /// Guarantee under the model's assumptions, seconds: an upper bound, or the upper end of a confidence
+    /// interval.
     pub bound: f64,
-    /// What a model that estimates says beside its bound.
+    /// Estimate beside the bound, for models that have one.
     pub estimate: Option<LatencyEstimate>,
 }
 

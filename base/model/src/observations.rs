@@ -1,15 +1,15 @@
-//! What happened to requests: the common result of simulations, load generation and the storage proxy.
+//! Observed requests: the common result of simulations, load generation and the storage proxy.
 
 use crate::Op;
 use units::{Bytes, Nanos};
 
-/// What happened to the requests of some workloads, in a simulation or on machines: whoever judges it cannot tell
-/// which.
+/// Outcomes of the requests of some workloads, in a simulation or on machines; verification treats both
+/// alike.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observations {
     /// Names of the workloads.
     pub workloads: Vec<String>,
-    /// Names of the stages whose times were taken, in the order in which a request passes them; may be empty.
+    /// Names of the measured stages, in the order in which a request passes them; may be empty.
     pub stages: Vec<String>,
     /// The requests, sorted by intended time.
     pub requests: Vec<Observation>,
@@ -36,7 +36,7 @@ pub struct Observation {
     pub outcome: RequestOutcome,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// Answered at this instant.

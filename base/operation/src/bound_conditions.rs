@@ -1,8 +1,9 @@
-//! The check of whether the bounds of a policy apply to what runs it, at every door: simulation, hosts, proxy, judgement.
+//! Checks that the bounds of a policy apply to a run, for all who run one: simulation, hosts, proxy,
+//! verification.
 //!
-//! Where a server is used in another way than its bounds assume, and in the unsafe direction, a run would be presented as
-//! keeping a promise that nobody has made. It is refused, unless the user asks for a run without bounds; then the first line
-//! of the answer says that bounds do not apply.
+//! If a server is used in another way than its bounds assume, and in the unsafe direction, a run would appear
+//! to keep a promise that was never made. It is refused, unless the user requests a run without bounds; then
+//! the first line of the answer says that bounds do not apply.
 
 use crate::observer::{Notice, ProgressObserver};
 use model::{Condition, ConditionDifference, OperationError, Policy, Safety, ServerConditions};
@@ -12,13 +13,13 @@ use model::{Condition, ConditionDifference, OperationError, Policy, Safety, Serv
 pub struct ServerRun {
     /// The name that the server has in the policy.
     pub server: String,
-    /// What is known of it.
+    /// Known conditions of the run.
     pub conditions: ServerConditions,
 }
 
-/// Compares the runs of servers with what the bounds of a policy assume. Returns the first line of the answer where bounds do
-/// not apply: `without_bounds` accepts that, or the document is of a version whose bounds do not hold. Such documents are
-/// accepted so that what enforces them keeps doing so.
+/// Compares the runs of servers with the assumptions of a policy's bounds. Returns the first line of the
+/// answer if bounds do not apply: `without_bounds` accepts that, or the document is of a version whose bounds
+/// do not hold. Such documents are accepted so that their enforcement continues.
 ///
 /// # Errors
 ///
@@ -66,8 +67,8 @@ pub fn check_conditions(
     Err(OperationError::input(sentence).hint(remedies.join("; ")))
 }
 
-/// Says of these servers that their bounds do not hold for all traffic within the limits, where the document is of a version
-/// whose limits contain what enforcers allow beyond them.
+/// Returns a sentence about those of the servers whose bounds do not hold for all traffic within the limits,
+/// because the document's version includes the enforcers' allowance in its limits.
 pub fn outdated_bounds<'a>(policy: &Policy, servers: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let promising = servers.into_iter().filter(|server| policy.promises_on(server));
     let outdated = promising.filter(|server| policy.has_outdated_bounds(server));

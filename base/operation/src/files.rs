@@ -38,8 +38,8 @@ pub fn write_result(path: &Path, text: &str, what: &str) -> Result<(), Operation
     whole_file::write(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
 }
 
-/// Writes a file that is written again and again while a run lasts. Whoever reads it finds it whole; after a crash of the
-/// machine an older one or none may be there.
+/// Writes a file that is rewritten repeatedly during a run. Readers always find it complete; after a crash of
+/// the machine an older version or none may be present.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub fn place_taken(result: &Path) -> OperationError {
     .hint("give the result a name of its own")
 }
 
-/// Whether what is written at a path stays there: in a file, a folder or on a disk.
+/// Returns true if output at a path is persistent: in a file, a folder or on a disk.
 fn takes_a_place(path: &Path) -> bool {
     path.metadata().map_or(true, |found| {
         let kind = found.file_type();
@@ -117,10 +117,10 @@ fn takes_a_place(path: &Path) -> bool {
     })
 }
 
-/// Where the file is found that the standard input is redirected from.
+/// Path of the file that the standard input is redirected from.
 const STANDARD_INPUT: &str = "/dev/stdin";
 
-/// Whether two paths lead to one file or folder, whether or not it is there already.
+/// Returns true if two paths lead to one file or folder, which need not exist.
 fn is_same_place(other: &Path, one: &Path) -> bool {
     let other = if other == Path::new("-") { Path::new(STANDARD_INPUT) } else { other };
     let identity = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
@@ -131,7 +131,8 @@ fn is_same_place(other: &Path, one: &Path) -> bool {
     }
 }
 
-/// Where a file comes to be: the same for all paths that lead there. A path that leads nowhere stays as it is.
+/// Returns the canonical location of a file, which need not exist: the same for all paths that lead there. A
+/// path that cannot be resolved stays as it is.
 fn place(path: &Path) -> PathBuf {
     let end = whole_file::follow_links(path).unwrap_or_else(|_| path.to_owned());
     let folder = match end.parent() {
@@ -163,7 +164,7 @@ fn cannot_write(path: &Path, what: &str, error: &io::Error) -> OperationError {
         .hint(writing_hint(error))
 }
 
-/// What to do about a result that cannot be written.
+/// Returns the remedy for a result that cannot be written.
 fn writing_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotConnected | io::ErrorKind::BrokenPipe => {
@@ -196,7 +197,7 @@ impl GrowingFile {
             .map_err(|error| cannot_write(path, what, &error))
     }
 
-    /// The error of whoever could not write.
+    /// Returns the error of a failed write.
     pub fn failed(&self, error: impl fmt::Display) -> OperationError {
         cannot_write(&self.path, self.what, &io::Error::other(error.to_string()))
     }

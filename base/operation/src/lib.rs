@@ -1,4 +1,5 @@
-//! What every long-running question shares: progress and notices for its caller, files of users, JSON documents, words for quantities.
+//! Shared parts of long-running operations: progress and notices for the caller, files of users, JSON
+//! documents, words for quantities.
 //!
 //! Nothing here prints or ends the process. A caller passes a [`ProgressObserver`]; the command line is one caller, a service
 //! can be another.

@@ -4,7 +4,7 @@
 use model::OperationError;
 use std::path::Path;
 
-/// What stands where something is to be filled in.
+/// Placeholder for a value that the user must fill in.
 pub const MARK: &str = "CHANGE";
 
 /// Refuses a file of TOML in which a place is still marked, outside of comments.
@@ -32,7 +32,7 @@ fn value_of(line: &str) -> &str {
     if line.trim_start().starts_with('#') { "" } else { line.split(" # ").next().unwrap_or_default() }
 }
 
-/// Whether the mark is there as a word of its own.
+/// Returns true if the mark occurs as a separate word.
 fn has_mark(value: &str) -> bool {
     value.split(|c: char| !c.is_alphanumeric()).any(|word| word == MARK)
 }

@@ -1,8 +1,8 @@
-//! How callers learn what happens during a long call: progress of its tasks, and what it noticed.
+//! Reports to callers during a long operation: progress of its tasks, and notices.
 
-/// Whoever wants to know how a call is getting on.
+/// Observer of the progress of an operation.
 ///
-/// Calls come from several threads at once.
+/// Methods are called from several threads at once.
 pub trait ProgressObserver: Sync {
     /// A task begins, such as "reading traces", that will do `total` of what `unit` names. The task ends when
     /// the returned value is dropped.
@@ -31,11 +31,11 @@ pub enum Notice {
     Warning(String),
     /// The question was read in one of several ways.
     Note(String),
-    /// A part of the work is done, in so many words.
+    /// A part of the work is done; the text describes it.
     Done(String),
 }
 
-/// An observer that ignores everything, for callers without anybody who waits.
+/// An observer that ignores everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -1,4 +1,4 @@
-//! How quantities are written in sentences that are part of an answer, such as the reason of a refusal.
+//! Quantities in sentences of an answer, such as the reason of a refusal.
 
 use model::Stage;
 use std::collections::BTreeSet;

@@ -21,7 +21,7 @@ impl Percentile {
         self.0
     }
 
-    /// Whether it is below 1 %: a share such as 0.999 was written where a percentage is expected.
+    /// Returns true below 1 %: a share such as 0.999 was written in place of a percentage.
     pub fn is_like_a_share(self) -> bool {
         self.0 < 1.0
     }

@@ -8,7 +8,7 @@ use std::ops::{Add, Sub};
 use std::str::FromStr;
 
 const EXPECTED: &str = "a time such as 150ms, 1.5s or 10min, in ns, us, ms, s, min or h";
-/// What does not fit into 64 bits of nanoseconds.
+/// Expected value in the error for times beyond 64 bits of nanoseconds.
 const EXPECTED_SHORTER: &str = "a time of less than 584 years";
 /// Text suffix and length in nanoseconds, longest last.
 const SUFFIXES: [(&str, f64); 7] =

@@ -4,13 +4,13 @@
 //! Invariants after every call:
 //!
 //! 1. A request is present from [`enter`](TaskAdmission::enter) until [`leave`](TaskAdmission::leave), or
-//!   until it is refused. The owner of the [`TaskEntry`] removes it. So a future that is dropped while it
-//!   waits, or after its turn came unnoticed, gives up its entry in the same way.
+//!    until it is refused. The owner of the [`TaskEntry`] removes it. So a future that is dropped while it
+//!    waits, or after its turn came unnoticed, gives up its entry in the same way.
 //! 2. A request that may proceed has been woken: its wakers were handed out when it was admitted or refused,
-//!   or it had none.
+//!    or it had none.
 //! 3. At most `waiting_max` requests wait for their first turn; beyond that the youngest are refused.
 //! 4. No request waits for its first turn beyond its expiry, once [`wake`](TaskAdmission::wake) has been
-//!   called with that time.
+//!    called with that time.
 
 use crate::entry_refusal::EntryRefusal;
 use crate::wake_list::TaskWakeList;

@@ -1,4 +1,4 @@
-//! Where and why a text is not understood.
+//! Parse errors with their position.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ExpressionError {
     /// The column at which the text is not understood, from 1, in characters.
     pub column: usize,
-    /// What was expected there.
+    /// Description of the expected text.
     pub message: String,
 }
 

@@ -1,5 +1,5 @@
-//! The system call bpf(2). Its attributes are structures whose layout the kernel keeps for ever; shorter ones than it knows
-//! are filled up with zeros.
+//! The system call bpf(2). Its attributes are structures whose layout is part of the kernel's stable ABI; the
+//! kernel zero-extends shorter ones.
 
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};
 use std::io;
@@ -40,7 +40,7 @@ pub(super) fn call<A: BpfAttributes>(command: BpfCommand, attributes: &mut A) ->
 pub(super) fn call_for_fd<A: BpfAttributes>(command: BpfCommand, attributes: &mut A) -> io::Result<OwnedFd> {
     let number = call(command, attributes)?;
     let number = RawFd::try_from(number).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    // SAFETY: the kernel has just made it, and nobody else knows of it.
+    // SAFETY: the kernel has just created it, and there is no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -10,10 +10,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a map is made of.
+/// Parameters of a new map.
 #[derive(Debug, Clone, Copy)]
 pub struct MapDefinition<'a> {
-    /// At most 15 bytes, for who lists maps.
+    /// Name in listings of maps, at most 15 bytes.
     pub name: &'a str,
     /// `enum bpf_map_type` of `linux/bpf.h`.
     pub kind: u32,
@@ -225,7 +225,7 @@ impl BpfMap {
         self.info.id
     }
 
-    /// How many entries the map has at most.
+    /// Returns the maximum number of entries.
     pub fn entries(&self) -> u32 {
         self.info.entries
     }
@@ -325,11 +325,11 @@ pub struct OperationsMap {
 }
 
 impl OperationsMap {
-    /// Makes one for a structure of the kernel, whose value has this type among the kernel's and this size. The kernel wants
-    /// types that were loaded by [`load_types`], whatever they are.
+    /// Creates a map for a structure of the kernel whose value has this kernel type and size. The kernel
+    /// requires types that were loaded by [`load_types`], regardless of their content.
     ///
     /// # Errors
-    /// When the kernel does not know operations of this type, or the right is missing.
+    /// When the kernel does not know operations of this type, or the privilege is missing.
     pub fn create(
         name: &str,
         types: BorrowedFd<'_>,

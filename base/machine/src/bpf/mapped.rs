@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Memory that is shared with the kernel, as words. Whoever reads and writes it elsewhere does so at any time.
+/// Memory that is shared with the kernel, as words. The kernel and other processes may access it at any time.
 #[derive(Debug)]
 pub struct MappedWords {
     begin: NonNull<AtomicU64>,
@@ -40,7 +40,7 @@ impl MappedWords {
         // SAFETY: the kernel chooses the place; nothing that is there is replaced.
         let begin = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
         let page = Self::of(begin, PAGE_BYTES)?;
-        // SAFETY: the page was just mapped and nobody else knows of it.
+        // SAFETY: the page was just mapped, and nothing else refers to it.
         let answer = unsafe { libc::madvise(begin, PAGE_BYTES, libc::MADV_WIPEONFORK) };
         if answer == 0 { Ok(page) } else { Err(io::Error::last_os_error()) }
     }
@@ -67,7 +67,7 @@ impl Deref for MappedWords {
 
 impl Drop for MappedWords {
     fn drop(&mut self) {
-        // SAFETY: nobody has a reference into it any more.
+        // SAFETY: no reference into the mapping is left.
         unsafe { libc::munmap(self.begin.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
     }
 }

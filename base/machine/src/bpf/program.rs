@@ -14,9 +14,9 @@ pub struct OperationProgram(OwnedFd);
 /// Why the kernel refuses a program.
 #[derive(Debug)]
 pub struct LoadProgramError {
-    /// What the system call answers.
+    /// Error of the system call.
     pub error: io::Error,
-    /// The kernel's account of the program, whose last lines say why; empty without one.
+    /// Log of the verifier; its last lines have the reason. Empty if there is none.
     pub log: String,
 }
 
@@ -84,7 +84,7 @@ pub struct KernelOperation<'a> {
     pub structure: u32,
     /// The number of the operation among the structure's members.
     pub member: u32,
-    /// Whether the program may sleep, where the kernel lets this operation do so.
+    /// True if the program may sleep, if the kernel lets this operation do so.
     pub may_sleep: bool,
 }
 

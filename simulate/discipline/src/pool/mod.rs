@@ -20,23 +20,23 @@
 //! Invariants after every call:
 //!
 //! 1. While any request waits or is demoted, at least c are serving. At most c are serving, except after c
-//!   was lowered or displacement was forbidden, or, without displacement, after a sleeper was found awake.
-//!   The excess then drains as requests finish.
+//!    was lowered or displacement was forbidden, or, without displacement, after a sleeper was found awake.
+//!    The excess then drains as requests finish.
 //! 2. With displacement, the serving requests are the c oldest of all that are serving, demoted or waiting.
-//!   Without it, no request is admitted before an older one that waits.
+//!    Without it, no request is admitted before an older one that waits.
 //! 3. c = 1 without blocking is first come, first served by key; without a limit every request is admitted at
-//!   once.
+//!    once.
 //! 4. **No starvation.** The k-th oldest request of those waiting or demoted goes on within ⌈k/c⌉ · patience,
-//!   whatever the serving requests do, because none counts for longer than the patience while others want to
-//!   go on. Conditions: the caller wakes the pool in time, c stays, and no older request enters or returns
-//!   from a block or a sleep. A request is demoted for at most the patience at a time, and then not again
-//!   unless it blocks or sleeps. An endless supply of older keys can still overtake, so a client must not be
-//!   able to choose its key.
+//!    whatever the serving requests do, because none counts for longer than the patience while others want to
+//!    go on. Conditions: the caller wakes the pool in time, c stays, and no older request enters or returns
+//!    from a block or a sleep. A request is demoted for at most the patience at a time, and then not again
+//!    unless it blocks or sleeps. An endless supply of older keys can still overtake, so a client must not be
+//!    able to choose its key.
 //! 5. **Bounded overtaking.** By age, only requests that entered the system earlier are older. By deadline, a
-//!   request with SLO D is overtaken only by requests that entered the system at most D − S after it, S being
-//!   the shortest SLO: later ones are due later. With L, the longest SLO of the set, that is at most L − S
-//!   for every request. Once none of those can still arrive here, 4 holds for the request. A request without
-//!   a deadline can be overtaken without end.
+//!    request with SLO D is overtaken only by requests that entered the system at most D − S after it, S being
+//!    the shortest SLO: later ones are due later. With L, the longest SLO of the set, that is at most L − S
+//!    for every request. Once none of those can still arrive here, 4 holds for the request. A request without
+//!    a deadline can be overtaken without end.
 //!
 //! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. With
 //! [`crate::serve::PoolEntrance::Preempt`] its pool (the requests on its workers and in its round-robin

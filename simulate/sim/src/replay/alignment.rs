@@ -1,12 +1,13 @@
-//! Where in its trace each stream is when the window opens.
+//! Alignments: the position of each stream in its trace when the window opens.
 //!
-//! - *Random*: every group independently and uniformly, which is what "independent workloads" means. A group's
-//!   shift depends on the seed, the alignment's number and the group's number alone: whoever else shares the
-//!   server, a group is met at the same places, so that more members never look better by luck.
-//! - *Recorded*: all are at the beginning of their traces, as if they had been recorded side by side.
-//! - *Bursts together*: what a correlated day would do. The worst burst of every stream ends at one moment, the
-//!   middle of the window. A stream's worst burst ends where a bucket that is drained at the stream's fair rate
-//!   (its share of the work at the stage with the highest utilisation) is fullest. Groups do not matter.
+//! - *Random*: every group independently and uniformly: the definition of "independent workloads". A group's
+//!   shift depends only on the seed, the alignment's number and the group's number. A group thus appears at
+//!   the same positions whichever groups share the server, so that more members never look better by luck.
+//! - *Recorded*: all are at the beginning of their traces, as if recorded side by side.
+//! - *Bursts together*: the effect of a correlated day. The worst burst of every stream ends at one instant,
+//!   the middle of the window. A stream's worst burst ends at the maximum of a bucket that is drained at the
+//!   stream's fair rate (its share of the work at the stage with the highest utilisation). Groups are
+//!   ignored.
 
 use super::stream::ReplayStream;
 use super::system::ReplaySystem;

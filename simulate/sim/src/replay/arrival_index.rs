@@ -1,9 +1,9 @@
-//! Where in a trace an instant is, by one look instead of a search: time is cut into about as many cells as there are
-//! arrivals, and of each cell it is kept how many arrive before it.
+//! Constant-time lookup of an instant in a trace: time is cut into about as many cells as there are arrivals,
+//! and each cell stores the number of arrivals before it.
 
 use model::{CircularTrace, Job};
 
-/// How many arrivals of a trace come before each of its cells.
+/// Number of arrivals of a trace before each of its cells.
 #[derive(Debug)]
 pub(super) struct ArrivalIndex {
     /// The length of a cell in nanoseconds, as a power of two.
@@ -31,7 +31,8 @@ impl ArrivalIndex {
         Self { bits, before: before.into() }
     }
 
-    /// How many of the jobs, which are those of the trace, arrive before `time`, which is at most the period.
+    /// Returns the number of jobs that arrive before `time`, which is at most the period. `jobs` must be
+    /// those of the trace.
     #[inline]
     pub(super) fn arrivals_before(&self, jobs: &[Job], time: u64) -> usize {
         let cell = usize::try_from(time >> self.bits).expect("an index");

@@ -1,4 +1,5 @@
-//! Where in an alignment latencies can be longer than budgets: elsewhere nothing needs to be replayed.
+//! Selection of the times in an alignment at which latencies may exceed budgets: no other time needs a
+//! replay.
 //!
 //! The bucket of [`IdleInstants`](super::idle::IdleInstants), into which requests pour their work at all stages and which
 //! drains at rate 1, bounds the unfinished work from above. Time is cut into cells of c nanoseconds. With a level of at
@@ -9,15 +10,15 @@
 //! arrives in the cells from k to l; only where both exceed the budget, the requests have to be replayed, from the idle
 //! instant of cell k on. All that holds whatever the priorities within a band and those before it.
 //!
-//! Where requests of a band do not overtake each other, who arrives in a cell only waits for the work that is there, L + w at
-//! most, and for what bands before it bring until the request leaves. If that sum, with all that bands before it bring within
-//! one budget after the cell, is at most the budget, so is the latency.
+//! If requests of a band do not overtake each other, a request that arrives in a cell waits only for the work
+//! present, at most L + w, and for the work that earlier bands bring until it leaves. If that sum, with all
+//! work of earlier bands within one budget after the cell, is at most the budget, so is the latency.
 //!
-//! Most bands are idle most of the time: coarse cells, each of several cells, are looked at in the same way first, and cells only
-//! where these do not show that nobody is late.
+//! Most bands are idle most of the time. Coarse cells, each of several cells, are therefore scanned first;
+//! fine cells only if the coarse ones do not exclude late requests.
 //!
-//! The work is kept by band. A stream that comes adds its own work, one that goes takes it away, so that what is known
-//! of the others is kept. All in integers: a bound is never below the exact value.
+//! The work is stored by band. Adding a stream adds its own work and removing one subtracts it, so that the
+//! others need not be recomputed. All arithmetic is in integers: a bound is never below the exact value.
 
 use super::cell_scan::{BandCells, BusyRun, CellScan, CellStart, LatePeriod};
 use super::latency_band::magnitude;
@@ -27,13 +28,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A band has at most so many cells, coarse ones of which are kept.
+/// Maximum number of cells of a band of which coarse ones are kept.
 const CELLS_MAX: u64 = 1 << 18;
 /// The shortest cell, as a power of two: 2¹⁸ ns, a quarter of a millisecond.
 const CELL_BITS_MIN: u32 = 18;
 /// A budget has at least this many cells, as a power of two, unless they would be too many.
 const CELL_BITS_BELOW_BAND: u32 = 4;
-/// A coarse cell has so many cells, as a power of two.
+/// Cells in a coarse cell, as a power of two.
 const COARSER: u32 = 3;
 /// Runs with a shorter gap between them are one, nanoseconds.
 const GAP_MIN: u64 = 1 << 25;
@@ -48,7 +49,7 @@ pub(super) struct ArrivingStream {
 }
 
 impl ArrivingStream {
-    /// Equal for streams whose work is the same.
+    /// Key that is equal for streams with the same work.
     fn key(&self) -> (u32, usize, u64) {
         (self.band, self.trace.address(), self.shift)
     }
@@ -81,15 +82,15 @@ impl ArrivingStream {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BandStart {
     pub(super) band: u32,
-    /// The latency above which a request of the band is late, nanoseconds; `None` where nobody is.
+    /// Latency above which a request of the band is late, nanoseconds; `None` if no request can be.
     pub(super) threshold: Option<u64>,
     /// An upper bound of the unfinished work of the band and those before it, nanoseconds.
     pub(super) level: u64,
-    /// Whether no request of the band is ever overtaken by a later one of the band.
+    /// True if no request of the band is ever overtaken by a later one of the band.
     pub(super) is_in_order: bool,
 }
 
-/// The time that is looked at, nanoseconds.
+/// Time covered by the cells, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct CellSpan {
     /// From the first cell until the window opens.
@@ -113,7 +114,7 @@ pub(super) struct ArrivedWork {
 }
 
 impl ArrivedWork {
-    /// How much time the cells cover.
+    /// Returns the time covered by the cells.
     pub(super) fn span(&self) -> CellSpan {
         self.span
     }
@@ -200,7 +201,7 @@ impl ArrivedWork {
         all_runs
     }
 
-    /// How many cells of this length are covered in full.
+    /// Returns the number of cells of this length that are covered in full.
     fn complete_cells(&self, bits: u32) -> usize {
         usize::try_from((self.span.before + self.span.after) >> bits).expect("bounded by the length of cells")
     }

@@ -14,8 +14,8 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use units::{Nanos, Percentile};
 
-/// The streams of a preemptive server with their budgets, by band. Streams without a limit that delay nobody else's are
-/// left out.
+/// Streams of a preemptive server with their budgets, by band. Streams without a limit that delay no stream
+/// with one are left out.
 #[derive(Debug)]
 pub(super) struct BandedServer<'s, 'a> {
     system: &'s ReplaySystem<'a>,
@@ -26,11 +26,11 @@ pub(super) struct BandedServer<'s, 'a> {
     bands: Vec<BandSystem<'a>>,
 }
 
-/// What decides whether the streams of a band are in time in an alignment.
+/// Inputs that determine if the streams of a band are in time in an alignment.
 #[derive(Debug, Clone)]
 pub(super) struct BandQuestion {
     pub(super) band: u32,
-    /// How long arrivals are observed, nanoseconds.
+    /// Time for which arrivals are observed, nanoseconds.
     horizon: u64,
     /// The streams of the band and those before it.
     streams: Vec<BandStream>,
@@ -49,7 +49,7 @@ struct BandStream {
 }
 
 impl BandQuestion {
-    /// Whether a band is certainly in time when the one of this question is.
+    /// Returns true if a band is certainly in time when the one of this question is.
     pub(super) fn implies(&self, other: &Self) -> bool {
         self.horizon == other.horizon
             && self.streams.len() == other.streams.len()
@@ -96,7 +96,7 @@ impl AlignedArrivals {
     }
 }
 
-/// What a thread needs to replay a banded server: a replay of all streams, and one for each band.
+/// Per-thread state for replays of a banded server: a replay of all streams, and one for each band.
 #[derive(Debug)]
 pub(super) struct BandReplays<'r, 'a> {
     all: Replay<'r, 'a>,
@@ -116,7 +116,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
             let budgets = streams.iter().filter(|s| of_band(s)).map(|&stream| targets[stream].budget.0);
             let threshold = budgets.min().expect("a band has streams");
             if threshold == u64::MAX {
-                // Nobody in this band or in a later one is ever late.
+                // No request in this band or in a later one is ever late.
                 break;
             }
             let members = streams.iter().map(|&stream| system.streams()[stream]).collect();
@@ -148,16 +148,16 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         CellSpan { before: self.system.longest_period() >> 3, after: horizon + (horizon >> 3) }
     }
 
-    /// Whether arrived work that is kept for this time serves this server.
+    /// Returns true if arrived work that covers this span can be used for this server.
     pub(super) fn is_within(&self, span: CellSpan) -> bool {
         let horizon = self.system.horizon().0;
         (horizon..=2 * horizon).contains(&span.after) && span.before <= self.system.longest_period()
     }
 
-    /// Tells the observer of requests within the window whose latency exceeds the budget of their stream, and of some others: of
-    /// all of a stream where these are more than its percentile allows. `work` holds what arrives in this alignment, or in one
-    /// of other streams before it. Nothing is told of the bands among `in_time`, unless everything has to be replayed. Gives
-    /// whether the observer ended the replay.
+    /// Reports requests within the window whose latency exceeds the budget of their stream to the observer,
+    /// and some others. If there are more of them than a stream's percentile allows, all its requests are
+    /// reported. `work` holds the arrivals of this alignment, possibly of other streams. Bands in `in_time`
+    /// are not reported, unless everything has to be replayed. Returns true if the observer ended the replay.
     pub(super) fn replay_late(
         &self,
         in_time: &[u32],
@@ -204,7 +204,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         false
     }
 
-    /// Which requests of a band may be late in the stretches in which somebody may be.
+    /// Returns the requests of a band that may be late in the stretches.
     fn possibly_late(
         &self,
         band: &BandSystem<'a>,
@@ -222,7 +222,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         PossiblyLate::new(streams, stretches)
     }
 
-    /// What decides whether a band is in time, for each band.
+    /// Returns, for each band, the inputs that determine if it is in time.
     pub(super) fn questions(&self, shifts: &[Nanos]) -> Vec<BandQuestion> {
         let horizon = self.system.horizon().0;
         let question = |band: &BandSystem<'a>| BandQuestion {
@@ -286,8 +286,8 @@ impl<'s, 'a> BandedServer<'s, 'a> {
 }
 
 impl BandSystem<'_> {
-    /// Whether no request of the band is ever overtaken by a later one of the band: they are first come, first served at every
-    /// stage, and all pass the same stages.
+    /// Returns true if no request of the band is ever overtaken by a later one of the band: they are first
+    /// come, first served at every stage, and all pass the same stages.
     fn is_in_order(&self) -> bool {
         let mut own = (0..self.streams.len()).filter(|&number| self.streams[number].1).map(|number| {
             let levels = PerStage::from_fn(|stage| self.system.levels(stage)[number]);
@@ -297,7 +297,7 @@ impl BandSystem<'_> {
         first.1.is_some() && own.all(|other| other == first)
     }
 
-    /// What belongs to the streams of the band and those before it, of values for all streams.
+    /// Selects the values of the band's streams and those before it.
     fn of_streams(&self, values: &[u64]) -> Vec<u64> {
         self.streams.iter().map(|&(stream, _)| values[stream]).collect()
     }
@@ -316,7 +316,8 @@ impl BandSystem<'_> {
     }
 }
 
-/// Tells an observer of the streams of one band, by their numbers among all, and counts who is late.
+/// Forwards the latencies of one band to an observer, with stream numbers among all streams, and counts late
+/// requests.
 struct BandObserver<'r, 'a, O> {
     inner: &'r mut O,
     band: &'r BandSystem<'a>,

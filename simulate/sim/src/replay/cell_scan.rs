@@ -1,6 +1,6 @@
-//! Cells of time one after the other: between which of them somebody may be late, and who may be.
+//! Scan of consecutive cells of time for periods in which requests may be late, and for those requests.
 //!
-//! Why that is so, [`ArrivedWork`](super::arrived_work::ArrivedWork) says in the header of its file.
+//! The header of [`ArrivedWork`](super::arrived_work::ArrivedWork)'s file has the proof.
 
 use std::ops::Range;
 
@@ -25,11 +25,11 @@ pub(super) struct CellStart {
     pub(super) cell: u64,
     /// An upper bound of the unfinished work, nanoseconds.
     pub(super) level: u64,
-    /// Whether an instant of the cell is known to be idle.
+    /// True if an instant of the cell is known to be idle.
     pub(super) sees_idle: bool,
 }
 
-/// A time in which somebody may be late, by its cells.
+/// A period in which requests may be late, by its cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LatePeriod {
     pub(super) start: CellStart,
@@ -51,7 +51,7 @@ pub(super) struct LateCells {
 impl LateCells {
     pub(super) fn busy_run(self, period: LatePeriod, scan: CellScan) -> BusyRun {
         let CellStart { cell, level, sees_idle } = period.start;
-        // Who arrives less than the threshold before everybody has left is in time.
+        // A request that arrives less than the threshold before the system is empty is in time.
         let left_by = period.end.map_or(u64::MAX, |end| (end << scan.bits) - scan.threshold);
         let end = self.arrivals.end.checked_mul(1 << scan.bits).map_or(left_by, |end| end.min(left_by));
         BusyRun {
@@ -73,7 +73,7 @@ pub(super) struct CellScan {
     pub(super) close: u64,
     /// The latency above which a request is late, nanoseconds.
     pub(super) threshold: u64,
-    /// Whether the system is known to be idle by the end of the last cell.
+    /// True if the system is known to be idle by the end of the last cell.
     pub(super) ends_idle: bool,
 }
 
@@ -123,8 +123,8 @@ pub(super) struct BandCells<'c> {
 }
 
 impl BandCells<'_> {
-    /// Where a request of a period may arrive that is late; `None` where nobody is. No request of the band overtakes another if
-    /// `is_in_order`.
+    /// Returns the cells of a period in which a late request may arrive; `None` if there are none.
+    /// `is_in_order` states that no request of the band overtakes another.
     pub(super) fn late_cells(
         &self,
         scan: CellScan,
@@ -144,7 +144,7 @@ impl BandCells<'_> {
         let of_period = within(period.start.cell)..period.end.map_or(self.cells.len(), within);
         let [cells, before] = [&self.cells[of_period.clone()], &self.before[of_period]];
         let cell = 1u64 << bits;
-        // Until a request that arrives in a cell is late, so many more cells begin.
+        // Number of cells that begin before a request that arrives in a cell can be late.
         let window = usize::try_from(threshold.div_ceil(cell)).unwrap_or(usize::MAX);
         let mut level = period.start.level;
         let mut to_come = 0u64;
@@ -170,7 +170,7 @@ impl BandCells<'_> {
             level = level.saturating_sub(cell) + work;
         }
         if period.end.is_none() {
-            // Nothing is known of who arrives after the last cell.
+            // Arrivals after the last cell are unknown.
             let behind = period.start.cell + cells.len() as u64;
             let open = late.get_or_insert(LateCells { arrivals: behind..behind, longest: u64::MAX });
             (open.arrivals.end, open.longest) = (u64::MAX, u64::MAX);

@@ -18,7 +18,7 @@ use super::stream::ReplayStream;
 use super::transit::TransitSource;
 use super::work_bucket::{DRAIN_STEPS, work_of_all_stages};
 
-/// How the work of the streams is bounded where no replay has begun yet.
+/// Bound on the work of the streams before any replay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdleInstants {
     /// The step of the drain rates of the streams' buckets; `None` where the rates would exceed 1.
@@ -70,8 +70,8 @@ impl IdleInstants {
     }
 }
 
-/// The last instant up to `until` that is known to see the common bucket empty, whose level at `now` is at most
-/// `level`.
+/// Returns the last instant up to `until` at which the common bucket is known to be empty, given a level of
+/// at most `level` at `now`.
 fn last_empty(merge: &mut ArrivalMerge<'_>, mut now: u64, mut level: u64, until: u64) -> Option<u64> {
     let mut last = None;
     loop {
@@ -88,7 +88,8 @@ fn last_empty(merge: &mut ArrivalMerge<'_>, mut now: u64, mut level: u64, until:
     }
 }
 
-/// The first instant from `now` on at which the common bucket, whose level at `now` is at most `level`, is certainly empty.
+/// Returns the first instant from `now` on at which the common bucket is certainly empty, given a level of at
+/// most `level` at `now`.
 pub(super) fn first_empty(merge: &mut ArrivalMerge<'_>, mut now: u64, mut level: u64) -> u64 {
     while level > merge.next_arrival() - now {
         let arrived = merge.next();

@@ -1,11 +1,12 @@
 //! Bands: streams whose latency budgets are of the same order of magnitude.
 //!
-//! The latencies of a stream depend on streams of its own and of higher priorities only. Looking at the streams of all
-//! priorities would find much work near each instant, and almost everything would have to be replayed for the sake of the
-//! smallest budget. So streams are divided into bands by the power of two below their budgets, four bands to each, and a band
-//! is looked at with the bands before it: whoever is in a later band has a lower priority than all of them.
+//! The latencies of a stream depend only on streams of its own and of higher priorities. With the streams of
+//! all priorities there would be work near each instant, and almost everything would have to be replayed for
+//! the smallest budget. So streams are divided into bands by the power of two below their budgets, four bands
+//! to each. A band is examined with the bands before it: every stream in a later band has a lower priority
+//! than all of them.
 //!
-//! Where priorities do not follow budgets, or differ from stage to stage, streams share a band that have to.
+//! If priorities do not follow budgets, or differ between stages, the affected streams share a band.
 
 use super::latency_target::LatencyTarget;
 use super::stream::ReplayStream;
@@ -36,7 +37,8 @@ pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarg
     } else {
         vec![0; streams.len()]
     };
-    // Whoever may be delayed by a stream is in its band or in a later one: from the lowest priority up, bands never rise.
+    // Every stream that another may delay is in the latter's band or a later one: from the lowest priority
+    // up, bands never rise.
     let mut order: Vec<usize> = (0..streams.len()).collect();
     order.sort_by_key(|&stream| std::cmp::Reverse(ranks[stream]));
     let mut bands = vec![0; streams.len()];
@@ -48,7 +50,7 @@ pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarg
     bands
 }
 
-/// Whether every stream has the same priority at all stages.
+/// Returns true if every stream has the same priority at all stages.
 fn same_at_all_stages(streams: &[ReplayStream<'_>]) -> bool {
     streams.iter().all(|stream| {
         let first = stream.priority[Stage::NetworkIn];

@@ -19,7 +19,7 @@ pub struct LatencyTarget {
 #[derive(Debug, Clone, Default)]
 pub struct Exceedances {
     budgets: Vec<Nanos>,
-    /// How many more latencies above its budget a stream may have; `None` once it had more.
+    /// Number of further latencies above its budget that a stream may have; `None` once it had more.
     left: Vec<Option<usize>>,
     exceeded: Vec<usize>,
     stop_at_first: bool,
@@ -38,7 +38,7 @@ impl Exceedances {
         self.stop_at_first = stop_at_first;
     }
 
-    /// Streams whose percentile was found to exceed its budget, in the order in which they were found.
+    /// Returns the streams whose percentile was found to exceed its budget, in the order of discovery.
     pub fn exceeded(&self) -> &[usize] {
         &self.exceeded
     }
@@ -56,7 +56,7 @@ impl Exceedances {
 }
 
 impl LatencyTarget {
-    /// How many of `count` latencies may be above the budget while the percentile is not.
+    /// Returns the number of `count` latencies that may be above the budget while the percentile is not.
     pub(super) fn allowed_above(&self, count: usize) -> usize {
         if count == 0 { 0 } else { count - nearest_rank(self.percentile, count) }
     }

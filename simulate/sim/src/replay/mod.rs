@@ -1,9 +1,10 @@
 //! Exact replay of circular traces through the stages of a storage server.
 //!
-//! A [`ReplayTrace`] is a trace that repeats for ever, a [`ReplayStream`] is a trace with its priorities on a server,
-//! a [`ReplaySystem`] is a server with its streams. An [`Alignment`] says where in its trace each stream is when
-//! the window opens; [`Replay`] runs one and tells an [`Observer`] the latency of every request that arrives
-//! within the window. The crate `confidence` turns the percentiles of independent alignments into statements about all.
+//! A [`ReplayTrace`] is a trace that repeats for ever, a [`ReplayStream`] is a trace with its priorities on a
+//! server, a [`ReplaySystem`] is a server with its streams. An [`Alignment`] defines the position of each
+//! stream in its trace when the window opens. [`Replay`] runs one and reports the latency of every request
+//! that arrives within the window to an [`Observer`]. The crate `confidence` turns the percentiles of
+//! independent alignments into statements about all.
 //!
 //! Not covered: rate limits, devices whose speed depends on their queue, clients that wait for answers.
 

@@ -8,7 +8,7 @@ pub trait Observer {
     /// Receives the latency of a request of this stream. `Break` ends the replay.
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()>;
 
-    /// Whether more latencies of this stream, none of which is longer than `longest`, may change what is found.
+    /// Returns true if more latencies of this stream, none longer than `longest`, may change the result.
     fn depends_on(&mut self, _stream: usize, _longest: Nanos) -> bool {
         true
     }
@@ -22,7 +22,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// An observer of so many streams, with no latencies yet.
+    /// Creates an observer of `streams` streams without latencies.
     pub fn new(streams: usize) -> Self {
         Self { streams: vec![Vec::new(); streams] }
     }

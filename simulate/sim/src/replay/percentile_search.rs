@@ -24,7 +24,7 @@ pub(super) struct PercentileSearch<'s, 'a> {
     percentiles: &'s [Percentile],
     /// The guesses before anything has been found.
     floors: &'s [Nanos],
-    /// What the percentile of each stream most likely exceeds.
+    /// Value that the percentile of each stream most likely exceeds.
     guesses: Vec<Nanos>,
     /// The least percentile of each stream that was found so far.
     least: Vec<Option<Nanos>>,
@@ -107,7 +107,8 @@ impl<'s, 'a> PercentileSearch<'s, 'a> {
     }
 }
 
-/// What the percentile of a stream of whole periods of this trace certainly exceeds: no request is faster than its work.
+/// Returns a lower bound of the percentile of a stream of whole periods of this trace: no request is faster
+/// than its work.
 pub(super) fn floor_of_percentile(trace: &ReplayTrace, percentile: Percentile) -> Nanos {
     let mut works: Vec<u64> = trace.jobs().iter().map(work_of_all_stages).collect();
     let rank = nearest_rank(percentile, works.len());

@@ -36,7 +36,7 @@ impl LongestLatencies {
         }
     }
 
-    /// Whether latencies of at most `longest` may change the percentile.
+    /// Returns true if latencies of at most `longest` may change the percentile.
     fn depends_on(&mut self, longest: u64) -> bool {
         if self.keep > 0 && self.longest.len() >= self.keep {
             self.floor = Some(self.select_longest());

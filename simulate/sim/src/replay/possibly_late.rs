@@ -1,5 +1,5 @@
-//! Whether the requests that may be late are enough for a percentile to exceed its budget. Where they are not, nothing has to be
-//! replayed; and a replay can end as soon as those that are left are not.
+//! Early decision on percentiles: if too few requests may be late for a percentile to exceed its budget,
+//! nothing is replayed. A replay ends as soon as that holds for the remaining requests.
 
 use super::run::ReplayedStretch;
 use super::trace::ReplayTrace;
@@ -12,7 +12,7 @@ pub(super) struct LateStream<'a> {
     pub(super) offset: u64,
     /// The latency above which a request is late, nanoseconds.
     pub(super) budget: u64,
-    /// How many of its requests may be late while its percentile is within the budget.
+    /// Number of its requests that may be late while its percentile is within the budget.
     pub(super) allowed: usize,
 }
 
@@ -25,17 +25,17 @@ pub(super) struct PossiblyLate {
 /// The requests of a stream that are late.
 #[derive(Debug, Default)]
 struct LateCount {
-    /// How many arrive in each stretch; empty where nobody asks about the stream.
+    /// Arrivals in each stretch; empty for a stream without a question.
     arrivals: Vec<usize>,
-    /// How many arrive in stretches to come.
+    /// Arrivals in stretches to come.
     ahead: usize,
     late: usize,
     allowed: usize,
 }
 
 impl PossiblyLate {
-    /// These streams in stretches of time, before any of these is replayed; `None` for a stream about which
-    /// nobody asks.
+    /// Prepares the streams for stretches of which none has been replayed; `None` for a stream without a
+    /// question.
     pub(super) fn new<'a>(
         streams: impl Iterator<Item = Option<LateStream<'a>>>,
         stretches: &[ReplayedStretch],
@@ -46,8 +46,8 @@ impl PossiblyLate {
         Self { streams: streams.collect() }
     }
 
-    /// Whether a percentile may depend on the next stretch, which has this number. Of which streams the latencies in it still
-    /// count, `depends_on` says.
+    /// Returns true if a percentile may depend on the next stretch, number `stretch`. `depends_on` returns
+    /// true for streams whose latencies in it still count.
     pub(super) fn matters(&mut self, stretch: usize, mut depends_on: impl FnMut(usize) -> bool) -> bool {
         let mut matters = false;
         for (stream, LateCount { arrivals, ahead, late, allowed }) in self.streams.iter_mut().enumerate() {

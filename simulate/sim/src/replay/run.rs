@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use units::Nanos;
 
-/// What happens to the job in service when one of a higher priority arrives.
+/// Treatment of the job in service when one of a higher priority arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PreemptionMode {
     /// It is interrupted, and resumes where it was.
@@ -22,17 +22,18 @@ pub enum PreemptionMode {
     NonPreemptive,
 }
 
-/// How a replay went.
+/// Outcome of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayOutcome {
-    /// Whether the latencies are certainly those of the steady state: the replay began at an instant at which the
-    /// system that has always run is idle. Otherwise it began empty a whole longest period before the window.
+    /// True if the latencies are certainly those of the steady state: the replay began at an instant at which
+    /// the perpetually running system is idle. Otherwise it began empty, one longest period before the
+    /// window.
     pub steady: bool,
     /// The time before the window that was replayed, too.
     pub warm_up: Nanos,
     /// Requests replayed, those of the warm-up and those that only kept observed ones waiting included.
     pub requests: u64,
-    /// Whether the observer ended it.
+    /// True if the observer ended it.
     pub stopped: bool,
 }
 
@@ -126,7 +127,7 @@ impl<'s, 'a> Replay<'s, 'a> {
     }
 }
 
-/// How many priority levels a stage with these levels needs.
+/// Returns the number of priority levels that a stage with these levels needs.
 fn level_count(levels: &[u32]) -> usize {
     levels.iter().max().map_or(0, |top| *top as usize + 1)
 }
@@ -134,7 +135,7 @@ fn level_count(levels: &[u32]) -> usize {
 /// A stretch of time whose arrivals are replayed, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplayedStretch {
-    /// An instant from which an idle instant is looked for; the replay begins there.
+    /// Instant from which an idle instant is searched; the replay begins there.
     pub(super) from: u64,
     /// An upper bound of the unfinished work at `from`.
     pub(super) level: u64,
@@ -159,12 +160,12 @@ impl ObservedArrivals {
     }
 }
 
-/// What has not left yet.
+/// Arrivals that have not left yet.
 #[derive(Default)]
 struct WaitingArrivals {
-    /// Whether an arrival after the observed ones has come.
+    /// True once an arrival after the observed ones has come.
     closed: Cell<bool>,
-    /// How many observed arrivals have come and not left.
+    /// Number of observed arrivals that have come and not left.
     inside: Cell<usize>,
 }
 

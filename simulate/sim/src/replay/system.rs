@@ -50,7 +50,7 @@ pub struct ReplaySystem<'a> {
 }
 
 impl<'a> ReplaySystem<'a> {
-    /// A server whose every stage can do the work of all streams; observed for the longest period.
+    /// Creates a server whose every stage can do the work of all streams; observed for the longest period.
     ///
     /// # Errors
     /// When there are no streams, or they overload a stage.
@@ -80,7 +80,7 @@ impl<'a> ReplaySystem<'a> {
         &self.streams
     }
 
-    /// How long a replay observes arrivals.
+    /// Returns the time for which a replay observes arrivals.
     pub fn horizon(&self) -> Nanos {
         self.horizon
     }
@@ -121,7 +121,7 @@ impl<'a> ReplaySystem<'a> {
         shifts.iter().enumerate().map(|(stream, shift)| self.observed(stream, *shift)).collect()
     }
 
-    /// How many jobs of a stream arrive within the window at this shift.
+    /// Returns the number of jobs of a stream that arrive within the window at this shift.
     pub fn observed(&self, stream: usize, shift: Nanos) -> usize {
         let trace = self.streams[stream].trace;
         let period = trace.period().0;

@@ -1,4 +1,4 @@
-//! Whether all streams keep their latency targets, decided as early as possible.
+//! Decision if all streams meet their latency targets, as early as possible.
 //!
 //! A replay ends at the first request that makes it certain that a percentile exceeds its budget, and alignments
 //! that can no longer change the answer are not run. The answer does not depend on the number of threads.
@@ -58,13 +58,13 @@ pub(super) struct MissTally {
 }
 
 impl MissTally {
-    /// A tally of so many streams, before any alignment.
+    /// Creates a tally of `streams` streams, before any alignment.
     pub(super) fn new(streams: usize, spare: usize) -> Self {
         Self { misses: Mutex::new(vec![Vec::new(); streams]), cutoff: AtomicUsize::new(usize::MAX), spare }
     }
 
-    /// Looks at an alignment with so many requests of each stream, unless it can no longer change the answer: `replay` tells
-    /// the observer of those that are late, and gives whether the observer ended it. Gives whether everybody is known to be in
+    /// Examines an alignment, unless it can no longer change the answer. `replay` reports late requests to
+    /// the observer and returns true if the observer ended it. Returns true if all streams are known to be in
     /// time.
     pub(super) fn look(
         &self,

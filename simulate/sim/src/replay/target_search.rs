@@ -1,9 +1,9 @@
-//! Whether streams keep their latency targets, for a search that asks about one server after the other.
+//! Decisions if streams meet their latency targets, for a search over similar servers.
 //!
-//! Neighbouring questions are about much the same streams. The work that arrives in each alignment is kept from one
-//! question to the next, so that only the streams that came and went are added up. Bands that are as they were when everybody
-//! was in time are not looked at again: a newcomer changes nothing for those of tighter budgets. And alignments that have
-//! just failed are looked at first, because one failure is an answer.
+//! Successive questions concern mostly the same streams. The work that arrives in each alignment is kept
+//! between questions, so that only added and removed streams are updated. Bands that are unchanged since they
+//! were found in time are skipped: a newcomer does not affect bands of tighter budgets. Alignments that
+//! failed recently are examined first, because one failure decides.
 
 use super::alignment::Alignment;
 use super::alignment_order::sort_worst_first;
@@ -15,16 +15,16 @@ use super::target_miss::MissTally;
 use machine::parallel;
 use std::sync::Mutex;
 
-/// What is remembered of the questions of a search.
+/// State kept between the questions of a search.
 #[derive(Debug)]
 pub struct TargetSearch {
     /// The alignments in the order in which they are looked at, each with what is remembered of it.
     alignments: Vec<(Alignment, Mutex<RememberedAlignment>)>,
-    /// How many alignments may miss the target of a stream.
+    /// Number of alignments that may miss the target of a stream.
     spare: usize,
 }
 
-/// What is remembered of an alignment.
+/// State kept for an alignment.
 #[derive(Debug, Default)]
 struct RememberedAlignment {
     /// The work that arrives.
@@ -40,7 +40,8 @@ impl TargetSearch {
         Self { alignments: alignments.collect(), spare }
     }
 
-    /// Whether every stream keeps its target: the answer of [`first_target_miss`](super::first_target_miss).
+    /// Returns true if every stream meets its target: the answer of
+    /// [`first_target_miss`](super::first_target_miss).
     ///
     /// # Panics
     /// When there is not one target per stream.
@@ -63,7 +64,7 @@ impl TargetSearch {
         (!kept || count == self.alignments.len()).then_some(kept)
     }
 
-    /// Whether the first `count` alignments do not say that a stream misses its target.
+    /// Returns true if no stream misses its target in the first `count` alignments.
     fn keeps_in(&mut self, count: usize, system: &ReplaySystem<'_>, targets: &[LatencyTarget]) -> bool {
         assert_eq!(targets.len(), system.streams().len(), "one target per stream");
         let server = BandedServer::new(system, targets);

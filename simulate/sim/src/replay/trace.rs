@@ -96,7 +96,7 @@ impl ReplayTrace {
         self.utilisation().into_array().iter().sum()
     }
 
-    /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
+    /// Returns the work that arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
     pub(super) fn work_profile(&self) -> &[f32] {
         &self.0.work_profile
     }
@@ -129,7 +129,8 @@ impl ReplayTrace {
         periods * self.jobs().len() as u64 + self.arrivals_before(time - periods * period) as u64
     }
 
-    /// How many jobs of a period arrive before `time`, nanoseconds from its beginning and at most the period.
+    /// Returns the number of jobs of a period that arrive before `time`, nanoseconds from its beginning and
+    /// at most the period.
     #[inline]
     pub(super) fn arrivals_before(&self, time: u64) -> usize {
         self.0.arrivals.arrivals_before(self.jobs(), time)

@@ -1,4 +1,4 @@
-//! What passes between the stages of a path: jobs in the order in which they reach the next stage.
+//! Jobs in transit between the stages of a path, in the order in which they reach the next stage.
 
 use model::Job;
 
