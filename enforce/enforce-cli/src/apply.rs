@@ -61,7 +61,7 @@ pub struct ApplyArgs {
     /// Only this host; without a network namespace of its own it is this machine.
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Print the commands without running them.
+    /// Print what would be done, and do nothing.
     #[arg(long)]
     dry_run: bool,
     /// Restore devices to their state before the first `apply`.

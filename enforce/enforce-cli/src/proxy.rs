@@ -77,7 +77,7 @@ pub struct ProxyArgs {
     /// Where state is kept, and where `apply` looks for the proxy.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
-    /// Maximum time of polling before sleeping, while polling mostly finds requests: trades CPU time for
+    /// Busy-wait so long before sleeping, while polling mostly finds requests: trades CPU time for
     /// latency; 0s: never.
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: Nanos,
@@ -97,7 +97,7 @@ pub struct ProxyArgs {
     /// first million in the end.
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Maximum disk space of a recording; the oldest requests are deleted for newer ones.
+    /// The most disk space of a recording; the oldest requests are deleted for newer ones.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "record")]
     record_space: Bytes,
     /// Where to listen for scrapers of Prometheus, such as 127.0.0.1:9465.

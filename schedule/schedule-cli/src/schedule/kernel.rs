@@ -156,7 +156,7 @@ struct SettingArgs {
     /// Number of the oldest requests that share the CPUs of a queue [3 at the start].
     #[arg(short = 'c', long, value_name = "N")]
     oldest: Option<u32>,
-    /// Share of each CPU reserved for threads without a request [0.1 at the start].
+    /// Share of each CPU that threads without a request have before the others [0.1 at the start].
     #[arg(long, value_name = "SHARE", value_parser = share)]
     untagged: Option<f64>,
     /// Time slice of each of the c oldest [4ms at the start].

@@ -27,16 +27,16 @@ pub(crate) struct PlayingArgs {
     /// 3].
     #[arg(short, value_name = "N", value_parser = limit)]
     c: Option<ServiceLimit>,
-    /// Duration of arrivals in each run.
+    /// How long requests arrive in each run.
     #[arg(long, value_name = "TIME", default_value = "3s")]
     duration: Nanos,
-    /// Number of runs of each mode, each with other requests.
+    /// How often each mode is run, each time with other requests.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
     /// Seed of arrivals, work and the order of modes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Confidence level of intervals, from 0.5 to below 1.
+    /// How sure the intervals are to be, from 0.5 to below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
     /// Print JSON: one document of all runs.
