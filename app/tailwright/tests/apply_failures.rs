@@ -148,7 +148,7 @@ fn without_the_proxy_that_is_needed_nothing_changes_and_all_can_be_removed() {
     assert_eq!(bed.picture(), before);
     let dry = bed.apply(&["policy.json", "--dry-run"]).expect_code(0);
     assert!(
-        dry.stdout.contains("# proxy before s at state/proxy-s.sock: the policy; but no"),
+        dry.stdout.contains("# proxy before s at state/proxy-s.sock: the policy; no proxy runs there"),
         "{}",
         dry.stdout
     );

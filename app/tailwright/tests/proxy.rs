@@ -105,7 +105,7 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
         running.signal("HUP");
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
-        assert!(line.contains("read again") && line.contains("before") == fields.is_empty(), "{line}");
+        assert!(line.contains("read again") && line.contains("unchanged") == fields.is_empty(), "{line}");
         assert_eq!(status()["changes"], changes);
     }
 
@@ -258,7 +258,7 @@ fn what_apply_brought_is_remembered() {
     assert_eq!(status(&folder, "changes"), 0);
     drop(running);
 
-    assert!(apply(&["--remove"]).contains("the policy that was saved for it is deleted"));
+    assert!(apply(&["--remove"]).contains("its saved policy is deleted"));
     assert!(apply(&["--remove"]).contains("none runs there, nothing to remove"));
     let (_running, _, _lines) = proxy(&folder, &[]);
     assert_eq!(
