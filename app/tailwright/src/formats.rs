@@ -7,7 +7,7 @@ pub(crate) fn all() -> Vec<DocumentFormat> {
     let mut formats = [
         plan::documents(),
         plan_cli::documents(),
-        vec![plan_cli::policy_format()],
+        vec![plan_cli::plan::document::policy_format()],
         simulate_cli::documents(),
         enforce_cli::documents(),
         measure_cli::documents(),

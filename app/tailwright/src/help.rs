@@ -1,6 +1,7 @@
 //! The list of verbs in the program's help, by how often they are needed.
 
 use clap::Command;
+use cli::terminal;
 use std::fmt::Write as _;
 
 /// Verbs by group; every visible verb is in one of them.
@@ -38,29 +39,14 @@ fn list(program: &Command, width: usize) -> String {
                 // clap adds this verb itself, when it parses.
                 None => "Print this message or the help of a verb".to_owned(),
             };
-            let mut lines = wrapped(&about, width.saturating_sub(INDENT).max(20)).into_iter();
-            let _ = writeln!(text, "  {verb:<12} {}", lines.next().unwrap_or_default());
-            lines.for_each(|line| {
-                let _ = writeln!(text, "{:INDENT$}{line}", "");
-            });
+            let lines = terminal::wrap(&about, width.saturating_sub(INDENT).max(20));
+            for (number, line) in lines.iter().enumerate() {
+                let verb = if number == 0 { verb } else { "" };
+                let _ = writeln!(text, "  {verb:<12} {}", line.trim_start());
+            }
         }
     }
     text
-}
-
-/// Breaks a description between words into lines of at most `width` characters; a longer word is a line of its own.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -86,6 +72,5 @@ mod tests {
             let text = list(&program, width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width} columns:\n{text}");
         }
-        assert_eq!(wrapped("a bb ccc", 4), ["a bb", "ccc"]);
     }
 }

@@ -61,7 +61,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// Whether the verb runs until it is told to end, which is its own affair.
+    /// Returns true for a verb that runs until it is stopped; it handles signals itself.
     fn is_service(&self) -> bool {
         match self {
             Self::Proxy(_) => true,

@@ -1,4 +1,5 @@
-//! What verbs share: the terminal and its tables, arguments with units, exit codes, signals, and the small print of pages.
+//! Shared parts of verbs: the terminal and its tables, arguments with units, exit codes, signals, and the small print
+//! of pages.
 
 pub mod exit;
 pub mod interrupt;
@@ -10,7 +11,7 @@ pub mod scrape;
 pub mod shares;
 pub mod terminal;
 
-/// An interval by its ends, or one of them where they read alike.
+/// Returns an interval by its ends, or one of them if they read alike.
 pub fn from_to(low: String, high: &str) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }

@@ -9,7 +9,7 @@ pub fn document(page: Page) -> String {
     page.footer(small_print(&pasted_command(std::env::args_os().skip(1)), time())).to_html()
 }
 
-/// Now, or the instant that SOURCE_DATE_EPOCH says in seconds: whoever wants the same page again sets it.
+/// Returns the time of now, or the one that SOURCE_DATE_EPOCH sets in seconds, so that a page can be reproduced.
 fn time() -> SystemTime {
     let told = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse().ok());
     let told = told.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

@@ -7,6 +7,7 @@ mod visible;
 
 pub use layout::{be_wide, columns};
 pub use table::{Align, TextTable};
+pub use visible::wrap;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use operation::{Notice, ProgressObserver, TaskProgress};
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
-use visible::{visible, wrap, wrap_command};
+use visible::{visible, wrap_command};
 
 /// The instant at which the program started.
 static STARTED: OnceLock<Instant> = OnceLock::new();

@@ -116,7 +116,7 @@ pub fn schema_of<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// What the end of a field's name says of its unit.
+/// Units by the end of a field's name; the first match counts.
 const UNITS: [(&str, &str); 7] = [
     ("bytes_per_s", "Bytes per second."),
     ("_per_s", "Per second."),

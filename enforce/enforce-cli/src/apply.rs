@@ -3,8 +3,7 @@
 use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::undo_on_termination;
-use cli::terminal;
-use cli::terminal::{Align, TerminalObserver, TextTable};
+use cli::terminal::{self, Align, TerminalObserver, TextTable};
 use enforce::command::Programs;
 use enforce::facade::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy, hosts_template};
 use enforce::network::{self, ApplyReport, KernelFeature, StateStore};

@@ -4,8 +4,7 @@ use ::trace::recording::{RecordableRequest, is_recording_name};
 use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::scrape::{open_endpoint, scrape_address};
-use cli::terminal;
-use cli::terminal::{Talk, TerminalObserver, TextTable, talk};
+use cli::terminal::{self, Talk, TerminalObserver, TextTable, talk};
 use enforce::facade::{ProxyFiles, ProxyMetricsPage, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 use enforce::network::StateStore;
 use enforce::storage::{

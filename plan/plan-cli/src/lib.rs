@@ -19,8 +19,3 @@ operation::documents! {
     explain::RefusalDocument<'_>: "refusal", 1;
     trace::info_text::TraceDocument: "trace", 1;
 }
-
-/// Returns the format of policy files, which several verbs write.
-pub fn policy_format() -> operation::document::DocumentFormat {
-    plan::document::policy_format()
-}

@@ -1,4 +1,4 @@
-//! What docs/explanation/age.md says that the limit and that age do, by the simulator: for the systems of the demo.
+//! Claims of docs/explanation/age.md about the limit and age, judged by the simulator on the systems of the demo.
 
 use arrivals::TimeDistribution;
 use chain::{

@@ -1,4 +1,5 @@
-//! What docs/explanation/age.md says that deadlines do in the place of age, by the simulator: the example with two classes.
+//! Claims of docs/explanation/age.md about deadlines in place of age, judged by the simulator on the example with two
+//! classes.
 
 use chain::{ClassMeasures, PlayMeasures, ScheduleMode, draw_workload, no_deadlines, predicted_play};
 use model::OperationError;

@@ -1,4 +1,5 @@
-//! What docs/explanation/age.md says of requests that block, by the simulator and examples/scenarios/schedule-blocking.toml.
+//! Claims of docs/explanation/age.md about requests that block, judged by the simulator on
+//! examples/scenarios/schedule-blocking.toml.
 
 use chain::{
     ChainWorkload, PlayMeasures, ScheduleMode, WaitTreatment, draw_workload, predicted_play,

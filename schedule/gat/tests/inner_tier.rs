@@ -42,7 +42,7 @@ fn each_case_at_its_boundary() {
     assert_eq!(TOLERANCE.judge(tag(u64::MAX, 0), u64::MAX), (tag(u64::MAX, 0), TagCase::Accepted));
 }
 
-/// What the bindings of all languages accept (`schedule/bindings/received.json`).
+/// Cases that the bindings of all languages accept (`schedule/bindings/received.json`).
 #[test]
 fn what_all_languages_accept() {
     let cases: Vec<Value> =

@@ -1,4 +1,4 @@
-//! What the targets share.
+//! Shared parts of the targets.
 
 #[path = "../../../base/trace/tests/common/exercise.rs"]
 mod exercise;

@@ -49,7 +49,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 
 /// A sentence broken at spaces so that no piece is wider than `width`, if its words allow. Pieces after the first are
 /// indented like the line and by two more.
-pub(super) fn wrap(line: &str, width: usize) -> Vec<String> {
+pub fn wrap(line: &str, width: usize) -> Vec<String> {
     broken(line, width, "", |rest| rest.split(' ').collect())
 }
 

@@ -5,8 +5,7 @@ use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::{check_complete, undo_on_termination};
 use cli::quantities::results;
-use cli::terminal;
-use cli::terminal::{Talk, TerminalObserver, talk};
+use cli::terminal::{self, Talk, TerminalObserver, talk};
 use lab::cluster_run::{
     CLUSTER_FILE, ClusterHalves, PlayedCluster, forecast_cluster, judge_cluster, play_cluster,
     write_default_cluster,

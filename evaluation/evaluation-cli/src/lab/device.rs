@@ -2,8 +2,7 @@
 
 use clap::Args;
 use cli::exit::VerbAnswer;
-use cli::terminal;
-use cli::terminal::{Talk, talk};
+use cli::terminal::{self, Talk, talk};
 use lab::device::{CHANNELS_MAX, LinearServiceTime, SsdModel};
 use lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use model::OperationError;

@@ -6,8 +6,7 @@ use crate::lab::experiment_text::{ExperimentView, PlayedCase};
 use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::{check_complete, undo_on_termination};
-use cli::terminal;
-use cli::terminal::{Align, Talk, TextTable, talk};
+use cli::terminal::{self, Align, Talk, TextTable, talk};
 use lab::experiment::{
     CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
     TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,

@@ -3,8 +3,7 @@
 use clap::{Args, ValueEnum};
 use cli::exit::VerbAnswer;
 use cli::interrupt::undo_on_termination;
-use cli::terminal;
-use cli::terminal::{Align, Talk, TextTable, talk};
+use cli::terminal::{self, Align, Talk, TextTable, talk};
 use enforce::command::Programs;
 use lab::device::SsdModel;
 use lab::nbd::ExportedVolume;

@@ -10,8 +10,7 @@ use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::{check_complete, undo_on_termination};
 use cli::quantities::{confidence, percentage};
-use cli::terminal;
-use cli::terminal::{Talk, talk};
+use cli::terminal::{self, Talk, talk};
 use experiment::{
     ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm,
     KnobSwitch, KnobTarget, LinuxJournal, LinuxSettings, ProcessIdentity, RecordedLoad, RoundTally,

@@ -22,8 +22,7 @@ use cli::exit::VerbAnswer;
 use cli::interrupt::stop_on_termination;
 use cli::quantities::{at_least_one, share};
 use cli::scrape::{open_endpoint, scrape_address};
-use cli::terminal;
-use cli::terminal::{Talk, TerminalObserver, talk};
+use cli::terminal::{self, Talk, TerminalObserver, talk};
 use machine::listening::is_any_listening;
 use measure::observation::{
     IdealAssumptions, ObservationFiles, PublishedMetrics, ServerObservation, ServerQuestion, watch_server,

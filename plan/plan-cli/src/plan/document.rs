@@ -17,8 +17,8 @@ enum PolicyFile<'a> {
     Policy(Policy),
 }
 
-/// Returns the format of policy files.
-pub(crate) fn policy_format() -> DocumentFormat {
+/// Returns the format of policy files, which several verbs write.
+pub fn policy_format() -> DocumentFormat {
     let mut schema = schema_of::<PolicyFile>();
     schema.insert("title".to_owned(), "policy".into());
     DocumentFormat { name: "policy", schema }

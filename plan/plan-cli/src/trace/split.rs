@@ -2,8 +2,7 @@
 
 use crate::trace::arguments::TraceInputArgs;
 use clap::ValueEnum;
-use cli::terminal;
-use cli::terminal::TerminalObserver;
+use cli::terminal::{self, TerminalObserver};
 use plan::trace_files::{TraceFileError, cluster_text, split_trace};
 use std::path::PathBuf;
 use trace::SplitKey;

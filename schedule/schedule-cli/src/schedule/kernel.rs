@@ -5,8 +5,7 @@ use clap::{Args, Subcommand};
 use cli::exit::VerbAnswer;
 use cli::interrupt::undo_on_termination;
 use cli::quantities::share;
-use cli::terminal;
-use cli::terminal::{Talk, talk};
+use cli::terminal::{self, Talk, talk};
 use model::OperationError;
 use sched_ext::{
     AttachRequest, ControlGroup, CpuList, CpuPartition, KernelScheduler, OldestFirstSettings, QueueLayout,

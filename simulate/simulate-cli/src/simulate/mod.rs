@@ -17,8 +17,7 @@ use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::{check_complete, is_stopped, stop_on_termination};
 use cli::quantities::share;
-use cli::terminal;
-use cli::terminal::TerminalObserver;
+use cli::terminal::{self, TerminalObserver};
 use model::OperationError;
 use operation::files::{check_writable, write_wanted};
 use simulate::simulation::{

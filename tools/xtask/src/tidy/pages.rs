@@ -66,7 +66,8 @@ fn is_place(word: &str, folder: &Path) -> bool {
     }
     let is_plain = word.chars().all(|next| next.is_ascii_alphanumeric() || "/._-".contains(next));
     let first = word.split_once('/').map(|(first, _)| first);
-    is_plain && first.is_some_and(|first| !first.is_empty() && folder.join(first).is_dir())
+    // What lies beside the repository, such as `../shared`, others may not have.
+    is_plain && first.is_some_and(|first| !["", ".."].contains(&first) && folder.join(first).is_dir())
 }
 
 /// Targets of links to files, without the part after `#`.
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn places_and_links_that_exist_pass() {
         let text = "`xtask/src/main.rs`, `tools/xtask`, `docs/`; [main](xtask/src/main.rs), [x](../README.md#x)\n\
-                    `and/or`, `a b/c`, `tools/*.rs`, `docs/NAME.md`, `/proc/stat`, [x](https://x.org/y), [here](#here)\n\
+                    `and/or`, `a b/c`, `tools/*.rs`, `docs/NAME.md`, `/proc/stat`, `../beside/none`, [x](https://x.org/y), [here](#here)\n\
                     ```\n`xtask/none.rs`\n```\n";
         assert_eq!(complaints(text), [""; 0]);
     }

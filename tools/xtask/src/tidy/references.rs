@@ -74,10 +74,12 @@ fn krate(path: &str) -> &str {
     path.match_indices('/').nth(1).map_or(path, |(end, _)| &path[..end])
 }
 
-/// True if the text has the key as words, not as the beginning of a longer one.
+/// True if the text has the key as words, not as a part of a longer one.
 fn names(text: &str, key: &str) -> bool {
-    text.match_indices(key)
-        .any(|(at, _)| !text[at + key.len()..].starts_with(|next: char| next.is_alphanumeric()))
+    text.match_indices(key).any(|(at, _)| {
+        !text[..at].ends_with(char::is_alphanumeric)
+            && !text[at + key.len()..].starts_with(char::is_alphanumeric)
+    })
 }
 
 /// Comments without their line breaks, in lower case, so that a citation may wrap.
@@ -103,6 +105,8 @@ mod tests {
         assert_eq!(check(REFERENCES, &[citing]), [""; 0]);
         let silent = source("base/x/src/lib.rs", "//! As C says.");
         assert!(check(REFERENCES, &[silent])[0].contains("nothing in base/x"));
+        let inside = source("base/x/src/lib.rs", "//! As Beta and B say.");
+        assert!(check(REFERENCES, &[inside])[0].contains("nothing in base/x"));
         let all = [
             source("base/x/a.rs", "// A and B"),
             source("base/xy/a.rs", "// a and b"),
