@@ -207,7 +207,7 @@ pub(crate) fn a_scheduler_above_decides_who_has_a_group() {
     assert!(said.contains("has a scheduler already"), "{said}");
     let inner = format!("{SERVICE}/inner");
     let said = refused(&inner);
-    assert!(said.contains("a control group above that one has a scheduler"), "{said}");
+    assert!(said.contains("a parent control group has a scheduler"), "{said}");
     fs::remove_dir(inner).expect("nobody is in it");
     let said = refused(OTHER);
     assert!(said.contains("'tailwright_root' has refused the scheduler of the control group"), "{said}");
