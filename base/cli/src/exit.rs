@@ -6,12 +6,12 @@ use model::{Blame, OperationError};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-/// How a verb that did its work answers the question that it was asked.
+/// Outcome of a verb that completed its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerbAnswer {
-    /// Done, or: yes (exit 0).
+    /// Done, or the answer is yes (exit 0).
     Yes,
-    /// The question was answered with no: not admitted, not met (exit 1).
+    /// The answer is no: not admitted, not met (exit 1).
     No,
 }
 
@@ -26,11 +26,11 @@ impl VerbAnswer {
 
 /// The exit code of bad input.
 const INPUT: u8 = 2;
-/// The exit code of what the machine lacks, and of what was interrupted.
+/// Exit code of a machine that lacks something, and of an interrupted run.
 pub const MACHINE: u8 = 3;
 
-/// Prints what clap says instead of running a verb, and gives its exit code: 2 for bad usage; 0 for help, which goes to the
-/// standard output as the results of verbs do.
+/// Prints clap's message in place of running a verb. Returns the exit code: 2 for bad usage; 0 for help,
+/// which goes to standard output like a verb's results.
 pub fn said_instead(program: Command, instead: &clap::Error) -> ExitCode {
     if instead.use_stderr() {
         let arguments: Vec<String> =
@@ -39,7 +39,7 @@ pub fn said_instead(program: Command, instead: &clap::Error) -> ExitCode {
         if arguments == shown {
             instead.exit();
         }
-        // Its message repeats arguments as they are, with what a terminal obeys.
+        // clap repeats arguments verbatim, so control characters in them would reach the terminal.
         let error = program.try_get_matches_from(shown).err();
         let message = error.map_or_else(|| instead.kind().to_string(), |error| error.to_string());
         talk(Talk::Plain, message.trim_end());
@@ -66,7 +66,7 @@ pub fn report(error: &OperationError) -> ExitCode {
     })
 }
 
-/// Names of types in messages of parsers, and what they are to somebody who writes a file.
+/// Type names in parser messages, and their description for the author of the file.
 const TYPE_NAMES: [(&str, &str); 8] = [
     ("expected u64", "expected a whole number from 0"),
     ("expected u32", "expected a whole number from 0 to 4294967295"),
@@ -78,7 +78,7 @@ const TYPE_NAMES: [(&str, &str); 8] = [
     ("number would be zero for non-zero type", "expected a whole number above 0"),
 ];
 
-/// A message without the names of types that programs have.
+/// Replaces Rust type names in a message by plain descriptions.
 fn in_plain_words(message: &str) -> String {
     TYPE_NAMES.iter().fold(message.to_owned(), |message, (name, words)| message.replace(name, words))
 }

@@ -1,12 +1,14 @@
-//! What SIGINT (Ctrl-C), SIGTERM and SIGHUP do, the same for every verb:
+//! Handling of SIGINT (Ctrl-C), SIGTERM and SIGHUP, the same for every verb:
 //!
-//! - **Runs that collect** (simulations, measurements, searches) end with what is complete: they print it, write the files
-//!   that are asked for, say that they were interrupted, and exit with 3. A second signal ends the program.
-//! - **What must be undone** (knobs, namespaces, devices of a network) is undone first, however often a signal comes.
-//! - **Services** handle signals themselves (`proxy`) or are ended by them (`lab device`). A run whose length is but the
-//!   longest (`observe`) ends with what there is, and exits as it does otherwise.
-//! - **Everything else** ends at once: files that were being written are removed, those in their place stay as they were,
-//!   and the exit code is 3.
+//! - **Runs that collect** (simulations, measurements, searches) stop and keep the complete part: they
+//!   print it, write the requested files, report the interruption, and exit with 3. A second signal ends
+//!   the program.
+//! - **Changes that must be undone** (knobs, network namespaces and devices) are undone first, regardless
+//!   of the number of signals.
+//! - **Services** handle signals themselves (`proxy`) or are ended by them (`lab device`). A run whose
+//!   length is only a maximum (`observe`) ends with the data collected so far and its usual exit code.
+//! - **Everything else** ends at once: unfinished files are removed, the files that they would replace
+//!   stay as they were, and the exit code is 3.
 
 use crate::live_screen;
 use crate::terminal::{Talk, talk};
@@ -16,7 +18,7 @@ use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the verb that is run has asked for.
+/// Signal rule of the running verb.
 static RULE: AtomicU8 = AtomicU8::new(END_AT_ONCE);
 const END_AT_ONCE: u8 = 0;
 const END_WITH_RESULTS: u8 = 1;
@@ -29,7 +31,8 @@ fn stop() -> &'static Arc<AtomicBool> {
     STOP.get_or_init(Arc::default)
 }
 
-/// Starts the thread that waits for signals. Without it, which is noted, signals end the program as they do by default.
+/// Starts the thread that waits for signals. If that fails, a note is printed and signals have their
+/// default effect.
 pub fn watch_signals() {
     match Signals::new(ending_signals()) {
         Ok(signals) => drop(std::thread::spawn(move || wait(signals))),
@@ -54,14 +57,14 @@ fn wait(mut signals: Signals) {
     }
 }
 
-/// A flag that the first signal sets; the second one ends the program.
+/// Returns a flag that the first signal sets; the second one ends the program.
 pub fn stop_on_termination() -> Arc<AtomicBool> {
     RULE.store(END_WITH_RESULTS, Ordering::Relaxed);
     stop().clone()
 }
 
-/// As [`stop_on_termination`], for a program that shows a page: the terminal is as it was before while Ctrl-Z stops the
-/// program, and after Ctrl-\ (SIGQUIT) has ended it.
+/// As [`stop_on_termination`], for a program that shows a live page: restores the terminal before Ctrl-Z
+/// stops the program or Ctrl-\ (SIGQUIT) ends it.
 pub fn stop_with_screen() -> Arc<AtomicBool> {
     match Signals::new([SIGTSTP, SIGQUIT]) {
         Ok(signals) => drop(std::thread::spawn(move || stop_without_screen(signals))),
@@ -73,28 +76,30 @@ pub fn stop_with_screen() -> Arc<AtomicBool> {
 fn stop_without_screen(mut signals: Signals) {
     for signal in signals.forever() {
         live_screen::away_during(|| {
-            // It cannot fail for a signal that has a number.
+            // Fails only for an invalid signal number.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         });
     }
 }
 
-/// A flag that signals set, however often: for work that must be undone before the program ends.
+/// Returns a flag that signals set, however many arrive: for work that must be undone before the program
+/// ends.
 pub fn undo_on_termination() -> Arc<AtomicBool> {
     RULE.store(UNDO_FIRST, Ordering::Relaxed);
     stop().clone()
 }
 
-/// Whether a signal has come.
+/// Returns true once a signal has arrived.
 pub fn is_stopped() -> bool {
     stop().load(Ordering::Relaxed)
 }
 
-/// The end of a run that collects: an error where a signal cut it short, after its results were printed and written.
+/// Returns an error if a signal cut a collecting run short. Called after its results are printed and
+/// written.
 ///
 /// # Errors
 ///
-/// When a signal has come.
+/// If a signal has arrived.
 pub fn check_complete(what_there_is: &str) -> Result<(), OperationError> {
     if is_stopped() {
         return Err(OperationError::machine(format_args!("interrupted: {what_there_is}")));
@@ -102,12 +107,13 @@ pub fn check_complete(what_there_is: &str) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// The signals that ask a program to end; not SIGHUP where `nohup` has it ignored.
+/// Returns the signals that ask a program to end; without SIGHUP if `nohup` has it ignored.
 fn ending_signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP))
 }
 
-/// Whether this process was started with a signal ignored; no where the kernel does not say.
+/// Returns true if this process was started with a signal ignored; false if the kernel does not report
+/// it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

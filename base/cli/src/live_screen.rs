@@ -1,8 +1,8 @@
-//! A page on the terminal that is replaced again and again, and a terminal that is afterwards as it was.
+//! A live page on the terminal, and restoration of the terminal afterwards.
 //!
-//! The page stands on the terminal's second screen, so that what was printed before comes back; nothing of the terminal's
-//! settings is changed. The screen is left when the page is closed, before the program stops for Ctrl-Z, and when it
-//! panics. A thread of its own writes, because a terminal may take nothing for as long as it likes (Ctrl-S).
+//! The page uses the terminal's alternate screen, so that earlier output comes back; terminal settings
+//! are not changed. The screen is left when the page is closed, before Ctrl-Z stops the program, and on a
+//! panic. A separate thread writes, because a terminal may block output indefinitely (Ctrl-S).
 
 use std::io::Write as _;
 use std::panic;
@@ -10,27 +10,27 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// To the second screen, without a cursor.
+/// Switches to the alternate screen and hides the cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 
-/// The cursor, and the first screen.
+/// Shows the cursor and switches back to the main screen.
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// What the terminal shows.
+/// Screen that the terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScreenState {
-    /// The first screen; the next page goes to the second.
+    /// Main screen; the next page switches to the alternate screen.
     Away,
-    /// The second screen, with a page.
+    /// Alternate screen, with a page.
     Shown,
-    /// The first screen, whatever pages come.
+    /// Main screen for good; further pages are dropped.
     Closed,
 }
 
-/// There is one terminal.
+/// A process has one terminal, hence a static.
 static SCREEN: Mutex<ScreenState> = Mutex::new(ScreenState::Away);
 
-/// The page, shown from the first call of [`LiveScreen::show`] until the value is dropped.
+/// A page, shown from the first call of [`LiveScreen::show`] until the value is dropped.
 #[derive(Debug)]
 pub struct LiveScreen {
     pages: Option<SyncSender<String>>,
@@ -38,7 +38,7 @@ pub struct LiveScreen {
 }
 
 impl LiveScreen {
-    /// Starts the screen on standard error. If no thread can be started, nothing is shown.
+    /// Starts the writer thread. If that fails, nothing is shown.
     pub fn begin() -> Self {
         leave_on_panic();
         set(ScreenState::Away);
@@ -48,7 +48,7 @@ impl LiveScreen {
         Self { pages: Some(pages), thread }
     }
 
-    /// Replaces the page by these lines; leaves it as it is while the terminal has not taken the last one.
+    /// Replaces the page by these lines. Skipped while the terminal has not accepted the previous page.
     pub fn show(&self, lines: &[String]) {
         let page = format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"));
         if let Some(pages) = &self.pages {
@@ -63,19 +63,19 @@ impl Drop for LiveScreen {
     fn drop(&mut self) {
         self.pages = None;
         if let Some(thread) = self.thread.take() {
-            // It has said itself why it panicked.
+            // If the thread panicked, its own message was printed.
             let _ = thread.join();
         }
         close();
     }
 }
 
-/// Leaves the second screen for good.
+/// Leaves the alternate screen for good.
 pub fn close() {
     set(ScreenState::Closed);
 }
 
-/// Leaves the second screen while `stopped` runs; the next page after it comes back.
+/// Leaves the alternate screen while `stopped` runs; the next page returns to it.
 pub fn away_during(stopped: impl FnOnce()) {
     let before = set(ScreenState::Closed);
     stopped();
@@ -84,7 +84,7 @@ pub fn away_during(stopped: impl FnOnce()) {
     }
 }
 
-/// Changes to a state on the first screen; returns the one before.
+/// Changes to a state on the main screen; returns the previous state.
 fn set(next: ScreenState) -> ScreenState {
     let mut state = SCREEN.lock().unwrap_or_else(PoisonError::into_inner);
     if *state == ScreenState::Shown {
@@ -107,19 +107,19 @@ fn draw(page: &str) {
     write(page);
 }
 
-/// A terminal that is gone has nobody who could be told.
+/// Errors are ignored: without a terminal there is nowhere to report them.
 fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// From now on the message of a panic is on the first screen.
+/// Makes panic messages appear on the main screen.
 fn leave_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // The lock may be with the thread that panics.
+            // The panicking thread may itself hold the lock.
             if let Ok(mut state) = SCREEN.try_lock() {
                 if *state == ScreenState::Shown {
                     write(LEAVE);

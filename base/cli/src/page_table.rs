@@ -1,8 +1,9 @@
-//! Tables whose cells are texts.
+//! Tables of text cells.
 
 use plot::{Cell, Column, Table};
 
-/// A table whose first `words` columns are words and the others numbers.
+/// Returns a table whose first `words` columns are left-aligned words and whose other columns are
+/// numbers.
 pub fn table(headings: &[&str], words: usize, rows: Vec<Vec<String>>) -> Table {
     let column = |(at, name): (usize, &&str)| {
         if at < words { Column::name(*name) } else { Column::number(*name) }

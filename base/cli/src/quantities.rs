@@ -1,10 +1,11 @@
-//! Quantities with one way to be written: shares, percentages and rates of requests.
+//! Quantities with a single accepted form: shares, percentages and request rates.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use units::Percentile;
 
-/// A share: `0.85` or `85%`. Not negative; what is larger than 1, options refuse where it makes no sense.
+/// Parses a share, `0.85` or `85%`. Negative values are refused; options refuse values above 1 where they
+/// make no sense.
 pub fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
     let share = number.trim().parse().ok().map(|number: f64| number * unit);
@@ -13,7 +14,7 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("expected a share such as 0.85 or 85%, found '{text}'"))
 }
 
-/// Requests per second of `500/s`, `2/ms`, `30/min` or `7/h`.
+/// Parses requests per second from `500/s`, `2/ms`, `30/min` or `7/h`.
 pub fn request_rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, ""));
     let per_s = match unit.trim() {
@@ -29,7 +30,7 @@ pub fn request_rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("expected a rate with its unit, such as 500/s or 30/min, found '{text}'"))
 }
 
-/// A percentile as a percentage; a share in its place, such as 0.999, is refused.
+/// Parses a percentile as a percentage; a share such as 0.999 is refused.
 pub fn percentage(text: &str) -> Result<Percentile, String> {
     let percentile: Percentile = text.parse().map_err(|error| format!("{error}"))?;
     match percentile.is_like_a_share() {
@@ -38,18 +39,18 @@ pub fn percentage(text: &str) -> Result<Percentile, String> {
     }
 }
 
-/// A number of things of which there is at least one.
+/// Parses a positive count.
 pub fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a whole number, at least 1".to_owned())
 }
 
-/// A confidence as a share.
+/// Parses a confidence as a share.
 pub fn confidence(text: &str) -> Result<f64, String> {
     let expected = || format!("expected a share from 0.5 to below 1, such as 0.95 or 95%, found '{text}'");
     share(text).ok().filter(|share| (0.5..1.0).contains(share)).ok_or_else(expected)
 }
 
-/// The results that were asked for.
+/// Returns the paths of the requested results.
 pub fn results<const N: usize>(asked: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
     asked.into_iter().flatten().cloned().collect()
 }

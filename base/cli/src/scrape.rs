@@ -5,18 +5,18 @@ use metrics::{EndpointLimits, MetricsEndpoint};
 use model::OperationError;
 use std::net::SocketAddr;
 
-/// The address of `--listen`.
+/// Parses the address of `--listen`.
 ///
 /// # Errors
-/// For what is not an IP address with a port; names are not looked up.
+/// If the text is not an IP address with a port; names are not resolved.
 pub fn scrape_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("expected IP:PORT, such as 127.0.0.1:9464, found '{text}'"))
 }
 
-/// Opens the endpoint of `--listen`, and says where it is.
+/// Opens the endpoint of `--listen` and prints its address.
 ///
 /// # Errors
-/// When the address cannot be had.
+/// When the address cannot be bound.
 pub fn open_endpoint(
     address: SocketAddr,
     page: impl Fn() -> String + Send + Sync + 'static,

@@ -2,15 +2,15 @@
 
 use plot::{Axis, Unit};
 
-/// How to read such a chart.
+/// Reading instructions below such a chart.
 pub const READING: &str = "Each line says which share of the requests takes at least as long: the further right a line is at 1%, the larger \
      the p99. The fastest 2 % of each line may be left of the chart.";
 
-/// The share of requests from which an axis of latencies may begin: before, lines are flat.
+/// Share of requests from which an axis of latencies may begin: the lines are flat before.
 const FLAT_SHARE: f64 = 0.98;
 
-/// A logarithmic axis of latencies that begins where the first of these lines (seconds and shares, the shares never
-/// rising) leaves the top, or at `also` if that is less.
+/// Returns a logarithmic axis of latencies. It begins where the first of these lines leaves the top, or
+/// at `also` if that is less. Lines are pairs of seconds and shares; shares never rise.
 pub fn latency_axis<'a>(
     label: &str,
     lines: impl IntoIterator<Item = &'a [(f64, f64)]>,
@@ -36,19 +36,20 @@ fn start(line: &[(f64, f64)]) -> Option<f64> {
     }
 }
 
-/// The largest 1, 2 or 5 times a power of ten at or below a latency; `None` for none.
+/// Returns the largest 1, 2 or 5 times a power of ten at or below a latency; `None` if it is not
+/// positive.
 fn round_below(latency: f64) -> Option<f64> {
     if !(latency > 0.0 && latency.is_finite()) {
         return None;
     }
     let power = 10f64.powf(latency.log10().floor());
-    // A hair, so that 50 µs is not below 5 times 10 µs.
+    // The tolerance keeps 50 µs from falling below 5 times 10 µs by rounding.
     let round =
         [5.0, 2.0, 1.0].map(|digit| digit * power).into_iter().find(|at| *at <= latency * (1.0 + 1e-9));
     round.map(|round| round.min(latency))
 }
 
-/// Lines that look the same as one, under all of their names.
+/// Merges lines that look the same into one, under all of their names.
 pub fn without_duplicates(
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
 ) -> Vec<(String, Vec<(f64, f64)>)> {
@@ -65,7 +66,7 @@ pub fn without_duplicates(
     different
 }
 
-/// The largest share by which values differ that nobody can tell apart in a chart.
+/// Largest relative difference of values that is invisible in a chart.
 const INVISIBLE: f64 = 0.01;
 
 fn look_alike(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {

@@ -1,5 +1,5 @@
-//! Output that people want to read: text that fits the terminal on stdout, progress with an estimate and talk on stderr.
-//! Everything that this program prints goes through here, so that nothing in a name is obeyed by a terminal.
+//! Output for people: text that fits the terminal on stdout, progress and messages on stderr. The whole
+//! program prints through this module, so control characters in names never reach a terminal.
 
 mod layout;
 mod table;
@@ -20,40 +20,41 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 use visible::{visible, wrap_command};
 
-/// The instant at which the program started.
 static STARTED: OnceLock<Instant> = OnceLock::new();
-/// The time from there to the first answer, seconds.
+/// Time from the start of the program to its first answer, seconds.
 static ANSWERED_AFTER: OnceLock<f64> = OnceLock::new();
 
-/// Notes that the program starts.
+/// Records the start of the program.
 pub fn start_clock() {
     STARTED.get_or_init(Instant::now);
 }
 
-/// Wall time from the start of the program to its first answer, seconds: the same in a file and on the terminal.
+/// Returns the wall time from the start of the program to its first answer, seconds. Measured once, so
+/// that files and terminal show the same value.
 pub fn answered_after_s() -> f64 {
     *ANSWERED_AFTER.get_or_init(|| STARTED.get_or_init(Instant::now).elapsed().as_secs_f64())
 }
 
-/// What has become of the standard output.
+/// State of standard output.
 static OUTPUT: AtomicU8 = AtomicU8::new(OPEN);
 const OPEN: u8 = 0;
-/// Nobody reads it any more.
+/// The reader has closed its end.
 const CLOSED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Writes data to stdout, whole. A reader that went away (`| head`) gets no more, quietly; any other error is said once.
-/// Files that are asked for are written nevertheless, and [`is_output_lost`] tells how the program is to end.
+/// Writes data to stdout. If the reader has closed its end (`| head`), further output is dropped
+/// silently; any other error is reported once. Requested files are still written, and [`is_output_lost`]
+/// determines the exit code.
 pub fn print(text: &str) {
     write_out(&visible(text));
 }
 
-/// A text without line ends, with characters that a terminal obeys written as escapes.
+/// Returns the text without line ends and with control characters escaped.
 pub fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\u000a")
 }
 
-/// Whether something that should have been printed could not be, for another reason than that nobody reads it.
+/// Returns true if output was lost by an error other than a closed reader.
 pub fn is_output_lost() -> bool {
     OUTPUT.load(Ordering::Relaxed) == FAILED
 }
@@ -74,14 +75,14 @@ fn write_out(text: &str) {
     }
 }
 
-/// Says that what is to be printed is lost.
+/// Reports that output is lost.
 pub fn output_lost(error: &std::io::Error) {
     talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
     talk(Talk::Hint, "check the space left, and where the output goes");
 }
 
-/// Writes text for people to stdout: sentences are broken to the width of the output, commands so that they can be
-/// pasted, and verdicts have colours where there are any.
+/// Writes text for people to stdout: sentences are wrapped at the width of the output, commands stay
+/// pasteable, and verdicts are coloured where colours are on.
 pub fn print_text(text: &str) {
     let Some(width) = layout::width() else { return print(text) };
     let mut broken = String::new();
@@ -97,12 +98,13 @@ pub fn print_text(text: &str) {
     print(&broken);
 }
 
-/// Whether a line is a command to paste: they are indented, and sentences about the policy of this name are not.
+/// Returns true if a line is a command to paste: it is indented. A sentence about the policy named
+/// `tailwright` is not.
 fn is_command(line: &str) -> bool {
     line.starts_with("  tailwright ")
 }
 
-/// A word of a command as a shell takes it: in quotes where it needs them.
+/// Quotes a word for a shell if necessary.
 pub fn pasted(word: impl AsRef<str>) -> String {
     let word = word.as_ref();
     let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
@@ -112,14 +114,14 @@ pub fn pasted(word: impl AsRef<str>) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A path of a command as a shell takes it, and no option whatever it begins with.
+/// Quotes a path for a shell, so that it is never taken for an option.
 pub fn pasted_path(path: &Path) -> String {
     let path = path.display().to_string();
     pasted(if path.starts_with('-') { format!("./{path}") } else { path })
 }
 
-/// A command of this program, from its arguments without its own name, as it can be pasted into a shell. What is not UTF-8
-/// is shown by replacement characters.
+/// Returns a command line of this program, from its arguments without the program name, ready to paste
+/// into a shell. Invalid UTF-8 becomes replacement characters.
 pub fn pasted_command(args: impl Iterator<Item = OsString>) -> String {
     let words = args.map(|word| pasted(word.to_string_lossy()));
     ["tailwright".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
@@ -130,7 +132,7 @@ const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Cells of tables that say yes or no.
+/// Table cells that contain a verdict.
 const VERDICTS: [(&str, &str); 10] = [
     ("not met", RED),
     ("missed", RED),
@@ -144,7 +146,7 @@ const VERDICTS: [(&str, &str); 10] = [
     ("running", GREEN),
 ];
 
-/// Writes text with colours, which is free of escapes of its own.
+/// Writes text with colours; the text itself contains no escapes.
 fn print_coloured(text: &str) {
     let mut coloured = String::new();
     for line in text.lines() {
@@ -161,18 +163,19 @@ fn print_coloured(text: &str) {
     write_out(&coloured);
 }
 
-/// What a line on stderr is.
+/// Kind of a line on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Talk {
     Error,
     Hint,
     Warning,
     Note,
-    /// Whatever needs no name.
+    /// A line without a prefix.
     Plain,
 }
 
-/// Writes a line to stderr, where nothing can be done about an error. On a terminal it is broken at spaces.
+/// Writes a line to stderr, wrapped at spaces on a terminal. Errors are ignored: there is nowhere to
+/// report them.
 pub fn talk(kind: Talk, text: impl Display) {
     let (name, colour) = match kind {
         Talk::Error => ("error: ", RED),
@@ -193,8 +196,8 @@ pub fn talk(kind: Talk, text: impl Display) {
     let _ = std::io::stderr().write_all(said.as_bytes());
 }
 
-/// A progress bar on stderr when that is a terminal, nothing otherwise. `unit` names what is counted; a `total` of 0 is not
-/// known.
+/// Returns a progress bar on stderr if that is a terminal, a hidden one otherwise. `unit` names the
+/// counted things; a `total` of 0 means unknown.
 pub fn progress(total: u64, what: &str, unit: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -226,7 +229,7 @@ impl ProgressObserver for TerminalObserver {
     }
 }
 
-/// A progress bar that goes when its task ends.
+/// A progress bar that disappears when its task ends.
 struct TaskBar(ProgressBar);
 
 impl TaskProgress for TaskBar {

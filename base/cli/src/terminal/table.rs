@@ -1,37 +1,38 @@
-//! Tables whose columns line up, and that fit into the width of the output: columns that matter least go first, then words
-//! take several lines, then columns go from the right. What is left out is named, and `--wide` keeps everything.
+//! Tables with aligned columns that fit into the width of the output. Too wide, a table first drops its
+//! columns marked as details, then wraps words over several lines, then drops columns from the right.
+//! Dropped columns are named; `--wide` keeps everything.
 
 use crate::terminal::layout;
 use crate::terminal::visible::{cut, display_width, wrap};
 
-/// On which side the cells of a column line up: words on the left, numbers on the right.
+/// Alignment of a column's cells: words on the left, numbers on the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     Left,
     Right,
 }
 
-/// The least columns of the terminal that are left to words which are cut or wrapped.
+/// Minimum width of a column of words that is cut or wrapped.
 const WORDS_MIN: usize = 12;
 
-/// As many columns at the left stay, however wide they are.
+/// Number of columns at the left that are never dropped.
 const COLUMNS_KEPT: usize = 2;
 
-/// A table whose columns line up.
+/// A table with aligned columns.
 #[derive(Debug)]
 pub struct TextTable {
     aligns: Vec<Align>,
     rows: Vec<Vec<String>>,
-    /// Columns that may be left out, the first one first.
+    /// Columns that may be dropped, in the order of dropping.
     details: Vec<usize>,
 }
 
 /// A table as text.
 #[derive(Debug)]
 pub struct RenderedTable {
-    /// The headings and the rows, each with the line ends of its lines.
+    /// Headings and rows; a wrapped row contains line ends.
     pub rows: Vec<String>,
-    /// What was left out, as a line, or nothing.
+    /// Line that names the dropped columns; empty if there are none.
     pub note: String,
 }
 
@@ -42,7 +43,7 @@ impl RenderedTable {
 }
 
 impl TextTable {
-    /// Headings and how their columns are set.
+    /// Creates a table from the headings and alignments of its columns.
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
@@ -51,7 +52,7 @@ impl TextTable {
         }
     }
 
-    /// A table of rows; the first `words` columns are words, the others numbers.
+    /// Creates a table from rows; the first `words` columns are words, the others numbers.
     pub fn of_rows(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let align = |column| if column < words { Align::Left } else { Align::Right };
         let columns: Vec<(&str, Align)> =
@@ -61,7 +62,8 @@ impl TextTable {
         table
     }
 
-    /// The same table, of which columns with these headings are left out where it is too wide, the first one first.
+    /// Returns the table with these columns marked as details, dropped in this order where the table is
+    /// too wide.
     #[must_use]
     pub fn without_first(mut self, headings: &[&str]) -> Self {
         let column = |heading: &&str| self.rows[0].iter().position(|other| other.trim() == *heading);
@@ -72,21 +74,21 @@ impl TextTable {
     /// Appends a row; it has one cell per column.
     pub fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");
-        // A name with a line end could pretend to be a row.
+        // A name with a line end could imitate a row.
         self.rows.push(cells.into_iter().map(|cell| cell.replace('\n', "\\u000a")).collect());
     }
 
-    /// The table as text: two spaces between columns, none at line ends. Without rows there is no text.
+    /// Returns the table as text: two spaces between columns, none at line ends; empty without rows.
     pub fn render(&self) -> String {
         self.render_within(layout::width()).into_text()
     }
 
-    /// The table as one text per row, for those that have something to say between rows.
+    /// Returns the table as one text per row, for callers that print text between rows.
     pub fn render_rows(&self) -> RenderedTable {
         self.render_within(layout::width())
     }
 
-    /// The same within a width; without one as wide as the cells are.
+    /// Returns the same within a width limit; without one, as wide as the cells.
     fn render_within(&self, limit: Option<usize>) -> RenderedTable {
         let mut shown: Vec<usize> = (0..self.aligns.len()).collect();
         let natural: Vec<usize> = shown.iter().map(|column| self.natural_width(*column)).collect();
@@ -100,7 +102,7 @@ impl TextTable {
             }
         }
         let mut widths = self.fitting_widths(&shown, &natural, limit);
-        // Where words have given way and it is not enough, columns go from the right.
+        // Words are at their minimum and it is still too wide: drop columns from the right.
         while widths.iter().sum::<usize>() + 2 * shown.len() > limit + 2 && shown.len() > COLUMNS_KEPT {
             let last = shown.pop().expect("there are several");
             left_out.push(self.rows[0][last].trim());
@@ -123,7 +125,8 @@ impl TextTable {
         self.rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0)
     }
 
-    /// Widths of the columns that are shown, where those of words give way, the widest first.
+    /// Returns the widths of the shown columns. Columns of words shrink until the table fits, the widest
+    /// first.
     fn fitting_widths(&self, shown: &[usize], natural: &[usize], limit: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = shown.iter().map(|column| natural[*column]).collect();
         loop {
@@ -132,7 +135,7 @@ impl TextTable {
             let is_word = |at: &usize| self.aligns[shown[*at]] == Align::Left && widths[*at] > WORDS_MIN;
             let widest = (0..widths.len()).filter(is_word).max_by_key(|at| widths[*at]);
             let (Some(widest), 1..) = (widest, excess) else { return widths };
-            // No narrower than the next widest, so that several give way together.
+            // Shrink to the width of the next widest, so that equally wide columns shrink together.
             let is_other = |at: &usize| *at != widest && self.aligns[shown[*at]] == Align::Left;
             let next = (0..widths.len()).filter(is_other).map(|at| widths[at]).max().unwrap_or(0);
             let floor = next.min(widths[widest] - 1).max(WORDS_MIN);
@@ -140,7 +143,7 @@ impl TextTable {
         }
     }
 
-    /// A row, whose words take as many lines as they need.
+    /// Returns a row; its words take as many lines as they need.
     fn render_row(&self, row: &[String], shown: &[usize], widths: &[usize]) -> String {
         let mut cells = Vec::new();
         for (&column, &width) in shown.iter().zip(widths) {

@@ -1,13 +1,13 @@
-//! Text as a terminal shows it: how wide it is, where it is broken, and without what a terminal would obey.
+//! Display width and wrapping of text, and removal of control characters.
 //!
-//! Names come from files of other people. A control character in one could move the cursor, change the title or, through
-//! an answer of the terminal, type something. So whatever is printed goes through [`visible`], which writes such
-//! characters as JSON does (`\u001b`): a JSON document stays what it was.
+//! Names come from other people's files. A control character in one could move the cursor, change the
+//! title or, through an answer of the terminal, type something. So all output goes through [`visible`],
+//! which escapes such characters as JSON does (`\u001b`): a JSON document keeps its meaning.
 
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
-/// The same text with characters that a terminal obeys written as escapes; line ends stay.
+/// Returns the text with control characters escaped; line ends stay.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -22,8 +22,7 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// Whether a terminal does something other than to show the character: controls, and what changes the direction or has no
-/// width.
+/// Returns true for characters that a terminal interprets: controls, direction marks, and invisible ones.
 fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -34,7 +33,7 @@ pub(super) fn display_width(line: &str) -> usize {
     UnicodeWidthStr::width(line)
 }
 
-/// The beginning of a text in at most so many columns, with `…` for the rest.
+/// Returns the beginning of a text in at most this many columns, with `…` for the rest.
 pub(super) fn cut(text: &str, width: usize) -> String {
     let mut kept = String::new();
     for character in text.chars() {
@@ -47,19 +46,19 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     kept + "…"
 }
 
-/// A sentence broken at spaces so that no piece is wider than `width`, if its words allow. Pieces after the first are
-/// indented like the line and by two more.
+/// Wraps a sentence at spaces into pieces of at most `width` columns, if its words allow. Later pieces
+/// are indented by two more columns.
 pub fn wrap(line: &str, width: usize) -> Vec<String> {
     broken(line, width, "", |rest| rest.split(' ').collect())
 }
 
-/// A command broken likewise, so that a shell reads it as it was: at spaces outside of quotes, with a backslash at the end
-/// of each line but the last.
+/// Wraps a command so that a shell reads it unchanged: at spaces outside quotes, with a backslash at the
+/// end of each line but the last.
 pub(super) fn wrap_command(line: &str, width: usize) -> Vec<String> {
     broken(line, width, " \\", words_of_command)
 }
 
-/// The words of a command, with their quotes.
+/// Splits a command into its words, with their quotes.
 fn words_of_command(command: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let mut is_escaped = false;
