@@ -26,7 +26,7 @@ impl RateProcess {
     /// When a parameter is out of its range.
     pub fn arrivals(&self, seed: u64) -> Result<ArrivalTimes, ParameterError> {
         self.check()?;
-        // Beyond the end of time an endless stream stays at its end.
+        // Times beyond the largest `Nanos` saturate, so the stream stays endless.
         Ok(Box::new(self.times(seed).map(saturating_nanos)))
     }
 
@@ -98,7 +98,7 @@ struct MmppTimes {
     states: Vec<MmppState>,
     state: usize,
     now: f64,
-    /// When the current state is left.
+    /// Time at which the current state ends.
     until: f64,
     random: StdRng,
 }
@@ -146,7 +146,7 @@ struct OnOffTimes {
     off: Pareto<f64>,
     is_on: bool,
     now: f64,
-    /// When the source goes on or off next.
+    /// Time of the source's next change of state.
     until: f64,
     random: StdRng,
 }
@@ -155,8 +155,8 @@ impl OnOffTimes {
     fn new(rate_on: f64, on_s: f64, off_s: f64, shape: f64, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let is_on = random.random::<f64>() < on_s / (on_s + off_s);
-        // In equilibrium the period in progress is length-biased, which lowers the shape by one, and a
-        // uniform part of it is left.
+        // In equilibrium the period in progress is length-biased, which lowers the shape by one. A
+        // uniform fraction of it remains.
         let mean = if is_on { on_s } else { off_s };
         let biased = Pareto::new(pareto_scale(mean, shape), shape - 1.0).expect("checked: shape above one");
         let length: f64 = biased.sample(&mut random);

@@ -19,7 +19,7 @@ pub(crate) struct BModelTimes {
     interval_s: f64,
     levels: u32,
     next_interval: u64,
-    /// Intervals whose arrivals have not been returned yet, the earliest on top.
+    /// Intervals with arrivals not yet returned, the earliest on top.
     stack: Vec<CountedInterval>,
     random: StdRng,
 }
@@ -72,8 +72,9 @@ impl Iterator for BModelTimes {
             if interval.count > 1 && interval.levels_left > 0 {
                 self.split(interval);
             } else if interval.count > 0 {
-                // The first of `count` uniform points, and the rest uniform behind it: sorted without being held in
-                // memory. A single arrival is uniform, because both halves were equally likely.
+                // The first of `count` sorted uniform points; the others are uniform behind it, so none
+                // are held in memory. A single arrival is uniform because both halves were equally
+                // likely.
                 let u: f64 = self.random.random();
                 let gap = interval.length * (1.0 - u.powf(1.0 / interval.count as f64));
                 let start = interval.start + gap;

@@ -55,7 +55,7 @@ pub enum RateProcess {
         levels: u32,
     },
     /// Another process whose rate is multiplied by `1 + amplitude·sin(2π·(t/period + phase))`. The
-    /// modulation stretches time, so it keeps the mean rate and what is bursty on short scales.
+    /// modulation stretches time, so it preserves the mean rate and short-term burstiness.
     Diurnal {
         /// The process that is modulated.
         of: Box<Self>,
@@ -85,7 +85,8 @@ impl RateProcess {
         match self {
             Self::Constant { rate } | Self::Poisson { rate } | Self::BModel { rate, .. } => *rate,
             Self::Mmpp { states } => {
-                // Every state is visited equally often, so time is shared by the stays.
+                // Every state is visited equally often, so the time in each is proportional to its mean
+                // stay.
                 let stays: f64 = states.iter().map(|state| state.stay_s).sum();
                 states.iter().map(|state| state.rate * state.stay_s).sum::<f64>() / stays
             }

@@ -7,8 +7,8 @@ use rand::rngs::StdRng;
 use rand_distr::{Distribution as _, Exp1, Gamma, StandardNormal};
 use units::Nanos;
 
-/// Draws times from a [`TimeDistribution`]. Times round to the nearest nanosecond; longer ones than 584 years become
-/// that.
+/// Draws times from a [`TimeDistribution`]. Times round to the nearest nanosecond and saturate at 584
+/// years.
 #[derive(Debug, Clone)]
 pub struct Sampler(PreparedFamily);
 
@@ -23,7 +23,8 @@ enum PreparedFamily {
         first: f64,
         second: f64,
     },
-    /// One phase less with probability p; no `fewer` phases where there would be none.
+    /// Erlang with `phases` or, with probability p, one phase less; `fewer` is `None` if that leaves no
+    /// phase.
     Erlang {
         p: f64,
         fewer: Option<Gamma<f64>>,
@@ -142,7 +143,7 @@ impl PreparedFamily {
     }
 }
 
-/// The value whose share of the unit interval contains `u`.
+/// Returns the value of the point whose interval of cumulative probability contains `u`.
 fn point_at(points: &[(f64, f64)], mut u: f64) -> f64 {
     for (p, value) in points {
         u -= p;
@@ -150,6 +151,6 @@ fn point_at(points: &[(f64, f64)], mut u: f64) -> f64 {
             return *value;
         }
     }
-    // Only the rounding of the shares leads here.
+    // Reached only if the probabilities sum to less than 1 by rounding.
     points[points.len() - 1].1
 }

@@ -1,11 +1,11 @@
-//! Requests with arrivals and service times: what comes to a single queue.
+//! Requests with arrival and service times, the input of a single queue.
 
 use crate::{ArrivalPattern, ParameterError, TimeDistribution, split_seed};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use units::Nanos;
 
-/// A request of a single queue: when it arrives and how long it is served.
+/// A request of a single queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimedRequest {
     /// The arrival since the origin of the stream.
@@ -33,7 +33,7 @@ impl TimedRequestSource {
         seed: u64,
     ) -> Result<impl Iterator<Item = TimedRequest> + Send + use<>, ParameterError> {
         let arrivals = self.arrivals.instants(seed)?;
-        // Service times have a generator of their own, so that they do not change the arrivals.
+        // A separate generator for service times: drawing them does not change the arrivals.
         let mut random = StdRng::seed_from_u64(split_seed(seed, u64::MAX));
         let sampler = self.service.sampler();
         Ok(arrivals.map(move |arrival| TimedRequest { arrival, service: sampler.draw(&mut random) }))

@@ -1,8 +1,9 @@
-//! The grammar `name(argument, key=argument, …)`: a text taken apart, every part with the column where it stands.
+//! Parser of the grammar `name(argument, key=argument, …)`; every part keeps its column for error
+//! messages.
 
 use super::error::ExpressionError;
 
-/// The deepest nesting of brackets: more than any sensible text has, and no more than the stack bears.
+/// Maximum nesting of brackets. It bounds the recursion, and no sensible text reaches it.
 const DEPTH_MAX: usize = 32;
 
 /// A piece of the text that stands for one value.
@@ -47,14 +48,14 @@ impl<'a> Argument<'a> {
 pub(super) struct CallExpression<'a> {
     pub(super) name: &'a str,
     pub(super) column: usize,
-    /// The arguments that are left with their keys, in order.
+    /// Arguments not yet taken, with their keys, in order.
     left: Vec<(Option<&'a str>, Argument<'a>)>,
     /// The column behind the last argument.
     end: usize,
 }
 
 impl<'a> CallExpression<'a> {
-    /// Takes the text apart; `expected` says in an error what a text may be.
+    /// Parses the text; `expected` completes the error "expected …".
     pub(super) fn read(text: Argument<'a>, expected: &str) -> Result<Self, ExpressionError> {
         let open = text.value.find('(').ok_or_else(|| text.expected(expected))?;
         let close = closing(text, open)?;
@@ -77,13 +78,13 @@ impl<'a> CallExpression<'a> {
         index.map(|index| self.left.remove(index).1).ok_or_else(|| self.missing(&format!("{key}=…")))
     }
 
-    /// Takes the first argument without a key; `what` says in an error what it would be.
+    /// Takes the first argument without a key; `what` names it in the error if it is missing.
     pub(super) fn next(&mut self, what: &str) -> Result<Argument<'a>, ExpressionError> {
         let index = self.left.iter().position(|(name, _)| name.is_none());
         index.map(|index| self.left.remove(index).1).ok_or_else(|| self.missing(what))
     }
 
-    /// Takes the argument of this key, or the first without any key.
+    /// Takes the argument with this key, or else the first without a key.
     pub(super) fn either(&mut self, key: &str) -> Result<Argument<'a>, ExpressionError> {
         if self.has(key) { self.key(key) } else { self.next(&format!("{key}=…")) }
     }
@@ -152,7 +153,7 @@ fn split_arguments(text: Argument<'_>, from: usize, to: usize) -> Vec<Argument<'
 
 /// The key of an argument, if it has one, and its value.
 fn split_key(argument: Argument<'_>) -> (Option<&str>, Argument<'_>) {
-    // An inner call has keys of its own, behind its bracket.
+    // A `=` behind the first bracket belongs to an inner call.
     let end = argument.value.find('(').unwrap_or(argument.value.len());
     match argument.value[..end].find('=') {
         None => (None, argument),
