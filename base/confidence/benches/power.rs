@@ -1,5 +1,5 @@
-//! How often the tests of assumptions find what is there, and what is not: shares of seeded repetitions at a level of 5 %.
-//! `REPETITIONS=n` sets how many.
+//! Power and false alarms of the tests of assumptions: shares of seeded repetitions at a level of 5 %.
+//! `REPETITIONS=n` sets the number of repetitions.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -41,7 +41,8 @@ fn is_found(lengths: PeriodLengths, shared: f64, seed: u64) -> bool {
     common_bursts(&a, &b).p_value <= LEVEL
 }
 
-/// Whether a change is found, as traces are tested; none where memory is too long.
+/// Returns true if a change is found, by the procedure applied to traces; `None` if the memory is too
+/// long to decide.
 fn change(lengths: PeriodLengths, factor: f64, seed: u64) -> Option<bool> {
     [64, 32, 16].into_iter().find_map(|count| {
         let values = blocks(lengths, WINDOWS, count, factor, seed);

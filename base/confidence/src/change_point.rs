@@ -11,7 +11,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 
-/// The change that is most visible in a sequence, and how likely one as visible is by chance.
+/// The most significant change in a sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangePoint {
     /// The index of the first value after the change.
@@ -64,8 +64,8 @@ fn residuals(ranks: &[f64], at: usize) -> Vec<f64> {
     residuals
 }
 
-/// The variance of the sum of neighbours ÷ that of independent values: the largest over sums of a sixteenth, an eighth and a
-/// quarter of the values, at least 1.
+/// Returns the variance of sums of neighbours ÷ that of independent values, at least 1: the largest ratio
+/// over sums of a sixteenth, an eighth and a quarter of the values.
 fn variance_ratio(residuals: &[f64]) -> f64 {
     let variance = residuals.iter().map(|rank| rank * rank).sum::<f64>() / residuals.len() as f64;
     let ratio = |length: usize| {
@@ -77,8 +77,8 @@ fn variance_ratio(residuals: &[f64]) -> f64 {
     lengths.into_iter().filter(|length| *length >= 2 && variance > 0.0).map(ratio).fold(1.0, f64::max)
 }
 
-/// The correlation of neighbouring ranks when those before and from `at` on are taken relative to their own means, −1 to
-/// 1; 0 where it cannot be said. Independent values have about −2/n, with a standard deviation of about 1/√n.
+/// Returns the correlation of neighbouring ranks, −1 to 1, after removing the means before and from `at`
+/// on; 0 if undefined. Independent values have about −2/n, with a standard deviation of about 1/√n.
 pub fn neighbour_correlation(values: &[f64], at: usize) -> f64 {
     let ranks = residuals(&centred_ranks(values), at);
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();

@@ -22,7 +22,7 @@ pub struct ScaleComparison {
     pub windows: usize,
     /// The rank correlation of work in windows, −1 to 1.
     pub correlation: f64,
-    /// The rank correlation that one in twenty shifts exceeds: less than that cannot be told from nothing.
+    /// Rank correlation that one in twenty shifts exceeds; smaller values are not significant.
     pub correlation_by_chance: f64,
     /// Number of windows in which both are busy ÷ its expectation under independence; `None` if one has no
     /// busy windows.
@@ -34,7 +34,7 @@ pub struct ScaleComparison {
 pub struct CommonBursts {
     /// The share of shifts, the observed alignment included, at which the streams are busy together at least as much.
     pub p_value: f64,
-    /// The scale at which it is most visible, as an index into `scales`.
+    /// Index into `scales` of the most significant scale.
     pub clearest: usize,
     /// The comparison at each scale, from the shortest windows to the longest.
     pub scales: Vec<ScaleComparison>,
@@ -52,7 +52,7 @@ pub fn common_bursts(a: &WindowedSeries, b: &WindowedSeries) -> CommonBursts {
     for (number, (of_a, of_b)) in a.scales.iter().zip(&b.scales).enumerate() {
         let by_shift = products_by_shift(of_a, of_b, a.windows);
         let correlations = standardised(by_shift.iter().map(|product| product.re));
-        // The root of a number that is nearly Poisson has nearly the same spread whatever its mean.
+        // Square root: it makes the spread of a nearly Poisson count nearly independent of its mean.
         let coincidences = standardised(by_shift.iter().map(|product| (product.im.max(0.0) + 0.375).sqrt()));
         for (shift, of_shift) in largest.iter_mut().enumerate() {
             let here = correlations[shift].max(coincidences[shift]);
@@ -69,8 +69,8 @@ pub fn common_bursts(a: &WindowedSeries, b: &WindowedSeries) -> CommonBursts {
     CommonBursts { p_value: as_large as f64 / a.windows as f64, clearest, scales }
 }
 
-/// For each circular shift of `b`: the rank correlation as real part, and in how many windows both are busy as imaginary
-/// part.
+/// Returns for each circular shift of `b` the rank correlation as real part, and the number of windows in
+/// which both are busy as imaginary part.
 fn products_by_shift(a: &ScaleSpectrum, b: &ScaleSpectrum, windows: usize) -> Vec<Complex> {
     let mut products = Vec::with_capacity(windows);
     for frequency in 0..windows {
@@ -90,7 +90,7 @@ fn standardised(values: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let count = values.clone().count() as f64;
     let mean = values.clone().sum::<f64>() / count;
     let variance = values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-    // Rounding of single precision is no variation.
+    // A smaller variance is rounding of single precision.
     let scale = if variance > 1e-10 { variance.sqrt().recip() } else { 0.0 };
     values.map(|value| (value - mean) * scale).collect()
 }

@@ -1,4 +1,4 @@
-//! Split conformal prediction: an upper bound of the next score from the scores so far.
+//! Split conformal prediction: an upper bound on the next score from past scores.
 //!
 //! A score measures how far a prediction fell short; larger is worse. If n seen scores and the next one are
 //! *exchangeable* (every order of the n + 1 is equally likely), the next one is at most the ⌈(n + 1) c⌉-th
@@ -11,25 +11,25 @@
 
 use crate::TooFew;
 
-/// Products that are whole numbers may come out a little above.
+/// Tolerance for products that are whole numbers but computed slightly above.
 const ROUNDING: f64 = 1e-9;
 
-/// The number of exchangeable blocks that a bound on the next score needs at least: the least n with ⌈(n + 1) c⌉ ≤ n, that is
-/// n ≥ c ÷ (1 − c); 19 for 95 %.
+/// Returns the minimum number of exchangeable blocks for a bound on the next score: the least n with ⌈(n
+/// + 1) c⌉ ≤ n, that is n ≥ c ÷ (1 − c); 19 for 95 %.
 ///
 /// # Panics
 /// Unless the coverage c is strictly between 0 and 1.
 pub fn needed_for_conformal(coverage: f64) -> usize {
     check(coverage);
     let exact = coverage / (1.0 - coverage);
-    // Positive; a float beyond usize becomes the largest.
+    // Positive; the cast saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let needed = (exact * (1.0 - ROUNDING)).ceil() as usize;
     needed
 }
 
-/// The rank, from 1, ascending, of the one among n exchangeable scores that the next score stays within with probability at least
-/// `coverage`: ⌈(n + 1) c⌉.
+/// Returns the rank k = ⌈(n + 1) c⌉, from 1, ascending: the next score is at most the k-th smallest of n
+/// exchangeable scores with probability at least `coverage`.
 ///
 /// # Errors
 /// When there are too few scores; the error says how many would do.
@@ -47,9 +47,9 @@ pub fn conformal_rank(n: usize, coverage: f64) -> Result<usize, TooFew> {
     Ok(rank.clamp(1, n))
 }
 
-/// The least score of `blocks` that a score of the next block stays within with probability at least `coverage`: with K blocks,
-/// the least that the shares of scores at or below, summed over the blocks, reach (K + 1) c. Empty blocks do not count. With one
-/// score in each block it is the score of [`conformal_rank`].
+/// Returns the least score that bounds a score of the next block with probability at least `coverage`.
+/// With K non-empty blocks, the shares of scores at or below it, summed over blocks, reach (K + 1) c.
+/// With one score per block it is the score of [`conformal_rank`].
 ///
 /// # Errors
 /// When there are too few blocks with scores; the error says how many would do.
@@ -79,8 +79,8 @@ pub fn conformal_quantile(blocks: &[Vec<f64>], coverage: f64) -> Result<f64, Too
     Ok(reached.or(weighted.last()).expect("there are blocks with scores").0)
 }
 
-/// The coverage that a limit has which was not chosen by these blocks: the shares of scores at or below it, summed over the
-/// blocks, ÷ (K + 1). [`conformal_quantile`] turned round; 0 without scores.
+/// Returns the coverage of a limit that was not chosen by these blocks: the shares of scores at or below
+/// it, summed over the blocks, ÷ (K + 1). The inverse of [`conformal_quantile`]; 0 without scores.
 pub fn conformal_coverage(blocks: &[Vec<f64>], limit: f64) -> f64 {
     let mut count = 0;
     let mut sum = 0.0;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(conformal_quantile(&blocks, 0.9), Ok(909.0));
     }
 
-    /// Returns how often the next score of exchangeable data stays within the quantile. `score` draws scores
+    /// Returns the share of runs in which the next score stays within the quantile. `score` draws scores
     /// for the level of a block, which all its scores share.
     fn covered(blocks: usize, size: usize, coverage: f64, shared: f64, runs: usize) -> f64 {
         let mut random = StdRng::seed_from_u64(5);

@@ -1,7 +1,7 @@
 //! Effective number of independent values in a sequence of dependent ones.
 
-/// Blocks that a sequence is cut into: the more, the surer is the variance between them; the fewer, the further
-/// reaches the dependence that is seen. The larger effect of the two counts.
+/// Numbers of blocks that a sequence is cut into. More blocks estimate the variance between them more
+/// precisely; fewer, longer blocks capture longer dependence. The larger effect of the two counts.
 pub const BLOCKS: [usize; 2] = [32, 12];
 
 /// The variance of the number of events in a block ÷ that of independent events: the *design effect*. `events`

@@ -15,7 +15,8 @@ use crate::{BLOCKS, TooFew, t_quantile};
 pub struct Bounds {
     /// The quantile is at least the value there, except with half of the probability that is left.
     pub low: usize,
-    /// The quantile is at most the value there, likewise; an error says how many values it would take.
+    /// The quantile is at most the value there, with the same confidence; an error gives the number of
+    /// values needed.
     pub high: Result<usize, TooFew>,
 }
 
@@ -34,8 +35,8 @@ pub fn nearest_rank(percent: f64, count: usize) -> usize {
     rank.clamp(1, count)
 }
 
-/// Between which order statistics of `count` values the `fraction`-quantile lies, with this confidence; values
-/// may depend on their neighbours with this design effect (1: independent).
+/// Returns the order statistics of `count` values that enclose the `fraction`-quantile with this
+/// confidence. Values may depend on their neighbours with this design effect (1: independent).
 ///
 /// # Panics
 /// Unless fraction and confidence are strictly between 0 and 1, the effect is at least 1 and there is a value.
@@ -78,12 +79,13 @@ fn worth(count: usize, effect: f64, confidence: f64) -> usize {
     worth.clamp(1, count)
 }
 
-/// (t ÷ z)²: what it costs that the effect is estimated from few blocks. Nothing is estimated for 1.
+/// Returns (t ÷ z)², the cost of estimating the effect from few blocks; 1 if the effect is 1, which is
+/// not estimated.
 fn correction(effect: f64, confidence: f64) -> f64 {
     if effect <= 1.0 {
         return 1.0;
     }
-    // So many degrees of freedom are as good as infinitely many.
+    // Stands for infinitely many degrees of freedom.
     let normal = t_quantile(100_000, confidence);
     (t_quantile(BLOCKS[0] - 1, confidence) / normal).powi(2)
 }
@@ -108,7 +110,7 @@ mod tests {
         assert_eq!(quantile(10, 0.5, 0.95, 1.0), Bounds { low: 1, high: Ok(8) });
     }
 
-    /// However little the values tell, the interval has the value that it stands beside.
+    /// The interval contains the sample's own quantile even for few values.
     #[test]
     fn intervals_enclose_the_quantile_of_the_sample() {
         for count in [1, 2, 10, 100, 999, 5000] {

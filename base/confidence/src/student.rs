@@ -1,12 +1,12 @@
-//! Student's t: what the mean of a few independent values says about their expectation.
+//! Student's t: inference about an expectation from the mean of a few independent values.
 
 /// An estimate with the half-width of its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Mean of the replications.
     pub value: f64,
-    /// The expectation is within this of `value`, with the confidence that was asked for, as far as the values of
-    /// replications are normal; infinite for a single replication.
+    /// Half-width of the confidence interval around `value`, exact if the values are normal; infinite for
+    /// a single value.
     pub half_width: f64,
 }
 

@@ -146,7 +146,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{RngExt as _, SeedableRng as _};
 
-    /// The mean stake over all signs is 1, whatever the sizes: by going through all of them.
+    /// The mean stake over all signs is 1 for any sizes, by enumeration.
     #[test]
     fn the_stake_is_fair() {
         let sizes = [3.0, 1.0, 4.0, 1.0, 0.0, 9.0, 2.0, 6.0];
@@ -161,7 +161,7 @@ mod tests {
         assert!((sum / f64::from(1 << sizes.len()) - 1.0).abs() < 1e-12);
     }
 
-    /// As Ville's inequality has it, by going through all signs of twelve differences.
+    /// Ville's inequality, by enumeration of all signs of twelve differences.
     #[test]
     fn stopping_at_the_best_moment_gains_nothing() {
         let sizes: Vec<f64> = (1..=12).map(|index| f64::from(index * 7 % 13)).collect();
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(shift_interval(&[5.0; 40], 0.95), (5.0, 5.0));
     }
 
-    /// Of all lengths at once, in 400 sequences of skewed sums whose differences are symmetric.
+    /// Holds at all lengths at once, in 400 sequences of skewed sums with symmetric differences.
     #[test]
     fn intervals_hold_the_shift_at_every_length() {
         let mut random = StdRng::seed_from_u64(3);

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Too few values for what is asked.
+/// Too few values for the requested inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFew {
     /// Number of values given.

@@ -12,7 +12,8 @@ const WINDOWS_AT_LONGEST: usize = 16;
 /// The share of windows that count as busy, at most.
 const BUSY_SHARE: f64 = 0.05;
 
-/// A stream's work in equal windows that follow each other, with sums over longer ones. It is taken as circular.
+/// A stream's work in consecutive windows of equal length, with sums over longer windows. It is treated
+/// as circular.
 #[derive(Debug, Clone)]
 pub struct WindowedSeries {
     pub(crate) windows: usize,
@@ -24,8 +25,8 @@ pub struct WindowedSeries {
 pub(crate) struct ScaleSpectrum {
     /// Length of a window, in windows of the series.
     pub(crate) length: usize,
-    /// The Fourier transform of the normalised rank of a sum, as real part, and of whether it counts as busy, as
-    /// imaginary part. Single precision halves the memory.
+    /// Fourier transform of the normalised rank of each sum (real part) and of its indicator of being
+    /// busy (imaginary part). Single precision halves the memory.
     transform: Vec<[f32; 2]>,
     /// Number of sums that count as busy: larger than all but a twentieth of them, and above zero.
     pub(crate) busy: usize,

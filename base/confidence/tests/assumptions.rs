@@ -8,7 +8,7 @@ use support::{PeriodLengths, blocks, pair};
 const WINDOWS: usize = 1 << 12;
 const LEVEL: f64 = 0.05;
 
-/// In how many of so many repetitions a pair is found.
+/// Returns the number of repetitions in which a pair is found.
 fn found(lengths: PeriodLengths, shared: f64, repetitions: u64) -> usize {
     let is_found = |seed: &u64| {
         let [a, b] = pair(lengths, WINDOWS, shared, *seed);

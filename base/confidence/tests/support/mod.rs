@@ -4,7 +4,7 @@ use confidence::WindowedSeries;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// How the lengths of busy and idle periods are distributed.
+/// Distribution of the lengths of busy and idle periods.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PeriodLengths {
     Exponential,
@@ -41,7 +41,7 @@ fn period(lengths: PeriodLengths, mean: f64, random: &mut StdRng) -> f64 {
     }
 }
 
-/// Two streams, of whose work this share is that of a third.
+/// Returns two streams; this share of their work comes from a common third stream.
 pub(crate) fn pair(lengths: PeriodLengths, windows: usize, shared: f64, seed: u64) -> [WindowedSeries; 2] {
     let mut random = StdRng::seed_from_u64(seed);
     let [common, a, b] = [0; 3].map(|_| on_off(lengths, windows, &mut random));
@@ -51,7 +51,7 @@ pub(crate) fn pair(lengths: PeriodLengths, windows: usize, shared: f64, seed: u6
     })
 }
 
-/// The work of a stream in so many blocks; from two thirds on it has this factor.
+/// Returns the work of a stream in this many blocks, multiplied by `factor` from two thirds on.
 pub(crate) fn blocks(
     lengths: PeriodLengths,
     windows: usize,
