@@ -1,5 +1,5 @@
-//! CPU quotas of control groups, of version 1 and 2: what they are, and how often and for how long they kept threads from
-//! running.
+//! CPU quotas of control groups, versions 1 and 2: their values, and the number and total time of
+//! throttlings.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +34,7 @@ pub struct QuotaCounts {
 }
 
 impl CpuHierarchy {
-    /// The one of this machine, as this process sees it.
+    /// Returns the hierarchy of this machine, as this process sees it.
     pub fn of_machine() -> Option<Self> {
         Self::of_mounts(&fs::read_to_string("/proc/self/mountinfo").ok()?)
     }
@@ -83,7 +83,7 @@ impl CpuHierarchy {
         is_it.then_some(group)
     }
 
-    /// The file of a group; nothing where the group lies outside of what is mounted.
+    /// Returns a file of a group; `None` if the group is outside the mounted part of the hierarchy.
     fn file(&self, group: &str, name: &str) -> Option<PathBuf> {
         let below = Path::new(group).strip_prefix(&self.root).ok()?;
         Some(self.place.join(below).join(name))

@@ -1,4 +1,4 @@
-//! Time that CPUs were busy, what threads, processes and the whole machine have had of it, and what was stolen.
+//! CPU time of threads, processes and the whole machine, and time stolen by the hypervisor.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::collections::BTreeSet;
@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 /// Clock ticks of `/proc/stat` per second: USER_HZ, which is 100 on every architecture that Rust supports.
 const TICK_NS: u64 = 10_000_000;
 
-/// CPU time that the calling thread has had, in nanoseconds.
+/// Returns the CPU time of the calling thread, nanoseconds.
 pub fn of_thread() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// CPU time that all threads of this process have had, ended ones included, in nanoseconds.
+/// Returns the CPU time of all threads of this process, ended ones included, nanoseconds.
 pub fn of_process() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
@@ -21,8 +21,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     positive(time.tv_sec) * 1_000_000_000 + positive(time.tv_nsec)
 }
 
-/// Time that these CPUs were not idle since boot, all together, in nanoseconds with a resolution of 10 ms. None where
-/// the kernel does not say.
+/// Returns the sum of the busy times of these CPUs since boot, nanoseconds with a resolution of 10 ms;
+/// `None` if the kernel does not report it.
 pub fn busy(cpus: &BTreeSet<usize>) -> Option<u64> {
     busy_total(&std::fs::read_to_string("/proc/stat").ok()?, cpus)
 }
@@ -45,7 +45,7 @@ pub struct MachineTime {
 }
 
 impl MachineTime {
-    /// The share of the time since an earlier reading in which CPUs were not idle, 0 to 1.
+    /// Returns the busy share of the CPUs' time since an earlier reading, 0 to 1.
     pub fn busy_since(self, before: Self) -> f64 {
         let busy = self.busy_ns.saturating_sub(before.busy_ns) as f64;
         let idle = self.idle_ns.saturating_sub(before.idle_ns) as f64;

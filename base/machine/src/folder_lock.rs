@@ -1,4 +1,4 @@
-//! A folder that one process has for itself.
+//! A folder locked by one process.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A folder that others ask for in vain, until the value is dropped or the process ends, however it ends.
+/// An exclusive lock on a folder, until the value is dropped or the process ends in any way.
 #[derive(Debug)]
 pub struct FolderLock(#[allow(dead_code, reason = "the lock goes when the file is closed")] File);
 

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Moves the calling thread into a network namespace: what it opens from now on belongs there, and so do threads that
-/// it starts.
+/// Moves the calling thread into a network namespace. Sockets that it opens and threads that it starts
+/// from then on belong there.
 ///
 /// # Errors
-/// When there is no such namespace, or the process may not enter it (it takes root).
+/// When there is no such namespace, or the process may not enter it (requires root).
 pub fn enter(name: &str) -> io::Result<()> {
     let path = format!("/run/netns/{name}");
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
@@ -18,13 +18,13 @@ pub fn enter(name: &str) -> io::Result<()> {
         .map_err(|error| named(error.into()))
 }
 
-/// Does something in the network namespace that an open file stands for, in a thread of its own.
+/// Runs `work` in the network namespace of an open file, on a separate thread.
 ///
 /// # Errors
-/// When the process may not enter it (it takes root).
+/// When the process may not enter it (requires root).
 ///
 /// # Panics
-/// When what is done there panics, or no thread can be started.
+/// When `work` panics, or no thread can be started.
 pub fn inside<T: Send>(namespace: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {

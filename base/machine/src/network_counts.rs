@@ -1,4 +1,4 @@
-//! Counters of network namespaces and of their sockets: what was dropped, and what was sent again.
+//! Counters of network namespaces and of their sockets: drops and retransmissions.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,14 +33,14 @@ pub struct SocketAtPort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamespaceNumber(u64);
 
-/// The namespace of a process, or of this one.
+/// Returns the namespace of a process, or of this process.
 pub fn namespace_of(process: Option<u32>) -> Option<NamespaceNumber> {
     let name = process.map_or("self".to_owned(), |process| process.to_string());
     fs::metadata(format!("/proc/{name}/ns/net")).ok().map(|file| NamespaceNumber(file.ino()))
 }
 
-/// Counters of every namespace in which a socket listens at one of the ports, or receives datagrams there, or which is
-/// named.
+/// Returns counters of the named namespaces, and of every namespace in which a socket listens or receives
+/// datagrams at one of the ports.
 pub fn of_namespaces_with(
     ports: &BTreeSet<u16>,
     named: &BTreeSet<NamespaceNumber>,
@@ -61,7 +61,7 @@ pub fn of_namespaces_with(
     found
 }
 
-/// Those of the namespace that a process is in.
+/// Returns the counters of the namespace of a process.
 fn of_process(process: u32, ports: &BTreeSet<u16>) -> NetworkCounts {
     let folder = format!("/proc/{process}/net");
     let read = |name: &str| fs::read_to_string(Path::new(&folder).join(name)).unwrap_or_default();
@@ -120,13 +120,14 @@ const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: u32 = 72;
 /// `struct inet_diag_msg`, after which attributes follow.
 const DESCRIPTION_BYTES: usize = 72;
-/// `INET_DIAG_SKMEMINFO`, and where `SK_MEMINFO_DROPS` is in it.
+/// `INET_DIAG_SKMEMINFO`, and the index of `SK_MEMINFO_DROPS` in it.
 const MEMORY_INFO: u16 = 7;
 const DROPS_AT: usize = 8 * 4;
 const PROTOCOL_TCP: u8 = 6;
 const STATE_LISTEN: u32 = 1 << 10;
 
-/// The listening TCP sockets of the current namespace, with the connection attempts that were dropped at each.
+/// Returns the listening TCP sockets of the current namespace, with the number of dropped connection
+/// attempts of each.
 fn sockets_with_drops(family: AddressFamily) -> io::Result<Vec<(SocketAtPort, u64)>> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -193,7 +194,8 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// Packets of all CPUs that found the backlog full, and rounds of the network stack that had used up their time.
+/// Sums over all CPUs: packets that found the backlog full, and rounds of the network stack that
+/// exhausted their time budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SoftnetCounts {
     /// Packets that were dropped.
@@ -202,7 +204,7 @@ pub struct SoftnetCounts {
     pub squeezed: u64,
 }
 
-/// Those since boot.
+/// Returns the counts since boot.
 pub fn softnet() -> Option<SoftnetCounts> {
     Some(softnet_of(&fs::read_to_string("/proc/net/softnet_stat").ok()?))
 }

@@ -3,8 +3,8 @@
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::io;
 
-/// Has the kernel kill this process when the thread that started it ends, by a crash or otherwise. Who starts a process
-/// that calls this must do so from a thread that lives as long as the process shall.
+/// Makes the kernel kill this process when the *thread* that started it ends, by a crash or otherwise. So
+/// that thread must live as long as the child should.
 ///
 /// # Errors
 /// When the kernel refuses.

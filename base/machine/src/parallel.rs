@@ -1,22 +1,22 @@
 //! Jobs on all CPUs of this machine.
 //!
-//! Jobs start in their order and results come back in it, whatever the threads did in between: an answer that is
-//! computed in parallel does not depend on how many CPUs there are. There are as many threads as CPUs that this process
-//! may use, and never more than jobs; the calling thread is one of them, and callers at the same time add one each. Jobs may have jobs of their own: these find the CPUs that
-//! are idle, and run on the thread of their caller where there is none. Threads that must run at the same time, such
-//! as the clients of a load generator, are not jobs and have no place here.
+//! Jobs start in order and results come back in order, so that an answer does not depend on the number of
+//! CPUs. There are as many threads as CPUs that this process may use, and never more than jobs. The
+//! calling thread is one of them, so each concurrent caller adds one. Jobs may have jobs of their own:
+//! these use idle CPUs, or their caller's thread if there are none. Threads that must run at the same
+//! time, such as the clients of a load generator, are not jobs.
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The results of `run` for all jobs, in the order of the jobs.
+/// Returns the results of `run` for all jobs, in the order of the jobs.
 pub fn map<J: Sync, T: Send>(jobs: &[J], run: impl Fn(&J) -> T + Sync) -> Vec<T> {
     map_with(jobs.len(), || (), |(), index| run(&jobs[index]))
 }
 
-/// The results of `run` for the indices below `count`, in their order. Each thread makes a scratch value once and passes
-/// it to all jobs that it runs, so that they can share allocations.
+/// Returns the results of `run` for the indices below `count`, in order. Each thread creates one scratch
+/// value and passes it to all its jobs, so that they can share allocations.
 pub fn map_with<S, T: Send>(
     count: usize,
     make_scratch: impl Fn() -> S + Sync,
@@ -27,8 +27,8 @@ pub fn map_with<S, T: Send>(
     results
 }
 
-/// The results of `run` for all jobs, in the order of the jobs, or the error of the first job in that order that fails.
-/// After an error no further job starts. `job_done` is called after each job, on the thread that ran it.
+/// Returns the results of `run` for all jobs in order, or the error of the first failing job in that
+/// order. After an error no further job starts. `job_done` is called after each job, on its thread.
 ///
 /// # Errors
 /// The first error in the order of the jobs. It does not depend on timing, because all jobs before it have started.
@@ -40,14 +40,14 @@ pub fn try_map<J: Sync, T: Send, E: Send>(
     fan_out(jobs.len(), || (), |(), index| run(&jobs[index]), job_done)
 }
 
-/// Number of threads of this process that run jobs beside their callers.
+/// Number of threads of this process that run jobs beside their callers' threads.
 static OCCUPIED: AtomicUsize = AtomicUsize::new(0);
 
-/// A CPU on which a thread runs jobs, until it is dropped.
+/// A CPU taken by a thread that runs jobs; released on drop.
 struct OccupiedCpu(());
 
 impl OccupiedCpu {
-    /// A CPU beside that of the caller; `None` when all are occupied.
+    /// Takes a CPU beside that of the caller; `None` when all are taken.
     fn find() -> Option<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let more = |occupied: usize| (occupied + 1 < cpus).then_some(occupied + 1);

@@ -1,6 +1,7 @@
 //! Scheduling of threads of any process: policy, nice value, real-time priority, slice, CPUs.
 //!
-//! sched_setattr and sched_getattr have no safe wrapper in any library used here; they are called here and nowhere else.
+//! No safe wrapper of sched_setattr and sched_getattr exists in the libraries used here; all their calls
+//! are in this module.
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
@@ -8,18 +9,18 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// A policy that does not need more parameters than [`ThreadScheduling`] has.
+/// A policy whose parameters fit into [`ThreadScheduling`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchedulingPolicy {
     /// SCHED_OTHER: shares the CPU by nice values.
     Other,
-    /// SCHED_BATCH: as the former, woken less eagerly.
+    /// SCHED_BATCH: like `Other`, but preempts others less on wakeup.
     Batch,
     /// SCHED_IDLE: runs when little else does.
     Idle,
-    /// SCHED_FIFO: runs before all of these until it waits.
+    /// SCHED_FIFO: runs before all of these until it blocks.
     Fifo,
-    /// SCHED_RR: as the former, in turn with those of its priority.
+    /// SCHED_RR: like `Fifo`, but takes turns with threads of equal priority.
     RoundRobin,
 }
 
@@ -41,13 +42,12 @@ impl SchedulingPolicy {
 /// Scheduling parameters of a thread. As text: `other nice 0 slice 2800000`, `fifo priority 10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadScheduling {
-    /// By what order the CPU is given.
     pub policy: SchedulingPolicy,
-    /// −20 (much) to 19 (little); zero for real-time policies.
+    /// Nice value, −20 (most CPU) to 19 (least); zero for real-time policies.
     pub nice: i32,
-    /// 1 to 99 for real-time policies, zero for the others.
+    /// Real-time priority, 1 to 99; zero for the other policies.
     pub priority: u32,
-    /// For how long it runs before others may, in nanoseconds, since Linux 6.12; zero: the kernel's default.
+    /// Time slice, nanoseconds, since Linux 6.12; zero for the kernel's default.
     pub slice_ns: u64,
     /// True if its children get the ordinary policy (SCHED_FLAG_RESET_ON_FORK).
     pub resets_on_fork: bool,
@@ -105,7 +105,7 @@ impl FromStr for ThreadScheduling {
     }
 }
 
-/// The number of the thread that calls this.
+/// Returns the id of the calling thread.
 pub fn own_thread() -> u32 {
     gettid().as_raw_nonzero().get().unsigned_abs()
 }
@@ -130,10 +130,10 @@ pub fn scheduling(thread: u32) -> io::Result<ThreadScheduling> {
     })
 }
 
-/// Has a thread scheduled like this.
+/// Sets the scheduling parameters of a thread.
 ///
 /// # Errors
-/// Where there is no such thread, or this process may not do so.
+/// When there is no such thread, or this process lacks the privilege.
 pub fn set_scheduling(thread: u32, scheduling: &ThreadScheduling) -> io::Result<()> {
     let (.., number) = POLICIES
         .iter()
@@ -154,19 +154,19 @@ pub fn set_scheduling(thread: u32, scheduling: &ThreadScheduling) -> io::Result<
     )
 }
 
-/// The CPUs that a thread may run on, counted from zero.
+/// Returns the CPUs that a thread may run on, counted from zero.
 ///
 /// # Errors
-/// Where there is no such thread.
+/// When there is no such thread.
 pub fn cpus(thread: u32) -> io::Result<BTreeSet<usize>> {
     let set = sched_getaffinity(Some(pid(thread)?))?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// Keeps a thread on these CPUs.
+/// Restricts a thread to these CPUs.
 ///
 /// # Errors
-/// Where there is no such thread or none of these CPUs, or this process may not do so.
+/// When there is no such thread, none of these CPUs exists, or this process lacks the privilege.
 pub fn set_cpus(thread: u32, cpus: &BTreeSet<usize>) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
@@ -185,10 +185,11 @@ pub fn is_extensible(thread: u32) -> io::Result<bool> {
     get_attributes(thread).map(|attributes| attributes.sched_policy == EXTENSIBLE)
 }
 
-/// Gives a thread the policy SCHED_EXT, and so all that it starts from now on, with the nice value that it has.
+/// Gives a thread the policy SCHED_EXT, inherited by the threads that it starts from now on. Its nice
+/// value stays.
 ///
 /// # Errors
-/// Where there is no such thread, this process may not do so, or the kernel has no sched_ext.
+/// When there is no such thread, this process lacks the privilege, or the kernel has no sched_ext.
 pub fn make_extensible(thread: u32) -> io::Result<()> {
     let sched_nice = get_attributes(thread)?.sched_nice;
     set_attributes(
@@ -206,10 +207,10 @@ pub fn make_extensible(thread: u32) -> io::Result<()> {
     )
 }
 
-/// Makes a thread of the policy SCHED_EXT an ordinary one with the nice value that it has.
+/// Returns a thread of the policy SCHED_EXT to the ordinary policy. Its nice value stays.
 ///
 /// # Errors
-/// Where there is no such thread, or this process may not do so.
+/// When there is no such thread, or this process lacks the privilege.
 pub fn make_ordinary(thread: u32) -> io::Result<()> {
     let nice = get_attributes(thread)?.sched_nice;
     set_scheduling(thread, &ThreadScheduling::ordinary(nice))
@@ -221,7 +222,7 @@ fn pid(thread: u32) -> io::Result<Pid> {
 
 const RESET_ON_FORK: u64 = 1;
 
-/// The size of what Linux 3.14 knew; later kernels take it.
+/// Size of the structure in Linux 3.14, without later fields; every later kernel accepts it.
 const ATTRIBUTES_BYTES: u32 = 48;
 const _: () = assert!(size_of::<libc::sched_attr>() == ATTRIBUTES_BYTES as usize);
 

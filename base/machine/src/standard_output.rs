@@ -1,7 +1,8 @@
 //! The standard output, unless it was closed when the program started (`>&-`).
 //!
-//! Before `main`, Rust's runtime opens /dev/null in place of a standard stream that is closed, so that what is written there is
-//! lost without an error. Hence this looks earlier: the C library calls the functions of `.init_array` before `main`.
+//! Before `main`, Rust's runtime opens /dev/null in place of a closed standard stream, so writes would be
+//! lost without an error. This module checks earlier: the C library calls the functions of `.init_array`
+//! before `main`.
 #![allow(unsafe_code, reason = "the place of a function in the program is a promise, and so is a descriptor")]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -14,12 +14,12 @@ pub struct TerminalSize {
 }
 
 impl TerminalSize {
-    /// The size of the oldest terminals, which programs assume where a terminal does not tell.
+    /// Size that programs assume if the terminal does not report one.
     pub const USUAL: Self = Self { columns: 80, rows: 24 };
 }
 
-/// The size of the terminal behind a file; `None` when it is not a terminal. What it gives as zero is as in
-/// [`TerminalSize::USUAL`].
+/// Returns the size of the terminal behind a file; `None` if it is not a terminal. A dimension reported
+/// as zero is taken from [`TerminalSize::USUAL`].
 pub fn size(file: impl AsFd) -> Option<TerminalSize> {
     let said = tcgetwinsize(file).ok()?;
     let or_usual = |said: u16, usual| if said > 0 { said.into() } else { usual };

@@ -9,18 +9,19 @@ use std::str::FromStr;
 /// A user that a process can become, with its groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrdinaryUser {
-    /// The number of the user, never that of root.
+    /// Numeric id of the user, never root's.
     pub user: u32,
-    /// The number of its main group.
+    /// Numeric id of its main group.
     pub group: u32,
-    /// The numbers of all its groups.
+    /// Numeric ids of all its groups.
     groups: Vec<u32>,
 }
 
 impl FromStr for OrdinaryUser {
     type Err = String;
 
-    /// Reads the name of a user, or the numbers of a user and a group such as `65534:65534`, which needs no entry anywhere.
+    /// Parses the name of a user, or numeric ids of a user and a group such as `65534:65534`, which need
+    /// no passwd entry.
     fn from_str(text: &str) -> Result<Self, String> {
         let found = match text.split_once(':') {
             Some((user, group)) => {
@@ -48,10 +49,11 @@ fn named(name: &str) -> Result<Option<OrdinaryUser>, String> {
     Ok(Some(OrdinaryUser { user: uid.as_raw(), group: gid.as_raw(), groups }))
 }
 
-/// Makes all threads of this process an ordinary user's, and checks that none can be root again.
+/// Drops root in all threads of this process, and checks that none can regain it.
 ///
 /// # Errors
-/// When the process may not do so, or a thread has kept something of root: then it must not go on.
+/// When the process lacks the privilege, or a thread has kept some of root's. The process must then not
+/// continue.
 pub fn become_user(user: &OrdinaryUser) -> io::Result<()> {
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     unistd::setgroups(&groups)?;
@@ -65,7 +67,7 @@ pub fn become_user(user: &OrdinaryUser) -> io::Result<()> {
     check_all_threads(user)
 }
 
-/// Refuses a thread with another user, another group or a capability.
+/// Returns an error if a thread has another user, another group or a capability.
 fn check_all_threads(user: &OrdinaryUser) -> io::Result<()> {
     for thread in fs::read_dir("/proc/self/task")? {
         let status = match fs::read_to_string(thread?.path().join("status")) {

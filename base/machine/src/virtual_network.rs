@@ -1,9 +1,9 @@
-//! Hosts and a switch on one machine: network namespaces with one device `eth0` each, joined by a bridge in a
-//! namespace of its own. They go through the same kernel code as machines do, except for hardware: their links carry
-//! what the CPU can copy until a device is shaped.
+//! Hosts and a switch on one machine: network namespaces with one device `eth0` each, joined by a bridge
+//! in a separate namespace. Traffic takes the kernel's usual path except for hardware: until a device is
+//! shaped, links are as fast as the CPU copies.
 //!
-//! The names of namespaces begin with a prefix that the caller chooses; nothing else is ever touched. Programs are run
-//! by a function that the caller gives, with a command line and standard input as arguments.
+//! The names of namespaces begin with the caller's prefix; no others are touched. The caller supplies the
+//! function that runs programs, with a command line and standard input as arguments.
 //!
 //! Not covered: delay and loss of links.
 
@@ -39,11 +39,10 @@ pub struct VirtualHost {
     pub port: String,
 }
 
-/// A command line and its standard input.
 type CommandLine = (String, Option<String>);
 
 impl VirtualNetwork {
-    /// The network that [`Self::create`] creates. Names consist of letters, digits, `-` and `_`.
+    /// Plans the network that [`Self::create`] creates. Names consist of letters, digits, `-` and `_`.
     ///
     /// # Panics
     /// With no hosts or more than 250.
@@ -99,12 +98,13 @@ impl VirtualNetwork {
         Ok(())
     }
 
-    /// The host of this name.
+    /// Returns the host with this name.
     pub fn host(&self, name: &str) -> Option<&VirtualHost> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The commands that create the network: namespaces, cables, the bridge, and the inside of each host.
+    /// Returns the commands that create the network: namespaces, cables, the bridge, and the inside of
+    /// each host.
     fn commands(&self) -> Vec<CommandLine> {
         let mut commands = Vec::new();
         for netns in self.namespaces() {
@@ -120,7 +120,7 @@ impl VirtualNetwork {
         commands.push(("ip -batch -".to_owned(), Some(links.join("\n"))));
         commands.push((format!("ip -n {} -batch -", self.switch), Some(bridge)));
         for VirtualHost { netns, ipv4, ipv6, .. } in &self.hosts {
-            // Without `nodad` the address could not be used for the second that the search for a duplicate takes.
+            // Without `nodad`, duplicate address detection makes the address unusable for about a second.
             let inside = format!(
                 "address add {ipv4}/16 dev {DEVICE}\naddress add {ipv6}/64 dev {DEVICE} nodad\nlink set lo up\nlink set {DEVICE} up\n"
             );

@@ -66,7 +66,7 @@ impl WholeFile {
         let name = file_name(&target)?;
         remove_leftovers(&target, &name.to_string_lossy());
         let temporary = temporary_path(&target, &name);
-        // A file under this name is left over from a process that no longer exists.
+        // A file with this name is left over from a dead process.
         remove(&temporary);
         // The replacement of a private file is private from its first byte.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
@@ -82,8 +82,8 @@ impl WholeFile {
     /// Moves the file to its place, after its content has reached the disk.
     ///
     /// # Errors
-    /// When it cannot be moved; then it is removed. Where the content of the file in its place had to be overwritten and
-    /// that failed, it is kept, and the error says where.
+    /// When it cannot be moved; the temporary file is then removed. If the existing file had to be
+    /// overwritten in place and that failed, the temporary file is kept, and the error gives its path.
     pub fn keep(self) -> io::Result<()> {
         if self.temporary.is_some() {
             self.file.sync_all()?;
@@ -91,11 +91,11 @@ impl WholeFile {
         self.keep_unsynced()
     }
 
-    /// Moves the file to its place, whether or not its content has reached the disk: when the machine crashes soon after,
-    /// an older file, an empty one or none may be there.
+    /// Moves the file to its place without waiting for the disk. If the machine crashes soon after, an
+    /// older, an empty or no file may remain.
     ///
     /// # Errors
-    /// As of [`Self::keep`].
+    /// As [`Self::keep`].
     pub fn keep_unsynced(mut self) -> io::Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let mut unfinished = unfinished();
@@ -116,7 +116,8 @@ impl WholeFile {
         Err(io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display())))
     }
 
-    /// Gives the file the owner and the group of the one in its place. False where this process may not.
+    /// Gives the file the owner and group of the file that it replaces. Returns false if this process may
+    /// not.
     fn inherit_owner(&self) -> io::Result<bool> {
         let Some(found) = existing(&self.target)? else { return Ok(true) };
         let own = self.file.metadata()?;
@@ -141,16 +142,16 @@ impl Drop for WholeFile {
     }
 }
 
-/// A folder beside which files come to be that belong together: they are written to it, and moved to their places when all
-/// are complete. Dropping it removes it with all that is in it still.
+/// A temporary folder beside the targets of files that belong together: files are written to it, and
+/// moved to their places when all are complete. Dropping it removes it with the files still in it.
 #[derive(Debug)]
 pub struct UnfinishedFolder(PathBuf);
 
 impl UnfinishedFolder {
-    /// Makes a folder in `parent`, for files of this name together.
+    /// Creates a temporary folder in `parent` for the files of this name.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         let target = parent.join(name);
         remove_leftovers(&target, name);
@@ -173,7 +174,7 @@ impl Drop for UnfinishedFolder {
     }
 }
 
-/// Removes a file, or a folder with all that is in it. Nothing more can be done about what cannot be removed.
+/// Removes a file, or a folder with its content. Errors are ignored: nothing more can be done.
 fn remove(path: &Path) {
     if path.is_dir() {
         let _ = fs::remove_dir_all(path);
@@ -182,14 +183,14 @@ fn remove(path: &Path) {
     }
 }
 
-/// The temporary files and folders of this process, locked while one comes to be or is moved to its place.
+/// Temporary files and folders of this process. Locked while one is created or moved to its place.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file or folder.
+/// Creates a temporary file or folder.
 fn begin<T>(temporary: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let mut unfinished = unfinished();
     let made = make(temporary)?;
@@ -201,14 +202,15 @@ fn forget(temporary: &Path) {
     unfinished().retain(|other| other != temporary);
 }
 
-/// Changes several files in a way that [`remove_unfinished`] waits for. `change` may not use this module.
+/// Changes several files without interruption: [`remove_unfinished`] waits for it. `change` may not use
+/// this module.
 pub fn uninterrupted<T>(change: impl FnOnce() -> T) -> T {
     let _unfinished = unfinished();
     change()
 }
 
-/// Removes all files that this process has begun and not completed, just before it ends without dropping its values: from
-/// then on, a thread that begins or completes a file waits for the end of the process.
+/// Removes all unfinished files of this process, just before it ends without dropping its values. From
+/// then on, a thread that creates or completes a file blocks until the process ends.
 pub fn remove_unfinished() {
     let unfinished = unfinished();
     for temporary in unfinished.iter() {
@@ -227,7 +229,8 @@ fn pipe_with_reader(pipe: &Path, patience: Duration) -> io::Result<File> {
     let deadline = Instant::now() + patience;
     loop {
         match OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe) {
-            // Open for the reader until the one that waits when the pipe is full is open, too.
+            // Keep the non-blocking descriptor open until the blocking one is open too, so the reader
+            // never sees an end of file.
             Ok(_open) => return OpenOptions::new().write(true).open(pipe),
             Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(error),
             Err(_) if Instant::now() >= deadline => {
@@ -249,7 +252,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     whole.keep()
 }
 
-/// Writes a whole file at once that is written again often or can be made again: see [`WholeFile::keep_unsynced`].
+/// As [`write`], for files that are rewritten often or can be regenerated: see
+/// [`WholeFile::keep_unsynced`].
 ///
 /// # Errors
 /// When it cannot be written.
@@ -281,8 +285,8 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns true for a regular file whose name is `target`. Links below `/proc` lead to files with no name, or
-/// another one.
+/// Returns true for a regular file whose name is `target`. Links below `/proc` may lead to unnamed or
+/// renamed files.
 fn is_replaceable(found: &Metadata, target: &Path) -> bool {
     let is_same = |named: Metadata| (named.dev(), named.ino()) == (found.dev(), found.ino());
     found.is_file() && fs::metadata(target).is_ok_and(is_same)
@@ -320,18 +324,18 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     steps.last().cloned().filter(is_end).ok_or_else(|| io::Error::other("too many symbolic links"))
 }
 
-/// A path, and where each symbolic link leads from there, until one too many.
+/// Yields a path and the target of each symbolic link on from there, up to one more than allowed.
 fn link_steps(path: &Path) -> impl Iterator<Item = PathBuf> {
     let next = |path: &PathBuf| fs::read_link(path).ok().map(|next| folder_of(path).join(next));
     std::iter::successors(Some(path.to_owned()), next).take(LINKS_MAX + 2)
 }
 
-/// The folder of a path, which is the current one where it names none.
+/// Returns the parent folder of a path, `.` if it names none.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// The number of the open file of this process that a path leads to.
+/// Returns the number of this process's descriptor that a path leads to.
 fn own_descriptor(path: &Path) -> Option<u32> {
     let descriptors = Path::new("/proc/self").canonicalize().ok()?.join("fd");
     let is_there = |path: &PathBuf| folder_of(path).canonicalize().is_ok_and(|folder| folder == descriptors);
@@ -352,7 +356,7 @@ fn file_name(target: &Path) -> io::Result<OsString> {
     name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file to write"))
 }
 
-/// A path beside the target that no other writer of this machine has.
+/// Returns a path beside the target that no other writer on this machine uses.
 fn temporary_path(target: &Path, name: &OsString) -> PathBuf {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let mut hidden = OsString::from(".");
@@ -375,7 +379,7 @@ fn remove_leftovers(target: &Path, name: &str) {
     }
 }
 
-/// The process that writes `file`, if that is a temporary file for `name`.
+/// Returns the id of the process that writes `file`, if that is a temporary file for `name`.
 fn process_of_partial(file: &str, name: &str) -> Option<u32> {
     let rest = file.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?;
     let (process, number) = rest.strip_suffix(".partial")?.split_once('-')?;

@@ -1,4 +1,5 @@
-//! Files that appear whole or not at all: what stays of what was there before, and what is never replaced.
+//! Files that appear whole or not at all: preserved attributes and content, and files that are never
+//! replaced.
 
 use machine::whole_file::{self, UnfinishedFolder, WholeFile};
 use std::fs;
@@ -37,7 +38,7 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
     );
 }
 
-/// `-o /dev/fd/3 3>>log`, and the same by a link: what is there stays, and the file is the same.
+/// `-o /dev/fd/3 3>>log`, directly and through a link: the existing content stays, in the same file.
 #[test]
 fn what_is_open_is_written_behind_what_is_there() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -70,7 +71,7 @@ fn mode_and_links_stay() {
     assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
     assert_eq!(fs::read_to_string(&place).expect("it is there"), "new secret");
     assert_eq!(fs::metadata(&place).expect("it is there").mode() & 0o7777, 0o600);
-    // A link to nothing: the file is made where it leads.
+    // A dangling link: the file is created at its target.
     let dangling = folder.path().join("dangling");
     symlink("made", &dangling).expect("it is ours");
     whole_file::write(&dangling, b"x").expect("it can be written");
@@ -90,7 +91,7 @@ fn devices_and_pipes_are_written_and_not_replaced() {
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is part of every system");
     assert!(made.success());
-    // Asking does not wait for a reader.
+    // The check does not wait for a reader.
     whole_file::check(&pipe).expect("it is ours");
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
@@ -115,7 +116,7 @@ fn a_pipe_that_nobody_reads_is_refused() {
     assert!(error.to_string().contains("nobody reads this pipe"), "{error}");
 }
 
-/// In a process of its own, because all files of a process that are not complete are removed.
+/// In a separate process, because all unfinished files of a process are removed.
 #[test]
 fn files_that_are_not_complete_can_be_removed() {
     const FOLDER: &str = "UNFINISHED_FOLDER";
@@ -213,11 +214,12 @@ fn what_cannot_be_a_file_is_refused() {
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
 
-/// Set in the second run, as nobody.
+/// Set in the second run, as user nobody.
 const AS_NOBODY: &str = "TAILWRIGHT_WHOLE_FILE_AS_NOBODY";
 const NOBODY: u32 = 65534;
 
-/// Root hands on owners; who may not keeps them by overwriting the content; who may not write the file changes nothing.
+/// Root preserves owners. A process that may not overwrites the content in place, and one that may not
+/// write the file changes nothing.
 #[test]
 fn owners_stay() {
     if let Some(folder) = std::env::var_os(AS_NOBODY) {

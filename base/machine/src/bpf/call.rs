@@ -19,18 +19,18 @@ pub(super) enum BpfCommand {
     LinkCreate = 28,
 }
 
-/// Structures of attributes of a command.
+/// Attribute structure of a command.
 ///
 /// # Safety
-/// The layout is that which the kernel expects for the commands it is used with, there are no bytes between its fields, and
-/// pointers in it are valid for what the kernel does with them in the call.
+/// The layout is that which the kernel expects for the command, without padding between fields. Pointers
+/// in it stay valid for the duration of the call.
 #[allow(unsafe_code, reason = "whoever implements it promises a layout")]
 pub(super) unsafe trait BpfAttributes {}
 
 #[allow(unsafe_code, reason = "there is no safe wrapper of this system call")]
 pub(super) fn call<A: BpfAttributes>(command: BpfCommand, attributes: &mut A) -> io::Result<i64> {
     let place = std::ptr::from_mut(attributes);
-    // SAFETY: `place` has as many bytes as are named, and the trait promises what they say.
+    // SAFETY: `place` has the stated number of bytes, and the trait guarantees their layout.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command as i64, place, size_of::<A>()) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }

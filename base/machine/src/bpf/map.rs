@@ -1,4 +1,4 @@
-//! Maps: made, opened, pinned, read and written.
+//! Creating, opening, pinning, reading and writing maps.
 #![allow(unsafe_code, reason = "the layouts of attributes are promised to the system call")]
 
 use super::call::{BpfAttributes, BpfCommand, address, call, call_for_fd, length, short_name};
@@ -118,8 +118,8 @@ struct LinkAttributes {
     flags: u32,
 }
 
-// SAFETY: the layouts of linux/bpf.h. Addresses are those of slices that outlive the call, with the lengths beside them or
-// those that the kernel knows of the map, which `BpfMap` compares before.
+// SAFETY: the layouts of linux/bpf.h. Addresses are those of slices that outlive the call. Their lengths
+// are passed beside them, or are the map's own, which `BpfMap` checks beforehand.
 unsafe impl BpfAttributes for CreateAttributes {}
 // SAFETY: as above.
 unsafe impl BpfAttributes for ElementAttributes {}
@@ -138,7 +138,7 @@ unsafe impl BpfAttributes for LinkAttributes {}
 const STRUCT_OPS_LINK: u32 = 44;
 /// The map type BPF_MAP_TYPE_STRUCT_OPS.
 const STRUCT_OPS_MAP: u32 = 26;
-/// The map flag BPF_F_LINK: what the map says holds as long as a link to it.
+/// Map flag BPF_F_LINK: the map's operations are registered for as long as a link to it exists.
 const HELD_BY_LINK: u32 = 1 << 13;
 
 /// Loads types in the BPF type format.
@@ -201,7 +201,7 @@ impl BpfMap {
     /// Opens a map that was pinned.
     ///
     /// # Errors
-    /// Where there is none, or it may not be read and written.
+    /// When there is no map at the path, or it may not be read and written.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let mut attributes = PathAttributes { path: address(path.as_bytes_with_nul()), object: 0, flags: 0 };
@@ -220,7 +220,7 @@ impl BpfMap {
         Ok(Self { fd, info })
     }
 
-    /// The kernel's number of the map, which no other map has while this one is there.
+    /// Returns the kernel's number of the map, unique among existing maps.
     pub fn number(&self) -> u32 {
         self.info.id
     }
@@ -235,10 +235,10 @@ impl BpfMap {
         self.info.value_bytes
     }
 
-    /// Gives the map a name in a file system of BPF, by which other programs open it.
+    /// Pins the map in bpffs, at a path by which other programs open it.
     ///
     /// # Errors
-    /// Where the folder is none of BPF, or something has this name.
+    /// When the path is not in bpffs or already exists.
     pub fn pin(&self, path: &Path) -> io::Result<()> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let object = self.fd.as_raw_fd().unsigned_abs();
@@ -249,7 +249,7 @@ impl BpfMap {
     /// Sets the value of a key.
     ///
     /// # Errors
-    /// Where key or value have not the length that the map has, or the kernel refuses.
+    /// When key or value does not have the map's length, or the kernel refuses.
     pub fn update(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.check(key, value)?;
         let mut attributes = ElementAttributes {
@@ -265,7 +265,7 @@ impl BpfMap {
     /// Reads the value of a key.
     ///
     /// # Errors
-    /// Where key or value have not the length that the map has, there is no such key, or the kernel refuses.
+    /// When key or value does not have the map's length, there is no such key, or the kernel refuses.
     pub fn look_up(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
         self.check(key, value)?;
         let mut attributes = ElementAttributes {
@@ -288,7 +288,7 @@ impl BpfMap {
         }
     }
 
-    /// Has programs of user space never write the map again, so that the kernel takes its values for constants.
+    /// Makes the map read-only for user space, so that the verifier treats its values as constants.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -297,10 +297,11 @@ impl BpfMap {
         call(BpfCommand::MapFreeze, &mut attributes).map(drop)
     }
 
-    /// The values of an array that was made with BPF_F_MMAPABLE, or the pages of an arena, as memory of this process.
+    /// Maps the values of an array created with BPF_F_MMAPABLE, or the pages of an arena, into this
+    /// process.
     ///
     /// # Errors
-    /// Where it is none, or there is no room.
+    /// When the map is neither, or memory is short.
     pub fn map_memory(&self) -> io::Result<MappedWords> {
         let value_bytes = if self.info.kind == ARENA {
             rustix::param::page_size()
@@ -317,7 +318,7 @@ const ARRAY: u32 = 2;
 const TASK_STORAGE: u32 = 29;
 const ARENA: u32 = 33;
 
-/// A map of struct_ops: the operations that programs stand for, and other fields of the kernel's structure.
+/// A map of struct_ops: the programs and other fields of one of the kernel's structures of operations.
 #[derive(Debug)]
 pub struct OperationsMap {
     fd: OwnedFd,
@@ -351,12 +352,13 @@ impl OperationsMap {
         Ok(Self { fd, value_bytes: usize::try_from(value_bytes).unwrap_or(usize::MAX) })
     }
 
-    /// Puts the operations into the kernel, where they hold as long as the answer is open in any process.
+    /// Registers the operations with the kernel until the last copy of the returned descriptor is closed.
     ///
-    /// `value` is the whole structure without programs, which are put into it at these offsets in bytes.
+    /// `value` is the whole structure without programs; each program is inserted at its offset in bytes.
     ///
     /// # Errors
-    /// Where the value has not the size of the map or an offset is beyond it; when the kernel refuses the operations.
+    /// When the value does not have the size of the map, an offset is beyond it, or the kernel refuses
+    /// the operations.
     pub fn attach(&self, mut value: Vec<u8>, programs: &[(usize, &OperationProgram)]) -> io::Result<OwnedFd> {
         for (offset, program) in programs {
             let place = value.get_mut(*offset..*offset + 8).ok_or(io::ErrorKind::InvalidInput)?;

@@ -23,21 +23,21 @@ impl MappedWords {
     /// Maps this many bytes of a descriptor, from its beginning.
     pub(super) fn map(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses the place; nothing that is there is replaced.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let begin = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0)
         };
         Self::of(begin, bytes)
     }
 
-    /// A page of zeros, which is one of zeros again in a process that this one forks.
+    /// Maps a page of zeros that is zeroed again in a forked child.
     ///
     /// # Errors
-    /// Where there is no room, or the kernel is older than Linux 4.14.
+    /// When memory is short, or the kernel is older than Linux 4.14.
     pub fn wiped_on_fork() -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: the kernel chooses the place; nothing that is there is replaced.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let begin = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, protection, flags, -1, 0) };
         let page = Self::of(begin, PAGE_BYTES)?;
         // SAFETY: the page was just mapped, and nothing else refers to it.

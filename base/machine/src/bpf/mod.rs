@@ -1,7 +1,8 @@
-//! Maps and programs of BPF by system calls, as far as no library used here has them: maps that both sides have in memory,
-//! storage of threads, and programs that stand for operations of the kernel (struct_ops).
+//! System calls for BPF that no library used here offers: maps shared in memory with user space,
+//! per-thread storage, and programs for operations of the kernel (struct_ops).
 //!
-//! Nothing here knows what a program does. All unsafe code is the one system call and the mapping of memory.
+//! Nothing here depends on the meaning of a program. The only unsafe code is the one system call and the
+//! mapping of memory.
 
 mod call;
 mod map;

@@ -1,4 +1,4 @@
-//! Programs that stand for operations of the kernel.
+//! Programs that implement operations of the kernel.
 #![allow(unsafe_code, reason = "the layout of attributes is promised to the system call")]
 
 use super::call::{BpfAttributes, BpfCommand, address, call_for_fd, length, short_name};
@@ -7,11 +7,11 @@ use std::ffi::CStr;
 use std::fmt;
 use std::io;
 
-/// A program in the kernel that stands for one operation.
+/// A loaded program that implements one operation.
 #[derive(Debug)]
 pub struct OperationProgram(OwnedFd);
 
-/// Why the kernel refuses a program.
+/// Refusal of a program by the kernel.
 #[derive(Debug)]
 pub struct LoadProgramError {
     /// Error of the system call.
@@ -34,9 +34,9 @@ impl fmt::Display for LoadProgramError {
 
 impl std::error::Error for LoadProgramError {}
 
-/// Lines of the kernel's account that an error shows.
+/// Maximum number of lines of the verifier's log in an error.
 const LOG_LINES: usize = 4;
-/// Room for the kernel's account.
+/// Size of the buffer for the verifier's log.
 const LOG_BYTES: usize = 1 << 20;
 /// The program type BPF_PROG_TYPE_STRUCT_OPS.
 const STRUCT_OPS: u32 = 27;
@@ -72,10 +72,11 @@ struct LoadAttributes {
     relocations_count: u32,
 }
 
-// SAFETY: the layout of linux/bpf.h; addresses are those of slices that outlive the call, with their lengths.
+// SAFETY: the layout of linux/bpf.h; addresses are those of slices that outlive the call, with their
+// lengths.
 unsafe impl BpfAttributes for LoadAttributes {}
 
-/// Which operation of which structure a program stands for.
+/// Operation of the kernel that a program implements.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelOperation<'a> {
     /// The operation's name, at most 15 bytes of which the kernel keeps.
@@ -98,7 +99,7 @@ impl OperationProgram {
         instructions: &[u8],
         licence: &CStr,
     ) -> Result<Self, LoadProgramError> {
-        // Without its account the kernel is quicker; it is asked for when something is wrong.
+        // The kernel loads faster without a log, so it is requested only after a failure.
         let first = load(operation, instructions, licence, &mut []);
         let Err(error) = first else {
             return first.map(Self).map_err(|error| LoadProgramError { error, log: String::new() });
