@@ -30,7 +30,7 @@ impl BucketScale {
         Self(steps.map(|step| end(step).round() as u64).collect())
     }
 
-    /// The upper ends in nanoseconds, ascending; they belong to their buckets.
+    /// Returns the upper ends of the buckets, nanoseconds, ascending and inclusive.
     pub fn ends_ns(&self) -> &[u64] {
         &self.0
     }

@@ -7,7 +7,7 @@
 //! - [`exposition`] writes what a [`prometheus_client::collector::Collector`] encodes.
 //! - [`MetricsEndpoint`] serves such a text by HTTP from a thread of its own, whatever clients do.
 //!
-//! What is counted is the caller's: nothing here knows requests, servers and policies.
+//! Nothing here depends on the meaning of the values: requests, servers and policies are the caller's.
 
 mod buckets;
 mod endpoint;

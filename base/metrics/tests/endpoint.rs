@@ -22,7 +22,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// What comes back until the connection ends; a reset ends it as well.
+/// Reads until the connection ends; a reset ends it as well.
 fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
