@@ -1,4 +1,4 @@
-//! Checks that the bounds of a policy apply to a run, for all who run one: simulation, hosts, proxy,
+//! Checks that the bounds of a policy apply to a run, for every kind of run: simulation, hosts, proxy,
 //! verification.
 //!
 //! If a server is used in another way than its bounds assume, and in the unsafe direction, a run would appear
@@ -42,7 +42,7 @@ pub fn check_conditions(
                 remedies.push(remedy);
             }
         }
-        // The content says more than a name.
+        // The profile's content identifies it better than its name.
         let is_named = policy.assumed_conditions(server).get(Condition::ProfileContent).is_some();
         let unstated = of(Safety::NotStated)
             .filter(|difference| !is_named || difference.row.condition != Condition::ProfileName);
@@ -84,7 +84,7 @@ pub fn outdated_bounds<'a>(policy: &Policy, servers: impl IntoIterator<Item = &'
     ))
 }
 
-/// Says what a policy does not state of its bounds' assumptions, in one line.
+/// Notes in one line the assumptions of the bounds that a policy does not state.
 fn note_unstated<'a>(
     server: &str,
     differences: impl Iterator<Item = &'a ConditionDifference>,

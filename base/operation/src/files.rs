@@ -1,4 +1,4 @@
-//! Reading texts that the user named, and writing files so that they are whole or not there.
+//! Reading of user-named text files, and writing of files whole or not at all.
 
 use machine::whole_file::{self, WholeFile};
 use model::OperationError;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{fmt, fs, io};
 
-/// Reads a text file that the user named; `what` says what it should be, and `-` is standard input.
+/// Reads a text file that the user named, standard input for `-`; `what` describes it in errors.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
     })
 }
 
-/// Writes a result file, whole or not at all; `what` says what it is.
+/// Writes a result file, whole or not at all; `what` describes it in errors.
 ///
 /// # Errors
 ///
@@ -48,11 +48,13 @@ pub fn write_repeated(path: &Path, text: &str, what: &str) -> Result<(), Operati
     whole_file::write_unsynced(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
 }
 
-/// As [`write_repeated`], without waiting for the reader of a pipe that was last read at an instant, or soon after it.
+/// As [`write_repeated`], but never waits for the reader of a pipe. `last_read` is the time of the last
+/// write that succeeded. For [`whole_file::READER_PATIENCE`] after it, a write to a pipe without a reader is
+/// skipped, and false returned.
 ///
 /// # Errors
 ///
-/// When the file cannot be written. A pipe that has had no reader for a short time is left out this time: then false.
+/// When the file cannot be written, or the pipe has had no reader for longer than that.
 pub fn write_repeated_now(
     path: &Path,
     text: &str,
@@ -71,7 +73,7 @@ pub fn write_repeated_now(
     }
 }
 
-/// Checks that a result file can be written, where one is asked for, before it takes long to have a result.
+/// Checks before a long run that its result file, if requested, can be written.
 ///
 /// # Errors
 ///
@@ -80,13 +82,13 @@ pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationEr
     path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
 }
 
-/// Checks that a result does not take the place of what is read, or of another result; `-` among these is what the standard
-/// input is redirected from. A result `-` is no file, and what goes to a terminal, a pipe or another character device takes
-/// no place.
+/// Checks that a result would not replace an input or another result. `-` among the others stands for the
+/// file that standard input is redirected from. Output to `-`, a terminal, a pipe or another character
+/// device replaces nothing.
 ///
 /// # Errors
 ///
-/// When `result`, which is to be written, and another path are one file or folder, also by links.
+/// When `result` and another path lead to the same file or folder, also by links.
 pub fn check_apart<'a>(
     result: Option<&Path>,
     others: impl IntoIterator<Item = Option<&'a Path>>,
@@ -100,7 +102,7 @@ pub fn check_apart<'a>(
     Err(place_taken(result))
 }
 
-/// The error of a result that would take the place of another file of the command.
+/// Returns the error for a result that would replace another file of the command.
 pub fn place_taken(result: &Path) -> OperationError {
     OperationError::input(format_args!(
         "{}: expected another file for the result, this one has another use in the same command",
@@ -145,8 +147,8 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// Writes a result file where one is asked for; its text is made for that only. An error is for the caller to pass on
-/// when what else there is to say has been said.
+/// Writes a result file if one is requested; its text is built only then. The caller reports the error
+/// after its other output.
 ///
 /// # Errors
 ///
@@ -174,8 +176,8 @@ fn writing_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// A result file that is written bit by bit and appears whole or not at all. Dropping it without [`Self::finish`] removes
-/// what was written.
+/// A result file that is written incrementally and appears whole or not at all. Dropping it without
+/// [`Self::finish`] removes the partial file.
 #[derive(Debug)]
 pub struct GrowingFile {
     path: PathBuf,
@@ -185,11 +187,11 @@ pub struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// Begins a file; `what` says what it is.
+    /// Creates the file; `what` describes it in errors.
     ///
     /// # Errors
     ///
-    /// When it cannot be written here.
+    /// When the file cannot be created.
     pub fn create(path: &Path, what: &'static str) -> Result<Self, OperationError> {
         WholeFile::create(path)
             .and_then(|whole| Ok((io::BufWriter::new(whole.file.try_clone()?), whole)))
@@ -206,7 +208,7 @@ impl GrowingFile {
     ///
     /// # Errors
     ///
-    /// When the rest cannot be written or the file not be renamed.
+    /// When the rest cannot be written or the file cannot be renamed.
     pub fn finish(self) -> Result<(), OperationError> {
         let Self { path, what, mut content, whole } = self;
         let kept = io::Write::flush(&mut content).and_then(|()| whole.keep());

@@ -1,5 +1,5 @@
-//! Marks in files that were generated for people to fill in: what the program does not know is `CHANGE`, and a file that
-//! still has some is refused with all of them at once.
+//! Placeholders in generated files: a value that the program does not know is `CHANGE`. A file that still
+//! contains some is refused, with a list of all of them.
 
 use model::OperationError;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Placeholder for a value that the user must fill in.
 pub const MARK: &str = "CHANGE";
 
-/// Refuses a file of TOML in which a place is still marked, outside of comments.
+/// Refuses a TOML file that contains a placeholder outside comments.
 pub fn refuse_marks(path: &Path, text: &str) -> Result<(), OperationError> {
     let marked: Vec<String> = (1..)
         .zip(text.lines())
@@ -27,7 +27,7 @@ pub fn refuse_marks(path: &Path, text: &str) -> Result<(), OperationError> {
     .hint("the text behind CHANGE, or the comment beside it, says what that is"))
 }
 
-/// A line without the comment at its end.
+/// Returns a line without the comment at its end.
 fn value_of(line: &str) -> &str {
     if line.trim_start().starts_with('#') { "" } else { line.split(" # ").next().unwrap_or_default() }
 }

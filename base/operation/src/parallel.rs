@@ -3,8 +3,8 @@
 use crate::observer::ProgressObserver;
 use model::OperationError;
 
-/// Runs the jobs on all CPUs, as a task of the observer. The error is that of the first job that fails, whatever
-/// the timing.
+/// Runs the jobs on all CPUs, as a task of the observer. Returns the error of the first failing job in
+/// order, independent of timing.
 pub fn in_parallel<J: Sync, T: Send>(
     observer: &dyn ProgressObserver,
     task: &str,

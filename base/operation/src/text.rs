@@ -1,18 +1,19 @@
-//! Quantities in sentences of an answer, such as the reason of a refusal.
+//! Quantities as text in sentences, such as the reason for a refusal.
 
 use model::Stage;
 use std::collections::BTreeSet;
 use units::Seconds;
 
-/// The most bytes of a file name that is made of another name; file systems take 255 with what is appended.
+/// Maximum length in bytes of a file name derived from another name; file systems allow 255, and suffixes
+/// are appended.
 const FILE_NAME_MAX: usize = 200;
 
-/// Writes a time as people read it, such as `1.5ms`.
+/// Formats a time for people, such as `1.5ms`.
 pub fn time(seconds: f64) -> String {
     Seconds(seconds).to_string()
 }
 
-/// Writes a fraction as a percentage with three digits that mean something.
+/// Formats a fraction as a percentage with three significant digits.
 pub fn percent(fraction: f64) -> String {
     if fraction.is_nan() {
         return "–".to_owned();
@@ -29,7 +30,7 @@ pub fn percent(fraction: f64) -> String {
     format!("{value:.decimals$}%")
 }
 
-/// Writes how much of what can be done is asked for: a percentage, without digits where it is beyond all measure.
+/// Formats a utilisation as a percentage, or as `more than 10000 times` above that.
 pub fn overload(utilisation: f64) -> String {
     const MEASURED_MAX: f64 = 1e4;
     if utilisation < MEASURED_MAX {
@@ -38,7 +39,7 @@ pub fn overload(utilisation: f64) -> String {
     format!("more than {MEASURED_MAX:.0} times")
 }
 
-/// Says that there is no workload of this name, and which there are.
+/// Says that no workload has this name, and lists the known ones.
 pub fn unknown_workload(name: &str, known: &[&str]) -> String {
     const SHOWN: usize = 5;
     let first = known.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
@@ -46,15 +47,15 @@ pub fn unknown_workload(name: &str, known: &[&str]) -> String {
     format!("there is no workload '{name}': expected one of the table or cluster file: {first}{more}")
 }
 
-/// Writes fractions by stage: `network-in 4.81%, storage 7.97%`.
+/// Formats fractions by stage: `network-in 4.81%, storage 7.97%`.
 pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
     let all: Vec<String> =
         fractions.map(|(stage, fraction)| format!("{stage} {}", percent(fraction))).collect();
     all.join(", ")
 }
 
-/// A name without what the names of files should not have: all but ASCII letters, digits, `-`, `_` and `.` becomes `_`. One
-/// that is empty or begins with a dot gets a `_` in front.
+/// Replaces all characters except ASCII letters, digits, `-`, `_` and `.` by `_`. A name that is empty or
+/// begins with a dot gets a leading `_`.
 pub fn plain_file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
@@ -65,7 +66,7 @@ pub fn plain_file_name(name: &str) -> String {
     plain
 }
 
-/// The same, with further underscores where the name is taken; it is taken then.
+/// As [`plain_file_name`], with further underscores if the name is taken. Marks the result as taken.
 pub fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut free = plain_file_name(name);
     while !taken.insert(free.clone()) {
@@ -74,9 +75,9 @@ pub fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// Text as a string of TOML.
+/// Quotes text as a TOML string.
 pub fn toml_string(text: &str) -> String {
-    // A string of JSON is one of TOML, but for DEL, which TOML wants escaped.
+    // A JSON string is a TOML string, except that TOML requires DEL to be escaped.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
