@@ -7,7 +7,7 @@ use crate::text_width;
 use crate::unit::Unit;
 use crate::xml::Xml;
 
-/// How the parts of a row are arranged: beside each other, or end to end.
+/// Arrangement of the parts of a row: beside each other, or end to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Arrangement {
     Grouped,
@@ -28,8 +28,8 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Creates a chart whose parts of a row are beside each other, for parts that do not add up, such as loads of
-    /// different resources.
+    /// Creates a chart with the parts of a row beside each other. For parts that do not add up, such as
+    /// loads of different resources.
     pub fn grouped(
         title: impl Into<String>,
         (label, unit): (&str, Unit),
@@ -46,7 +46,8 @@ impl Bars {
         }
     }
 
-    /// Creates a chart whose parts of a row are end to end, for parts of a whole. The number on the right is the sum.
+    /// Creates a chart with the parts of a row end to end, for parts of a whole. The number on the right
+    /// is the sum.
     pub fn stacked(
         title: impl Into<String>,
         axis: (&str, Unit),
@@ -200,7 +201,7 @@ impl Bars {
         }
     }
 
-    /// The title of the numbers on the right, where their meaning is not evident.
+    /// Returns the title of the numbers on the right if their meaning is not evident.
     fn number_title(&self) -> &'static str {
         match self.arrangement {
             _ if self.parts.len() < 2 => "",
@@ -209,7 +210,8 @@ impl Bars {
         }
     }
 
-    /// The number on the right (sum of a stack, largest of a group) and whether it is beyond the limit.
+    /// Returns the number on the right (sum of a stack, largest of a group), and true if it is beyond the
+    /// limit.
     fn number(&self, row: usize) -> (String, bool) {
         let finite = self.rows[row].1.iter().copied().filter(|v| self.axis.accepts(*v));
         let value = match self.arrangement {
@@ -222,7 +224,7 @@ impl Bars {
     }
 }
 
-/// The text of a number beside a bar: percentages have one decimal, other units their usual digits.
+/// Formats a number beside a bar: percentages with one decimal, other units with their usual digits.
 fn format_number(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Percent if value.is_finite() && value.abs() < 1e4 => format!("{:.1}%", value * 100.0),
@@ -230,8 +232,8 @@ fn format_number(unit: Unit, value: f64) -> String {
     }
 }
 
-/// Where each part of a stack starts and ends: positive parts to the right of zero, negative ones to the left.
-/// Parts that the axis does not accept take no room.
+/// Returns the start and end of each part of a stack: positive parts to the right of zero, negative ones
+/// to the left. Parts that the axis does not accept have zero length.
 fn stacked_spans(axis: &Axis, values: &[f64]) -> Vec<(f64, f64)> {
     let mut up = 0.0;
     let mut down = 0.0;

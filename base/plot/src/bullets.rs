@@ -15,21 +15,21 @@ const TARGET_PX: f64 = 14.0;
 pub enum RowOrder {
     /// The rows stay in the order in which they were added.
     Given,
-    /// The row with the largest ratio of value to target comes first, unbounded values before all others; equal rows
-    /// stay in the order in which they were added.
+    /// The row with the largest ratio of value to target comes first, unbounded values before all others.
+    /// Equal rows stay in the order in which they were added.
     TightestFirst,
 }
 
-/// A chart with one value and its target in each row, such as a latency bound and its SLO. A target is met when the
-/// value does not exceed it. Of more than 64 rows the 40 tightest are visible at first, so that no row that misses its
-/// target is hidden behind one that meets it.
+/// A chart with one value and its target in each row, such as a latency bound and its SLO. A target is
+/// met when the value does not exceed it. Of more than 64 rows the 40 tightest are visible at first, so
+/// that no row that misses its target is hidden behind one that meets it.
 #[derive(Debug, Clone)]
 pub struct Bullets {
     title: String,
     axis: Axis,
-    /// What a value is called.
+    /// Name of a value in labels.
     value_name: String,
-    /// What a target is called.
+    /// Name of a target in labels.
     target_name: String,
     rows: Vec<BulletRow>,
     order: RowOrder,
@@ -44,21 +44,21 @@ struct BulletRow {
 }
 
 impl BulletRow {
-    /// The ratio of value to target; unbounded and unknown values are the tightest.
+    /// Returns the ratio of value to target; unbounded and unknown values are the tightest.
     fn tightness(&self) -> f64 {
         let ratio = self.value / self.target;
         if ratio.is_nan() { f64::INFINITY } else { ratio }
     }
 
-    /// Whether the target is met; an unknown value does not meet it.
+    /// Returns true if the target is met; an unknown value does not meet it.
     fn is_met(&self) -> bool {
         self.value <= self.target
     }
 }
 
 impl Bullets {
-    /// Creates a chart without rows. The names say what a value and a target are, such as `("bound", "SLO")`. Values are
-    /// bars from zero on a linear axis, and dots on a log axis.
+    /// Creates a chart without rows. The names of value and target, such as `("bound", "SLO")`, appear in
+    /// labels. Values are bars from zero on a linear axis, and dots on a log axis.
     pub fn new(title: impl Into<String>, axis: Axis, (value, target): (&str, &str)) -> Self {
         let axis = if axis.scale == AxisScale::Linear { axis.zero() } else { axis };
         Self {
@@ -207,7 +207,7 @@ impl Bullets {
         });
     }
 
-    /// The value and the target as text.
+    /// Formats the value and the target.
     fn value_and_target(&self, row: &BulletRow) -> String {
         let mark = if row.is_met() { "" } else { "✕ " };
         format!("{mark}{} / {}", self.format(row.value), self.format(row.target))
@@ -217,12 +217,13 @@ impl Bullets {
         if value == f64::INFINITY { "unbounded".to_owned() } else { self.axis.unit.format(value) }
     }
 
-    /// Whether the axis accepts the value, or it is shown as unbounded.
+    /// Returns true if the axis accepts the value, or it is shown as unbounded.
     fn can_show(&self, value: f64) -> bool {
         self.axis.accepts(value) || value == f64::INFINITY
     }
 
-    /// A sentence that says how many rows cannot be drawn completely; empty if none.
+    /// Returns a sentence with the number of rows that cannot be drawn completely; empty if there are
+    /// none.
     fn note_on_omissions(&self) -> String {
         match self.rows.iter().filter(|r| !self.can_show(r.value) || !self.can_show(r.target)).count() {
             0 => String::new(),

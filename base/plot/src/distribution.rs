@@ -15,18 +15,18 @@ impl Distribution {
         Self { sorted }
     }
 
-    /// The number of samples that are numbers.
+    /// Returns the number of samples that are numbers.
     pub fn len(&self) -> usize {
         self.sorted.len()
     }
 
-    /// Whether there are no samples.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// The smallest sample that at least a share `q` (0 to 1) of samples do not exceed (nearest rank); `None` without
-    /// samples or outside that range.
+    /// Returns the smallest sample that at least a share `q` (0 to 1) of samples do not exceed (nearest
+    /// rank); `None` without samples or outside that range.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         if !(0.0..=1.0).contains(&q) {
             return None;
@@ -36,8 +36,8 @@ impl Distribution {
         self.sorted.get(rank - 1).copied()
     }
 
-    /// The cumulative distribution as steps (x, share of samples ≤ x). The first step rises from zero at the smallest
-    /// sample.
+    /// Returns the cumulative distribution as steps (x, share of samples ≤ x). The first step rises from
+    /// zero at the smallest sample.
     pub fn cdf(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         for (x, at_or_below) in self.ranks() {
@@ -49,8 +49,8 @@ impl Distribution {
         points
     }
 
-    /// The complementary cumulative distribution as steps (x, share of samples > x). It ends at the largest sample with
-    /// the last positive share, because a log axis has no zero.
+    /// Returns the complementary cumulative distribution as steps (x, share of samples > x). It ends at
+    /// the largest sample with the last positive share, because a log axis has no zero.
     pub fn ccdf(&self) -> Vec<(f64, f64)> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let mut share = 1.0;
@@ -76,14 +76,15 @@ impl Distribution {
         Self { sorted: positive }.binned(bins, f64::ln, f64::exp)
     }
 
-    /// The distinct finite samples, each with the number of samples that do not exceed it.
+    /// Returns the distinct finite samples, each with the number of samples that do not exceed it.
     fn ranks(&self) -> impl Iterator<Item = (f64, usize)> + '_ {
         let is_last = |i: usize| self.sorted.get(i + 1).is_none_or(|next| *next != self.sorted[i]);
         let last = (0..self.sorted.len()).filter(move |&i| is_last(i));
         last.map(|i| (self.sorted[i], i + 1)).filter(|(x, _)| x.is_finite())
     }
 
-    /// Counts the finite samples in bins that have equal width after the transformation `to`, whose inverse is `from`.
+    /// Counts the finite samples in bins of equal width under the transformation `to`, whose inverse is
+    /// `from`.
     fn binned(&self, bins: usize, to: fn(f64) -> f64, from: fn(f64) -> f64) -> Vec<(f64, f64, u64)> {
         let finite: Vec<f64> = self.sorted.iter().copied().filter(|v| v.is_finite()).collect();
         let (Some(&lo), Some(&hi)) = (finite.first(), finite.last()) else { return Vec::new() };

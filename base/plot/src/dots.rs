@@ -1,4 +1,4 @@
-//! Dot plots, several values in each row against one target: for example what different models predict.
+//! Dot plots, several values in each row against one target: for example predictions of different models.
 
 use crate::axis::{Axis, AxisEnds, ResolvedAxis};
 use crate::figure::{self, LegendKey};
@@ -9,19 +9,19 @@ use crate::xml::Xml;
 const ROW_PX: f64 = 22.0;
 const TARGET_PX: f64 = 14.0;
 
-/// A chart with one mark for each row and series on a shared axis, and a tick for the row's target, such as latencies by
-/// model and the SLO. A value that is missing, or that the axis cannot show, has no mark. Of more than 64 rows the first
-/// 40 are visible at first.
+/// A chart with one mark for each row and series on a shared axis, and a tick for the row's target, such
+/// as latencies by model and the SLO. A value that is missing or not accepted by the axis has no mark. Of
+/// more than 64 rows the first 40 are visible at first.
 #[derive(Debug, Clone)]
 pub struct Dots {
     title: String,
     axis: Axis,
     series: Vec<String>,
-    /// What a target is called.
+    /// Name of a target in labels.
     target_name: String,
     rows: Vec<DotRow>,
     note: String,
-    /// What is said of missing values in place of their number.
+    /// Sentence about missing values, in place of one that counts them.
     missing: Option<String>,
 }
 
@@ -33,7 +33,7 @@ struct DotRow {
 }
 
 impl Dots {
-    /// Creates a chart without rows. `target` says what a target is, such as `"SLO"`.
+    /// Creates a chart without rows. `target` names a target in labels, such as `"SLO"`.
     pub fn new<S: Into<String>>(
         title: impl Into<String>,
         axis: Axis,
@@ -152,7 +152,8 @@ impl Dots {
         self.axis.unit.format(row.target)
     }
 
-    /// The sentence about missing values, or one that says how many values have no mark; empty if none.
+    /// Returns the sentence about missing values, or one with the number of values without a mark; empty
+    /// if there are none.
     fn note_on_omissions(&self) -> String {
         if let Some(sentence) = &self.missing {
             return sentence.clone();

@@ -1,7 +1,7 @@
-//! Makes any text safe in the text and in the double-quoted attributes of HTML and SVG.
+//! Escapes text for the content and the double-quoted attributes of HTML and SVG.
 //!
-//! Names come from users' files. Characters that XML 1.0 forbids (section 2.2: most controls, U+FFFE, U+FFFF) become
-//! U+FFFD, so that a page stays well-formed whatever a name contains.
+//! Names come from users' files. Characters that XML 1.0 forbids (section 2.2: most controls, U+FFFE,
+//! U+FFFF) become U+FFFD, so that a page stays well-formed for any name.
 
 /// Replaces the five markup characters by entities, and characters that XML forbids by U+FFFD.
 pub fn escape(text: &str) -> String {

@@ -1,7 +1,7 @@
-//! What all charts share: the figure around a drawing, legends, and the style of the n-th series.
+//! Parts shared by all charts: the figure around a drawing, legends, and the style of the n-th series.
 //!
-//! The position of a series in its chart, or the one that the caller chooses, is its *slot*: it selects colour, dash,
-//! mark and texture.
+//! The position of a series in its chart, or a number chosen by the caller, is its *slot*: it selects
+//! colour, dash, mark and texture.
 
 use crate::text_width;
 use crate::xml::{Xml, px};
@@ -14,12 +14,12 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 const MARKS: usize = 5;
 
-/// The widths in pixels of drawings for narrow screens, and for screens between them and wide ones. A drawing that had
-/// to shrink more than a little would have unreadable text.
+/// Widths in pixels of drawings for narrow and for medium screens. Text in a drawing that shrinks more
+/// than a little is unreadable.
 const NARROW_PX: f64 = 352.0;
 const MIDDLE_PX: f64 = 700.0;
 
-/// How much wider than a layout a drawing has to be to have that layout too.
+/// Minimum ratio of a drawing's width to a layout's for the layout to be written too.
 const WIDER_FACTOR: f64 = 1.1;
 
 /// The sample of a series in a legend; the number is the slot of the series.
@@ -33,7 +33,7 @@ pub(crate) enum LegendKey {
     PixelBox(usize),
     Mark(usize),
     Bar(usize),
-    /// The tick that stands for a target, which has no slot.
+    /// Tick that marks a target; it has no slot.
     Target,
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn write(xml: &mut Xml, title: &str, notes: &[String], content: impl 
     });
 }
 
-/// Writes a drawing in this width and, where that is too wide for narrower screens, others for them. The page's styles
-/// show one of them.
+/// Writes a drawing in this width and, if that is too wide for narrower screens, variants for them. The
+/// page's styles show one of them.
 pub(crate) fn for_screens(xml: &mut Xml, width: f64, draw: impl Fn(&mut Xml, f64)) {
     if width <= NARROW_PX * WIDER_FACTOR {
         return draw(xml, width);
@@ -77,8 +77,8 @@ pub(crate) fn for_screens(xml: &mut Xml, width: f64, draw: impl Fn(&mut Xml, f64
     }
 }
 
-/// Writes a drawing. Its name is an `aria-label` and not a `title` child, which would be a tooltip over the whole
-/// drawing.
+/// Writes a drawing. Its name is an `aria-label` and not a `title` child, which would be a tooltip over
+/// the whole drawing.
 pub(crate) fn svg(
     xml: &mut Xml,
     (width, height): (f64, f64),
@@ -145,7 +145,7 @@ fn write_sample(xml: &mut Xml, key: LegendKey) {
     });
 }
 
-/// Writes the tick that stands for a target, around its centre.
+/// Writes a target's tick around its centre.
 pub(crate) fn target(xml: &mut Xml, (x, y): PixelPosition, height: f64, tooltip: &str) {
     let attributes = [
         ("class", "bar-target".into()),
@@ -170,7 +170,7 @@ pub(crate) fn bar(xml: &mut Xml, slot: usize, (x, y, width, height): (f64, f64, 
     }
 }
 
-/// The textures of bars, which a page contains once.
+/// Textures of bars, contained once in a page.
 pub(crate) const TEXTURES: &str = r#"<svg width="0" height="0" class="defs" aria-hidden="true"><defs>
 <pattern id="texture-1" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="1.6" height="6" class="ink"/></pattern>
 <pattern id="texture-2" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2.5" cy="2.5" r="1" class="ink"/></pattern>
@@ -178,12 +178,13 @@ pub(crate) const TEXTURES: &str = r#"<svg width="0" height="0" class="defs" aria
 </defs></svg>
 "#;
 
-/// The class that gives children the colour of the n-th series.
+/// Returns the class that gives children the colour of the n-th series.
 pub(crate) fn slot_class(slot: usize) -> String {
     format!("s{}", slot % COLOURS)
 }
 
-/// The dash pattern of the n-th series, empty for a solid line. Series of the same colour have different ones.
+/// Returns the dash pattern of the n-th series, empty for a solid line. Series of the same colour have
+/// different patterns.
 pub(crate) fn dash(slot: usize) -> &'static str {
     DASHES[(slot + slot / COLOURS) % DASHES.len()]
 }
@@ -219,12 +220,12 @@ pub(crate) fn line(xml: &mut Xml, class: &str, from: PixelPosition, to: PixelPos
     xml.shape("line", &[("class", class.into()), a, b, c, d], "");
 }
 
-/// Writes text whose end is left out beyond `room` pixels; then the tooltip contains all of it.
+/// Writes text, truncated at `room` pixels; the tooltip then contains all of it.
 pub(crate) fn shortened_text(xml: &mut Xml, class: &str, at: PixelPosition, text: &str, room: f64) {
     write_short(xml, class, at, text, &text_width::fit(text, room));
 }
 
-/// Writes a name whose middle is left out beyond `room` pixels; then the tooltip contains all of it.
+/// Writes a name, shortened in the middle to `room` pixels; the tooltip then contains all of it.
 pub(crate) fn shortened_name(xml: &mut Xml, class: &str, at: PixelPosition, name: &str, room: f64) {
     write_short(xml, class, at, name, &text_width::fit_name(name, room));
 }

@@ -1,17 +1,17 @@
-//! Report pages that people look at: one self-contained HTML file with tables and inline SVG charts.
+//! Report pages: one self-contained HTML file with tables and inline SVG charts.
 //!
-//! This crate decides how a report looks: its layout, colours, ticks, legends and tooltips, and what happens to data
-//! that cannot be drawn. Callers decide what a report says.
+//! This crate decides the presentation of a report: its layout, colours, ticks, legends and tooltips, and
+//! the treatment of data that cannot be drawn. Callers decide the content.
 //!
-//! Why it draws charts itself: a report follows the reader's light or dark theme by CSS variables, and the page is one
-//! document whose tables and charts share them. SVG libraries write colours into the drawing, or need
-//! JavaScript or fonts from elsewhere. What is drawn here is plain enough to be written directly.
+//! It draws charts itself because a report follows the reader's light or dark theme by CSS variables,
+//! which tables and charts of the page share. SVG libraries write colours into the drawing, or need
+//! JavaScript or external fonts. The charts here are simple enough to be written directly.
 //!
 //! Everything is a pure function to a `String`, with the same bytes for the same input. A page loads
-//! nothing from anywhere, reads fully without JavaScript, prints, and is well-formed XML as well as HTML. All
-//! text is escaped. Series differ by dash and mark as well as by a palette that colour-blind readers can tell
-//! apart; a status has a text mark beside its colour. Values that cannot be drawn (not finite, zero on a log
-//! axis) are left out and counted in a note under the chart.
+//! nothing, is complete without JavaScript, prints, and is well-formed XML as well as HTML. All text is
+//! escaped. Series differ by dash and mark as well as by a palette that colour-blind readers can tell
+//! apart; a status has a text mark beside its colour. Values that cannot be drawn (not finite, zero on a
+//! log axis) are omitted and counted in a note under the chart.
 //!
 //! It does not cover interaction (zoom, pan), maps, pie charts, three dimensions, or exact measurement of text: the
 //! widths of labels are estimated, and layouts leave room for the error.

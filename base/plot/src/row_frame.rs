@@ -5,39 +5,39 @@ use crate::figure;
 use crate::text_width;
 use crate::xml::Xml;
 
-/// The largest number of rows that are all visible.
+/// Maximum number of rows that are all visible.
 const ALL_VISIBLE_MAX: usize = 64;
-/// How many rows are visible if there are more; the others are behind a summary line.
+/// Number of visible rows of a larger chart; the others are behind a summary line.
 const VISIBLE_ROWS: usize = 40;
 /// The height in pixels beyond which a drawing repeats the axis labels above.
 const AXIS_TWICE_PX: f64 = 700.0;
-/// The room above the rows for the titles of numbers and limits, and for axis labels if they are repeated.
+/// Height above the rows for the titles of numbers and limits, and for axis labels if they are repeated.
 const TITLES_PX: f64 = 20.0;
 const LABELS_PX: f64 = 18.0;
 
-/// The largest share of the width for names, and the width in pixels that they may take where that is more.
+/// Maximum share of the width for names, and the width in pixels that they may take if that is more.
 const NAMES_SHARE: f64 = 0.3;
 const NAMES_PX: f64 = 110.0;
 
-/// The largest share of the width for the title of the numbers.
+/// Maximum share of the width for the title of the numbers.
 const TITLE_SHARE: f64 = 0.4;
 
-/// How many of `rows` are visible at first.
+/// Returns the number of rows that are visible at first.
 pub(crate) fn visible_rows(rows: usize) -> usize {
     if rows <= ALL_VISIBLE_MAX { rows } else { VISIBLE_ROWS }
 }
 
-/// The number of ticks to aim for on a value axis in a drawing of this width.
+/// Returns the number of ticks to aim for on a value axis in a drawing of this width.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
 pub(crate) fn tick_count(width: f64) -> usize {
     ((width / 110.0) as usize).clamp(3, 8)
 }
 
-/// What the frame has to have room for.
+/// Content that determines the margins of the frame.
 #[derive(Debug)]
 pub(crate) struct RowFrameNeeds<'a> {
     pub(crate) names: Vec<&'a str>,
-    /// The width of the widest number on the right.
+    /// Width of the widest number on the right.
     pub(crate) number_px: f64,
     pub(crate) row_px: f64,
     /// The title of the numbers, which may be empty.
@@ -84,12 +84,12 @@ impl RowFrame {
         }
     }
 
-    /// The horizontal position of a value, limited to the plot.
+    /// Returns the horizontal position of a value, limited to the plot.
     pub(crate) fn x_px(&self, value: f64) -> f64 {
         self.left + self.axis.fraction(value).clamp(0.0, 1.0) * (self.right - self.left)
     }
 
-    /// The vertical position of the upper end of a row.
+    /// Returns the vertical position of the upper end of a row.
     pub(crate) fn top_of(&self, row: usize) -> f64 {
         self.top + row as f64 * self.row_px
     }
@@ -103,7 +103,7 @@ impl RowFrame {
         }
     }
 
-    /// Writes the name of a row, shortened if there is too little room.
+    /// Writes the name of a row, shortened if necessary.
     pub(crate) fn write_name(&self, xml: &mut Xml, row: usize, name: &str) {
         let y = self.top_of(row) + self.row_px / 2.0 + 4.0;
         figure::shortened_name(xml, "name end", (self.left - 8.0, y), name, self.left - 12.0);

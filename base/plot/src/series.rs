@@ -1,6 +1,6 @@
-//! The series of a chart: named points that are joined in one way or another.
+//! The series of a chart: named points and the way in which they are joined.
 
-/// How neighbouring points are joined.
+/// Way of joining neighbouring points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     None,
@@ -9,7 +9,7 @@ pub(crate) enum Join {
     Step,
 }
 
-/// A point of a series; `base` is where the filled area below it ends, and `None` is the baseline.
+/// A point of a series; the filled area below it ends at `base`, or at the baseline for `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DataPoint {
     pub(crate) x: f64,
@@ -44,7 +44,7 @@ impl Series {
         Self { join: Join::None, ..Self::line(name, points) }
     }
 
-    /// Creates a line whose area down to zero is filled.
+    /// Creates a line above a filled area down to zero.
     pub fn area(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { filled: true, ..Self::line(name, points) }
     }
@@ -63,8 +63,8 @@ impl Series {
         Self { filled: true, ..Self::steps(name, points) }
     }
 
-    /// Uses the colour, dash and mark of the `slot`-th series instead of those of its own position, so that the same
-    /// thing looks the same in several charts.
+    /// Uses the colour, dash and mark of the `slot`-th series instead of those of its own position, so
+    /// that a series looks the same in several charts.
     #[must_use]
     pub fn styled_as(mut self, slot: usize) -> Self {
         self.slot = Some(slot);

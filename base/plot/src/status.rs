@@ -1,6 +1,6 @@
-//! Whether a value is as wanted.
+//! Status of a value: good, uncertain or bad.
 
-/// Whether a value is as wanted, shown by a mark and a colour.
+/// Status of a value, shown by a mark and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// The value is as wanted.
@@ -12,7 +12,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The class of the page's styles that gives the colour.
+    /// Returns the class of the page's styles that gives the colour.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -21,7 +21,7 @@ impl Status {
         }
     }
 
-    /// The mark that says the same as the colour.
+    /// Returns the text mark that corresponds to the colour.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Good => "✓",

@@ -4,7 +4,8 @@ use crate::status::Status;
 use crate::unit::Unit;
 use crate::xml::Xml;
 
-/// Names of more characters are broken into lines: they would push all other columns off a narrow screen.
+/// Length in characters above which names are broken into lines: they would push all other columns off a
+/// narrow screen.
 const LONG_NAME: usize = 16;
 
 /// A column of a table: its heading and alignment.
@@ -14,7 +15,7 @@ pub struct Column {
     alignment: ColumnAlignment,
 }
 
-/// How the cells of a column are aligned and broken into lines.
+/// Alignment and line breaking of the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnAlignment {
     Words,

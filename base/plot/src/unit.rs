@@ -5,7 +5,7 @@
 pub enum Unit {
     /// A number without a unit; large numbers have the suffixes k, M, G and T.
     Plain,
-    /// A number of things that are counted; ticks are whole.
+    /// A count of things; ticks are whole.
     Count,
     /// Seconds, written in units from ns to days.
     Seconds,
@@ -58,12 +58,12 @@ impl Unit {
         if value.is_infinite() {
             return if value > 0.0 { "∞" } else { "-∞" }.to_owned();
         }
-        // Zero has the suffix of one: "0s", not "0ns".
+        // Zero takes the suffix of one: "0s", not "0ns".
         let prefix = self.prefix(if value == 0.0 { 1.0 } else { value.abs() });
         format!("{}{}", significant(value / prefix.size), prefix.suffix)
     }
 
-    /// The prefix for values up to `largest` (absolute, positive).
+    /// Returns the prefix for values up to `largest` (absolute, positive).
     pub(crate) fn prefix(self, largest: f64) -> UnitPrefix {
         // A small tolerance, so that 0.001 stored as 0.000999… is a millisecond.
         let reached = |from: f64| largest >= from * (1.0 - 1e-9);
@@ -73,7 +73,7 @@ impl Unit {
         UnitPrefix { size: *size, suffix: (*suffix).to_owned() }
     }
 
-    /// Whether every tick of a linear axis has the suffix, instead of the axis title.
+    /// Returns true if every tick of a linear axis has the suffix, instead of the axis title.
     pub(crate) fn suffix_on_ticks(self) -> bool {
         matches!(self, Self::Percent | Self::Plain | Self::Count)
     }

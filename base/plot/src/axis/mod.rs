@@ -1,4 +1,4 @@
-//! Axes: what the caller asks for ([`Axis`]), and what was decided for the data ([`ResolvedAxis`]).
+//! Axes: as the caller specifies them ([`Axis`]), and as resolved for the data ([`ResolvedAxis`]).
 //!
 //! A value axis ends on nice ticks ([`AxisEnds::Nice`]); a horizontal axis of a curve ends with the data
 //! ([`AxisEnds::Tight`]). Zero is included if the data are near it, and always for bars and areas.
@@ -8,23 +8,23 @@ pub(crate) mod ticks;
 use crate::unit::{Unit, significant};
 use ticks::{LinearTicks, ceil_log10, duration_ticks, floor_log10, log_minor, log_ticks};
 
-/// The absolute values that an axis accepts; beyond them, arithmetic on ranges would overflow or underflow.
+/// Absolute values that an axis accepts; beyond them, arithmetic on ranges would overflow or underflow.
 const ACCEPTED: std::ops::RangeInclusive<f64> = 1e-250..=1e250;
 
-/// The least distance between two labels in pixels.
+/// Minimum distance between two labels in pixels.
 const LABEL_GAP_PX: f64 = 4.0;
 
-/// The seconds from which on minutes, hours and days are ticks of a log axis.
+/// Number of seconds from which a log axis has ticks at minutes, hours and days.
 const LONG_S: f64 = 100.0;
 
-/// How values become positions.
+/// Mapping of values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AxisScale {
     Linear,
     Log,
 }
 
-/// An axis as the caller asks for it: a label, a unit, a scale and, optionally, pinned ends.
+/// An axis as the caller specifies it: a label, a unit, a scale and, optionally, pinned ends.
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub(crate) label: String,
@@ -41,8 +41,8 @@ impl Axis {
         Self { label: label.into(), unit, scale: AxisScale::Linear, min: None, max: None, zero: false }
     }
 
-    /// Creates a logarithmic axis: equal distances are equal ratios. Values at or below zero are left out, and a note
-    /// says how many.
+    /// Creates a logarithmic axis: equal distances are equal ratios. Values at or below zero are omitted
+    /// and counted in a note.
     pub fn log(label: impl Into<String>, unit: Unit) -> Self {
         Self { scale: AxisScale::Log, ..Self::linear(label, unit) }
     }
@@ -63,14 +63,14 @@ impl Axis {
         self
     }
 
-    /// Includes zero on a linear axis, whatever the data.
+    /// Includes zero on a linear axis even if the data are far from it.
     #[must_use]
     pub fn zero(mut self) -> Self {
         self.zero = true;
         self
     }
 
-    /// Whether `value` has a position on the axis.
+    /// Returns true if `value` has a position on the axis.
     pub(crate) fn accepts(&self, value: f64) -> bool {
         match self.scale {
             AxisScale::Linear => value.abs() <= *ACCEPTED.end(),
@@ -82,8 +82,8 @@ impl Axis {
         self.min.is_some() || self.max.is_some()
     }
 
-    /// Decides range and ticks for those of `values` that the axis accepts, with about `count` ticks; `None` if there
-    /// are none.
+    /// Determines range and ticks for the accepted ones of `values`, with about `count` ticks; `None` if
+    /// there are none.
     pub(crate) fn resolve(
         &self,
         values: impl Iterator<Item = f64>,
@@ -100,7 +100,7 @@ impl Axis {
         })
     }
 
-    /// Applies zero and the pins, and gives an empty range some width.
+    /// Applies zero and the pins, and widens an empty range.
     fn widen(&self, lo: f64, hi: f64) -> (f64, f64) {
         let near_zero = lo > 0.0 && lo < 0.4 * hi;
         let linear = self.scale == AxisScale::Linear;
@@ -117,7 +117,7 @@ impl Axis {
         }
     }
 
-    /// The upper end of an axis beyond data of at most `largest`: shares of a whole end at 100 %.
+    /// Limits the upper end of an axis: shares of a whole end at 100 %.
     fn within_whole(&self, largest: f64, end: f64) -> f64 {
         if self.unit == Unit::Percent && largest <= 1.0 { end.min(1.0) } else { end }
     }
@@ -150,7 +150,8 @@ impl Axis {
         }
     }
 
-    /// The number of steps to aim for on a linear axis of this length: of what is counted, no step is less than one.
+    /// Returns the number of steps to aim for on a linear axis of this length. Counts have no steps below
+    /// one.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not larger than the count")]
     fn steps_at_most(&self, count: usize, length: f64) -> usize {
         let whole = if self.unit == Unit::Count { length.ceil().max(1.0) } else { f64::INFINITY };
@@ -184,7 +185,7 @@ impl Axis {
         }
     }
 
-    /// The label of a tick of a log axis.
+    /// Returns the label of a tick of a log axis.
     fn log_label(&self, value: f64) -> String {
         let exponent = floor_log10(value);
         let is_power = (value / 10f64.powi(exponent) - 1.0).abs() < 1e-6;
@@ -193,28 +194,28 @@ impl Axis {
                 format!("10{}", superscript(exponent))
             }
             Unit::Seconds if value >= 60.0 => duration_label(value),
-            // Below 0.01 %, zeros would have to be counted.
+            // Powers below 0.01 % as `1 in N`: nobody counts zeros.
             Unit::Percent if is_power && exponent < -4 => format!("1 in {}", count_of(-exponent)),
             unit => unit.format(value),
         }
     }
 }
 
-/// Whether an axis ends on ticks or with the data.
+/// Ends of an axis: on ticks or with the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AxisEnds {
     Nice,
     Tight,
 }
 
-/// A position on an axis that has a label.
+/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) value: f64,
     pub(crate) label: String,
 }
 
-/// An axis with its range and ticks decided.
+/// An axis with its range and ticks determined.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedAxis {
     scale: AxisScale,
@@ -222,22 +223,23 @@ pub(crate) struct ResolvedAxis {
     pub(crate) hi: f64,
     pub(crate) ticks: Vec<Tick>,
     pub(crate) minor: Vec<f64>,
-    /// The label of the axis, with the unit of tick labels that have none themselves.
+    /// Label of the axis, with the unit if tick labels do not contain it.
     pub(crate) title: String,
 }
 
 impl ResolvedAxis {
-    /// The position of an accepted value: 0 is the lower end and 1 the upper one; values beyond them are outside.
+    /// Returns the position of an accepted value: 0 is the lower end and 1 the upper one; other values
+    /// lie outside.
     pub(crate) fn fraction(&self, value: f64) -> f64 {
         match self.scale {
             AxisScale::Linear => (value - self.lo) / (self.hi - self.lo),
-            // The logarithm of a ratio would not do: ratios overflow before the values do.
+            // Not the logarithm of a ratio: ratios overflow before the values do.
             AxisScale::Log => (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln()),
         }
     }
 
-    /// The ticks whose labels fit beside each other, main ones before others: `extent` is where the label of a tick begins
-    /// and ends in pixels.
+    /// Returns the ticks whose labels fit beside each other, main ones first. `extent` returns the ends
+    /// of a label in pixels.
     pub(crate) fn labelled(&self, extent: impl Fn(&Tick) -> (f64, f64)) -> Vec<&Tick> {
         let (main, other): (Vec<&Tick>, Vec<&Tick>) =
             self.ticks.iter().partition(|tick| self.scale == AxisScale::Linear || is_main(tick.value));
@@ -254,7 +256,7 @@ impl ResolvedAxis {
         labelled
     }
 
-    /// Where bars and areas start: zero, or the nearest end.
+    /// Returns the value at which bars and areas start: zero, or the nearest end.
     pub(crate) fn baseline(&self) -> f64 {
         match self.scale {
             AxisScale::Linear => 0f64.clamp(self.lo, self.hi),
@@ -263,13 +265,13 @@ impl ResolvedAxis {
     }
 }
 
-/// Whether the tick of a log axis is a power of ten or a duration that people say.
+/// Returns true if the tick of a log axis is a power of ten or a customary duration.
 fn is_main(value: f64) -> bool {
     let digits = value / 10f64.powi(floor_log10(value));
     (digits - 1.0).abs() < 1e-6 || ticks::is_duration(value)
 }
 
-/// The label of an axis with its unit.
+/// Joins the label of an axis and its unit.
 fn titled(label: &str, unit: &str) -> String {
     match (label, unit) {
         (label, "") => label.to_owned(),
@@ -278,7 +280,8 @@ fn titled(label: &str, unit: &str) -> String {
     }
 }
 
-/// The power of ten to take out so that ticks have few digits; a multiple of three, zero in the usual range.
+/// Returns the power of ten to factor out so that ticks have few digits: a multiple of three, zero in the
+/// usual range.
 fn power_beyond_digits(largest: f64) -> i32 {
     if largest == 0.0 || (1e-3..1e6).contains(&largest) {
         return 0;
@@ -286,7 +289,8 @@ fn power_beyond_digits(largest: f64) -> i32 {
     floor_log10(largest).div_euclid(3) * 3
 }
 
-/// The ends of a log axis: powers of ten, or 1, 2, 5 times them for ranges below a decade and a half.
+/// Returns the ends of a log axis: powers of ten, or 1, 2, 5 times them for ranges below a decade and a
+/// half.
 fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
     let below = 10f64.powi(floor_log10(lo));
     let above = 10f64.powi(ceil_log10(hi));
@@ -299,19 +303,19 @@ fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
     if low < high { (low, high) } else { (low / 2.0, high * 2.0) }
 }
 
-/// Rounds values to zero that are too small for an axis.
+/// Rounds values too small for an axis to zero.
 fn flush_to_zero(value: f64) -> f64 {
     if value.abs() < *ACCEPTED.start() { 0.0 } else { value }
 }
 
-/// The label of a duration of at least a minute: in the largest unit of which it is a whole multiple.
+/// Formats a duration of at least a minute in the largest unit of which it is a whole multiple.
 fn duration_label(seconds: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
     let whole = units.into_iter().find(|(size, _)| seconds >= *size && (seconds / size).fract() < 1e-9);
     whole.map_or_else(|| Unit::Seconds.format(seconds), |(size, name)| format!("{}{name}", seconds / size))
 }
 
-/// A power of ten as people say it: `100k`, `1M`.
+/// Formats a power of ten with a suffix: `100k`, `1M`.
 fn count_of(power: i32) -> String {
     Unit::Plain.format(10f64.powi(power))
 }

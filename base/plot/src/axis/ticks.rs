@@ -33,7 +33,7 @@ impl LinearTicks {
         }
     }
 
-    /// The ticks within `lo..=hi`, ascending.
+    /// Returns the ticks within `lo..=hi`, ascending.
     pub(crate) fn within(&self, lo: f64, hi: f64) -> Vec<f64> {
         let slack = self.step * 1e-6;
         let steps = ((self.above - self.below) / self.step).round();
@@ -50,7 +50,7 @@ impl LinearTicks {
     }
 }
 
-/// The smallest m·10^e ≥ `raw`, up to rounding, with m in {1, 2, 5}.
+/// Returns the smallest m·10^e ≥ `raw`, up to rounding, with m in {1, 2, 5}.
 fn nice_at_least(raw: f64) -> (f64, i32) {
     let exponent = floor_log10(raw);
     let mantissa = raw / 10f64.powi(exponent);
@@ -82,8 +82,8 @@ fn multiple(k: f64, mantissa: f64, exponent: i32) -> f64 {
     if exponent < 0 { k * mantissa / 10f64.powi(-exponent) } else { k * mantissa * 10f64.powi(exponent) }
 }
 
-/// The labelled ticks of a log axis over positive `lo < hi`: powers of ten, thinned to `count`, and 2 and 5 times them if
-/// there are few. There may be fewer than two if the range is narrow.
+/// Returns the labelled ticks of a log axis over positive `lo < hi`: powers of ten, thinned to `count`,
+/// and 2 and 5 times them if there are few. A narrow range may have fewer than two.
 pub(crate) fn log_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     let first = floor_log10(lo);
     let last = ceil_log10(hi);
@@ -97,15 +97,15 @@ pub(crate) fn log_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     all.filter(|&t| is_inside(t, lo, hi)).collect()
 }
 
-/// Minutes, hours and days that are ticks of a log axis of seconds: about one in a decade, and about three.
+/// Minutes, hours and days that are ticks of a log axis of seconds, about one per decade.
 const DURATIONS_S: [f64; 8] = [60.0, 600.0, 3600.0, 36_000.0, 86_400.0, 864_000.0, 8.64e6, 8.64e7];
 const FINE_DURATIONS_S: [f64; 18] = [
     20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 18_000.0, 36_000.0, 86_400.0,
     172_800.0, 432_000.0, 864_000.0, 1.728e6, 4.32e6,
 ];
 
-/// The labelled ticks of a log axis of seconds that reaches beyond minutes: powers of ten up to ten seconds, and then what
-/// people say.
+/// Returns the labelled ticks of a log axis of seconds that extends beyond minutes: powers of ten up to
+/// ten seconds, then customary durations.
 pub(crate) fn duration_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     let inside = |durations: &[f64]| -> Vec<f64> {
         let powers = (floor_log10(lo.min(10.0))..=1).map(|e| scaled(1.0, e));
@@ -114,18 +114,18 @@ pub(crate) fn duration_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     let coarse = inside(&DURATIONS_S);
     let all = if coarse.len() < 3 { inside(&FINE_DURATIONS_S) } else { coarse };
     let stride = all.len().div_ceil(count.max(1) + 2).max(1);
-    // Counted so that one second stays, where it lies inside.
+    // The offset keeps one second among the thinned ticks if it lies inside.
     let offset = all.iter().position(|&t| (t - 1.0).abs() < 1e-9).unwrap_or(0) % stride;
     all.into_iter().skip(offset).step_by(stride).collect()
 }
 
-/// Whether a value is a duration of about one in a decade.
+/// Returns true if a value is one of the [`DURATIONS_S`].
 pub(crate) fn is_duration(seconds: f64) -> bool {
     DURATIONS_S.contains(&seconds)
 }
 
-/// The unlabelled ticks of a log axis, 2 to 9 times powers of ten, if there are few enough decades to distinguish
-/// them.
+/// Returns the unlabelled ticks of a log axis, 2 to 9 times powers of ten, if there are few enough
+/// decades to distinguish them.
 pub(crate) fn log_minor(lo: f64, hi: f64) -> Vec<f64> {
     let first = floor_log10(lo);
     let last = ceil_log10(hi);
@@ -182,7 +182,8 @@ mod tests {
             let lo = 1.7 * 10f64.powi(e);
             let hi = lo * 10f64.powf(decades);
             let ticks = log_ticks(lo, hi, count);
-            // Two decades have up to seven ticks whatever the count; labels without room are left out when drawn.
+            // Two decades have up to seven ticks for any count; labels that do not fit are omitted when
+            // drawn.
             prop_assert!(ticks.len() <= (count + 2).max(7));
             prop_assert!(ticks.iter().all(|&t| is_inside(t, lo, hi)));
             prop_assert!(ticks.windows(2).all(|w| w[0] < w[1]));

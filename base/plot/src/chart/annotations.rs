@@ -1,4 +1,4 @@
-//! The names of reference lines, which are in the margins, and the labels of markers, which are beside them.
+//! Names of reference lines, in the margins, and labels of markers, beside them.
 
 use super::definition::{Chart, Marker, Reference, ReferenceAxis};
 use super::frame::PlotFrame;
@@ -39,7 +39,7 @@ pub(super) fn write_references(xml: &mut Xml, chart: &Chart, frame: &PlotFrame) 
     write_vertical_names(xml, frame, vertical);
 }
 
-/// A reference line inside the plot, and where it is on its axis.
+/// A reference line inside the plot, with its position on its axis.
 struct PlacedReference<'a> {
     px: f64,
     reference: &'a Reference,
@@ -79,7 +79,8 @@ fn write_vertical_names(xml: &mut Xml, frame: &PlotFrame, mut lines: Vec<PlacedR
     }
 }
 
-/// Ascending positions as near to the wanted ones (ascending) as a distance of `gap` and the ends allow.
+/// Returns ascending positions as near to the wanted ones (ascending) as a distance of `gap` and the ends
+/// allow.
 fn spread_apart(wanted: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut positions = wanted.to_vec();
     for i in 1..positions.len() {
@@ -103,7 +104,7 @@ struct PixelBox {
 }
 
 impl PixelBox {
-    /// The box of a label of this width.
+    /// Creates the box of a label of this width.
     fn of_label(left: f64, top: f64, width: f64) -> Self {
         Self { left, top, right: left + width, bottom: top + LINE_PX + 1.0 }
     }
@@ -120,7 +121,7 @@ impl PixelBox {
     }
 }
 
-/// Writes ringed points, with labels where they hide least.
+/// Writes ringed points, with labels placed where they hide least.
 pub(super) fn write_markers(xml: &mut Xml, chart: &Chart, frame: &PlotFrame) {
     let obstacles = obstacles(chart, frame);
     let mut taken: Vec<PixelBox> = Vec::new();
@@ -148,7 +149,8 @@ fn is_inside(marker: &Marker, chart: &Chart, frame: &PlotFrame) -> bool {
         && frame.contains(frame.position(marker.x, marker.y))
 }
 
-/// What labels should not hide: the points of all series, and four points on every line between two of them.
+/// Returns the positions that labels should not hide: the points of all series, and four points on every
+/// line between two of them.
 fn obstacles(chart: &Chart, frame: &PlotFrame) -> Vec<PixelPosition> {
     let mut obstacles = Vec::new();
     for series in &chart.series {
@@ -168,8 +170,8 @@ fn obstacles(chart: &Chart, frame: &PlotFrame) -> Vec<PixelPosition> {
     obstacles
 }
 
-/// Where a label of this width beside a marker costs least: first it should not leave the plot, then not overlap other
-/// labels, then hide as few obstacles as possible.
+/// Returns the best box for a label of this width beside a marker. In order of importance: inside the
+/// plot, no overlap with other labels, few hidden obstacles.
 fn best_box(
     frame: &PlotFrame,
     (x, y): PixelPosition,

@@ -1,4 +1,4 @@
-//! What a chart shows: series, reference lines and markers over two axes.
+//! Content of a chart: series, reference lines and markers over two axes.
 
 use crate::axis::Axis;
 use crate::series::{DataPoint, Series};
@@ -12,7 +12,7 @@ pub struct Reference {
     pub(crate) quiet: bool,
 }
 
-/// The axis that has the value of a reference line.
+/// The axis on which a reference line has its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReferenceAxis {
     X,
@@ -110,26 +110,26 @@ impl Chart {
         self
     }
 
-    /// Sets the sentence under the chart: what it shows, where the numbers come from.
+    /// Sets the sentence under the chart, about its content and the origin of its numbers.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 
-    /// Sets the height of the drawing in pixels, 120 to 2000; by default it follows from the width.
+    /// Sets the height of the drawing in pixels, 120 to 2000; the default depends on the width.
     #[must_use]
     pub fn height(mut self, px: u32) -> Self {
         self.height_px = Some(f64::from(px.clamp(120, 2000)));
         self
     }
 
-    /// Whether the axes accept both coordinates of a point.
+    /// Returns true if the axes accept both coordinates of a point.
     pub(crate) fn can_draw(&self, point: &DataPoint) -> bool {
         self.x.accepts(point.x) && self.y.accepts(point.y)
     }
 
-    /// The reference lines with a value on one of the axes.
+    /// Returns the reference lines with a value on this axis.
     pub(super) fn references_on(&self, axis: ReferenceAxis) -> impl Iterator<Item = &Reference> {
         self.references.iter().filter(move |reference| reference.axis == axis)
     }

@@ -1,4 +1,4 @@
-//! The frame of a chart: where the plot lies inside the drawing, its grid and its axes.
+//! The frame of a chart: position of the plot inside the drawing, its grid and its axes.
 
 use super::definition::{Chart, ReferenceAxis};
 use crate::axis::{Axis, ResolvedAxis, Tick};
@@ -6,14 +6,14 @@ use crate::figure::{self, PixelPosition};
 use crate::text_width;
 use crate::xml::Xml;
 
-/// The largest room for tick labels on the left, in pixels.
+/// Maximum width of tick labels on the left, in pixels.
 const LEFT_MAX: f64 = 90.0;
 /// The height of a label in pixels.
 const LABEL_PX: f64 = 12.0;
-/// The largest room for the names of reference lines on the right, in pixels.
+/// Maximum width of the names of reference lines on the right, in pixels.
 const RIGHT_MAX: f64 = 130.0;
 
-/// How far marks may extend beyond an axis.
+/// Returns the number of pixels that marks may extend beyond an axis.
 fn overhang(axis: &Axis) -> f64 {
     if axis.is_pinned() { 0.0 } else { 6.0 }
 }
@@ -29,7 +29,7 @@ pub(crate) struct PlotFrame {
     pub(crate) right: f64,
     pub(crate) top: f64,
     pub(crate) bottom: f64,
-    /// How far marks may extend beyond the plot in each direction: not at all beyond a pinned end.
+    /// Pixels that marks may extend beyond the plot in each direction: zero at a pinned end.
     overhang: (f64, f64),
 }
 
@@ -69,7 +69,7 @@ impl PlotFrame {
         (self.x_px(x), self.y_px(y))
     }
 
-    /// Whether a position lies in the plot.
+    /// Returns true if a position lies in the plot.
     pub(crate) fn contains(&self, (x, y): PixelPosition) -> bool {
         (self.left - 0.5..=self.right + 0.5).contains(&x) && (self.top - 0.5..=self.bottom + 0.5).contains(&y)
     }
@@ -89,8 +89,8 @@ impl PlotFrame {
         }
     }
 
-    /// Writes content that is clipped to the plot. A nested drawing clips without an identifier that would have to be
-    /// unique in the page.
+    /// Writes content that is clipped to the plot. A nested `svg` clips without an identifier, which
+    /// would have to be unique in the page.
     pub(crate) fn write_clipped(&self, xml: &mut Xml, inside: impl FnOnce(&mut Xml)) {
         let x = self.left - self.overhang.0;
         let y = self.top - self.overhang.1;
@@ -138,7 +138,8 @@ impl PlotFrame {
         }
     }
 
-    /// Writes the labels of the x axis. Labels that would touch another are left out; their grid lines remain.
+    /// Writes the labels of the x axis. Labels that would touch another are omitted; their grid lines
+    /// remain.
     fn write_x_labels(&self, xml: &mut Xml) {
         let extent = |tick: &Tick| {
             let x = self.x_px(tick.value);

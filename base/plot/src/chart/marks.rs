@@ -7,23 +7,23 @@ use crate::figure::{self, LegendKey, PixelPosition};
 use crate::series::{DataPoint, Join, Series};
 use crate::xml::{Xml, px};
 
-/// The largest number of points of a line that are all marked.
+/// Maximum number of points of a line that are all marked.
 const MARKED_MAX: usize = 40;
 /// The number of unjoined marks beyond which they are small and translucent.
 const CROWDED_MIN: usize = 200;
 /// The approximate number of marks of a jagged line.
 const SPARSE_MARKS: usize = 9;
-/// The largest number of tooltips of a series.
+/// Maximum number of tooltips of a series.
 const TOOLTIPS_MAX: usize = 120;
 
-/// How a series is drawn in a frame.
+/// Style of a series in a frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeriesStyle {
     slot: usize,
-    /// Whether the line is much longer than the distance between its ends: dashes would look like noise, so it is thin
-    /// and has a few marks.
+    /// True if the line is much longer than the distance between its ends. Dashes would look like noise,
+    /// so it is solid, thin and has a few marks.
     jagged: bool,
-    /// Whether every point is marked.
+    /// True if every point is marked.
     marked: bool,
 }
 
@@ -39,7 +39,7 @@ impl SeriesStyle {
         }
     }
 
-    /// The sample of the series in a legend.
+    /// Returns the sample of the series in a legend.
     pub(super) fn legend_key(self, series: &Series) -> LegendKey {
         let Self { slot, jagged, marked } = self;
         match (series.join, series.filled) {
@@ -50,7 +50,7 @@ impl SeriesStyle {
     }
 }
 
-/// The points of a series that the axes accept.
+/// Returns the points of a series that the axes accept.
 fn drawable<'a>(chart: &'a Chart, series: &'a Series) -> impl Iterator<Item = &'a DataPoint> {
     series.points.iter().filter(|p| chart.can_draw(p))
 }
@@ -83,7 +83,7 @@ pub(super) fn write(xml: &mut Xml, chart: &Chart, frame: &PlotFrame, series: &Se
     });
 }
 
-/// How the marks of a series are drawn, and how many tooltips they may still have.
+/// Style of the marks of a series, and the number of tooltips left.
 struct MarkStyle {
     style: SeriesStyle,
     /// The size relative to the usual one.
@@ -155,7 +155,7 @@ impl ThinnedRun {
     }
 }
 
-/// Where the area below a point ends, on the y axis.
+/// Returns the y value at which the area below a point ends.
 fn base_of(point: &DataPoint, frame: &PlotFrame) -> f64 {
     point.base.filter(|base| base.is_finite()).unwrap_or(frame.y.baseline()).max(frame.y.lo)
 }
@@ -166,7 +166,7 @@ fn tooltip(chart: &Chart, series: &Series, point: &DataPoint) -> String {
     format!("{name}{}, {base}{}", chart.x.unit.format(point.x), chart.y.unit.format(point.y))
 }
 
-/// The corners of the joined line.
+/// Returns the corners of the joined line.
 fn joined_corners(positions: &[PixelPosition], join: Join) -> Vec<PixelPosition> {
     let mut corners: Vec<PixelPosition> = Vec::new();
     for &position in positions {
@@ -181,7 +181,7 @@ fn joined_corners(positions: &[PixelPosition], join: Join) -> Vec<PixelPosition>
     corners
 }
 
-/// The coordinates of a path through these positions.
+/// Formats the coordinates of a path through these positions.
 fn path(positions: &[PixelPosition]) -> String {
     let text: Vec<String> = positions.iter().map(|&(x, y)| format!("{} {}", px(x), px(y))).collect();
     text.join("L")

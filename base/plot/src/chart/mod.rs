@@ -33,7 +33,7 @@ impl Chart {
         });
     }
 
-    /// Decides the axes and where the plot lies; `None` if there is nothing to draw.
+    /// Determines the axes and the position of the plot; `None` if there is nothing to draw.
     fn frame(&self, width: f64) -> Option<PlotFrame> {
         if self.series.iter().all(|s| s.points.iter().all(|p| !self.can_draw(p))) && self.markers.is_empty() {
             return None;
@@ -78,7 +78,7 @@ impl Chart {
         }
     }
 
-    /// A description for readers who do not see the drawing.
+    /// Describes the drawing for readers who cannot see it.
     fn describe(&self, frame: &PlotFrame) -> String {
         let mut parts = vec![format!(
             "{} from {} to {}, {} from {} to {}.",
@@ -99,7 +99,7 @@ impl Chart {
         parts.join(" ")
     }
 
-    /// A sentence that says which data could not be drawn; empty if all were.
+    /// Returns a sentence about the data that could not be drawn; empty if all were.
     fn note_on_omissions(&self) -> String {
         let mut odd = 0;
         let mut low = 0;
@@ -125,7 +125,7 @@ impl Chart {
     }
 }
 
-/// Whether a linear axis accepts the value.
+/// Returns true if a linear axis accepts the value.
 fn is_placeable(value: f64) -> bool {
     value.abs() <= 1e250
 }

@@ -30,7 +30,7 @@ impl KeyFigure {
         Self { value: value.into(), label: label.into(), status: None }
     }
 
-    /// Shows by colour and mark whether the value is as wanted.
+    /// Sets the colour and mark of the value's status.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = Some(status);
@@ -42,7 +42,7 @@ impl KeyFigure {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Block {
-    /// A paragraph of text; what stands between two backticks is in a fixed-width font.
+    /// A paragraph of text; text between backticks is in a fixed-width font.
     Paragraph(String),
     /// Text in a fixed-width font with its line breaks, such as a derivation or a configuration.
     Preformatted(String),
@@ -67,7 +67,7 @@ pub enum Block {
     },
     /// Blocks that are hidden until the reader opens the summary line above them.
     Fold {
-        /// The summary line, which says what the blocks show.
+        /// Summary line, which describes the blocks.
         summary: String,
         /// The hidden blocks in reading order.
         blocks: Vec<Block>,
@@ -199,7 +199,7 @@ impl Page {
         self
     }
 
-    /// Appends a line to the small print: what made the page, from which input, with which seed.
+    /// Appends a line to the small print, about the program, its input and its seed.
     #[must_use]
     pub fn footer(mut self, text: impl Into<String>) -> Self {
         self.footer.push(text.into());

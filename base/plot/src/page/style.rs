@@ -114,9 +114,9 @@ th[aria-sort=descending]::after{content:" ↓"}
 .over{--c:var(--bad)}
 "#;
 
-/// A script that sorts a table by the column whose heading is clicked, says of what is wider than the screen that it
-/// scrolls, opens folds for the printer, keeps options of commands whole, and shows the value that is nearest to the
-/// pointer or the finger. It contains neither `<` nor `&`, so that the page is also XML.
+/// A script that sorts a table by the column of the clicked heading, marks content wider than the screen
+/// as scrollable, and opens folds for printing. It keeps options of commands unbroken, and shows the
+/// value nearest to the pointer or finger. It contains neither `<` nor `&`, so that the page is also XML.
 pub(crate) const SCRIPT: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
   var body = table.tBodies[0];
