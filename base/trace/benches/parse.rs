@@ -1,6 +1,5 @@
-//! How fast requests are read, beside a parser that splits lines into strings, on the same bytes in the
-//! same run; and what else is done to every request. Run with
-//! `cargo bench -p trace`.
+//! Speed of reading requests, against a parser that splits lines into strings, on the same bytes in the
+//! same run; and the cost of other work on every request. Run with `cargo bench -p trace`.
 
 use model::{Op, Request};
 use std::hint::black_box;
@@ -27,7 +26,7 @@ fn requests() -> Vec<Request> {
     (0..).zip(synthetic.requests().unwrap()).map(with_offset).take(REQUESTS).collect()
 }
 
-/// Best of some rounds, in seconds, and what the work returned.
+/// Returns the best time of several rounds, seconds, and the result of the work.
 fn time<T>(mut work: impl FnMut() -> T) -> (f64, T) {
     let mut best: Option<(f64, T)> = None;
     for _ in 0..ROUNDS {

@@ -1,11 +1,11 @@
-//! The error of this crate: where in which file, what was expected there, and what the user can do about it.
+//! The error of this crate: position in the file, expectation, and remedy.
 
 use crate::TraceFormat;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A trace cannot be read or written. `Display` says where and what was expected, and
-/// [`TraceError::hint`] what to do.
+/// A trace cannot be read or written. `Display` gives the position and what was expected there, and
+/// [`TraceError::hint`] the remedy.
 #[derive(Debug)]
 pub struct TraceError(Box<Details>);
 
@@ -16,7 +16,7 @@ struct Details {
     kind: TraceErrorKind,
 }
 
-/// Where in a trace file an error was found.
+/// Position of an error in a trace file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TracePosition {
     /// The error concerns the file as a whole.
@@ -27,23 +27,23 @@ pub enum TracePosition {
     Record(u64),
 }
 
-/// What is wrong with a trace.
+/// Defect of a trace.
 #[derive(Debug)]
 pub enum TraceErrorKind {
     /// The operating system refused the access: not found, no permission, device error.
     Io(std::io::Error),
     /// A line or record does not follow its format.
     Malformed {
-        /// What the format requires there, as the end of a sentence that begins with "expected".
+        /// Requirement of the format, completing "expected …".
         expected: &'static str,
-        /// The beginning of what was found.
+        /// Beginning of the text found.
         found: String,
     },
     /// A request arrives before its predecessor.
     Unsorted {
-        /// When the request in front of it arrives, in ns since the file's own origin.
+        /// Arrival of the previous request, ns since the file's own origin.
         previous_ns: u64,
-        /// When the request itself arrives, in ns since the file's own origin.
+        /// Arrival of the request itself, ns since the file's own origin.
         arrival_ns: u64,
     },
     /// The file ends inside a line, record or compressed block, or compressed data is damaged.
@@ -63,12 +63,12 @@ pub enum TraceErrorKind {
     },
     /// No request is of the workload or client that was named.
     NoSuchWorkload {
-        /// The name that was asked for.
+        /// Requested name.
         name: String,
-        /// The workloads or clients that there are, separated by commas.
+        /// Known workloads or clients, separated by commas.
         known: String,
     },
-    /// A workload or client was named, and the format does not say whose requests are.
+    /// A workload or client was named, but the format does not distinguish them.
     NotSplit(TraceFormat),
     /// The format does not support the operation; the text says which, after the format's name.
     Unsupported(TraceFormat, &'static str),
@@ -79,22 +79,22 @@ impl TraceError {
         Self(Box::new(Details { file: file.to_owned(), position, kind }))
     }
 
-    /// What is wrong with the trace.
+    /// Returns the defect of the trace.
     pub fn kind(&self) -> &TraceErrorKind {
         &self.0.kind
     }
 
-    /// Where in the file the error was found.
+    /// Returns the position of the error in the file.
     pub fn position(&self) -> TracePosition {
         self.0.position
     }
 
-    /// The path of the file, as it was given when the file was opened.
+    /// Returns the path of the file, as given when the file was opened.
     pub fn file(&self) -> &Path {
         &self.0.file
     }
 
-    /// A sentence that tells the user what to do about the error.
+    /// Returns the remedy for the user, as a sentence.
     pub fn hint(&self) -> String {
         match &self.0.kind {
             TraceErrorKind::Io(error) => match error.kind() {
@@ -201,7 +201,7 @@ impl std::error::Error for TraceError {
     }
 }
 
-/// The beginning of `bytes` as text for an error message, with control characters replaced.
+/// Returns the beginning of `bytes` as text for an error message, with control characters replaced.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const LONGEST: usize = 80;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]);

@@ -12,9 +12,9 @@ pub(crate) const FIO_HEADER_V3: &[u8] = b"fio version 3 iolog";
 /// The first four bytes of a Parquet file.
 pub(crate) const PARQUET_MAGIC: &[u8] = b"PAR1";
 
-/// A trace format. Times are normalised to integer nanoseconds; formats whose origin is an epoch
-/// ([`TraceFormat::Msr`], [`TraceFormat::Vscsi`], recordings and tcpdump) are rebased so that the first request arrives at zero, the
-/// others keep the origin of the file.
+/// A trace format. Times are normalised to integer nanoseconds. Formats whose origin is an epoch
+/// ([`TraceFormat::Msr`], [`TraceFormat::Vscsi`], recordings and tcpdump) are rebased so that the first
+/// request arrives at zero; the others keep the origin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TraceFormat {
     /// Tailwright's native format: columns `arrival_ns`, `size_bytes`, `op`, `offset`, `response_ns`.
@@ -37,7 +37,8 @@ pub enum TraceFormat {
     /// A recording of `proxy --record` or `observe --record`: a folder, or one of its segments; see
     /// [`recording`](crate::recording).
     Recording,
-    /// Text output of `tcpdump -tt -n -q`: what a client sends before the server answers is a request.
+    /// Text output of `tcpdump -tt -n -q`: the data that a client sends before the server answers is a
+    /// request.
     Tcpdump,
 }
 
@@ -56,7 +57,7 @@ impl TraceFormat {
         Self::Tcpdump,
     ];
 
-    /// The name of the format in flags and messages.
+    /// Returns the name of the format in flags and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -72,12 +73,12 @@ impl TraceFormat {
         }
     }
 
-    /// Whether traces can be written in this format.
+    /// Returns true if traces can be written in this format.
     pub fn is_writable(self) -> bool {
         !matches!(self, Self::Blkparse | Self::Vscsi | Self::Recording | Self::Tcpdump)
     }
 
-    /// Whether times count from an epoch, so that readers rebase them to the first request.
+    /// Returns true if times count from an epoch, so that readers rebase them to the first request.
     pub fn has_epoch(self) -> bool {
         matches!(self, Self::Msr | Self::Vscsi | Self::Recording | Self::Tcpdump)
     }
@@ -94,7 +95,8 @@ impl TraceFormat {
         written.join(", ")
     }
 
-    /// The format that the extension of a file name suggests; an extension for compression is skipped.
+    /// Returns the format that the extension of a file name suggests; an extension for compression is
+    /// skipped.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);

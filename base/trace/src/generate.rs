@@ -52,15 +52,15 @@ impl SizeMix {
 /// The parameters of a synthetic request stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
-    /// The process that decides when requests arrive.
+    /// Arrival process.
     pub process: RateProcess,
     /// The distribution of their sizes.
     pub sizes: SizeMix,
     /// The probability that a request is a read, from 0 to 1.
     pub read_share: f64,
-    /// The end of the stream: every request arrives before it.
+    /// End of the stream: every request arrives before it.
     pub duration: Nanos,
-    /// The seed of all random draws: the same seed gives the same stream.
+    /// Seed of all random draws: the same seed gives the same stream.
     pub seed: u64,
 }
 
@@ -75,7 +75,7 @@ impl Synthetic {
             format!("expected a read share from 0 to 1, found {share}")
         })?;
         let arrivals = self.process.arrivals(self.seed)?;
-        // Directions and sizes have a generator of their own, so that they do not change the arrivals.
+        // A separate generator for directions and sizes: drawing them does not change the arrivals.
         let mut random = StdRng::seed_from_u64(split_seed(self.seed, u64::MAX));
         let sizes = self.sizes.clone();
         let duration = self.duration;

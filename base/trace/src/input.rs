@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Cursor, Read};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// The longest line that any text format needs, with much to spare; longer means a wrong format.
+/// Maximum length of a line: far longer than in any text format, so a longer one means a wrong format.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -38,7 +38,7 @@ pub(crate) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result
     Ok(filled)
 }
 
-/// Whether a failure to read means that the file is damaged or that the operating system refused.
+/// Classifies a read failure: damaged file, or an error of the operating system.
 pub(crate) fn damage(error: io::Error) -> TraceErrorKind {
     if is_damage(&error) { TraceErrorKind::Truncated(error.to_string()) } else { TraceErrorKind::Io(error) }
 }
@@ -52,14 +52,14 @@ fn is_damage(error: &io::Error) -> bool {
     ) || (error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none())
 }
 
-/// A large buffer over the input from which lines or records are taken without copying.
+/// A large buffer over the input; lines and records are taken from it without copying.
 pub(crate) struct BufferedInput {
     input: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     at_end: bool,
-    /// An error that occurred while peeking, to be returned when the bytes in front of it have been consumed.
+    /// Error that occurred while peeking, to be returned once the bytes before it have been consumed.
     deferred: Option<io::Error>,
 }
 
@@ -94,7 +94,9 @@ impl BufferedInput {
         Ok(&self.buffer[self.start..self.end.min(self.start + len)])
     }
 
-    /// The next line without its end (`\n` or `\r\n`), or `None` at the end of the input.
+    /// Returns the next line without its end (`
+    /// ` or `\r
+    /// `), or `None` at the end of the input.
     #[inline]
     pub(crate) fn line(&mut self) -> Result<Option<&[u8]>, ReadLineError> {
         let mut searched = 0;
@@ -118,7 +120,7 @@ impl BufferedInput {
         }
     }
 
-    /// The next `len` bytes, fewer at the end of the input.
+    /// Returns the next `len` bytes, fewer at the end of the input.
     pub(crate) fn record(&mut self, len: usize) -> io::Result<&[u8]> {
         let available = self.peek(len)?.len();
         let from = self.start;

@@ -1,9 +1,9 @@
-//! Request streams: read from the formats people have, written, cut, merged, generated and summarised.
+//! Request streams: reading of common formats, writing, cutting, merging, generating and summarising.
 //!
-//! Everything streams. A [`TraceReader`] is an iterator of [`model::Request`] whose memory does not
-//! grow with the file, [`TraceWriter`] takes the same requests one at a time, and [`stats`] summarises in one
-//! pass. Times are integer nanoseconds and arrivals never decrease: a reader reports a file that breaks
-//! this instead of passing the disorder on.
+//! Everything streams. A [`TraceReader`] is an iterator of [`model::Request`] whose memory does not grow
+//! with the file. [`TraceWriter`] takes the same requests one at a time, and [`stats`] summarises in one
+//! pass. Times are integer nanoseconds, and arrivals never decrease: for a file that is out of order, a
+//! reader reports an error.
 //!
 //! ```
 //! use trace::generate::{RateProcess, SizeMix, Synthetic};
@@ -30,8 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A file may hold requests of several workloads: [`TracePlace`] says which of them are a trace. The module [`recording`]
-//! writes what production is asked while it runs; the module [`observations`] reads and writes requests together with their outcomes, in files of their own.
+//! A file may hold requests of several workloads; a [`TracePlace`] names the file and selects a trace in
+//! it. The module [`recording`] records the requests of a running server. The module [`observations`]
+//! reads and writes files of requests with their outcomes.
 //!
 //! This crate knows nothing about SLOs, burst curves or policies, and prints nothing.
 

@@ -1,16 +1,16 @@
-//! Places where observations can be written.
+//! Check of the destination of an observations file.
 
 use crate::TraceFormat;
 use model::OperationError;
 use operation::files::check_writable;
 use std::path::Path;
 
-/// Checks that observations can be written, where they are asked for, and that the name does not promise another format
-/// than Parquet.
+/// Checks that observations can be written to the requested path, and that its name does not suggest a
+/// format other than Parquet.
 ///
 /// # Errors
 ///
-/// When the file could not be written now, or has a name as files of another format have.
+/// When the file could not be written now, or its name suggests another format.
 pub fn check_observations(path: Option<&Path>) -> Result<(), OperationError> {
     const OTHERS: [&str; 4] = [".json", ".html", ".txt", ".toml"];
     let Some(path) = path else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! Opens traces: [`open`] and its relatives return a [`TraceReader`], whatever the format.
+//! Opens traces: [`open`] and its relatives return a [`TraceReader`] for any format.
 //!
-//! The reader decides what is the same for all formats: that arrivals do not decrease, which time is zero in
-//! formats that count from an epoch, what the option `lenient` tolerates, and that an empty trace is an error.
+//! The reader handles everything that is common to the formats: arrivals do not decrease, formats with an
+//! epoch are rebased, `lenient` tolerates some errors, and an empty trace is an error.
 //!
 //! With `lenient`, the reader skips malformed lines and records and requests that arrive before their predecessor,
 //! and counts both in [`TraceReader::skipped`]; of a damaged file it returns what precedes the damage. A single
@@ -35,15 +35,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
-/// How to open a trace.
+/// Options for opening a trace.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
     /// The format; with `None` it is detected from the content, and the file's name breaks ties.
     pub format: Option<TraceFormat>,
-    /// Whether malformed and out-of-order requests are skipped and counted instead of being errors.
+    /// Skip and count malformed and out-of-order requests instead of reporting errors.
     pub lenient: bool,
-    /// How many requests too late a request of a nearly sorted trace may come for its place to be restored.
-    /// Memory grows with it (about 80 bytes for each); zero expects a sorted trace.
+    /// Number of requests by which a request of a nearly sorted trace may be late and still be sorted in.
+    /// Costs about 80 bytes of memory each; zero requires a sorted trace.
     pub sort_window: usize,
 }
 
@@ -57,10 +57,10 @@ pub struct TraceReader {
     source: Box<dyn TraceSource>,
     reorder: Option<ReorderBuffer>,
     progress: ReadProgress,
-    /// The arrivals of the first request and of the latest one, since the file's own origin.
+    /// Arrivals of the first and the latest request, since the file's own origin.
     first_and_last: Option<(Nanos, Nanos)>,
     skipped: u64,
-    /// Whether the source has ended; the reorder buffer may still contain requests.
+    /// True once the source has ended; the reorder buffer may still contain requests.
     source_ended: bool,
     ended: bool,
 }
@@ -71,8 +71,9 @@ impl std::fmt::Debug for TraceReader {
     }
 }
 
-/// Opens the trace of this name: a file, the folder of a recording, or `-` for the standard input (not for Parquet, which
-/// needs a file); `#` and the name of a workload behind it choose its requests, as [`TracePlace`] says.
+/// Opens the trace with this name: a file, the folder of a recording, or `-` for standard input (not for
+/// Parquet, which needs a file). A suffix `#` with the name of a workload selects its requests; see
+/// [`TracePlace`].
 ///
 /// # Errors
 /// When the file cannot be read, its format cannot be detected, or the format cannot be read this way.
@@ -80,7 +81,7 @@ pub fn open(name: &Path, options: &OpenOptions) -> Result<TraceReader, TraceErro
     open_place(&TracePlace::of(name), options)
 }
 
-/// Opens a trace, whose name was taken apart.
+/// Opens a trace whose name has been parsed.
 ///
 /// # Errors
 /// See [`open`].
@@ -126,7 +127,7 @@ pub fn read_bytes(content: Vec<u8>, name: &Path, options: &OpenOptions) -> Resul
     from_stream(Box::new(io::Cursor::new(content)), name, Some(total), options, &TraceSelection::Sole)
 }
 
-/// A file that was opened: a Parquet file is read in place, every other format as a stream.
+/// An opened file: Parquet is read in place, every other format as a stream.
 enum OpenedFile {
     Parquet { file: File, total: u64 },
     Stream { file: File, total: Option<u64> },
@@ -182,17 +183,18 @@ fn from_stream(
     Ok(TraceReader::new(name, format, source, progress, options))
 }
 
-/// Decompresses a stream and decides which format its content has.
+/// Decompresses a stream and detects the format of its content.
 fn detect_stream(
     stream: Box<dyn Read + Send>,
     name: &Path,
     options: &OpenOptions,
 ) -> Result<(BufferedInput, TraceFormat), TraceErrorKind> {
     let mut input = BufferedInput::new(decompress(stream).map_err(damage)?);
-    // A damaged beginning is not an error here: the parser meets it again and knows its position, or skips it.
+    // A damaged beginning is not an error here: the parser reaches it again and knows its position, or
+    // skips it.
     let head = input.peek_lossy(detect::DETECT_BYTES).map_err(damage)?;
     if head.is_empty() && options.format != Some(TraceFormat::Parquet) {
-        // The file is empty, or it is damaged from its first byte, which this call reports.
+        // The file is empty, or damaged from its first byte; in that case this call reports the damage.
         input.peek(1).map_err(damage)?;
         return Err(TraceErrorKind::Empty);
     }
@@ -203,7 +205,7 @@ fn detect_stream(
     }
 }
 
-/// The error for a stream that should be read as Parquet, which can only be read from plain files.
+/// Returns the error for a stream in Parquet format, which can only be read from plain files.
 fn not_a_parquet_file(head: &[u8]) -> TraceErrorKind {
     if head.starts_with(PARQUET_MAGIC) {
         let why =
@@ -213,7 +215,7 @@ fn not_a_parquet_file(head: &[u8]) -> TraceErrorKind {
     TraceErrorKind::Malformed { expected: "a Parquet file, which begins with PAR1", found: excerpt(head) }
 }
 
-/// The parser of a format that is read as a stream.
+/// Returns the parser of a format that is read as a stream.
 fn source_of_stream(
     format: TraceFormat,
     input: BufferedInput,
@@ -259,49 +261,51 @@ impl TraceReader {
         }
     }
 
-    /// A Parquet file knows its progress itself: the rows that were read.
+    /// A Parquet source reports its own progress, by the number of rows read.
     fn of_parquet(file: &Path, source: Box<dyn TraceSource>, total: u64, options: &OpenOptions) -> Self {
         Self::new(file, TraceFormat::Parquet, source, ReadProgress::out_of(Some(total)), options)
     }
 
-    /// The format that was given or detected.
+    /// Returns the given or detected format.
     pub fn format(&self) -> TraceFormat {
         self.format
     }
 
-    /// The path of the file, as it was given when the file was opened.
+    /// Returns the path of the file, as given when the file was opened.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// How many malformed and out-of-order requests were skipped so far; zero unless the reader is lenient.
+    /// Returns the number of malformed and out-of-order requests skipped so far; zero unless the reader
+    /// is lenient.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many records so far were neither reads nor writes (flush, trim, …). They are never errors.
+    /// Returns the number of records so far that were neither reads nor writes (flush, trim, …). They are
+    /// never errors.
     pub fn ignored(&self) -> u64 {
         self.source.ignored()
     }
 
-    /// The requests of each workload or client so far, also of those that are not in the trace; `None` where the format does
-    /// not say whose requests are.
+    /// Returns the number of requests of each workload or client so far, including those outside the
+    /// trace; `None` if the format does not distinguish them.
     pub fn owners(&self) -> Option<&BTreeMap<String, u64>> {
         self.source.owners()
     }
 
-    /// What the user should know of the file once it is read, a sentence each.
+    /// Returns remarks on the file for the user, a sentence each, once it has been read.
     pub fn remarks(&self) -> Vec<String> {
         self.source.remarks()
     }
 
-    /// The share of the file that was read, from 0 to 1; `None` for a stream of unknown length.
+    /// Returns the share of the file read so far, from 0 to 1; `None` for a stream of unknown length.
     pub fn fraction(&self) -> Option<f64> {
         self.source.fraction().or_else(|| self.progress.fraction())
     }
 
-    /// The next request of the source, or of the reorder buffer if there is one. A lenient reader skips malformed
-    /// requests here.
+    /// Returns the next request of the source, or of the reorder buffer if there is one. A lenient reader
+    /// skips malformed requests here.
     fn pull(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
             if let Some(request) = self.reorder.as_mut().and_then(ReorderBuffer::pop) {
@@ -337,7 +341,7 @@ impl TraceReader {
         }
     }
 
-    /// The next request in order of arrival, with its arrival counted from the first one where the format has an
+    /// Returns the next request in order of arrival, counted from the first one if the format has an
     /// epoch.
     fn next_in_order(&mut self) -> Result<Option<Request>, TraceError> {
         while let Some(mut request) = self.pull()? {

@@ -1,4 +1,4 @@
-//! A thread that writes a recording while something else runs.
+//! A thread that writes a recording beside other work.
 
 use crate::TraceError;
 use crate::recording::{RecordableRequest, RecordingSettings, RecordingWriter};
@@ -10,34 +10,34 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use units::{Bytes, Nanos, plural};
 
-/// Requests on their way to the thread that writes: what comes in while a disk pauses.
+/// Maximum number of requests queued for the writing thread, to bridge pauses of the disk.
 const QUEUED_MAX: usize = 1 << 16;
-/// How often the thread looks whether something has waited long enough.
+/// Interval at which the thread flushes requests that have waited long enough.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What a recording came to.
+/// Totals of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordingTally {
     /// The number of requests that were written.
     pub written: u64,
-    /// How many were lost because the disk was full or failed.
+    /// Number of requests lost because the disk was full or failed.
     pub lost: u64,
 }
 
-/// What says how a message is recorded.
+/// Conversion of messages into recorded requests.
 pub trait RecordedMessage<M> {
-    /// The request that a message is about.
+    /// Returns the request that a message is about.
     fn recorded<'a>(&'a self, message: &'a M) -> RecordableRequest<'a>;
 }
 
-/// A thread that writes what is sent to it, until nobody can send any more.
+/// A thread that records the messages sent to it, until all senders are gone.
 #[derive(Debug)]
 pub struct RecorderThread(JoinHandle<Result<RecordingTally, OperationError>>);
 
-/// The settings of a recording that takes at most this much disk space.
+/// Returns the settings of a recording that takes at most this much disk space.
 ///
 /// # Errors
-/// When that is less than the least.
+/// When that is less than the minimum.
 pub fn recording_settings(disk_max: Bytes) -> Result<RecordingSettings, OperationError> {
     if disk_max < RecordingSettings::DISK_MIN {
         let least = RecordingSettings::DISK_MIN;
@@ -51,14 +51,14 @@ pub fn recording_settings(disk_max: Bytes) -> Result<RecordingSettings, Operatio
     Ok(RecordingSettings { disk_max, ..RecordingSettings::default() })
 }
 
-/// A channel to a recorder that is begun later.
+/// Creates the channel to a recorder that is started later.
 pub fn recording_channel<M>() -> (SyncSender<M>, Receiver<M>) {
     sync_channel(QUEUED_MAX)
 }
 
 impl RecorderThread {
-    /// Begins a recording in `folder` of what `receiver` gets; `convert` says what a message is. A failure of the disk
-    /// is told once, and what comes later is tried again.
+    /// Begins a recording in `folder` of the messages from `receiver`, converted by `convert`. A disk
+    /// failure is reported once; later requests are tried again.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -76,19 +76,19 @@ impl RecorderThread {
         Ok(Self(thread))
     }
 
-    /// Waits until all that was sent is written.
+    /// Waits until all messages are written.
     ///
     /// # Errors
-    /// When the end cannot be written.
+    /// When the last part cannot be written.
     pub fn finish(self) -> Result<RecordingTally, OperationError> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Says that requests are missing in a recording, where some are.
+/// Reports requests that a recording lacks.
 ///
 /// # Errors
-/// When some are.
+/// When requests were lost.
 pub fn check_nothing_lost(place: &Path, lost: u64) -> Result<(), OperationError> {
     if lost == 0 {
         return Ok(());
@@ -105,10 +105,10 @@ fn run<M>(
     convert: &impl RecordedMessage<M>,
     observer: &impl ProgressObserver,
 ) -> Result<RecordingTally, OperationError> {
-    // It has inherited the priority of whoever is recorded. Where that cannot be given up, it is only unkind to others.
+    // The thread inherits its creator's priority, possibly real-time. If it cannot drop that, recording
+    // still works but may delay other threads.
     let _ = machine::realtime::ordinary();
     let mut has_failed = false;
-    let mut lost_before = 0;
     loop {
         let written = match receiver.recv_timeout(LOOK_EVERY) {
             Ok(message) => writer.write(&convert.recorded(&message), now()),
@@ -118,9 +118,7 @@ fn run<M>(
         if let (Err(error), false) = (&written, has_failed) {
             observer.notice(Notice::Warning(format!("recording: {error}; it goes on when it can")));
         }
-        // What was lost is known where writing was tried.
-        has_failed = written.is_err() || (has_failed && writer.lost() == lost_before);
-        lost_before = writer.lost();
+        has_failed |= written.is_err();
     }
     let lost = writer.lost();
     let written = writer.finish(now()).map_err(|error| failed(&error))? - lost;

@@ -1,50 +1,50 @@
-//! Which requests of a file that holds those of several workloads are one trace, and how users name it: `FILE#WORKLOAD`.
+//! Selection of one trace in a file with several workloads, and its syntax for users: `FILE#WORKLOAD`.
 //!
-//! Files of observations, recordings and captures of packets say of each request whose it is. `FILE#mail` is the trace of
-//! the workload `mail`, `FILE#client=10.0.0.7` that of a client, `FILE#*` that of everybody. `FILE` alone is a trace where
-//! all requests are of one workload, and an error otherwise: several workloads as one are rarely what is meant. A path
-//! that exists as it is written is never taken apart.
+//! Files of observations, recordings and packet captures give the owner of each request. `FILE#mail` is
+//! the trace of the workload `mail`, `FILE#client=10.0.0.7` that of a client, and `FILE#*` that of all.
+//! `FILE` alone requires that all requests are of one workload: several workloads as one are rarely
+//! intended. A path that exists literally is never split.
 
 use crate::error::TraceErrorKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The most workloads, or clients, that are told apart in a file.
+/// Maximum number of workloads or clients that are distinguished in a file.
 const OWNERS_MAX: usize = 1 << 16;
-/// What stands before the address of a client in the name of a trace.
+/// Prefix of a client's address in the name of a trace.
 const CLIENT_PREFIX: &str = "client=";
 
-/// By what the requests of a file are told apart.
+/// Key that distinguishes the requests of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitKey {
     /// The workload that a request belongs to.
     Workload,
-    /// The address of the client that has sent it.
+    /// Address of the client.
     Client,
 }
 
-/// Which requests of a file are read as one trace.
+/// Selection of the requests of a file that are read as one trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceSelection {
-    /// All of them, which have to be of one workload.
+    /// All requests, which must be of one workload.
     Sole,
-    /// All of them, whosever they are; they are counted by this key.
+    /// All requests of any owner, counted by this key.
     All(SplitKey),
-    /// Those of one workload or client.
+    /// Requests of one workload or client.
     Named(SplitKey, String),
 }
 
-/// A trace as users name it: a file, or the folder of a recording, and which of its requests.
+/// A trace as users name it: a file or the folder of a recording, and a selection of its requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracePlace {
-    /// The file or folder; `-` is the standard input.
+    /// File or folder; `-` is standard input.
     pub path: PathBuf,
-    /// Which of its requests.
+    /// Selection of its requests.
     pub selection: TraceSelection,
 }
 
 impl TracePlace {
-    /// The place that `name` stands for: what is behind the first `#` before which something exists is a selection.
+    /// Parses `name`, split at the first `#` whose preceding part is an existing path or `-`.
     pub fn of(name: &Path) -> Self {
         let whole = Self { path: name.to_owned(), selection: TraceSelection::Sole };
         if name.exists() {
@@ -71,11 +71,11 @@ impl TraceSelection {
     }
 }
 
-/// Decides of each request of a file whether it belongs to the trace, and counts whose they are.
+/// Decides for each request of a file whether it belongs to the trace, and counts requests by owner.
 #[derive(Debug)]
 pub(crate) struct RequestSelector {
     selection: TraceSelection,
-    /// The requests of each workload or client.
+    /// Number of requests of each workload or client.
     counts: BTreeMap<String, u64>,
 }
 
@@ -84,7 +84,7 @@ impl RequestSelector {
         Self { selection: selection.clone(), counts: BTreeMap::new() }
     }
 
-    /// Whether a request of this workload and client belongs to the trace.
+    /// Returns true if a request of this workload and client belongs to the trace.
     pub(crate) fn admits(&mut self, workload: &str, client: &str) -> Result<bool, TraceErrorKind> {
         let owner = match &self.selection {
             TraceSelection::All(SplitKey::Client) | TraceSelection::Named(SplitKey::Client, _) => client,
@@ -112,7 +112,7 @@ impl RequestSelector {
         Ok(())
     }
 
-    /// Checks, at the end of the file, that whoever was named was there.
+    /// Checks, at the end of the file, that the selected workload or client occurred.
     pub(crate) fn finish(&self) -> Result<(), TraceErrorKind> {
         match &self.selection {
             TraceSelection::Named(_, name) if !self.counts.contains_key(name) => {
@@ -122,12 +122,12 @@ impl RequestSelector {
         }
     }
 
-    /// The requests of each workload or client so far.
+    /// Returns the requests of each workload or client so far.
     pub(crate) fn counts(&self) -> &BTreeMap<String, u64> {
         &self.counts
     }
 
-    /// The first names, for a message.
+    /// Returns the first names, for a message.
     fn known(&self) -> String {
         const SHOWN: usize = 20;
         let names: Vec<&str> = self.counts.keys().take(SHOWN).map(String::as_str).collect();

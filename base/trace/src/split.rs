@@ -1,4 +1,4 @@
-//! Whose requests a file holds, and which files a trace is read from.
+//! Owners of a file's requests, and the files of a trace.
 
 use crate::error::TraceError;
 use crate::read::{OpenOptions, open_place};
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The workloads, or clients, of the requests in a file or recording, with the number of their requests; reads all of it.
-/// `None` where the format does not say whose requests are.
+/// Returns the workloads or clients in a file or recording, with the number of their requests; reads all
+/// of it. `None` if the format does not distinguish them.
 ///
 /// # Errors
 /// When the file cannot be read as a trace.
@@ -27,7 +27,7 @@ pub fn owners_of(
     Ok(reader.owners().cloned())
 }
 
-/// The files that a trace of this name is read from: one, or the segments of a recording, the oldest first.
+/// Returns the files of the trace with this name: one, or the segments of a recording, the oldest first.
 ///
 /// # Errors
 /// When the folder of a recording cannot be listed.

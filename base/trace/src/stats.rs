@@ -1,8 +1,8 @@
-//! Statistics of a trace in one pass and bounded memory: rates, sizes, and how bursty the arrivals are at each time
-//! scale.
+//! Statistics of a trace in one pass and bounded memory: rates, sizes, and burstiness at each time scale.
 //!
-//! Arrivals are counted in bins that begin with the first arrival; the last bin of each length, which is incomplete,
-//! is left out. Rates follow from the `n − 1` times between arrivals, so that a constant stream has its exact rate.
+//! Arrivals are counted in bins that begin with the first arrival; the last, incomplete bin of each
+//! length is ignored. Rates follow from the `n − 1` times between arrivals, so that a constant stream has
+//! its exact rate.
 
 mod counts;
 mod dyadic;
@@ -49,7 +49,7 @@ pub struct TraceStatistics {
     pub read_share: f64,
     /// The share of bytes that are read, from 0 to 1; `None` when there are no bytes.
     pub read_share_bytes: Option<f64>,
-    /// How many requests have which size.
+    /// Distribution of sizes.
     pub sizes: SizeDistribution,
     /// The squared coefficient of variation of inter-arrival times: variance over squared mean, 1 for a Poisson
     /// process.
@@ -60,11 +60,11 @@ pub struct TraceStatistics {
     pub binned_counts: Vec<BinnedCounts>,
     /// Dispersion of the arrival counts at dyadic scales, ascending; for plots.
     pub dyadic_scales: Vec<DyadicScale>,
-    /// The Hurst parameter of the arrival counts, or why there is no estimate of it.
+    /// Hurst parameter of the arrival counts, or the reason why it cannot be estimated.
     pub hurst: Result<HurstEstimate, HurstError>,
-    /// How many requests have a recorded offset.
+    /// Number of requests with a recorded offset.
     pub with_offset: u64,
-    /// How many requests have a recorded response time.
+    /// Number of requests with a recorded response time.
     pub with_response: u64,
     /// Requests and bytes over time, for plots.
     pub timeline: ArrivalTimeline,
@@ -137,7 +137,7 @@ impl StatisticsCollector {
         self.timeline.add(since_first, request.size.0);
     }
 
-    /// The statistics of all requests; `None` if there were none.
+    /// Returns the statistics of all requests; `None` if there were none.
     pub fn finish(self) -> Option<TraceStatistics> {
         let (first, last) = self.first_and_last?;
         let span = (last - first).0;
@@ -166,7 +166,7 @@ impl StatisticsCollector {
     }
 }
 
-/// The [`TraceStatistics`] of a whole stream; `None` if it is empty.
+/// Returns the [`TraceStatistics`] of a whole stream; `None` if it is empty.
 ///
 /// # Errors
 /// The first error that the stream returns.

@@ -14,13 +14,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
-/// Text is passed on to the operating system or compressor in pieces of about this size.
+/// Approximate size of the pieces of text passed to the operating system or compressor.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Writes requests to a file.
 ///
-/// Most formats lose something: absent values that a format cannot leave out become zero, and times are cut to its
-/// resolution.
+/// Most formats lose something: absent values that a format cannot omit become zero, and times are
+/// truncated to its resolution.
 ///
 /// | format | times | offset | response |
 /// |---|---|---|---|
@@ -87,10 +87,10 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// Completes the file, moves it to its place, and returns how many requests it contains.
+    /// Completes the file and moves it to its place. Returns the number of its requests.
     ///
     /// # Errors
-    /// When there was no request ([`TraceErrorKind::Empty`]) or writing fails; then no new file appears.
+    /// When there was no request ([`TraceErrorKind::Empty`]) or writing fails; no new file appears then.
     pub fn finish(self) -> Result<u64, TraceError> {
         if self.count == 0 {
             return Err(self.error(TraceErrorKind::Empty));

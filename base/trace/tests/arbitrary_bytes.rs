@@ -1,4 +1,4 @@
-//! No parser panics, whatever it is given: arbitrary bytes, and valid traces with some bytes changed.
+//! No parser panics on any input: arbitrary bytes, and valid traces with some bytes changed.
 
 mod common;
 #[path = "common/exercise.rs"]

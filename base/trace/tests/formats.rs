@@ -1,4 +1,4 @@
-//! Each format by example: lines as their tools write them, and what they mean.
+//! Each format by example: lines as their tools write them, and their meaning.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn read(content: &[u8]) -> Result<(TraceFormat, Vec<Request>), TraceError> {
     Ok((format, reader.collect::<Result<_, _>>()?))
 }
 
-/// Requests read leniently, how many were skipped, and how many ignored.
+/// Returns the requests read leniently, and the numbers of skipped and ignored ones.
 fn read_leniently(content: &[u8]) -> (Vec<Request>, u64, u64) {
     let options = OpenOptions { lenient: true, ..OpenOptions::default() };
     let mut reader = read_bytes(content.to_vec(), Path::new("example"), &options).unwrap();
@@ -277,7 +277,7 @@ fn cut_off_compressed_files_say_so_and_keep_their_beginning_when_lenient() {
     }
 }
 
-/// Lines as tcpdump 4.99 writes them, of an NFS client that keeps a port below that of the server.
+/// Lines as tcpdump 4.99 writes them, from an NFS client whose port is below the server's.
 const TCPDUMP: &str = "\
 tcpdump: verbose output suppressed, use -v[v]... for full protocol decode
 listening on eth0, link-type EN10MB (Ethernet), snapshot length 262144 bytes

@@ -1,4 +1,4 @@
-//! Real traces, where they are present: the readers against what is known of the files.
+//! Real traces, if present: the readers against known properties of the files.
 
 use std::path::PathBuf;
 use trace::{self as trace, OpenOptions, TraceError, TraceFormat, TraceWriter, stats};

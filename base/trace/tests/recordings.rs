@@ -1,4 +1,4 @@
-//! Recordings: what is written is read, by workload and client, in bounded space, and after a kill at any byte.
+//! Recordings: read back by workload and client, in bounded space, and after a kill at any byte.
 
 mod common;
 
@@ -14,7 +14,8 @@ use units::{Bytes, Nanos};
 const ORIGIN: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// The request with this number: one each millisecond, of two workloads in turn, answered after at most 20 ms.
+/// Returns the request with this number: one each millisecond, of two workloads in turn, answered after
+/// at most 20 ms.
 fn request(number: u64) -> RecordableRequest<'static> {
     let response = Nanos(MS + number % 7 * 3 * MS);
     let is_mail = number.is_multiple_of(2);
@@ -30,7 +31,7 @@ fn request(number: u64) -> RecordableRequest<'static> {
     }
 }
 
-/// Numbers of requests in the order of their answers.
+/// Returns the numbers of requests in the order of their answers.
 fn by_answer(count: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..count).collect();
     numbers.sort_by_key(|number| (request(*number).arrival + request(*number).response, *number));
@@ -54,7 +55,7 @@ fn record(folder: &Path, numbers: &[u64]) {
     assert_eq!(writer.finish(now).expect("there is room"), numbers.len() as u64);
 }
 
-/// The arrivals of a trace in milliseconds, or its error.
+/// Returns the arrivals of a trace in milliseconds, or its error.
 fn arrivals(name: &Path) -> Result<Vec<u64>, TraceErrorKind> {
     let reader = open(name, &OpenOptions::default()).expect("it is there");
     let mut arrivals = Vec::new();
@@ -149,20 +150,20 @@ fn files_of_observations_are_traces() {
     assert_eq!(mail[4].response, None, "nobody has answered it");
     assert_eq!(arrivals(&named(&path, "*")).unwrap().len(), 100);
     assert!(arrivals(&named(&path, "x")).is_err());
-    // A trace does not say whose its requests are.
+    // A plain trace does not give the owners of its requests.
     let plain = folder.file("plain.csv");
     std::fs::write(&plain, "arrival_ns,size_bytes,op\n1,2,read\n").unwrap();
     let error = open(&named(&plain, "mail"), &OpenOptions::default()).expect_err("a csv has no workloads");
     assert!(error.to_string().contains("csv does not say"), "{error}");
 }
 
-/// How many requests are left of a segment that is cut off.
+/// Returns the number of requests left of a truncated segment.
 fn left_of(segment: &[u8], folder: &Folder) -> usize {
     let path = folder.file("cut");
     std::fs::create_dir_all(&path).unwrap();
     std::fs::write(path.join("00000001.csv.zst"), segment).unwrap();
     let reader = open(&named(&path, "*"), &OpenOptions::default()).unwrap();
-    // Only that nothing is there is an error.
+    // The only possible error is an empty trace.
     let read: Result<Vec<_>, _> = reader.collect();
     read.map_or_else(
         |error| matches!(error.kind(), TraceErrorKind::Empty).then_some(0).unwrap(),

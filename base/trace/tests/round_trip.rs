@@ -1,4 +1,4 @@
-//! Whatever is written reads back as the same requests, up to what the format can hold.
+//! Written traces read back as the same requests, up to the precision of the format.
 
 mod common;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use trace::{OpenOptions, TraceErrorKind, TraceFormat, TraceWriter};
 use units::Nanos;
 
-/// What `format` keeps of `requests`, by its documentation.
+/// Returns what `format` keeps of `requests`, by its documentation.
 fn kept(format: TraceFormat, requests: &[Request]) -> Vec<Request> {
     let ticks = |time: Nanos, tick: u64| Nanos(time.0 / tick * tick);
     let first = requests[0].arrival;
@@ -135,7 +135,7 @@ fn leftovers_of_killed_writers_go_and_those_of_living_ones_stay() {
         return testkit::skip("no /proc to tell which processes live");
     }
     let folder = Folder::new();
-    // No process has the largest number; the first always lives.
+    // No process has the largest id; the first process always lives.
     for name in
         [".trace.csv.4294967295-0.partial", ".trace.csv.1-0.partial", ".other.csv.4294967295-7.partial"]
     {

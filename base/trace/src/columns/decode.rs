@@ -1,4 +1,4 @@
-//! Decodes flat Parquet columns of files that nobody has checked.
+//! Decodes flat Parquet columns of untrusted files.
 
 use crate::error::{TraceErrorKind, excerpt};
 use crate::input::damage;
@@ -19,7 +19,8 @@ pub(crate) fn open_untrusted<R: ChunkReader + 'static>(
     catch_damage(|| SerializedFileReader::new(BoundsCheckedInput(input)))
 }
 
-/// The index of the column with this name, if it has this type and is flat: one value or null in every row.
+/// Returns the index of the column with this name, if it has this type and is flat: one value or null in
+/// every row.
 pub(crate) fn find_flat_column(
     schema: &SchemaDescriptor,
     name: &str,
@@ -37,12 +38,12 @@ pub(crate) fn malformed_columns(schema: &SchemaDescriptor, expected: &'static st
     TraceErrorKind::Malformed { expected, found: excerpt(names.join(", ").as_bytes()) }
 }
 
-/// Whether the integers of a column are unsigned.
+/// Returns true if the integers of a column are unsigned.
 pub(crate) fn is_unsigned(column: &ColumnDescriptor) -> bool {
     matches!(column.logical_type_ref(), Some(LogicalType::Integer(int)) if !int.is_signed)
 }
 
-/// How many rows a row group says that it has, after checking what the decoder takes for granted.
+/// Returns the number of rows that a row group states, after checking assumptions of the decoder.
 pub(crate) fn row_count(group: &dyn RowGroupReader) -> Result<usize, ParquetError> {
     check_positions(group.metadata())?;
     usize::try_from(group.metadata().num_rows())
@@ -70,7 +71,7 @@ pub(crate) struct ColumnValues<T: DataType> {
 }
 
 impl<T: DataType> ColumnValues<T> {
-    /// The column with this index, whose physical type must be `T`.
+    /// Opens the column with this index, whose physical type must be `T`.
     pub(crate) fn open(group: &dyn RowGroupReader, index: usize) -> Result<Self, ParquetError> {
         let reader = get_typed_column_reader(group.get_column_reader(index)?);
         Ok(Self { reader, levels: Vec::new(), values: Vec::new() })
@@ -134,8 +135,8 @@ impl<R: ChunkReader> ChunkReader for BoundsCheckedInput<R> {
     }
 }
 
-/// Runs a decoder over untrusted bytes. Its errors and its panics, which damaged files can cause, both
-/// mean damage; nothing that was being decoded is used afterwards, so no half-decoded state is observed.
+/// Runs a decoder over untrusted bytes. Its errors and panics both mean damaged data. What was being
+/// decoded is dropped, so no half-decoded state is observed.
 pub(crate) fn catch_damage<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TraceErrorKind> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(Ok(value)) => Ok(value),

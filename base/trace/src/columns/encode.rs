@@ -11,13 +11,14 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::sync::Arc;
 
-/// How many rows a row group has: what a writer holds in memory (about 10 MB), and what a reader can skip.
+/// Rows of a row group. They bound the writer's memory (about 10 MB) and are the unit that a reader can
+/// skip.
 pub(crate) const GROUP_ROWS: usize = 1 << 17;
 
 pub(crate) type FileWriter = SerializedFileWriter<BufWriter<File>>;
 pub(crate) type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
 
-/// Begins a file with these columns; `time_column` is one that never decreases.
+/// Begins a file with these columns; the values of `time_column` never decrease.
 pub(crate) fn begin_file(
     file: File,
     schema_name: &str,
@@ -45,7 +46,7 @@ fn properties(time_column: &str) -> Result<WriterProperties, ParquetError> {
         .build())
 }
 
-/// The type of a column of unsigned integers.
+/// Returns the type of a column of unsigned integers.
 pub(crate) fn integer_column(name: &str, repetition: Repetition) -> Result<Arc<Type>, ParquetError> {
     Type::primitive_type_builder(name, PhysicalType::INT64)
         .with_repetition(repetition)
@@ -54,7 +55,7 @@ pub(crate) fn integer_column(name: &str, repetition: Repetition) -> Result<Arc<T
         .map(Arc::new)
 }
 
-/// The type of a column of text without nulls.
+/// Returns the type of a column of text without nulls.
 pub(crate) fn text_column(name: &str) -> Result<Arc<Type>, ParquetError> {
     Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
         .with_repetition(Repetition::REQUIRED)
@@ -102,7 +103,7 @@ pub(crate) fn write_texts<'a>(
     column.close()
 }
 
-/// A failure to write as an error of this crate.
+/// Converts a failure to write into an error of this crate.
 pub(crate) fn write_error(error: ParquetError) -> TraceErrorKind {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

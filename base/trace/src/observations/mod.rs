@@ -11,7 +11,8 @@
 //! | `end_ns` | integer or null | null if lost |
 //! | `stage_NAME_ns` | integer | time in each stage that was taken, in path order |
 //!
-//! All instants count from one origin. A file may have further columns ([`FurtherColumn`]), which reading passes over.
+//! All instants count from one origin. A file may have further columns ([`FurtherColumn`]), which reading
+//! skips.
 
 mod read;
 mod write;
@@ -25,8 +26,8 @@ pub use write::{ColumnValues, FurtherColumn, write, write_with};
 /// numbered in the order in which they appear.
 ///
 /// # Errors
-/// When the file cannot be read, lacks a column, or contains a row that is not an observation; the error says which
-/// row, and what was expected.
+/// When the file cannot be read, lacks a column, or contains an invalid row; the error gives the row and
+/// what was expected.
 pub fn read(path: &Path) -> Result<Observations, TraceError> {
     if path.is_dir() { crate::recording::read_observations(path) } else { read::read_file(path) }
 }
@@ -113,7 +114,7 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x41;
             std::fs::write(&path, &damaged).unwrap();
-            // Either it is noticed or it changes a value: never a panic.
+            // A change of a byte is either detected or changes a value, but never causes a panic.
             drop(read(&path));
         }
     }

@@ -19,7 +19,7 @@ use units::{Bytes, Nanos};
 
 const EXPECTED_COLUMNS: &str =
     "the columns of observations: workload, op, size_bytes, intended_ns, sent_ns, outcome, end_ns";
-/// How many values of a column are decoded at a time.
+/// Number of values of a column that are decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
 
 /// Reads a file of observations.
@@ -57,7 +57,7 @@ struct ObservationColumns {
 }
 
 impl ObservationColumns {
-    /// `None` when a column is missing.
+    /// Finds the columns; `None` if one is missing.
     fn find(schema: &SchemaDescriptor) -> Option<Self> {
         let mut stages = Vec::new();
         for (index, column) in schema.columns().iter().enumerate() {
@@ -80,7 +80,8 @@ impl ObservationColumns {
         })
     }
 
-    /// Decodes the rows of a row group. Its number of rows is not trusted before the first column has as many values.
+    /// Decodes the rows of a row group. The stated number of rows is not trusted before the first column
+    /// has as many values.
     fn decode(&self, group: &dyn RowGroupReader) -> Result<Vec<ObservationRow>, ParquetError> {
         let count = row_count(group)?;
         let workloads = decode_texts(group, self.workload, count)?;
@@ -126,7 +127,8 @@ fn decode_integers(
     decode_column::<Int64Type, _>(group, column, count, |number| *number)
 }
 
-/// Decodes a column a batch at a time: memory follows the values that are there, not the number that the file states.
+/// Decodes a column in batches: memory grows with the actual values, not with the number that the file
+/// states.
 fn decode_column<T: DataType, V>(
     group: &dyn RowGroupReader,
     column: usize,
@@ -148,12 +150,12 @@ struct ObservationRow {
     workload: Option<String>,
     op: Option<String>,
     outcome: Option<String>,
-    /// The size, and when the request was intended, sent and ended.
+    /// Size, intended time, sending time and end, in this order.
     numbers: [Option<i64>; 4],
     stages: Vec<Option<i64>>,
 }
 
-/// Error messages show a malformed row like this.
+/// The form in which error messages show a malformed row.
 impl fmt::Debug for ObservationRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Row")
@@ -191,7 +193,8 @@ impl ObservationCollector {
         Ok(())
     }
 
-    /// The row as an observation and its time in each stage; `None` when a value is missing or out of range.
+    /// Converts the row into an observation and its time in each stage; `None` if a value is missing or
+    /// out of range.
     fn check(&mut self, row: &ObservationRow) -> Option<(Observation, Vec<Nanos>)> {
         let [size, intended, sent, end] = row.numbers.map(non_negative);
         let intended = Nanos(intended?);

@@ -15,12 +15,12 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A further column of a file, which [`read`](super::read) passes over. Its name is none of those of observations.
+/// An additional column of a file, which [`read`](super::read) skips. Its name must differ from those of
+/// observations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FurtherColumn {
-    /// The name.
     pub name: &'static str,
-    /// A value for each request, in the order of the requests.
+    /// Values, one per request, in the order of the requests.
     pub values: ColumnValues,
 }
 

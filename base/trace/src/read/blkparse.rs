@@ -1,10 +1,10 @@
 //! The default text output of `blkparse` (blktrace): `maj,min cpu seq seconds pid action rwbs sector + n [who]`.
 //!
-//! A `Q` event (queued) is an arrival. A `C` event (completed) completes every pending request of the same
-//! device and direction that begins inside its sectors, so merged requests share their completion.
+//! A `Q` event (queued) is an arrival. A `C` event (completed) completes every pending request of the
+//! same device and direction that begins inside its sectors, so merged requests share their completion.
 //! Requests are returned in order of arrival as soon as they have completed. At most [`PENDING_MAX`] are
-//! pending; beyond that the oldest one is returned without a response time. Other actions carry nothing that is
-//! needed here, and the summary at the end is skipped.
+//! pending; beyond that the oldest is returned without a response time. Other actions are ignored, and
+//! the summary at the end is skipped.
 
 use super::lines::unreadable_line;
 use super::source::{SourceError, TraceSource};
@@ -16,7 +16,7 @@ use model::{Op, Request};
 use std::collections::{BTreeSet, VecDeque};
 use units::{Bytes, Nanos};
 
-/// How many requests may wait for their completion, or for that of an earlier request.
+/// Maximum number of requests that wait for their completion, or for that of an earlier request.
 const PENDING_MAX: usize = 1 << 16;
 const EXPECTED: &str = "device cpu sequence seconds pid action rwbs sector + blocks [process]";
 
@@ -24,9 +24,9 @@ pub(super) struct BlkparseSource {
     input: BufferedInput,
     line: u64,
     ignored: u64,
-    /// Requests that have arrived and were not returned yet, oldest first.
+    /// Requests that have arrived and have not been returned, oldest first.
     pending: VecDeque<PendingBlockRequest>,
-    /// The arrival number of the first request in `pending`.
+    /// Sequence number of the first request in `pending`.
     first_pending: u64,
     uncompleted: BTreeSet<UncompletedKey>,
     at_end: bool,
@@ -39,7 +39,7 @@ struct PendingBlockRequest {
     completed: bool,
 }
 
-/// Orders requests so that those that a completion covers are neighbours.
+/// Orders requests so that those covered by one completion are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct UncompletedKey {
     device: u64,
@@ -48,14 +48,14 @@ struct UncompletedKey {
     arrival_number: u64,
 }
 
-/// What one line of the output means.
+/// Meaning of one line of the output.
 pub(super) enum BlkparseLine {
     Queued(BlockIoEvent),
     Completed(BlockIoEvent),
     /// A queued operation that is neither a read nor a write.
     OtherOperation,
     NoOperation,
-    /// The first line of the summary, which no events follow.
+    /// The first line of the summary; no events follow it.
     Summary,
 }
 
@@ -82,7 +82,7 @@ impl BlkparseSource {
         }
     }
 
-    /// The oldest pending request, if nothing keeps it from being returned.
+    /// Takes the oldest pending request if it can be returned.
     fn pop_ready(&mut self) -> Option<Request> {
         let oldest = self.pending.front()?;
         if !(oldest.completed || self.at_end || self.pending.len() > PENDING_MAX) {
@@ -118,13 +118,13 @@ impl BlkparseSource {
             let index =
                 usize::try_from(key.arrival_number - self.first_pending).expect("pending requests are few");
             let pending = &mut self.pending[index];
-            // The clocks of CPUs may disagree by a little, but a response time is never negative.
+            // The clocks of CPUs may differ slightly, but a response time is never negative.
             pending.request.response = Some(Nanos(event.time_ns).saturating_sub(pending.request.arrival));
             pending.completed = true;
         }
     }
 
-    /// Reads one line; returns whether there was one.
+    /// Reads one line; returns false at the end.
     fn read_line(&mut self) -> Result<bool, SourceError> {
         self.line += 1;
         let position = TracePosition::Line(self.line);
@@ -180,7 +180,7 @@ impl TraceSource for BlkparseSource {
     }
 }
 
-/// What `line` means; an error completes a sentence that begins with "expected".
+/// Returns the meaning of `line`; an error completes "expected …".
 pub(super) fn parse_line(line: &[u8]) -> Result<BlkparseLine, &'static str> {
     let mut words = words(line);
     let Some(first) = words.next() else { return Ok(BlkparseLine::NoOperation) };
@@ -221,7 +221,7 @@ fn begins_summary(word: &[u8]) -> bool {
     beginnings.iter().any(|beginning| word.starts_with(beginning))
 }
 
-/// A device such as `8,0` as one number.
+/// Encodes a device such as `8,0` as one number.
 fn parse_device(word: &[u8]) -> Option<u64> {
     let comma = word.iter().position(|&byte| byte == b',')?;
     let major = decimal(&word[..comma])?;
@@ -229,7 +229,8 @@ fn parse_device(word: &[u8]) -> Option<u64> {
     (major < 1 << 32 && minor < 1 << 32).then_some(major << 32 | minor)
 }
 
-/// The direction in flags such as `R`, `WS`, `RA`, `FWFS`; `None` for discards, flushes and messages.
+/// Returns the direction in flags such as `R`, `WS`, `RA`, `FWFS`; `None` for discards, flushes and
+/// messages.
 fn direction(rwbs: &[u8]) -> Option<Op> {
     if rwbs.contains(&b'D') {
         None

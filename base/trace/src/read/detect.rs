@@ -1,5 +1,5 @@
-//! Which format a file has, judged by its beginning: first by marks that only one format has, then by which
-//! format understands most of the first lines, then by the file's name.
+//! Format detection from the beginning of a file: first by marks unique to a format, then by the number
+//! of the first lines that parse, then by the file's name.
 
 use super::blkparse::{self, BlkparseLine};
 use super::lines::{LineParser, ParsedLine};
@@ -10,10 +10,10 @@ use crate::format::{PARQUET_MAGIC, TraceFormat};
 use crate::recording::is_header;
 use std::path::Path;
 
-/// How many bytes of a file are examined, after decompression.
+/// Number of bytes of a file that are examined, after decompression.
 pub(super) const DETECT_BYTES: usize = 1 << 14;
 const LINES: usize = 64;
-/// The formats without a mark at the beginning. Of two that understand equally many lines, the later one wins.
+/// Formats without a mark at the beginning. Of two that parse equally many lines, the later one wins.
 const LINE_FORMATS: [TraceFormat; 5] = [
     TraceFormat::ArrivalHex,
     TraceFormat::Msr,
@@ -22,7 +22,7 @@ const LINE_FORMATS: [TraceFormat; 5] = [
     TraceFormat::Tcpdump,
 ];
 
-/// The format of a file that begins with `head`; `None` when nothing fits.
+/// Returns the format of a file that begins with `head`; `None` if nothing matches.
 pub(super) fn detect(head: &[u8], name: &Path) -> Option<TraceFormat> {
     let by_name = name.file_name().and_then(|name| TraceFormat::from_file_name(&name.to_string_lossy()));
     if head.starts_with(PARQUET_MAGIC) {
@@ -37,7 +37,8 @@ pub(super) fn detect(head: &[u8], name: &Path) -> Option<TraceFormat> {
     detect_by_lines(head, by_name).or(by_name)
 }
 
-/// The line format that understands most lines at the beginning; among equals the one that the name suggests.
+/// Returns the line format that parses most of the first lines; among equals the one that the name
+/// suggests.
 fn detect_by_lines(head: &[u8], by_name: Option<TraceFormat>) -> Option<TraceFormat> {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
     let lines: Vec<&[u8]> = lines.take(LINES).collect();
@@ -55,7 +56,7 @@ fn detect_by_lines(head: &[u8], by_name: Option<TraceFormat>) -> Option<TraceFor
     best.filter(|&(understood, ..)| understood > 0).map(|(.., format)| format)
 }
 
-/// Whether `line` is a record of `format`, one of [`LINE_FORMATS`].
+/// Returns true if `line` is a record of `format`, one of [`LINE_FORMATS`].
 fn is_record(format: TraceFormat, line: &[u8]) -> bool {
     match format {
         TraceFormat::ArrivalHex => is_request(&ArrivalHex.parse(line)),

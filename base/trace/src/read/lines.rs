@@ -5,20 +5,20 @@ use crate::error::{TraceErrorKind, TracePosition};
 use crate::input::{BufferedInput, LINE_BYTES_MAX, ReadLineError, damage};
 use model::Request;
 
-/// What a line contains.
+/// Content of a line.
 pub(super) enum ParsedLine {
     Request(Request),
     /// An operation on the device that is neither a read nor a write, such as a flush or a trim.
     OtherOperation,
-    /// A header, a comment, or an entry that the format needs for itself.
+    /// A header, a comment, or a line that the parser uses internally.
     NoOperation,
 }
 
-/// Parses the lines of one format. An error is what was expected, as the end of a sentence that begins with "expected".
+/// Parses the lines of one format. An error completes "expected …".
 pub(super) trait LineParser: Send {
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str>;
 
-    /// Checks what only the end of the trace can show.
+    /// Checks conditions that only the end of the trace decides.
     fn finish(&mut self) -> Result<(), TraceErrorKind> {
         Ok(())
     }
@@ -74,8 +74,8 @@ impl<P: LineParser> TraceSource for LineSource<P> {
     }
 }
 
-/// The error for a line that could not be read. The rest of a line that is too long is skipped, so that reading can
-/// continue behind it.
+/// Returns the error for an unreadable line. The rest of a line that is too long is skipped, so that
+/// reading can continue behind it.
 pub(super) fn unreadable_line(input: &mut BufferedInput, line: u64, error: ReadLineError) -> SourceError {
     const { assert!(LINE_BYTES_MAX == 65_536) };
     const EXPECTED: &str = "a line of at most 65536 bytes";

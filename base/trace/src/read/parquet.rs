@@ -1,10 +1,11 @@
 //! The native format: flat columns `arrival_ns`, `size_bytes`, `op` ("read" or "write"), and optionally
 //! `offset` and `response_ns`, which may hold nulls. Further columns are ignored.
 //!
-//! A file of observations has `intended_ns` in the place of `arrival_ns`, `end_ns` from which the response time follows, and
-//! the `workload` of each request.
+//! A file of observations has `intended_ns` in place of `arrival_ns`, `end_ns` from which the response
+//! time follows, and the `workload` of each request.
 //!
-//! Rows are decoded in batches, one row group after the other, so memory is a few pages whatever the file's size.
+//! Rows are decoded in batches, one row group after the other, so memory is a few pages for a file of any
+//! size.
 
 use super::source::{SourceError, TraceSource};
 use crate::columns::decode::{
@@ -27,11 +28,11 @@ use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 use units::{Bytes, Nanos};
 
-/// How many rows are decoded at a time.
+/// Number of rows that are decoded at a time.
 const BATCH_ROWS: usize = 1 << 13;
 const EXPECTED_COLUMNS: &str = "flat columns arrival_ns and size_bytes (INT64) and op (STRING)";
 
-/// Whether `file` begins like a Parquet file; leaves it positioned at its beginning.
+/// Returns true if `file` begins with Parquet's magic number; leaves it positioned at its beginning.
 pub(super) fn has_magic(file: &mut File) -> io::Result<bool> {
     let mut magic = [0; 4];
     let len = crate::input::read_up_to(file, &mut magic)?;
@@ -80,7 +81,7 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
         })
     }
 
-    /// Decodes the next batch of rows; returns whether there was one.
+    /// Decodes the next batch of rows; returns false at the end.
     fn decode_batch(&mut self) -> Result<bool, TraceErrorKind> {
         loop {
             if let Some(group) = self.group.as_mut().filter(|group| group.rows_left > 0) {
@@ -116,7 +117,7 @@ impl<R: ChunkReader> ParquetSource<R> {
     }
 }
 
-/// The workloads of a file of observations, by number in the order of their first rows.
+/// Workloads of a file of observations, numbered in the order of their first rows.
 struct RowOwners {
     numbers: HashMap<Vec<u8>, u32>,
     names: Vec<String>,
@@ -139,7 +140,7 @@ impl RowOwners {
     }
 
     fn admits(&mut self, owner: u32) -> Result<bool, TraceErrorKind> {
-        // A null has no name.
+        // The name of a null is empty.
         let name = self.names.get(owner as usize).map_or("", String::as_str);
         self.selector.admits(name, "")
     }
@@ -192,18 +193,18 @@ impl<R: ChunkReader + 'static> TraceSource for ParquetSource<R> {
     }
 }
 
-/// Where the columns of a trace are in a file.
+/// Column positions of a trace in a file.
 struct TraceColumns {
     arrival: IntegerColumn,
     size: IntegerColumn,
     op: usize,
     offset: Option<IntegerColumn>,
     response: Option<IntegerColumn>,
-    /// What only files of observations have.
+    /// Columns that only files of observations have.
     observed: Option<ObservedColumns>,
 }
 
-/// The columns that files of observations have in the place of the response time.
+/// Columns of files of observations in place of the response time.
 struct ObservedColumns {
     workload: usize,
     end: IntegerColumn,
@@ -217,7 +218,7 @@ impl ObservedColumns {
 }
 
 impl TraceColumns {
-    /// `None` when a required column is missing.
+    /// Finds the columns; `None` if a required one is missing.
     fn find(schema: &SchemaDescriptor) -> Option<Self> {
         let (arrival, observed) = match IntegerColumn::find(schema, "arrival_ns") {
             Some(arrival) => (arrival, None),
@@ -253,7 +254,7 @@ impl TraceColumns {
     }
 }
 
-/// Where a column of integers is, and whether its highest bit is a sign.
+/// Position of a column of integers, and its signedness.
 #[derive(Debug, Clone, Copy)]
 struct IntegerColumn {
     index: usize,
@@ -334,7 +335,7 @@ impl IntegerValues {
     }
 }
 
-/// A decoded row. It is checked when it is returned, so that a malformed one can be named and skipped.
+/// A decoded row. Checked only when it is returned, so that a malformed one can be reported and skipped.
 #[derive(Clone, Copy)]
 struct TraceRow {
     arrival: Option<u64>,
@@ -344,7 +345,7 @@ struct TraceRow {
     offset: Option<Option<u64>>,
     /// The outer `None` is a negative number, the inner one a null.
     response: Option<Option<u64>>,
-    /// The number of its workload, in files of observations.
+    /// Number of its workload, in files of observations.
     owner: u32,
 }
 
@@ -358,7 +359,7 @@ impl TraceRow {
         owner: u32::MAX,
     };
 
-    /// Takes the instant of the answer, null without one; the arrival is known.
+    /// Takes the instant of the answer, null without one; called after the arrival is known.
     fn end(&mut self, end: Option<Option<u64>>) {
         self.response = match (end, self.arrival) {
             (Some(Some(end)), Some(arrival)) => end.checked_sub(arrival).map(Some),
@@ -366,7 +367,7 @@ impl TraceRow {
         };
     }
 
-    /// The row as a request; `None` when a value is invalid or a required one is missing.
+    /// Converts the row into a request; `None` if a value is invalid or a required one is missing.
     fn to_request(self) -> Option<Request> {
         Some(Request {
             arrival: Nanos(self.arrival?),
@@ -377,7 +378,7 @@ impl TraceRow {
         })
     }
 
-    /// The row's values for an error message.
+    /// Formats the row's values for an error message.
     fn describe(self) -> String {
         let Self { arrival, size, op, offset, response, .. } = self;
         format!(

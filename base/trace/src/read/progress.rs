@@ -1,10 +1,10 @@
-//! How much of a file was read, counted before decompression.
+//! Progress of reading a file, in bytes before decompression.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes of a file that were read, and how many there are.
+/// Bytes read from a file so far, and its length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadProgress {
     read: Arc<AtomicU64>,
@@ -17,12 +17,12 @@ impl ReadProgress {
         Self { read: Arc::default(), total }
     }
 
-    /// Counts what is read from `stream`.
+    /// Counts the bytes read from `stream`.
     pub(super) fn count(&self, stream: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
         Box::new(CountedReader { inner: stream, read: Arc::clone(&self.read) })
     }
 
-    /// The share that was read, from 0 to 1; `None` if the length is unknown or zero.
+    /// Returns the share read so far, from 0 to 1; `None` if the length is unknown or zero.
     pub(super) fn fraction(&self) -> Option<f64> {
         let total = self.total.filter(|&total| total > 0)?;
         Some((self.read.load(Ordering::Relaxed) as f64 / total as f64).min(1.0))

@@ -1,14 +1,14 @@
-//! Restores the order of logs whose lines were written slightly out of order.
+//! Restores the order of logs with slightly disordered lines.
 
 use model::Request;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-/// Sorts requests by arrival that come at most `size` requests too late.
+/// Sorts requests that are at most `size` requests too late.
 pub(super) struct ReorderBuffer {
     size: usize,
-    /// Whether the source has ended, so that every buffered request may leave.
+    /// True once the source has ended, so that every buffered request may leave.
     draining: bool,
     sequence: u64,
     buffered: BinaryHeap<Reverse<BufferedRequest>>,
@@ -52,7 +52,7 @@ impl ReorderBuffer {
         self.buffered.push(Reverse(buffered));
     }
 
-    /// The earliest buffered request, once no earlier one can follow.
+    /// Returns the earliest buffered request, once no earlier one can follow.
     pub(super) fn pop(&mut self) -> Option<Request> {
         if !self.draining && self.buffered.len() <= self.size {
             return None;
@@ -60,7 +60,7 @@ impl ReorderBuffer {
         self.buffered.pop().map(|Reverse(buffered)| buffered.request)
     }
 
-    /// Nothing more will be pushed.
+    /// Marks the end of the input.
     pub(super) fn drain(&mut self) {
         self.draining = true;
     }

@@ -1,4 +1,4 @@
-//! What the parser of a format offers to the [`TraceReader`](super::TraceReader).
+//! Interface of a format's parser for the [`TraceReader`](super::TraceReader).
 
 use crate::error::{TraceErrorKind, TracePosition, excerpt};
 use model::Request;
@@ -9,19 +9,19 @@ use std::path::PathBuf;
 pub(super) struct SourceError {
     pub(super) position: TracePosition,
     pub(super) kind: TraceErrorKind,
-    /// Whether the source can continue with the next line or record.
+    /// True if the source can continue with the next line or record.
     pub(super) is_recoverable: bool,
-    /// The file in which it is, where that is not the one that was opened: a segment of a recording.
+    /// File of the error, if it is not the one that was opened: a segment of a recording.
     pub(super) file: Option<PathBuf>,
 }
 
 impl SourceError {
-    /// An error after which reading cannot continue.
+    /// Creates an error after which reading cannot continue.
     pub(super) fn fatal(position: TracePosition, kind: TraceErrorKind) -> Self {
         Self { position, kind, is_recoverable: false, file: None }
     }
 
-    /// A line or record does not follow its format; the next one may.
+    /// Creates an error for a malformed line or record; the next one may be valid.
     pub(super) fn malformed(position: TracePosition, expected: &'static str, found: &[u8]) -> Self {
         let kind = TraceErrorKind::Malformed { expected, found: excerpt(found) };
         Self { position, kind, is_recoverable: true, file: None }
@@ -30,26 +30,27 @@ impl SourceError {
 
 /// A stream of requests, in the order of the file and with times since the file's own origin.
 pub(super) trait TraceSource: Send {
-    /// The next request, `None` at the end.
+    /// Returns the next request, `None` at the end.
     fn next(&mut self) -> Result<Option<Request>, SourceError>;
 
-    /// Where the last request was found.
+    /// Returns the position of the last request.
     fn position(&self) -> TracePosition;
 
-    /// How many records so far were neither reads nor writes.
+    /// Returns the number of records so far that were neither reads nor writes.
     fn ignored(&self) -> u64;
 
-    /// The requests of each workload or client so far; `None` where the format does not tell them apart.
+    /// Returns the requests of each workload or client so far; `None` if the format does not distinguish
+    /// them.
     fn owners(&self) -> Option<&BTreeMap<String, u64>> {
         None
     }
 
-    /// What the reader of the file should know in the end, a sentence each.
+    /// Returns final remarks on the file, a sentence each.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The share of the input that was read, from 0 to 1, if the source itself knows it.
+    /// Returns the share of the input read so far, from 0 to 1, if the source itself knows it.
     fn fraction(&self) -> Option<f64> {
         None
     }

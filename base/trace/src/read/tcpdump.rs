@@ -1,12 +1,14 @@
 //! The text output of `tcpdump -tt -n -q`: `seconds IP client.port > server.port: tcp bytes`.
 //!
-//! tcpdump sees packets and not what they mean. What a client sends on a connection before the server answers is a request,
-//! whose answer is what the server sends before the client sends again. A request with more bytes than its answer is a
-//! write of these bytes, any other a read of those of the answer. So a client that sends several requests before the first
-//! is answered (pipelining) has them counted as one: bytes and bursts are right, and the number of requests is too small.
+//! tcpdump sees packets without their meaning. The data that a client sends on a connection before the
+//! server answers counts as one request; its answer is the data that the server sends before the client
+//! sends again. A request with more bytes than its answer is a write of these bytes, any other a read of
+//! the answer's bytes. Several requests sent before the first answer (pipelining) therefore count as one:
+//! bytes and bursts are right, but the number of requests is too small.
 //!
-//! Which end is the server, the ports say: a port of [`SERVER_PORTS`] before any other, then the smaller one. The workload
-//! of a request is that port, `port-2049`. Lines without payload and of other protocols mean nothing here.
+//! Ports identify the server: a port of [`SERVER_PORTS`] before any other, then the smaller one. The
+//! workload of a request is that port, `port-2049`. Lines without payload or of other protocols are
+//! ignored.
 
 use super::lines::unreadable_line;
 use super::source::{SourceError, TraceSource};
@@ -19,13 +21,13 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use units::{Bytes, Nanos};
 
-/// The ports of NFS, NBD, memcached, HTTP and HTTPS.
+/// Ports of NFS, NBD, memcached, HTTP and HTTPS.
 const SERVER_PORTS: [u16; 5] = [2049, 10809, 11211, 80, 443];
-/// The most requests that wait for the end of their answers, or for an earlier one.
+/// Maximum number of requests that wait for the end of their answers, or for an earlier one.
 const PENDING_MAX: usize = 1 << 16;
-/// The most connections that are followed; beyond that all begin anew.
+/// Maximum number of connections that are followed; beyond it all are forgotten.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// An answer is over when nothing more of it has come for so long.
+/// Silence after which an answer counts as complete.
 const ANSWER_OVER_NS: u64 = 10_000_000_000;
 const EXPECTED: &str = "a line of `tcpdump -tt -n -q`: seconds IP address.port > address.port: tcp bytes";
 
@@ -34,7 +36,7 @@ const EXPECTED: &str = "a line of `tcpdump -tt -n -q`: seconds IP address.port >
 pub(super) struct CapturedPacket {
     time_ns: u64,
     connection: CapturedConnection,
-    /// Whether the client has sent it.
+    /// True if sent by the client.
     is_request: bool,
     bytes: u64,
 }
@@ -46,7 +48,7 @@ struct CapturedConnection {
     server: (IpAddr, u16),
 }
 
-/// A request that was seen, and what was seen of its answer.
+/// A captured request, with the part of its answer captured so far.
 #[derive(Debug)]
 struct PendingExchange {
     arrival_ns: u64,
@@ -61,11 +63,11 @@ pub(super) struct TcpdumpSource {
     input: BufferedInput,
     line: u64,
     selector: RequestSelector,
-    /// In order of arrival.
+    /// Exchanges in order of arrival.
     pending: VecDeque<PendingExchange>,
-    /// The number of the first exchange in `pending`.
+    /// Sequence number of the first exchange in `pending`.
     first_pending: u64,
-    /// The number of the latest exchange of each connection.
+    /// Sequence number of the latest exchange of each connection.
     latest: HashMap<CapturedConnection, u64>,
     now_ns: u64,
     at_end: bool,
@@ -85,7 +87,7 @@ impl TcpdumpSource {
         }
     }
 
-    /// The oldest exchange, if nothing more is to be expected of it.
+    /// Takes the oldest exchange, if it is complete.
     fn pop_ready(&mut self) -> Option<PendingExchange> {
         let oldest = self.pending.front()?;
         let is_silent = self.now_ns.saturating_sub(oldest.last_ns) >= ANSWER_OVER_NS;
@@ -101,7 +103,7 @@ impl TcpdumpSource {
         Some(exchange)
     }
 
-    /// The exchange that a connection is in the middle of.
+    /// Returns the unfinished exchange of a connection.
     fn current(&mut self, connection: &CapturedConnection) -> Option<&mut PendingExchange> {
         let number = *self.latest.get(connection)?;
         let index = usize::try_from(number.checked_sub(self.first_pending)?).ok()?;
@@ -135,7 +137,7 @@ impl TcpdumpSource {
         self.pending.push_back(exchange);
     }
 
-    /// Reads one line; returns whether there was one.
+    /// Reads one line; returns false at the end.
     fn read_line(&mut self) -> Result<bool, SourceError> {
         self.line += 1;
         let position = TracePosition::Line(self.line);
@@ -156,7 +158,7 @@ impl TcpdumpSource {
         Ok(true)
     }
 
-    /// The exchange as a request of the trace, if it belongs there.
+    /// Converts the exchange into a request of the trace, if selected.
     fn request_of(&mut self, exchange: &PendingExchange) -> Result<Option<Request>, TraceErrorKind> {
         let PendingExchange { arrival_ns, asked, answered, last_ns, connection, .. } = *exchange;
         let workload = format!("port-{}", connection.server.1);
@@ -200,8 +202,8 @@ impl TraceSource for TcpdumpSource {
     }
 }
 
-/// The packet of a line; `None` without payload, of another protocol, and in what tcpdump says about itself. An error
-/// completes a sentence that begins with "expected".
+/// Parses the packet of a line; `None` without payload, for another protocol, and for tcpdump's own
+/// messages. An error completes "expected …".
 pub(super) fn parse_line(line: &[u8]) -> Result<Option<CapturedPacket>, &'static str> {
     let mut words = words(line).peekable();
     let Some(first) = words.next() else { return Ok(None) };
@@ -209,7 +211,7 @@ pub(super) fn parse_line(line: &[u8]) -> Result<Option<CapturedPacket>, &'static
         return Ok(None);
     }
     let time_ns = fixed_point(first, 9).ok_or(EXPECTED)?;
-    // With `-i any` the device and the direction stand before the protocol.
+    // With `-i any` the device and the direction precede the protocol.
     let protocol = words.find(|word| matches!(*word, b"IP" | b"IP6" | b"ARP," | b"ARP"));
     if !matches!(protocol.ok_or(EXPECTED)?, b"IP" | b"IP6") {
         return Ok(None);
@@ -228,7 +230,8 @@ pub(super) fn parse_line(line: &[u8]) -> Result<Option<CapturedPacket>, &'static
     Ok(Some(CapturedPacket { time_ns, connection: CapturedConnection { client, server }, is_request, bytes }))
 }
 
-/// Lines such as `listening on lo, link-type …` and `12 packets captured`, which go to the standard error.
+/// Returns true for tcpdump's own messages on standard error, such as `listening on lo, link-type …` and
+/// `12 packets captured`.
 fn is_about_itself(line: &[u8]) -> bool {
     line.starts_with(b"tcpdump:")
         || line.starts_with(b"listening on")
@@ -239,20 +242,21 @@ fn is_about_itself(line: &[u8]) -> bool {
         || line.trim_ascii_end().ends_with(b"by kernel")
 }
 
-/// The address and port of `10.0.0.9.2049` or `fd00::9.2049`.
+/// Parses the address and port of `10.0.0.9.2049` or `fd00::9.2049`.
 fn parse_end(word: &[u8]) -> Option<(IpAddr, u16)> {
     let text = std::str::from_utf8(word).ok()?;
     let (address, port) = text.rsplit_once('.')?;
     Some((address.parse().ok()?, port.parse().ok()?))
 }
 
-/// Whether the first port is that of the server.
+/// Returns true if the first port is the server's.
 fn is_server(port: u16, other: u16) -> bool {
     let rank = |port: u16| SERVER_PORTS.iter().position(|known| *known == port).unwrap_or(SERVER_PORTS.len());
     (rank(port), port) < (rank(other), other)
 }
 
-/// The bytes of payload, from `tcp 36`, `UDP, length 36`, or `Flags [P.], seq 1:37, …, length 36` with what may follow.
+/// Returns the bytes of payload in `tcp 36`, `UDP, length 36`, or `Flags [P.], seq 1:37, …, length 36`
+/// with possible further words.
 fn payload(rest: &[&[u8]]) -> Option<u64> {
     match rest {
         [b"tcp", bytes, ..] => decimal(bytes),

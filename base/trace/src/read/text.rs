@@ -76,7 +76,7 @@ impl LineParser for Msr {
     }
 }
 
-/// A time in ticks of Windows file time, in nanoseconds; `None` if it exceeds 64 bits.
+/// Converts ticks of Windows file time into nanoseconds; `None` if the time exceeds 64 bits.
 fn filetime_ns(ticks: &[u8]) -> Option<u64> {
     decimal(ticks)?.checked_mul(FILETIME_TICK_NS)
 }

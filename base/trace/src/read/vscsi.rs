@@ -13,7 +13,7 @@ use model::{Op, Request};
 use units::{Bytes, Nanos};
 
 const MICROSECOND_NS: u64 = 1000;
-/// How many bytes decide the version: four records of the larger one.
+/// Number of bytes that decide the version: four records of the larger one.
 const LOOK_AHEAD_BYTES: usize = 160;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl VscsiVersion {
         }
     }
 
-    /// Whether the version byte of `record` is this version.
+    /// Returns true if the version byte of `record` is this version.
     fn matches(self, record: &[u8]) -> bool {
         match self {
             Self::V1 => record[15] == 1,
@@ -39,7 +39,7 @@ impl VscsiVersion {
     }
 }
 
-/// The version that every complete record of `head` has; version 2 before version 1.
+/// Returns the version of all complete records in `head`; version 2 takes precedence.
 fn version_of(head: &[u8]) -> Option<VscsiVersion> {
     [VscsiVersion::V2, VscsiVersion::V1].into_iter().find(|version| {
         let mut records = head.chunks_exact(version.record_bytes()).peekable();
@@ -47,7 +47,7 @@ fn version_of(head: &[u8]) -> Option<VscsiVersion> {
     })
 }
 
-/// Whether `head` looks like records of either version and contains at least one read or write.
+/// Returns true if `head` looks like records of either version and contains at least one read or write.
 pub(super) fn is_vscsi(head: &[u8]) -> bool {
     let Some(version) = version_of(head) else { return false };
     let mut records = head.chunks_exact(version.record_bytes());
@@ -56,7 +56,7 @@ pub(super) fn is_vscsi(head: &[u8]) -> bool {
 
 pub(super) struct VscsiSource {
     input: BufferedInput,
-    /// `None` until the first record is read.
+    /// Version; `None` until the first record is read.
     version: Option<VscsiVersion>,
     record: u64,
     ignored: u64,
@@ -91,7 +91,7 @@ impl VscsiSource {
         })
     }
 
-    /// The next record, `None` at the end of the file.
+    /// Returns the next record, `None` at the end of the file.
     fn next_record(&mut self, version: VscsiVersion) -> Result<Option<ScsiCommand>, SourceError> {
         self.record += 1;
         let position = TracePosition::Record(self.record);
@@ -167,7 +167,7 @@ impl VscsiRecord {
         }
     }
 
-    /// The record as a request; `None` when a value exceeds 64 bits.
+    /// Converts the record into a request; `None` if a value exceeds 64 bits.
     fn to_request(&self, op: Op) -> Option<Request> {
         let response = match self.response_us {
             Some(us) => Some(Nanos(us.checked_mul(MICROSECOND_NS)?)),
@@ -195,7 +195,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32
 }
 
-/// The direction of READ and WRITE with 6, 10, 12 and 16 bytes (SCSI Block Commands).
+/// Returns the direction of READ and WRITE with 6, 10, 12 and 16 bytes (SCSI Block Commands).
 fn operation(command: u16) -> Option<Op> {
     match command {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),

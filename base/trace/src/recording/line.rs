@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::io::Write;
 use units::{Bytes, Nanos};
 
-/// The first line of every segment.
+/// First line of every segment.
 pub(crate) const HEADER: &str = "arrival_unix_ns,size_bytes,op,offset,response_ns,waited_ns,workload,client";
-/// What a line has to be, as the end of a sentence that begins with "expected".
+/// Format of a line, completing "expected …".
 pub(crate) const EXPECTED: &str = "arrival_unix_ns,size_bytes,read or write,offset or nothing,response_ns,waited_ns (at \
     most response_ns),workload,client or nothing";
 
-/// Whether `line` is the header of a segment.
+/// Returns true if `line` is the header of a segment.
 pub(crate) fn is_header(line: &[u8]) -> bool {
     line.trim_ascii() == HEADER.as_bytes()
 }
@@ -22,18 +22,18 @@ pub(crate) fn is_header(line: &[u8]) -> bool {
 /// The values of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedLine<'a> {
-    /// The request, whose arrival counts from 1970; it has a response time.
+    /// Request; its arrival counts from 1970, and it has a response time.
     pub(crate) request: Request,
-    /// When it was answered, since 1970.
+    /// Time of the answer, since 1970.
     pub(crate) answered: Nanos,
-    /// The part of the response time before the request was sent on.
+    /// Part of the response time before the request was sent on.
     pub(crate) waited: Nanos,
     pub(crate) workload: Cow<'a, str>,
     pub(crate) client: Cow<'a, str>,
 }
 
 impl<'a> RecordedLine<'a> {
-    /// Parses a line; `None` if it is none of a recording.
+    /// Parses a line; `None` if it does not follow the format.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut fields = DelimitedFields::new(line.trim_ascii_end(), b',');
         let mut next = || fields.next();
@@ -85,7 +85,7 @@ fn escape(field: &str, text: &mut Vec<u8>) {
     }
 }
 
-/// The text that was escaped; `None` if it is no such text.
+/// Reverses [`escape`]; `None` if the text is invalid.
 fn unescape(field: &[u8]) -> Option<Cow<'_, str>> {
     if !field.contains(&b'%') {
         return std::str::from_utf8(field).ok().map(Cow::Borrowed);

@@ -1,16 +1,18 @@
-//! Recordings: a folder of segments that grows while a server runs, in bounded disk space, and that outlives a kill.
+//! Recordings: a folder of segments that grows while a server runs, within bounded disk space, and
+//! survives a kill.
 //!
-//! A segment is CSV, `00000001.csv.zst`, of independent zstd frames: each has whole lines and was written at once, so that
-//! whatever a killed process leaves behind is readable up to its last whole frame, by `zstdcat` as well. A segment begins
-//! with the header
+//! A segment is CSV, `00000001.csv.zst`, of independent zstd frames. Each frame contains whole lines and
+//! is written at once, so that the file of a killed process is readable up to its last whole frame, also
+//! by `zstdcat`. A segment begins with the header
 //!
 //! `arrival_unix_ns,size_bytes,op,offset,response_ns,waited_ns,workload,client`
 //!
-//! and has a line per request, in the order in which they were **answered**, not that of arrival: nothing waits in memory for
-//! requests that take long. Who reads restores the order of arrival, within [`ORDER_WINDOW`]. Arrivals count from 1970, so
-//! that a recording goes on in the same folder after a restart. `waited_ns` is the part of the response time before the
-//! request was sent on, by the proxy; `offset` and `client` may be empty. In `workload` and `client`, a comma, a percent
-//! sign and control characters are written as `%` and two hexadecimal digits.
+//! and has a line per request, in the order of **answers**, not of arrivals: no request has to wait in
+//! memory for a slower one. Readers restore the order of arrival, within [`ORDER_WINDOW`]. Arrivals count
+//! from 1970, so that a recording continues in the same folder after a restart. `waited_ns` is the part
+//! of the response time before the proxy sent the request on; `offset` and `client` may be empty. In
+//! `workload` and `client`, a comma, a percent sign and control characters are written as `%` and two
+//! hexadecimal digits.
 
 mod line;
 mod observed;
@@ -30,32 +32,33 @@ use model::Op;
 use std::net::IpAddr;
 use units::{Bytes, Nanos};
 
-/// How much later than a request that arrived after it a request may be answered: those that took longer stand at a later
-/// arrival than they had, and are counted.
+/// Response time up to which readers restore the exact order of arrival. Slower requests may be moved to
+/// a later arrival, and are counted.
 pub const ORDER_WINDOW: Nanos = Nanos(10_000_000_000);
 
-/// An answered request, as it is recorded.
+/// An answered request to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordableRequest<'a> {
-    /// When it arrived, in nanoseconds since 1970.
+    /// Arrival, in nanoseconds since 1970.
     pub arrival: Nanos,
     /// The number of bytes read or written.
     pub size: Bytes,
     /// Direction of the payload.
     pub op: Op,
-    /// Position on the device in bytes, where it is known.
+    /// Position on the device in bytes, if known.
     pub offset: Option<u64>,
-    /// The time from its arrival to its answer.
+    /// Time from arrival to answer.
     pub response: Nanos,
-    /// The part of that before it was sent on to the server.
+    /// Part of the response time before it was sent on to the server.
     pub waited: Nanos,
-    /// The workload that it belongs to.
+    /// Name of its workload.
     pub workload: &'a str,
-    /// The address of its client, where it is known.
+    /// Address of its client, if known.
     pub client: Option<IpAddr>,
 }
 
-/// Whether a recording is to be written at this path: a name without the ending of a file is that of a folder.
+/// Returns true if a recording, not a file, is meant by this path: an existing folder, or a new name
+/// without an extension.
 pub fn is_recording_name(path: &std::path::Path) -> bool {
     path.is_dir() || (!path.exists() && path.extension().is_none())
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use units::Nanos;
 
-/// The names of the stages: the time until a request was sent on, and the rest.
+/// Names of the stages: the time until a request was sent on, and the rest.
 const STAGES: [&str; 2] = ["proxy", "server"];
 
 /// Reads the recording in `folder` into memory. Instants count from the first arrival.
@@ -37,7 +37,7 @@ pub(crate) fn read_observations(folder: &Path) -> Result<Observations, TraceErro
     }
 }
 
-/// Observations while they are collected.
+/// Observations collected so far.
 #[derive(Default)]
 struct RecordedObservations {
     numbers: HashMap<String, u32>,
@@ -62,7 +62,7 @@ impl RecordedObservations {
         let outcome = RequestOutcome::Done(intended + response);
         let op = request.op;
         let size = request.size;
-        // Its client sent it when it arrived; the time in the proxy is a stage.
+        // The client sent the request when it arrived; the time in the proxy is a stage.
         self.observations.requests.push(Observation {
             workload,
             op,

@@ -1,4 +1,4 @@
-//! Requests that come in the order of their answers, in that of their arrivals.
+//! Restores the order of arrival of requests that are in the order of their answers.
 
 use super::ORDER_WINDOW;
 use crate::error::TraceErrorKind;
@@ -7,12 +7,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-/// The most requests that wait for their turn, about 100 MB; beyond that the window is shorter.
+/// Maximum number of buffered requests, about 100 MB; beyond it the window is shorter.
 const WAITING_MAX: usize = 1 << 20;
-/// How far answers may go back in time: the clocks of CPUs, and a writer that takes events in batches.
+/// Largest step back in the times of answers that is tolerated: CPU clocks differ, and a writer takes
+/// events in batches.
 const ANSWERS_BACK_MAX: Nanos = Nanos(2_000_000_000);
 
-/// A request with what came with it, in order of arrival and then of the answers.
+/// A request with accompanying data, ordered by arrival and then by answer.
 #[derive(Debug)]
 pub(crate) struct OrderedRequest<T> {
     pub(crate) request: Request,
@@ -52,10 +53,10 @@ pub(crate) struct ArrivalOrder<T> {
     waiting: BinaryHeap<Reverse<OrderedRequest<T>>>,
     /// The instant of the latest answer.
     newest: Nanos,
-    /// The arrival of the last request that was returned.
+    /// Arrival of the last returned request.
     returned: Nanos,
     count: u64,
-    /// How many requests took so long that they were moved to a later arrival.
+    /// Number of requests that took so long that they were moved to a later arrival.
     late: u64,
     is_ended: bool,
 }
@@ -72,7 +73,8 @@ impl<T> ArrivalOrder<T> {
     /// Takes the next request in the order of answers; it was answered at `answered`.
     ///
     /// # Errors
-    /// When answers go back in time by more than clocks explain: the clock was set back, or two processes have written.
+    /// When answers go back in time by more than clocks explain: the clock was set back, or two processes
+    /// wrote.
     pub(crate) fn push(&mut self, request: Request, answered: Nanos, with: T) -> Result<(), TraceErrorKind> {
         if answered.0.saturating_add(ANSWERS_BACK_MAX.0) < self.newest.0 {
             return Err(TraceErrorKind::Unsorted { previous_ns: self.newest.0, arrival_ns: answered.0 });
@@ -83,17 +85,17 @@ impl<T> ArrivalOrder<T> {
         Ok(())
     }
 
-    /// Nothing more will come.
+    /// Marks the end of the input.
     pub(crate) fn end(&mut self) {
         self.is_ended = true;
     }
 
-    /// Whether nothing more will come, and nothing waits.
+    /// Returns true if the input has ended and no request is buffered.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_ended && self.waiting.is_empty()
     }
 
-    /// The next request in the order of arrival, as soon as no earlier one is to be expected.
+    /// Returns the next request in the order of arrival, once no earlier one can follow.
     pub(crate) fn pop(&mut self) -> Option<OrderedRequest<T>> {
         let Reverse(first) = self.waiting.peek()?;
         let is_due = first.request.arrival.0.saturating_add(ORDER_WINDOW.0) < self.newest.0;
@@ -107,7 +109,7 @@ impl<T> ArrivalOrder<T> {
         Some(first)
     }
 
-    /// How many requests so far took so long that they were moved to a later arrival.
+    /// Returns the number of requests so far that took so long that they were moved to a later arrival.
     pub(crate) fn late(&self) -> u64 {
         self.late
     }
@@ -121,7 +123,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Arrivals in the order in which they are returned, and how many were moved.
+    /// Returns the arrivals in the order of output, and the number of moved ones.
     fn ordered(answers: &[(u64, u64)]) -> Result<(Vec<u64>, u64), TraceErrorKind> {
         let mut order = ArrivalOrder::default();
         let mut arrivals = Vec::new();

@@ -1,4 +1,5 @@
-//! Reads the lines of a recording: of all segments in a folder, or of one that is given as a file or stream.
+//! Reads the lines of a recording: of all segments in a folder, or of one segment given as a file or
+//! stream.
 
 use super::line::{EXPECTED, RecordedLine, is_header};
 use super::segments::segment_files;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A line that could not be read.
 #[derive(Debug)]
 pub(crate) struct RowError {
-    /// The segment that it is in; none of a stream.
+    /// Segment of the line; none for a stream.
     pub(crate) segment: Option<PathBuf>,
     pub(crate) position: TracePosition,
     pub(crate) kind: TraceErrorKind,
@@ -23,15 +24,15 @@ pub(crate) struct RowError {
 pub(crate) struct RecordingRows {
     segments: VecDeque<PathBuf>,
     segment_count: usize,
-    /// The segment that is read, and its path where it has one.
+    /// Current segment, with its path if it has one.
     open: Option<(BufferedInput, Option<PathBuf>)>,
     line: u64,
-    /// How many segments end in the middle of a frame: their writer was killed.
+    /// Number of segments that end in the middle of a frame: their writer was killed.
     cut: u64,
 }
 
 impl RecordingRows {
-    /// All segments of a folder.
+    /// Opens all segments of a folder.
     pub(crate) fn of_folder(folder: &Path) -> io::Result<Self> {
         let segments = VecDeque::from(segment_files(folder)?);
         if segments.is_empty() {
@@ -43,17 +44,17 @@ impl RecordingRows {
         Ok(Self { segment_count: segments.len(), segments, open: None, line: 0, cut: 0 })
     }
 
-    /// Only this one segment.
+    /// Opens a single segment.
     pub(crate) fn of_input(input: BufferedInput) -> Self {
         Self { segments: VecDeque::new(), segment_count: 1, open: Some((input, None)), line: 0, cut: 0 }
     }
 
-    /// How many segments end in the middle of a frame.
+    /// Returns the number of segments that end in the middle of a frame.
     pub(crate) fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// The share of the segments that were read; `None` of a stream.
+    /// Returns the share of the segments read so far; `None` for a stream.
     pub(crate) fn fraction(&self) -> Option<f64> {
         let left = self.segments.len() + usize::from(self.open.is_some());
         (self.segment_count > 1).then(|| 1.0 - left as f64 / self.segment_count as f64)
@@ -63,12 +64,12 @@ impl RecordingRows {
         TracePosition::Line(self.line)
     }
 
-    /// The path of the segment that is read, where it has one.
+    /// Returns the path of the current segment, if it has one.
     pub(crate) fn segment(&self) -> Option<PathBuf> {
         self.open.as_ref().and_then(|(_, path)| path.clone())
     }
 
-    /// Hands the next line to `visit`; `None` at the end of the last segment.
+    /// Passes the next line to `visit`; `None` at the end of the last segment.
     pub(crate) fn next<T>(
         &mut self,
         mut visit: impl FnMut(&RecordedLine<'_>) -> Result<T, TraceErrorKind>,
@@ -91,7 +92,7 @@ impl RecordingRows {
                     return visited.map(Some).map_err(|kind| self.error(kind, true));
                 }
                 Ok(None) => self.open = None,
-                // The frame that a killed process has not finished.
+                // A frame that a killed process did not finish.
                 Err(ReadLineError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     (self.open, self.cut) = (None, self.cut + 1);
                 }
@@ -108,7 +109,7 @@ impl RecordingRows {
                     self.open = Some((BufferedInput::new(input), Some(path)));
                     return Ok(true);
                 }
-                // Its writer has made room meanwhile.
+                // Its writer has removed it meanwhile to make room.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     let kind = damage(error);
@@ -127,7 +128,7 @@ impl RecordingRows {
             ReadLineError::Io(error) => damage(error),
         };
         let error = self.error(kind, true);
-        // Nothing behind damage in a segment is trusted; the next one is a file of its own.
+        // The rest of a damaged segment is not trusted; the next segment is a separate file.
         self.open = None;
         error
     }
@@ -137,7 +138,7 @@ impl RecordingRows {
     }
 }
 
-/// Whether a line is all that was written of the magic number of a first frame.
+/// Returns true for the beginning of an incompletely written magic number of a first frame.
 fn is_remains_of_frame(line: &[u8]) -> bool {
     matches!(line, [0x28] | [0x28, 0xb5] | [0x28, 0xb5, 0x2f])
 }

@@ -1,34 +1,36 @@
-//! The segments of a recording: their names, when the next one begins, and which ones go to make room.
+//! Segments of a recording: their names, rotation, and removal to make room.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use units::{Bytes, Nanos};
 
-/// What the name of a segment ends in, behind its number.
+/// Suffix of a segment's name, behind its number.
 const ENDING: &str = ".csv.zst";
-/// The part of the disk space that a segment may take: when the oldest goes, most of the recording stays.
+/// Minimum number of segments in the disk space, so that most of the recording stays when the oldest is
+/// removed.
 const SEGMENTS_MIN: u64 = 16;
 
-/// How a recording is written.
+/// Settings of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingSettings {
-    /// The most disk space that all segments take together; the oldest are removed for newer ones.
+    /// Maximum disk space of all segments together; the oldest are removed for newer ones.
     pub disk_max: Bytes,
-    /// The most bytes of a segment, compressed; never more than a sixteenth of `disk_max`.
+    /// Maximum size of a segment, compressed; never more than a sixteenth of `disk_max`.
     pub segment_max: Bytes,
-    /// The longest time that a segment is written to.
+    /// Maximum time for which a segment is written to.
     pub segment_time: Nanos,
-    /// The longest time that a request waits in memory: what a kill loses, beside what is not answered yet.
+    /// Maximum time that an answered request waits in memory: the loss of a kill, beside unanswered
+    /// requests.
     pub flush_every: Nanos,
 }
 
 impl RecordingSettings {
-    /// The least that `disk_max` can be.
+    /// Minimum of `disk_max`.
     pub const DISK_MIN: Bytes = Bytes(1 << 20);
 }
 
 impl Default for RecordingSettings {
-    /// 1 GiB in segments of 64 MiB or an hour, of which a kill loses a second.
+    /// 1 GiB in segments of 64 MiB or an hour; a kill loses a second.
     fn default() -> Self {
         Self {
             disk_max: Bytes(1 << 30),
@@ -39,14 +41,14 @@ impl Default for RecordingSettings {
     }
 }
 
-/// A segment that is in the folder.
+/// A segment found in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundSegment {
     pub(crate) number: u64,
     pub(crate) len: u64,
 }
 
-/// The segments in a folder, the oldest first. Other files are none.
+/// Returns the segments in a folder, the oldest first; other files are ignored.
 pub(crate) fn find_segments(folder: &Path) -> io::Result<Vec<FoundSegment>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -64,7 +66,7 @@ pub(crate) fn find_segments(folder: &Path) -> io::Result<Vec<FoundSegment>> {
     Ok(found)
 }
 
-/// The paths of the segments in a folder, the oldest first.
+/// Returns the paths of the segments in a folder, the oldest first.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -73,7 +75,7 @@ pub fn segment_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.iter().map(|segment| segment_path(folder, segment.number)).collect())
 }
 
-/// The path of the segment with this number.
+/// Returns the path of the segment with this number.
 pub(crate) fn segment_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:08}{ENDING}"))
 }
@@ -84,22 +86,22 @@ fn number_of(name: &str) -> Option<u64> {
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// What is in the folder, and what the next bytes need: decides, and does nothing.
+/// Plans rotation and removal from the segments in the folder, without any I/O.
 #[derive(Debug)]
 pub(super) struct SegmentPlan {
     settings: RecordingSettings,
-    /// The segments that are there, the oldest first; the last one is written to, if `is_open`.
+    /// Existing segments, the oldest first; the last one is written to, if `is_open`.
     segments: Vec<FoundSegment>,
     opened_at: Nanos,
     is_open: bool,
 }
 
-/// What has to be done before bytes are written.
+/// Steps to take before bytes are written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SegmentSteps {
-    /// The segments to remove, the oldest first.
+    /// Segments to remove, the oldest first.
     pub(super) remove: Vec<u64>,
-    /// The number of the segment to begin, if the open one is full or old.
+    /// Number of the segment to begin, if the open one is full or old.
     pub(super) begin: Option<u64>,
 }
 
@@ -115,7 +117,8 @@ impl SegmentPlan {
         &self.settings
     }
 
-    /// What has to be done before `len` bytes are written at `now`; they count as written then.
+    /// Returns the steps to take before `len` bytes are written at `now`; the bytes count as written
+    /// then.
     pub(super) fn write(&mut self, len: u64, now: Nanos) -> SegmentSteps {
         let mut steps = SegmentSteps::default();
         let open = self.segments.last().map_or(0, |segment| segment.len);
@@ -138,14 +141,14 @@ impl SegmentPlan {
         steps
     }
 
-    /// The segment to begin is there already, by another writer: the next number.
+    /// Returns the next number, because another writer has already created the planned segment.
     pub(super) fn skip_number(&mut self) -> u64 {
         let last = self.segments.last_mut().expect("one was to be begun");
         last.number += 1;
         last.number
     }
 
-    /// The open segment cannot be written to any more.
+    /// Closes the open segment after a write failure.
     pub(super) fn close(&mut self) {
         self.is_open = false;
     }

@@ -10,35 +10,36 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
-/// Text that is written before its time: more would be a long pause, and much to lose.
+/// Size of the buffered text at which it is written early: more would cause a long pause, and lose much
+/// on a kill.
 const BUFFERED_MAX: usize = 1 << 20;
-/// Fast, and about a sixth of the text; higher levels gain little on columns of numbers.
+/// Fast, and compresses to about a sixth; higher levels gain little on columns of numbers.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Writes answered requests to a folder, in segments; see [`RecordingSettings`].
 #[derive(Debug)]
 pub struct RecordingWriter {
     folder: PathBuf,
-    /// Keeps others from writing to it.
+    /// Excludes other writers.
     _lock: FolderLock,
     plan: SegmentPlan,
-    /// The segment that is written to.
+    /// Current segment.
     file: Option<File>,
-    /// Lines that are not written yet, and since when.
+    /// Lines not yet written, and the time of the oldest.
     text: Vec<u8>,
     text_since: Nanos,
-    /// The lines in `text`.
+    /// Number of lines in `text`.
     waiting: u64,
     count: u64,
     lost: u64,
 }
 
 impl RecordingWriter {
-    /// Begins, or goes on with, the recording in `folder`, which is made if it is not there. Nothing is written before the
-    /// first request.
+    /// Begins or continues the recording in `folder`, which is created if missing. Nothing is written
+    /// before the first request.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or written, or another writer has it.
+    /// When the folder cannot be created, read or written, or another writer has locked it.
     pub fn create(folder: &Path, settings: RecordingSettings) -> Result<Self, TraceError> {
         let wrong =
             |error: io::Error| TraceError::new(folder, TracePosition::File, TraceErrorKind::Io(error));
@@ -59,10 +60,12 @@ impl RecordingWriter {
         })
     }
 
-    /// Takes a request, and writes what has waited long enough. `now` is of a clock that never goes back.
+    /// Takes a request, and writes lines that have waited long enough. `now` is from a clock that never
+    /// goes back.
     ///
     /// # Errors
-    /// When the recording cannot be written; what was to be written is lost, and later requests are tried again.
+    /// When the recording cannot be written; the buffered lines are lost, and later requests are tried
+    /// again.
     pub fn write(&mut self, request: &RecordableRequest<'_>, now: Nanos) -> Result<(), TraceError> {
         if self.text.is_empty() {
             self.text_since = now;
@@ -73,10 +76,10 @@ impl RecordingWriter {
         self.tick(now)
     }
 
-    /// Writes what has waited long enough.
+    /// Writes lines that have waited long enough.
     ///
     /// # Errors
-    /// As of [`Self::write`].
+    /// As [`Self::write`].
     pub fn tick(&mut self, now: Nanos) -> Result<(), TraceError> {
         let is_due = now.saturating_sub(self.text_since) >= self.plan.settings().flush_every;
         if self.text.is_empty() || !(is_due || self.text.len() >= BUFFERED_MAX) {
@@ -85,10 +88,10 @@ impl RecordingWriter {
         self.flush(now)
     }
 
-    /// Writes all that waits; how many requests were taken, the lost ones included.
+    /// Writes all buffered lines. Returns the number of requests taken, including lost ones.
     ///
     /// # Errors
-    /// As of [`Self::write`].
+    /// As [`Self::write`].
     pub fn finish(mut self, now: Nanos) -> Result<u64, TraceError> {
         if !self.text.is_empty() {
             self.flush(now)?;
@@ -99,12 +102,12 @@ impl RecordingWriter {
         Ok(self.count)
     }
 
-    /// How many of the requests taken could not be written.
+    /// Returns the number of requests that could not be written.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// The folder that is written to.
+    /// Returns the folder of the recording.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -115,7 +118,7 @@ impl RecordingWriter {
         let written = self.write_frame(&text, now);
         if written.is_err() {
             self.lost += waiting;
-            // Half of a frame may be there: the next one goes to another segment.
+            // Half a frame may have been written: the next one goes to another segment.
             self.file = None;
             self.plan.close();
         }
@@ -125,7 +128,7 @@ impl RecordingWriter {
     fn write_frame(&mut self, text: &[u8], now: Nanos) -> io::Result<()> {
         let frame = compress(text)?;
         let header = compress(format!("{HEADER}\n").as_bytes())?;
-        // The header counts for every frame, so that the space is never exceeded.
+        // The header's length is counted for every frame, so that the space is never exceeded.
         let steps = self.plan.write((frame.len() + header.len()) as u64, now);
         for number in steps.remove {
             match fs::remove_file(segment_path(&self.folder, number)) {
@@ -158,14 +161,14 @@ impl RecordingWriter {
     }
 }
 
-/// A whole frame, with a checksum.
+/// Compresses text into a whole frame, with a checksum.
 fn compress(text: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
     encoder.compress(text)
 }
 
-/// Fails before the recording begins where no file can be made.
+/// Checks, before the recording begins, that files can be created in the folder.
 fn check_writable(folder: &Path) -> io::Result<()> {
     let path = folder.join(format!(".writable-{}", std::process::id()));
     File::create(&path)?;

@@ -3,12 +3,12 @@
 use super::moments::CountMoments;
 use units::Nanos;
 
-/// How the arrival counts of bins of one length vary.
+/// Variation of the arrival counts in bins of one length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BinnedCounts {
     /// The length of a bin.
     pub bin_length: Nanos,
-    /// How many complete bins there are.
+    /// Number of complete bins.
     pub bins: u64,
     /// The largest count of a bin over the mean; `None` without a complete bin.
     pub peak_to_mean: Option<f64>,
@@ -19,7 +19,7 @@ pub struct BinnedCounts {
 #[derive(Debug)]
 pub(super) struct BinCounter {
     bin_length: Nanos,
-    /// The bin of the latest arrival, and the arrivals in it so far.
+    /// Bin of the latest arrival, and the arrivals in it so far.
     bin: u64,
     in_bin: u64,
     moments: CountMoments,
@@ -47,7 +47,7 @@ impl BinCounter {
         self.in_bin = 0;
     }
 
-    /// The statistics of a trace whose last arrival is `span_ns` after the first.
+    /// Returns the statistics of a trace whose last arrival is `span_ns` after the first.
     pub(super) fn finish(self, span_ns: u64) -> BinnedCounts {
         // The bin of the last arrival is incomplete and was not added; all before it are complete.
         let bins = span_ns / self.bin_length.0;

@@ -16,7 +16,7 @@ const LEVELS: usize = 64 - BASE_SHIFT as usize;
 pub struct DyadicScale {
     /// The length of a bin.
     pub bin_length: Nanos,
-    /// How many complete bins there are.
+    /// Number of complete bins.
     pub bins: u64,
     /// The mean number of arrivals in a bin.
     pub mean: f64,
@@ -24,13 +24,13 @@ pub struct DyadicScale {
     pub dispersion: f64,
     /// The energy of the Haar details: the mean squared difference between the two bins of a pair.
     pub(super) detail_energy: f64,
-    /// How many pairs of bins there are.
+    /// Number of pairs of bins.
     pub(super) details: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 struct DyadicLevel {
-    /// The count of the first bin of a pair whose second bin is not complete yet.
+    /// Count of the first bin of a pair whose second bin is not yet complete.
     first_of_pair: Option<u64>,
     moments: CountMoments,
     /// The sum of the squared differences of pairs.
@@ -55,7 +55,7 @@ impl DyadicLevel {
 #[derive(Debug)]
 pub(super) struct DyadicCascade {
     levels: Vec<DyadicLevel>,
-    /// The finest bin of the latest arrival, and the arrivals in it so far.
+    /// Finest bin of the latest arrival, and the arrivals in it so far.
     bin: u64,
     in_bin: u64,
 }
@@ -93,7 +93,7 @@ impl DyadicCascade {
     /// Adds a run of empty finest bins.
     fn add_empty_bins(&mut self, bins: u64) {
         let mut run = bins;
-        // The bin of the next level that the run has completed; it precedes the rest of the run there.
+        // Bin of the next level that the run has completed; it precedes the rest of the run there.
         let mut completed = None;
         for level in &mut self.levels {
             if let Some(count) = completed.take() {
@@ -118,7 +118,8 @@ impl DyadicCascade {
         }
     }
 
-    /// The scales with at least two bins, of a trace whose last arrival is `span_ns` after the first.
+    /// Returns the scales with at least two bins, of a trace whose last arrival is `span_ns` after the
+    /// first.
     pub(super) fn finish(self, span_ns: u64) -> Vec<DyadicScale> {
         let finest_bins = span_ns >> BASE_SHIFT;
         let mut scales = Vec::new();
@@ -145,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The definition: make all bins of a level and look at them.
+        /// The definition: build all bins of a level and compare.
         #[test]
         fn the_cascade_equals_counting_every_bin(gaps in proptest::collection::vec(prop_oneof![0u64..20_000, 0u64..3_000_000], 1..80)) {
             let mut cascade = DyadicCascade::default();

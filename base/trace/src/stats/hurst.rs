@@ -18,12 +18,12 @@
 use super::dyadic::DyadicScale;
 use units::Nanos;
 
-/// Levels with fewer details than this say too little.
+/// Minimum number of details of a level: fewer are too noisy.
 const DETAILS_MIN: u64 = 8;
-/// The least mean number of arrivals in a bin.
+/// Minimum mean number of arrivals in a bin.
 const MEAN_MIN: f64 = 4.0;
 const LEVELS_MIN: usize = 4;
-/// The largest chi-squared per degree of freedom that counts as a fit.
+/// Maximum chi-squared per degree of freedom that counts as a fit.
 const MISFIT_MAX: f64 = 2.0;
 
 /// An estimate of the Hurst parameter with its uncertainty.
@@ -59,7 +59,7 @@ impl std::fmt::Display for HurstError {
 
 impl std::error::Error for HurstError {}
 
-/// A level of the cascade as a point of the regression.
+/// A level of the cascade as a regression point.
 struct RegressionPoint {
     level: f64,
     log2_energy: f64,
@@ -87,7 +87,7 @@ pub(super) fn estimate(scales: &[DyadicScale]) -> Result<HurstEstimate, HurstErr
     })
 }
 
-/// The index of the first point from which on a line fits.
+/// Returns the index of the first point from which on a line fits.
 fn onset(points: &[RegressionPoint]) -> usize {
     let misfits: Vec<f64> = (0..=points.len() - LEVELS_MIN).map(|from| fit(&points[from..]).misfit).collect();
     if let Some(onset) = misfits.iter().position(|&misfit| misfit <= MISFIT_MAX) {

@@ -1,15 +1,15 @@
 //! Inter-arrival times: their moments exactly, and their distribution in logarithmic bins.
 
-/// How many leading bits decide the bin of a value: 16 bins for each power of two, about 4% wide.
+/// Number of leading bits that decide the bin of a value: 16 bins for each power of two, about 4% wide.
 const SUB_BITS: u32 = 4;
 const BINS: usize = (65 << SUB_BITS) as usize;
 
-/// How many inter-arrival times lie between `from_ns` and the beginning of the next bin.
+/// Number of inter-arrival times from `from_ns` up to the beginning of the next bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterarrivalBin {
     /// The smallest time of the bin in nanoseconds.
     pub from_ns: u64,
-    /// How many inter-arrival times the bin contains.
+    /// Number of inter-arrival times in the bin.
     pub count: u64,
 }
 
@@ -37,28 +37,29 @@ impl InterarrivalTimes {
         self.bins[bin_of(time_ns)] += 1;
     }
 
-    /// The squared coefficient of variation: population variance over squared mean. `None` when all times are zero or
-    /// there are none.
+    /// Returns the squared coefficient of variation: population variance over squared mean. `None` if all
+    /// times are zero or there are none.
     pub(super) fn squared_variation(&self) -> Option<f64> {
         let mean = self.sum as f64 / self.count as f64;
         (self.sum > 0).then(|| (self.squares as f64 / self.count as f64 / (mean * mean) - 1.0).max(0.0))
     }
 
-    /// The bins that are not empty.
+    /// Returns the non-empty bins.
     pub(super) fn bins(&self) -> Vec<InterarrivalBin> {
         let filled = self.bins.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(index, &count)| InterarrivalBin { from_ns: bin_start(index), count }).collect()
     }
 }
 
-/// The bin of a value: small values have bins of their own, larger ones share them by their leading bits.
+/// Returns the bin of a value: small values have bins of their own, larger ones share them by their
+/// leading bits.
 fn bin_of(value: u64) -> usize {
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(SUB_BITS + 1);
     let leading = usize::try_from(value >> shift).expect("a few bits");
     (shift as usize * (1 << SUB_BITS)) + leading
 }
 
-/// The smallest value of a bin.
+/// Returns the smallest value of a bin.
 fn bin_start(index: usize) -> u64 {
     let bins_per_octave = 1usize << SUB_BITS;
     let shift = (index / bins_per_octave).saturating_sub(1);

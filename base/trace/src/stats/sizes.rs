@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use units::Bytes;
 
-/// How many different sizes are counted exactly.
+/// Maximum number of different sizes that are counted exactly.
 const EXACT_MAX: usize = 1 << 15;
-/// How many leading bits of a size are kept when there are more.
+/// Number of leading bits of a size that are kept if there are more sizes.
 const KEPT_BITS: u32 = 10;
-/// How many recent sizes have a counter in front of the map: most traces alternate between a few sizes.
+/// Number of recent sizes with a counter in front of the map: most traces alternate between a few sizes.
 const RECENT: usize = 64;
 
 /// The distribution of sizes.
@@ -15,21 +15,21 @@ const RECENT: usize = 64;
 pub struct SizeDistribution {
     /// The number of requests of each size, in ascending order of size.
     pub counts: Vec<SizeCount>,
-    /// Whether sizes are exact; otherwise they are rounded down by less than 0.2%.
+    /// True if sizes are exact; otherwise they are rounded down by less than 0.2%.
     pub exact: bool,
 }
 
-/// How many requests have one size.
+/// Number of requests of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeCount {
     /// The size of these requests.
     pub size: Bytes,
-    /// How many requests have this size.
+    /// Number of requests of this size.
     pub count: u64,
 }
 
 impl SizeDistribution {
-    /// The smallest size that at least a share `q` (0 to 1) of all requests do not exceed.
+    /// Returns the smallest size that at least a share `q` (0 to 1) of all requests do not exceed.
     pub fn quantile(&self, q: f64) -> Bytes {
         let total: u64 = self.counts.iter().map(|entry| entry.count).sum();
         let mut below = 0;
@@ -42,7 +42,7 @@ impl SizeDistribution {
         self.counts.last().map_or(Bytes(0), |entry| entry.size)
     }
 
-    /// The `n` most common sizes, the most common first; equally common ones in ascending order.
+    /// Returns the `n` most common sizes, the most common first; equally common ones in ascending order.
     pub fn most_common(&self, n: usize) -> Vec<SizeCount> {
         let mut counts = self.counts.clone();
         counts.sort_by_key(|entry| (std::cmp::Reverse(entry.count), entry.size));
@@ -53,7 +53,7 @@ impl SizeDistribution {
 
 #[derive(Debug)]
 pub(super) struct SizeCounter {
-    /// Recent sizes with the counts that `counts` does not contain yet.
+    /// Recent sizes with counts not yet added to `counts`.
     recent: [(u64, u64); RECENT],
     counts: BTreeMap<u64, u64>,
     exact: bool,
@@ -68,7 +68,7 @@ impl Default for SizeCounter {
 impl SizeCounter {
     #[inline]
     pub(super) fn add(&mut self, size: u64) {
-        // Sizes are mostly multiples of 512, so the higher bits have to take part in the choice of the slot.
+        // Sizes are mostly multiples of 512, so higher bits must take part in the choice of the slot.
         let slot = usize::try_from((size ^ size >> 9 ^ size >> 12) % RECENT as u64).unwrap_or(0);
         let (recent, count) = &mut self.recent[slot];
         if *recent == size {

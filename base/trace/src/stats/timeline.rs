@@ -1,4 +1,4 @@
-//! Requests and bytes over time, in at most [`BINS_MAX`] bins whose length doubles as the trace becomes longer.
+//! Requests and bytes over time, in at most [`BINS_MAX`] bins whose length doubles as the trace grows.
 
 use units::Nanos;
 
@@ -19,7 +19,7 @@ pub struct ArrivalTimeline {
 #[derive(Debug)]
 pub(super) struct TimelineCounter {
     bin_length_ns: u64,
-    /// The requests and bytes of each bin.
+    /// Requests and bytes of each bin.
     bins: Vec<(u64, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl TimelineCounter {
         *bytes = bytes.saturating_add(size);
     }
 
-    /// Joins each two neighbouring bins to one of twice the length.
+    /// Merges neighbouring bins pairwise into bins of twice the length.
     fn double_length(&mut self) {
         self.bins = self
             .bins

@@ -1,11 +1,11 @@
-//! What arbitrary input must not break: shared by the property tests and the fuzz targets.
+//! Invariants under arbitrary input, shared by the property tests and the fuzz targets.
 
 use std::path::Path;
 use trace::{OpenOptions, TraceFormat};
 use units::Nanos;
 
-/// Reads all of `content`, whatever it is: requests or an error, never a panic. Returns how many there
-/// were before the end or the error.
+/// Reads all of `content`, arbitrary bytes: requests or an error, never a panic. Returns the number of
+/// requests before the end or the error.
 #[allow(unreachable_pub, reason = "a test includes this file as a module, the fuzz crate re-exports it")]
 pub fn exercise(content: &[u8], format: Option<TraceFormat>, lenient: bool) -> u64 {
     let options = OpenOptions { format, lenient, sort_window: usize::from(lenient) * 3 };

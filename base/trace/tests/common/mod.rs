@@ -1,4 +1,5 @@
-//! What several tests need: arbitrary sorted requests, temporary folders, and whole traces written and read.
+//! Helpers of several tests: arbitrary sorted requests, temporary folders, and round trips of whole
+//! traces.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 

@@ -1,7 +1,7 @@
 //! CSV with a header. Columns are found by name, in any order; unknown columns are ignored.
 //!
-//! Besides the native names, common names of the same quantities are understood, with their units, so
-//! that an I/O log exported by another tool is often readable as it is. Quoting is not understood: none of
+//! Besides the native names, common names of the same quantities are accepted, with their units, so that
+//! an I/O log exported by another tool is often readable as it is. Quoting is not supported: none of
 //! these values needs it.
 
 use crate::operation;
@@ -10,7 +10,7 @@ use crate::scan::{DelimitedFields, decimal, fixed_point};
 use model::{Op, Request};
 use units::{Bytes, Nanos};
 
-/// What a column contains. Times carry the number of decimal places from their unit down to nanoseconds.
+/// Content of a column. Times carry the number of decimal places from their unit down to nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CsvColumn {
     Arrival(usize),
@@ -46,12 +46,12 @@ const COLUMNS: [(&str, CsvColumn); 19] = [
 const EXPECTED_HEADER: &str =
     "a header that names arrival_ns, size_bytes and op, and may name offset and response_ns";
 
-/// Whether `line` is a header that this format can read.
+/// Returns true if `line` is a header that this format can read.
 pub(crate) fn is_csv_header(line: &[u8]) -> bool {
     parse_header(line).is_some()
 }
 
-/// The columns that a header names; `None` unless it names each required column once and no column twice.
+/// Parses the columns of a header; `None` unless it names each required column once and no column twice.
 fn parse_header(line: &[u8]) -> Option<Vec<CsvColumn>> {
     let columns: Vec<CsvColumn> = DelimitedFields::new(line.trim_ascii(), b',').map(column_named).collect();
     let is_complete = count(&columns, |c| matches!(c, CsvColumn::Arrival(_))) == 1
@@ -74,7 +74,7 @@ fn count(columns: &[CsvColumn], is_wanted: fn(&CsvColumn) -> bool) -> usize {
 
 #[derive(Debug, Default)]
 pub(crate) struct Csv {
-    /// Empty until the header is read.
+    /// Columns; empty until the header is read.
     columns: Vec<CsvColumn>,
 }
 
@@ -136,7 +136,7 @@ fn parse_time(field: &[u8], places: usize) -> Option<u64> {
     if places == 0 { decimal(field) } else { fixed_point(field, places) }
 }
 
-/// The operation; `None` if it is known to be neither a read nor a write.
+/// Parses the operation; `None` if it is known to be neither a read nor a write.
 #[inline]
 fn parse_operation(field: &[u8]) -> Result<Option<Op>, &'static str> {
     const OTHERS: [&[u8]; 5] = [b"flush", b"trim", b"discard", b"f", b"t"];

@@ -23,7 +23,7 @@ enum IologVersion {
 
 #[derive(Debug)]
 pub(crate) struct Fio {
-    /// `None` until the header is read.
+    /// Version; `None` until the header is read.
     version: Option<IologVersion>,
     accept_untimed: bool,
     /// The sum of the waits of a version 2 log so far.
