@@ -1,16 +1,16 @@
-//! Traces that repeat for ever. Predictions, simulations and experiments all go round a trace; its period, its order and
-//! where it begins are decided here and nowhere else.
+//! Traces that repeat for ever. Predictions, simulations and experiments all use this module's definition
+//! of a trace's period, order and beginning.
 
 use crate::{Job, PerStage, Request};
 use std::fmt;
 use units::Nanos;
 
-/// Something that arrives at an instant: a [`Request`], or a [`Job`] as the stages of a server see it.
+/// An item with an arrival: a [`Request`], or a [`Job`] as the stages of a server see it.
 pub trait Arrives: Copy {
-    /// The instant at which it arrives.
+    /// Returns the time of arrival.
     fn arrival(&self) -> Nanos;
 
-    /// The same, arriving at another instant.
+    /// Returns the same item with another arrival.
     #[must_use]
     fn arriving_at(self, arrival: Nanos) -> Self;
 }
@@ -35,7 +35,7 @@ impl Arrives for Job {
     }
 }
 
-/// A trace that repeats for ever: after one period the first item comes again.
+/// A trace that repeats for ever: after one period the items come again, from the first.
 ///
 /// Arrivals are sorted and count from the beginning of the period; none is later than its end. There is at least one
 /// item, and the period is positive and at most [`Self::PERIOD_MAX`].
@@ -45,12 +45,12 @@ pub struct CircularTrace<T> {
     period: Nanos,
 }
 
-/// Why items and a period do not make a [`CircularTrace`].
+/// Reason why items and a period do not make a [`CircularTrace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircularTraceError {
     /// There are no items.
     Empty,
-    /// The item with this index, counted from 0, arrives before the one in front of it.
+    /// The item with this index, counted from 0, arrives before its predecessor.
     Unsorted(usize),
     /// The period is zero, ends before the last arrival, or exceeds [`CircularTrace::PERIOD_MAX`].
     Period,
@@ -74,13 +74,13 @@ impl<T: Arrives> CircularTrace<T> {
     /// The longest period: 36 years, so that sums of a few periods stay far from overflow.
     pub const PERIOD_MAX: Nanos = Nanos(1 << 60);
 
-    /// The period of a trace whose items all arrive at one instant: a second.
+    /// Period of a trace whose items all arrive at once: a second.
     const PERIOD_OF_ONE_INSTANT: Nanos = Nanos(1_000_000_000);
 
-    /// Items whose arrivals count from the beginning of the period.
+    /// Creates a trace from items whose arrivals count from the beginning of the period.
     ///
     /// # Errors
-    /// When there are no items, they are not sorted by arrival, or the period is no period for them.
+    /// When there are no items, they are not sorted by arrival, or the period does not fit them.
     pub fn new(items: Vec<T>, period: Nanos) -> Result<Self, CircularTraceError> {
         let last = items.last().ok_or(CircularTraceError::Empty)?.arrival();
         if let Some(late) = items.windows(2).position(|pair| pair[1].arrival() < pair[0].arrival()) {
@@ -92,10 +92,10 @@ impl<T: Arrives> CircularTrace<T> {
         Ok(Self { items: items.into(), period })
     }
 
-    /// Items whose arrivals are counted anew from the first one, repeated after this period.
+    /// Creates a trace that repeats after this period. Arrivals are recounted from the first item's.
     ///
     /// # Errors
-    /// As [`Self::new`]; the period has to reach from the first arrival to the last.
+    /// As [`Self::new`]; the period must cover the span from the first arrival to the last.
     pub fn from_first_arrival(mut items: Vec<T>, period: Nanos) -> Result<Self, CircularTraceError> {
         let origin = items.first().ok_or(CircularTraceError::Empty)?.arrival();
         if let Some(late) = items.windows(2).position(|pair| pair[1].arrival() < pair[0].arrival()) {
@@ -107,8 +107,8 @@ impl<T: Arrives> CircularTrace<T> {
         Self::new(items, period)
     }
 
-    /// The trace of these items, counted from the first arrival and repeated one mean gap after the last (after a
-    /// second, where all arrive at one instant).
+    /// Creates the trace of these items, counted from the first arrival and repeated one mean gap after
+    /// the last (after a second if all arrive at once).
     ///
     /// # Errors
     /// When there are no items, they are not sorted by arrival, or they span more than [`Self::PERIOD_MAX`].
@@ -125,12 +125,12 @@ impl<T: Arrives> CircularTrace<T> {
         Self::from_first_arrival(items, period)
     }
 
-    /// The items of one period, in order of arrival.
+    /// Returns the items of one period, in order of arrival.
     pub fn items(&self) -> &[T] {
         &self.items
     }
 
-    /// After how long the first item comes again.
+    /// Returns the time after which the items repeat.
     pub fn period(&self) -> Nanos {
         self.period
     }
@@ -153,8 +153,8 @@ impl<T: Arrives> CircularTrace<T> {
         self.items.partition_point(|item| item.arrival() < limit) as u64
     }
 
-    /// The item at this position of the endless sequence, with an arrival that counts from the beginning of the first
-    /// period. `None` where the arrival would exceed [`Nanos`].
+    /// Returns the item at this position of the endless sequence; its arrival counts from the beginning
+    /// of the first period. `None` if the arrival would exceed [`Nanos`].
     pub fn item_at(&self, position: u64) -> Option<T> {
         let count = self.items.len() as u64;
         let item = self.items[usize::try_from(position % count).expect("an index of the trace")];
@@ -162,8 +162,8 @@ impl<T: Arrives> CircularTrace<T> {
         Some(item.arriving_at(Nanos(begin.checked_add(item.arrival().0)?)))
     }
 
-    /// The endless sequence of items from this position on, as [`Self::item_at`] gives them. It ends where instants
-    /// would exceed [`Nanos`].
+    /// Iterates over the endless sequence from this position on, as [`Self::item_at`] returns it. It ends
+    /// when arrivals would exceed [`Nanos`].
     pub fn from_position(&self, position: u64) -> impl Iterator<Item = T> + '_ {
         (position..).map_while(|position| self.item_at(position))
     }
@@ -173,7 +173,8 @@ impl<T: Arrives> CircularTrace<T> {
         self.from_position(0).take_while(|item| item.arrival() < end).collect()
     }
 
-    /// The same endless sequence with the period beginning at the arrival of the item with this index.
+    /// Returns the same endless sequence with its period beginning at the arrival of the item with this
+    /// index.
     ///
     /// # Panics
     /// When there is no such item.
@@ -188,7 +189,7 @@ impl<T: Arrives> CircularTrace<T> {
         self
     }
 
-    /// The same items at a rate that is `factor` times as high.
+    /// Returns the same items at `factor` times the rate.
     ///
     /// # Errors
     /// When the factor is not positive and finite, or the period leaves its range.
@@ -204,8 +205,8 @@ impl<T: Arrives> CircularTrace<T> {
         Ok(Self { items, period: sooner(self.period) })
     }
 
-    /// The items that arrive in the first and in the second half of the period, each a trace of its own that counts
-    /// from its first arrival. `None` when one half is empty.
+    /// Splits the items of the first and second half of the period into two traces, each counted from its
+    /// first arrival. `None` if a half is empty.
     pub fn halves(&self) -> Option<[Self; 2]> {
         let half = Nanos(self.period.0 / 2);
         let middle = self.items.partition_point(|item| item.arrival() < half);
@@ -224,8 +225,8 @@ impl<T: Arrives> CircularTrace<T> {
         Self::new(items, end.saturating_sub(begin)).ok()
     }
 
-    /// The trace without a part of the period, from `begin` until before `end`; what comes later comes earlier by as much.
-    /// `None` when nothing is left.
+    /// Cuts the part of the period from `begin` until before `end` out; later items arrive earlier by its
+    /// length. `None` if nothing is left.
     pub fn without(&self, begin: Nanos, end: Nanos) -> Option<Self> {
         let gap = end.saturating_sub(begin);
         let rest = self.items.iter().filter(|item| !(begin..end).contains(&item.arrival()));
@@ -236,7 +237,7 @@ impl<T: Arrives> CircularTrace<T> {
 }
 
 impl CircularTrace<Job> {
-    /// The same arrivals with `factor` times the work, rounded up.
+    /// Returns the same arrivals with `factor` times the work, rounded up.
     ///
     /// # Panics
     /// When the factor is negative or not a number.
@@ -250,7 +251,7 @@ impl CircularTrace<Job> {
         Self { items, period: self.period }
     }
 
-    /// Work per second of each stage, seconds: its utilisation by this trace.
+    /// Returns the work per second of each stage, seconds: the trace's utilisation of it.
     pub fn utilisation(&self) -> PerStage<f64> {
         PerStage::from_fn(|stage| {
             self.items.iter().map(|job| job.work[stage].0).sum::<u64>() as f64 / self.period.0 as f64

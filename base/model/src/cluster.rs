@@ -27,7 +27,7 @@ fn default_margin() -> f64 {
     DEFAULT_SAFETY_MARGIN
 }
 
-/// Servers that do not differ but by their number.
+/// Identical servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerClass {
@@ -42,7 +42,7 @@ pub struct ServerClass {
     /// Number of requests that the device serves at a time; defaults to its profile's, then to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
-    /// The largest request of those that are promised nothing; 0 where there are none.
+    /// Size of the largest request of best-effort workloads; 0 if there are none.
     #[serde(default = "default_best_effort_request")]
     pub best_effort_request: Bytes,
     /// The most bytes that a link sends without looking for others.
@@ -54,7 +54,7 @@ pub struct ServerClass {
 }
 
 impl ServerClass {
-    /// So many servers of a class, with what is usual where nothing is said.
+    /// Creates a class of `count` servers with default values for the other fields.
     pub fn new(class: impl Into<String>, count: usize, storage: PathBuf, network: ByteRate) -> Self {
         Self {
             class: class.into(),

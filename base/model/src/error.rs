@@ -1,8 +1,8 @@
-//! Errors for people, as opposed to errors that a caller can handle.
+//! Errors for people to act on, as opposed to errors that a caller can handle.
 
 use std::fmt;
 
-/// Whose turn it is to act on an [`OperationError`].
+/// Party that must act on an [`OperationError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The user: files, flags or values are wrong.
@@ -11,13 +11,13 @@ pub enum Blame {
     Machine,
 }
 
-/// Why an operation that a user asked for could not be done, in words for that user.
+/// Failure of an operation that the user requested, described for that user.
 ///
-/// Libraries keep error types of their own where a caller can react to the cause. This type is for causes that only
-/// a person can remove.
+/// Libraries keep error types of their own where a caller can react to the cause. This type is for causes
+/// that only a person can remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationError {
-    /// Whose turn it is.
+    /// Party that must act.
     pub blame: Blame,
     /// Description of the error and its place.
     pub message: String,
@@ -26,24 +26,24 @@ pub struct OperationError {
 }
 
 impl OperationError {
-    /// The user's input is wrong or cannot be read.
+    /// Creates an error in the user's input: wrong or unreadable.
     pub fn input(message: impl fmt::Display) -> Self {
         Self { blame: Blame::Input, message: message.to_string(), hint: None }
     }
 
-    /// The machine lacks something.
+    /// Creates an error for something that the machine lacks.
     pub fn machine(message: impl fmt::Display) -> Self {
         Self { blame: Blame::Machine, message: message.to_string(), hint: None }
     }
 
-    /// The same error with what to do about it.
+    /// Returns the error with a remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// The same error with what it is about (a file, a workload) in front of the message.
+    /// Returns the error with its subject (a file, a workload) in front of the message.
     #[must_use]
     pub fn about(mut self, subject: impl fmt::Display) -> Self {
         self.message = format!("{subject}: {}", self.message);

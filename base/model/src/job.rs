@@ -3,10 +3,10 @@
 use crate::PerStage;
 use units::Nanos;
 
-/// A request as a server sees it: when it arrives and how long each stage works on it.
+/// A request as a server sees it: its arrival and its work for each stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// When the request arrives, counted from the trace's origin.
+    /// Arrival, counted from the trace's origin.
     pub arrival: Nanos,
     /// The time that each stage needs for it alone, rounded up; zero at a stage that it does not pass.
     pub work: PerStage<Nanos>,

@@ -15,20 +15,21 @@ pub struct ServerMember<'a, S> {
     pub priority: PerStage<u32>,
     /// Members of the same group may burst together; different groups are independent.
     pub group: usize,
-    /// The percentile of the latency that is asked for.
+    /// Percentile of the latency to predict.
     pub percentile: Percentile,
 }
 
-/// A way to predict the latencies of workloads that share a server.
+/// A method to predict the latencies of workloads that share a server.
 ///
-/// All models answer the same question about the same server: a path of stages, each of which serves in preemptive
-/// strict priority, first come, first served within a priority. They differ in what they assume of the traffic, and
-/// so in what they promise. What real stages do not interrupt enters by [`Self::predict_behind`].
+/// All models answer the same question about the same server: a path of stages, each of which serves in
+/// preemptive strict priority, first come, first served within a priority. They differ in their
+/// assumptions about the traffic, and so in their promises. [`Self::predict_behind`] accounts for work
+/// that real stages do not interrupt.
 pub trait LatencyModel: Sync {
     /// Sketch of one workload's traffic.
     type Sketch: Send + Sync;
 
-    /// The name under which users choose the model.
+    /// Returns the name under which users choose the model.
     fn name(&self) -> &'static str;
 
     /// Computes everything that depends on one workload alone.
@@ -40,8 +41,8 @@ pub trait LatencyModel: Sync {
         members: &[ServerMember<'_, Self::Sketch>],
     ) -> Vec<Result<Prediction, UndefinedLatency>>;
 
-    /// As [`Self::predict`], unless `interrupted`, which a model asks as often as it can, by several threads; then there is
-    /// no prediction.
+    /// As [`Self::predict`], but returns `None` if interrupted. A model calls `interrupted` as often as
+    /// it can, from several threads.
     fn predict_unless(
         &self,
         interrupted: &(dyn Fn() -> bool + Sync),
@@ -63,9 +64,9 @@ pub trait LatencyModel: Sync {
         predictions.iter().zip(limits).all(|(prediction, &limit)| prediction.is_ok_and(|p| p.bound <= limit))
     }
 
-    /// As [`Self::predict`], where stages have begun `begun[i]` seconds of work that a request of member i waits for
-    /// whatever its priority. Here this is added to the latency: what comes of higher priorities while it is done is not
-    /// counted again. A model that counts it overrides this.
+    /// As [`Self::predict`], where a request of member i may find `begun[i]` seconds of work that it must
+    /// wait for regardless of its priority. The default adds this to the latency, without the
+    /// higher-priority work that arrives meanwhile. A model that counts it overrides this.
     ///
     /// # Panics
     /// When there is not one `begun` per member.
@@ -81,8 +82,8 @@ pub trait LatencyModel: Sync {
             .collect()
     }
 
-    /// As [`Self::all_within`], of the latencies of [`Self::predict_behind`]. Any defined latency is within
-    /// an infinite limit.
+    /// As [`Self::all_within`], for the latencies of [`Self::predict_behind`]. Any defined latency is
+    /// within an infinite limit.
     ///
     /// # Panics
     /// When there is not one limit and one `begun` per member.
@@ -97,8 +98,8 @@ pub trait LatencyModel: Sync {
         self.all_within(members, &left)
     }
 
-    /// The answer of [`Self::all_within`] as far as a quick look gives it: `Some` is that answer, `None` says that a part
-    /// of what decides it speaks for yes. For searches that ask often and verify what they take.
+    /// Answers [`Self::all_within`] as far as a quick check can: `Some` is that answer, `None` means
+    /// probably yes. For searches that ask often and verify what they accept.
     ///
     /// # Panics
     /// When there is not one limit per member.
@@ -106,7 +107,7 @@ pub trait LatencyModel: Sync {
         Some(self.all_within(members, limits))
     }
 
-    /// Forgets what it remembers of earlier questions, on which the answers of [`Self::likely_within`] may depend.
+    /// Forgets remembered answers to earlier questions, which may influence [`Self::likely_within`].
     fn forget(&self) {}
 
     /// Returns the members whose bounds exceed their limits, by index, with these bounds, seconds. A member
@@ -120,7 +121,7 @@ pub trait LatencyModel: Sync {
     }
 }
 
-/// The predictions above their limits, by their position, with their bounds, both in seconds; an undefined latency has an
+/// Returns the predictions above their limits: index and bound, seconds. An undefined latency has an
 /// infinite bound.
 pub fn predicted_above(
     predictions: &[Result<Prediction, UndefinedLatency>],
@@ -147,7 +148,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The same prediction with `base` seconds added: a part of the latency that the model does not know.
+    /// Returns the prediction with `base` seconds added: a part of the latency outside the model.
     #[must_use]
     pub fn later_by(self, base: f64) -> Self {
         let estimate = self
@@ -156,7 +157,7 @@ impl Prediction {
         Self { bound: self.bound + base, estimate }
     }
 
-    /// The same prediction where no request takes longer than `most` seconds: nothing in it is above that.
+    /// Returns the prediction capped at `most` seconds, for requests that never take longer.
     #[must_use]
     pub fn at_most(self, most: f64) -> Self {
         let estimate = self.estimate.map(|estimate| LatencyEstimate {
@@ -167,7 +168,7 @@ impl Prediction {
     }
 }
 
-/// An estimated latency and how far below it the true one may lie.
+/// An estimated latency with the lower end of its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyEstimate {
     /// The lower end of the confidence interval, seconds.
@@ -176,10 +177,10 @@ pub struct LatencyEstimate {
     pub latency: f64,
 }
 
-/// Why a model gives no latency. It must never be read as a small one.
+/// Reason why a model gives no latency. It must never be read as a small one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UndefinedLatency {
-    /// Members of the same or higher priority ask more of a stage than it can do in the long run.
+    /// Members of the same or higher priority need more of a stage than its long-run capacity.
     Overload {
         /// The stage that is overloaded.
         stage: Stage,

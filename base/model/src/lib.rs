@@ -1,7 +1,8 @@
-//! The nouns that Tailwright's rooms share, as plain data: requests, stages, SLOs, the cluster that a
-//! user describes, the [`Policy`] that deciding hands to enforcing, and the [`Observations`] by which it is judged.
+//! Plain data shared by Tailwright's systems: requests, stages, SLOs, the cluster that a user describes,
+//! the [`Policy`] that is enforced, and the [`Observations`] that it is judged by.
 //!
-//! Nothing here computes. A type lives here when two rooms that must not know each other both speak it.
+//! Nothing here computes. A type belongs here if two systems that must not depend on each other both use
+//! it.
 
 mod circular_trace;
 mod cluster;

@@ -13,8 +13,8 @@ pub struct Observations {
     pub stages: Vec<String>,
     /// The requests, sorted by intended time.
     pub requests: Vec<Observation>,
-    /// Time that each request spent in each stage: those of the first request in the order of `stages`, then those
-    /// of the second. As long as requests × stages.
+    /// Time that each request spent in each stage: all stages of the first request in the order of
+    /// `stages`, then those of the second. As long as requests × stages.
     pub stage_times: Vec<Nanos>,
 }
 
@@ -27,12 +27,12 @@ pub struct Observation {
     pub op: Op,
     /// The number of bytes read or written.
     pub size: Bytes,
-    /// When it was meant to be sent, whatever happened to those before it: latency counts from here, so that a
-    /// system that is slow does not hide it by being asked less (coordinated omission).
+    /// Intended sending time, independent of earlier requests. Latency counts from here, so that a slow
+    /// system cannot hide delay by slowing its clients down (coordinated omission).
     pub intended: Nanos,
-    /// When it was sent; the intended time in a simulation.
+    /// Actual sending time; the intended time in a simulation.
     pub sent: Nanos,
-    /// When its answer was complete.
+    /// Outcome of the request, with the time of its complete answer.
     pub outcome: RequestOutcome,
 }
 
@@ -48,7 +48,8 @@ pub enum RequestOutcome {
 }
 
 impl Observation {
-    /// The time from the intended instant to the answer; `None` without an answer, and when it was an error.
+    /// Returns the time from the intended instant to the answer; `None` without an answer or for an
+    /// error.
     pub fn latency(&self) -> Option<Nanos> {
         match self.outcome {
             RequestOutcome::Done(at) => Some(at - self.intended),

@@ -1,7 +1,6 @@
-//! The policy: what deciding hands to enforcing, simulating and verifying, and its file.
+//! The policy, which planning passes to enforcement, simulation and verification, and its file format.
 //!
-//! There is one way to read a policy and one to make its parts, so that whoever has a [`Policy`] from a file
-//! has one that was checked.
+//! A policy is read and built in only one way each, so every [`Policy`] has been checked.
 
 mod conditions;
 mod enforcement;
@@ -25,34 +24,34 @@ use std::time::Duration;
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
-/// The models whose bounds are of a percentile, so that some requests may take longer.
+/// Models whose bounds are for a percentile, so that some requests may take longer.
 const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated", "published-snc"];
 
-/// Everything that passes from deciding to enforcing, and what the simulator takes: where each workload
-/// goes, with which priority and which rate limits at every stage.
+/// The plan to enforce and simulate: the server, the priority and the rate limits of each workload at
+/// every stage.
 ///
-/// Making one and reading one, by [`Policy::from_json`] or as a part of another document, checks that it is sound: the
-/// format is known, names are unique, who is admitted has a place and a priority, no limit is beyond what a stage can
-/// do, and what is said twice is the same.
+/// Creating a policy, and reading one by [`Policy::from_json`] or as a part of another document, checks
+/// that it is sound. The format is known, names are unique, and admitted workloads have a server and a
+/// priority. No limit exceeds the capacity of its stage, and redundant values agree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PolicyDocument", into = "PolicyDocument")]
 pub struct Policy {
-    /// The method that decided, such as `tailwright` or `knee`.
+    /// Planning method, such as `tailwright` or `knee`.
     pub policy_name: String,
     /// Servers in use, in the order in which they were filled.
     pub servers: Vec<PolicyServer>,
-    /// Every workload that was asked for, admitted or not, in the order of the request.
+    /// Every requested workload, admitted or not, in the order of the request.
     pub workloads: Vec<PolicyWorkload>,
-    /// Whether it was read from a document of version 1, whose bursts hold what are allowances since.
+    /// True if read from a document of version 1, whose bursts include the allowances.
     is_of_version_1: bool,
 }
 
 impl Policy {
-    /// A policy that `method` decided.
+    /// Creates a policy decided by the planning method `policy_name`.
     ///
     /// # Errors
     ///
-    /// When a name is repeated, or a workload is promised what cannot be enforced.
+    /// When a name is repeated, or a promise to a workload cannot be enforced.
     pub fn new(
         method: impl Into<String>,
         servers: Vec<PolicyServer>,
@@ -62,24 +61,26 @@ impl Policy {
         Ok(Self { policy_name: method.into(), servers, workloads, is_of_version_1: false })
     }
 
-    /// The workloads that are admitted, each with the latency of its SLO: what services need that serve these classes of
-    /// requests by deadline. A workload without a guarantee is no such class.
+    /// Returns the admitted workloads with the latencies of their SLOs, for services that serve these
+    /// classes of requests by deadline. Workloads without a guarantee are not among them.
     pub fn slo_latencies(&self) -> impl Iterator<Item = (&str, Duration)> {
         let admitted = self.workloads.iter().filter(|workload| workload.admitted);
         admitted.map(|workload| (workload.name.as_str(), Duration::from_secs_f64(workload.slo.latency.0)))
     }
 
-    /// How the server of this name is used, where the bounds of its workloads count it.
+    /// Returns the terms of use of the server with this name, if the bounds of its workloads depend on
+    /// them.
     pub fn enforcement_of(&self, server: &str) -> Option<&ServerEnforcement> {
         self.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
     }
 
-    /// What the bounds of the workloads on the server of this name assume of it, as far as the policy states it.
+    /// Returns the stated assumptions of the bounds of the workloads on this server.
     pub fn assumed_conditions(&self, server: &str) -> ServerConditions {
         let Some(known) = self.servers.iter().find(|known| known.name == server) else {
             return ServerConditions::default();
         };
-        // A name stands for the content where the policy does not state that, and only of a server that bounds count.
+        // If the policy does not state the profile's content, its name has to do, but only on a server
+        // with bounds.
         let is_named = known.storage_profile_hash.is_none() && known.enforcement.is_some();
         let named = Some(known.storage_profile.as_str()).filter(|name| is_named && !name.is_empty());
         let stated = ServerConditions::default()
@@ -101,7 +102,7 @@ impl Policy {
             .with(Condition::Levels, Some(self.levels_on(server)))
     }
 
-    /// The number of priorities of the workloads on a server, at the stage that has the most.
+    /// Returns the number of priority levels on a server, at the stage with the most.
     fn levels_on(&self, server: &str) -> u32 {
         let levels = |stage: usize| {
             let placed = self.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
@@ -113,33 +114,33 @@ impl Policy {
         u32::try_from((0..3).map(levels).max().unwrap_or(0)).unwrap_or(u32::MAX)
     }
 
-    /// Whether the policy promises a latency to a workload on the server of this name.
+    /// Returns true if the policy promises a latency to a workload on this server.
     pub fn promises_on(&self, server: &str) -> bool {
         let mut placed = self.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
         placed.any(|workload| workload.admitted && workload.bound_s.is_some())
     }
 
-    /// Whether the bounds of a server's workloads are about every request: they count how the server is used, and no model
-    /// decided that promises a percentile.
+    /// Returns true if the bounds on a server hold for every request: they take the server's use into
+    /// account, and the planning model does not promise a percentile.
     pub fn covers_every_request(&self, server: &str) -> bool {
         let is_percentile = PERCENTILE_MODELS.contains(&self.policy_name.as_str());
         !is_percentile && self.enforcement_of(server).is_some() && !self.has_outdated_bounds(server)
     }
 
-    /// Whether the bounds of a server's workloads do not hold for all traffic within their limits: a document of version 1
-    /// has what enforcers allow beyond a limit in the limit itself, and a workload that spends it may exceed its bound. A
-    /// device that serves one request at a time needs no such allowance.
+    /// Returns true if the bounds on a server do not hold for all traffic within the limits. Documents of
+    /// version 1 include the enforcers' allowance in the limit itself, so a workload that uses it may
+    /// exceed its bound. A device that serves one request at a time needs no allowance.
     pub fn has_outdated_bounds(&self, server: &str) -> bool {
         self.is_of_version_1 && self.enforcement_of(server).is_some_and(|used| used.channels > 1)
     }
 
-    /// The names of the servers whose bounds are outdated ([`Policy::has_outdated_bounds`]).
+    /// Returns the names of the servers with outdated bounds ([`Policy::has_outdated_bounds`]).
     pub fn outdated_servers(&self) -> Vec<&str> {
         let names = self.servers.iter().map(|server| server.name.as_str());
         names.filter(|name| self.has_outdated_bounds(name)).collect()
     }
 
-    /// The least version of a document that says what this policy means: readers of version 1 know no allowances.
+    /// Returns the least document version that expresses this policy: version 1 has no allowances.
     fn version(&self) -> u32 {
         let several = |used: &ServerEnforcement| used.channels > 1;
         let has_channels = self.servers.iter().filter_map(|server| server.enforcement.as_ref()).any(several);
@@ -163,7 +164,7 @@ impl Policy {
     }
 }
 
-/// A policy as it is written, before it is checked.
+/// A policy as written, before it is checked.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "struct Policy")]
 struct PolicyDocument {
@@ -171,11 +172,11 @@ struct PolicyDocument {
     format: String,
     #[schemars(with = "u32", extend("enum" = [POLICY_VERSION_WITHOUT_ALLOWANCES, POLICY_VERSION]))]
     version: Option<u32>,
-    /// The method that decided, such as `tailwright` or `knee`.
+    /// Planning method, such as `tailwright` or `knee`.
     policy_name: String,
     /// Servers in use, in the order in which they were filled.
     servers: Vec<PolicyServer>,
-    /// Every workload that was asked for, admitted or not.
+    /// Every requested workload, admitted or not.
     workloads: Vec<PolicyWorkloadDocument>,
 }
 
@@ -322,14 +323,14 @@ mod tests {
         }
     }
 
-    /// The document is refused with these words when one of its fields is another.
+    /// Asserts that the document with `from` replaced by `to` is refused with the words `said`.
     fn assert_refused(text: &str, from: &str, to: &str, said: &str) {
         assert!(text.contains(from), "{from}");
         let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.contains(said), "{to}: {error}");
     }
 
-    /// Every sentence of docs/reference/policy.md about what is refused, with the place and what was expected.
+    /// Every refusal in docs/reference/policy.md, with the place and the expected value.
     #[test]
     fn what_cannot_be_enforced_is_refused() {
         let text = serde_json::to_string(&policy()).unwrap();
@@ -399,7 +400,7 @@ mod tests {
         }
     }
 
-    /// The policy with a device of so many channels.
+    /// Returns the policy with a device of this many channels.
     fn on_channels(channels: u32) -> Policy {
         let mut used = policy();
         used.servers[0].enforcement = Some(ServerEnforcement {
@@ -465,7 +466,7 @@ mod tests {
         assert!(serde_json::to_string(&read).unwrap().contains("\"largest_request\":0.01"));
         let rounded = text.replacen("\"rate\":0.25", "\"rate\":0.251", 1);
         assert!(Policy::from_json(&rounded).is_ok());
-        // Where the document does not name the server, nothing is known about its links.
+        // If the document does not contain the server, its link bandwidth is unknown.
         let mut alone = policy();
         alone.workloads[0].limits[0].rate_per_s = 7.0;
         assert!(Policy::new("x", Vec::new(), alone.workloads).is_ok());

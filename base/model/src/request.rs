@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// What a request does to data.
+/// Direction of a request's payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
@@ -17,7 +17,7 @@ pub enum Op {
 /// One request of a stream, as traces record it and generators make it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// When it arrives, counted from the trace's origin.
+    /// Arrival, counted from the trace's origin.
     pub arrival: Nanos,
     /// The number of bytes read or written.
     pub size: Bytes,

@@ -1,49 +1,54 @@
-//! What the bounds of a policy assume of a server, compared with what a run has.
+//! Comparison of the conditions that a policy's bounds assume of a server with those of a run.
 //!
-//! One type says both, and one table, [`CONDITIONS`], says of each condition in which direction a difference is unsafe. All
-//! that simulate, enforce or judge a policy compare by [`ServerConditions::differences`].
+//! One type holds both, and one table, [`CONDITIONS`], gives the unsafe direction of each condition.
+//! Simulators, enforcers and judges all compare by [`ServerConditions::differences`].
 //!
-//! **Directions.** With c channels, k requests at the device and k − q places for best effort, the bound of a device queue
-//! grows in c, k, k − q and in the largest best-effort request (see the theorem of device queues in `calculus`); it needs
-//! k ≥ c and c − 1 requests beside one of higher priority, so that no channel is idle while a request waits. Delays on a link
-//! grow in its largest packet and fall with its bandwidth. A smaller value of the former, or a larger one of the latter, only
-//! makes requests earlier. Profiles are compared as they are: their work has no direction.
+//! **Directions.** With c channels, k requests at the device and k − q places for best effort, the bound
+//! of a device queue grows in c, k, k − q and in the largest best-effort request (see the theorem of
+//! device queues in `calculus`). It needs k ≥ c, and c − 1 requests beside one of higher priority, so
+//! that no channel is idle while a request waits. Delays on a link grow in its largest packet and fall
+//! with its bandwidth. A deviation in the other direction only makes requests earlier. Profiles are
+//! compared for equality: their work has no direction.
+//!
+//! Not covered: the traffic. Limits hold the workloads, and conformance is judged where requests are
+//! observed.
 //!
 //! Not covered: what is sent. Limits hold the workloads, and conformance to them is judged where requests are observed.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something of a server that bounds depend on.
+/// A property of a server that bounds depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// Requests that the device serves at a time.
     Channels,
-    /// The most requests at the device.
+    /// Maximum number of requests at the device.
     Outstanding,
-    /// The most requests of each kind at the device where there is such a bound: enough to keep all channels busy.
+    /// Maximum number of requests of each kind at the device where there is such a bound: enough to keep
+    /// all channels busy.
     BusyPlaces,
-    /// The most best-effort requests at the device.
+    /// Maximum number of best-effort requests at the device.
     BestEffortPlaces,
-    /// The most requests of lower priority beside one of higher priority.
+    /// Maximum number of lower-priority requests beside one of higher priority.
     Beside,
     /// The smallest bound on the bytes of requests at the device; infinite without one.
     BytesAtDevice,
-    /// The most sequential writes that are sent together.
+    /// Maximum number of sequential writes sent together.
     Batch,
     /// The device time of the largest best-effort request, seconds.
     BestEffortRequest,
     /// The largest packet of a link, bytes.
     Packet,
-    /// What a request takes in the proxy, seconds.
+    /// Time of a request in the proxy beyond waiting, seconds.
     ProxyTime,
     /// Bandwidth of the links, bytes per second.
     Network,
-    /// Levels of priority that can be told apart.
+    /// Number of distinguishable priority levels.
     Levels,
     /// The name of the device profile.
     ProfileName,
-    /// A hash of what the device profile says of work and of the idle device.
+    /// Hash of the device profile's work and idle latency.
     ProfileContent,
 }
 
@@ -77,18 +82,18 @@ impl From<&str> for ConditionValue {
 /// The direction in which a value of a run is unsafe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsafeDirection {
-    /// More than is assumed.
+    /// More than assumed.
     More,
-    /// Less than is assumed.
+    /// Less than assumed.
     Less,
-    /// Anything else than is assumed.
+    /// Any other value than the assumed one.
     Other,
 }
 
 /// The unit of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionUnit {
-    /// A number of things.
+    /// A count.
     Count,
     /// Seconds.
     Seconds,
@@ -103,17 +108,17 @@ pub enum ConditionUnit {
 /// A row of [`CONDITIONS`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConditionRow {
-    /// What is compared.
+    /// Compared condition.
     pub condition: Condition,
-    /// What it is called.
+    /// Name in messages.
     pub name: &'static str,
     /// The unit of its values.
     pub unit: ConditionUnit,
     /// The direction in which a difference is unsafe.
     pub unsafe_when: UnsafeDirection,
-    /// Why it is unsafe there.
+    /// Reason why it is unsafe there.
     pub why: &'static str,
-    /// What to do about it; `{}` stands for the value of the run.
+    /// Remedy; `{}` stands for the value of the run.
     pub remedy: &'static str,
 }
 
@@ -236,7 +241,7 @@ pub const CONDITIONS: [ConditionRow; 14] = [
 ];
 
 impl ConditionRow {
-    /// A value in words.
+    /// Formats a value in words.
     pub fn words(&self, value: &ConditionValue) -> String {
         match (value, self.unit) {
             (ConditionValue::Name(name), _) => format!("'{name}'"),
@@ -249,15 +254,15 @@ impl ConditionRow {
     }
 }
 
-/// How far rounding may take apart two equal numbers, as a fraction.
+/// Relative difference up to which two numbers count as equal, to allow for rounding.
 const ROUNDING: f64 = 1e-6;
 
-/// The conditions of a server: those that bounds assume, or those of a run. One that is absent is not stated, or not known.
+/// The conditions of a server: assumed by bounds, or of a run. A missing one is not stated or not known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerConditions(BTreeMap<Condition, ConditionValue>);
 
 impl ServerConditions {
-    /// The same conditions with a value for one of them; as they are where there is none.
+    /// Sets one condition; `None` leaves the conditions as they are.
     #[must_use]
     pub fn with(mut self, condition: Condition, value: Option<impl Into<ConditionValue>>) -> Self {
         if let Some(value) = value {
@@ -266,7 +271,7 @@ impl ServerConditions {
         self
     }
 
-    /// The same conditions, and those of the other where these do not say.
+    /// Fills missing conditions from the other.
     #[must_use]
     pub fn or(mut self, other: &Self) -> Self {
         for (condition, value) in &other.0 {
@@ -275,12 +280,12 @@ impl ServerConditions {
         self
     }
 
-    /// The value of a condition.
+    /// Returns the value of a condition.
     pub fn get(&self, condition: Condition) -> Option<&ConditionValue> {
         self.0.get(&condition)
     }
 
-    /// The differences of a run from these, which bounds assume, in the order of [`CONDITIONS`].
+    /// Returns the differences of a run from these assumed conditions, in the order of [`CONDITIONS`].
     pub fn differences(&self, run: &Self) -> Vec<ConditionDifference> {
         let compared = |row: &ConditionRow| {
             let found = run.get(row.condition)?.clone();
@@ -299,12 +304,12 @@ impl ServerConditions {
     }
 }
 
-/// The safety of a value that is not the one assumed; `None` where they are equal.
+/// Returns the safety of a value that differs from the assumed one; `None` if they are equal.
 fn safety(unsafe_when: UnsafeDirection, assumed: &ConditionValue, found: &ConditionValue) -> Option<Safety> {
     let (ConditionValue::Number(assumed), ConditionValue::Number(found)) = (assumed, found) else {
         return (assumed != found).then_some(Safety::Unsafe);
     };
-    // An infinite value has no neighbours that rounding could take apart from it.
+    // An infinite value has an infinite tolerance, so it is compared exactly.
     let is_near = (assumed - found).abs() <= ROUNDING * assumed.abs().max(found.abs());
     let is_equal = assumed == found || (is_near && assumed.is_finite() && found.is_finite());
     let is_unsafe = match unsafe_when {
@@ -319,18 +324,18 @@ fn safety(unsafe_when: UnsafeDirection, assumed: &ConditionValue, found: &Condit
     }
 }
 
-/// What a difference means for bounds.
+/// Effect of a difference on bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Safety {
     /// Bounds may not hold.
     Unsafe,
     /// Bounds hold.
     Safe,
-    /// The policy does not state what its bounds assume.
+    /// The policy does not state the assumption of its bounds.
     NotStated,
 }
 
-/// A condition of a run that is not the one assumed.
+/// A condition of a run that differs from the assumed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionDifference {
     /// The condition.
@@ -339,12 +344,12 @@ pub struct ConditionDifference {
     pub assumed: Option<ConditionValue>,
     /// The value of the run.
     pub found: ConditionValue,
-    /// What it means for bounds.
+    /// Effect on bounds.
     pub safety: Safety,
 }
 
 impl ConditionDifference {
-    /// What to do about it.
+    /// Returns the remedy.
     pub fn remedy(&self) -> String {
         let plain = match &self.found {
             ConditionValue::Name(name) => name.clone(),
@@ -411,7 +416,7 @@ mod tests {
             let unstated = ServerConditions::default().differences(&of(more.clone()));
             assert_eq!(unstated[0].safety, Safety::NotStated, "{}", row.name);
             assert!(unstated[0].to_string().ends_with("not stated in this policy"), "{}", unstated[0]);
-            // A run that does not say is not judged.
+            // A run that states nothing is not judged.
             assert!(of(same.clone()).differences(&ServerConditions::default()).is_empty());
             assert!(!of(same).differences(&of(more))[0].remedy().contains("{}"));
         }

@@ -1,27 +1,27 @@
-//! Why a text is no policy that can be enforced.
+//! Errors of policy documents.
 
 use crate::NAME_EXPECTED;
 use std::fmt;
 
-/// What the field `format` of a policy file says; readers refuse others.
+/// Value of the field `format` of a policy file; readers refuse others.
 pub const POLICY_FORMAT: &str = "tailwright.policy";
 
-/// What the field `version` of a policy file says where a device has several channels or a limit an allowance.
+/// Value of the field `version` if a device has several channels or a limit an allowance.
 pub const POLICY_VERSION: u32 = 2;
 
-/// What the field `version` of other policy files says. Readers refuse any but these two.
+/// Value of the field `version` of other policy files. Readers accept only these two versions.
 pub(super) const POLICY_VERSION_WITHOUT_ALLOWANCES: u32 = 1;
 
-/// The format of files without a version, which have the fields of version 1; readers accept it.
+/// Format of files without a version, which have the fields of version 1; readers accept it.
 pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 
-/// How far the two forms of a number may be apart, as a fraction of the larger one: people write three digits.
+/// Largest relative difference between the two forms of a number: people write three digits.
 pub(super) const ROUNDING: f64 = 0.01;
 
-/// The versions that are read, in words.
+/// Accepted versions, for messages.
 const VERSIONS: &str = "1 or 2";
 
-/// Why a text is no sound policy.
+/// Reason why a text is not a sound policy.
 #[derive(Debug)]
 pub enum PolicyError {
     /// The text is not JSON with the fields of a policy.
@@ -36,13 +36,13 @@ pub enum PolicyError {
     RepeatedServer(String),
     /// Two workloads have this name.
     RepeatedWorkload(String),
-    /// A field has a value that nobody can enforce or promise.
+    /// A field has a value that cannot be enforced or promised.
     ImpossibleValue {
-        /// The field and what it belongs to, such as `workload 'mail': limits[0] at storage: rate`.
+        /// Field and its owner, such as `workload 'mail': limits[0] at storage: rate`.
         place: String,
-        /// The value that was found.
+        /// Value found.
         found: String,
-        /// What was expected in its place.
+        /// Expected value.
         expected: String,
     },
 }

@@ -1,9 +1,10 @@
-//! Token buckets of a policy, relative to the capacity of a stage and in its units.
+//! Token buckets of a policy, relative to the capacity of a stage and in absolute units.
 //!
-//! A limit has two sides. The workload keeps `rate` and `burst`, counted when its requests arrive at the server; that is
-//! what its bound asks of it. Enforcers count where a stage begins, after other stages have delayed requests and a device
-//! with several channels has changed their order; their buckets hold the `allowance` as well, so that a workload within its
-//! limits is never without tokens. Bounds of others count both.
+//! A limit has two sides. The workload keeps `rate` and `burst`, counted when its requests arrive at the
+//! server; its own bound requires only this. Enforcers count where a stage begins, after earlier stages
+//! have delayed requests and a device with several channels has reordered them. Their buckets therefore
+//! also hold the `allowance`, so that a workload within its limits always finds tokens. Bounds of other
+//! workloads count both.
 
 use crate::Stage;
 use schemars::JsonSchema;
@@ -22,8 +23,9 @@ pub struct StageLimit {
     pub rate_per_s: f64,
     /// The burst in base units of the stage: bytes on the network, seconds of device time on storage.
     pub burst_work: f64,
-    /// What the enforcer's bucket holds beyond the burst, seconds of the stage's capacity: room for requests that stages
-    /// before this one bring together or in another order. It is no part of the limit that the workload keeps.
+    /// Size of the enforcer's bucket beyond the burst, seconds of the stage's capacity. It allows for
+    /// requests that earlier stages bunch or reorder, and is not part of the limit that the workload
+    /// keeps.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub allowance: f64,
     /// The allowance in base units of the stage: bytes on the network, seconds of device time on storage.
@@ -37,7 +39,8 @@ fn is_zero(value: &f64) -> bool {
 }
 
 impl StageLimit {
-    /// A limit with its absolute values, on a server with links of this bandwidth in each direction.
+    /// Creates a limit with its absolute values, on a server with links of this bandwidth in each
+    /// direction.
     pub fn new(stage: Stage, limit: RateLimit, network_bytes_per_s: f64) -> Self {
         let capacity = Self::capacity(stage, network_bytes_per_s);
         Self {
@@ -50,22 +53,23 @@ impl StageLimit {
         }
     }
 
-    /// The same limit with so many seconds of capacity beyond its burst in the enforcer's bucket.
+    /// Returns the limit with an enforcer's bucket that holds `allowance` seconds of capacity beyond the
+    /// burst.
     #[must_use]
     pub fn with_allowance(self, allowance: f64, network_bytes_per_s: f64) -> Self {
         let capacity = Self::capacity(self.stage, network_bytes_per_s);
         Self { allowance, allowance_work: allowance * capacity, ..self }
     }
 
-    /// What the enforcer's bucket holds: the burst and the allowance, in base units of the stage.
+    /// Returns the size of the enforcer's bucket: burst and allowance, in base units of the stage.
     pub fn bucket_work(&self) -> f64 {
         self.burst_work + self.allowance_work
     }
 
-    /// Base units of a stage per second of its capacity.
+    /// Returns the base units of a stage per second of its capacity.
     fn capacity(stage: Stage, network_bytes_per_s: f64) -> f64 {
         match stage {
-            // Device time itself is the unit.
+            // The base unit is device time itself.
             Stage::Storage => 1.0,
             Stage::NetworkIn | Stage::NetworkOut => network_bytes_per_s,
         }

@@ -1,8 +1,7 @@
-//! What a policy must keep so that it can be enforced, and why one is refused.
+//! Checks that a policy can be enforced.
 //!
-//! A limit has two forms, as fractions of a stage's capacity and in the units of the stage. The second is the one that is
-//! enforced; the first is what people and plans reason with. They may differ by what rounding for readers does to a
-//! number, and by no more.
+//! A limit has two forms: fractions of a stage's capacity, for people and plans, and absolute units,
+//! which are enforced. They may differ only by the rounding of numbers for readers.
 
 use super::enforcement::{CHANNELS_MAX, ServerEnforcement};
 use super::error::{PolicyError, ROUNDING};
@@ -37,13 +36,13 @@ pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> R
     })
 }
 
-/// The first name that occurs a second time.
+/// Returns the first name that occurs a second time.
 fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(*name))
 }
 
-/// A range of numbers, in words and from its least value (which may or may not be allowed) to its largest.
+/// A range of numbers with its description; the lower end is included or excluded.
 #[derive(Clone, Copy)]
 struct NumberRange {
     words: &'static str,
@@ -57,7 +56,7 @@ const NOT_NEGATIVE_BYTES: NumberRange =
     NumberRange { words: "0 or more bytes per second", with_zero: true, max: f64::MAX };
 const DURATION: NumberRange =
     NumberRange { words: "seconds, above 0 and at most 1e9", with_zero: false, max: 1e9 };
-/// A bucket without a burst lets one request after the other pass at its rate.
+/// A burst of zero is allowed: such a bucket passes one request after the other at its rate.
 const BURST: NumberRange =
     NumberRange { words: "0 or more seconds, and at most 1e9", with_zero: true, max: 1e9 };
 const WORK: NumberRange =
@@ -73,7 +72,7 @@ fn check_number(owner: &str, field: &str, value: f64, range: NumberRange) -> Res
     if is_within { Ok(()) } else { Err(PolicyError::impossible(owner, field, value, range.words)) }
 }
 
-/// Refuses a use of a server that no enforcer can keep, or by which its device would not be busy.
+/// Refuses terms of use that no enforcer can keep, or that leave the device idle.
 fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(), PolicyError> {
     let owner = format!("{place}: enforcement");
     let ServerEnforcement { channels, outstanding, beside, reserve, .. } = *enforcement;
@@ -81,7 +80,7 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
         ("channels", channels, (1..=CHANNELS_MAX).contains(&channels), "1 to 4096"),
         ("outstanding", outstanding, outstanding >= channels, "at least as many as channels"),
         ("beside", beside, beside <= outstanding, "at most as many as outstanding"),
-        // With one more of the higher level every channel is busy while something waits.
+        // With one request of the higher level more, every channel is busy while a request waits.
         ("beside", beside, beside >= channels.saturating_sub(1), "at least one fewer than channels"),
         ("reserve", reserve, reserve < outstanding, "fewer than outstanding"),
     ] {
@@ -94,7 +93,8 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
     check_number(&owner, "proxy_s", enforcement.proxy_s, NOT_NEGATIVE)
 }
 
-/// Refuses a workload whose promise or limits make no sense, on a server with links of this bandwidth, if that is known.
+/// Refuses a workload with an unsound promise or limits, on a server with links of this bandwidth, if
+/// known.
 fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(), PolicyError> {
     let owner = format!("workload '{}'", workload.name);
     if workload.admitted {
@@ -128,7 +128,7 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
     Ok(())
 }
 
-/// Refuses a limit that no stage can enforce, or whose two forms are not the same at a stage of this capacity.
+/// Refuses a limit that no stage can enforce, or whose two forms differ at a stage of this capacity.
 fn check_limit(owner: &str, limit: &StageLimit, capacity: Option<f64>) -> Result<(), PolicyError> {
     check_number(owner, "rate", limit.limit.rate, FRACTION)?;
     check_number(owner, "burst", limit.limit.burst, BURST)?;
@@ -142,7 +142,7 @@ fn check_limit(owner: &str, limit: &StageLimit, capacity: Option<f64>) -> Result
     check_same(owner, "allowance_work", limit.allowance_work, "allowance", limit.allowance, capacity)
 }
 
-/// Refuses an absolute value that is not the relative one times the capacity.
+/// Refuses an absolute value that differs from the relative one times the capacity.
 fn check_same(
     owner: &str,
     field: &str,

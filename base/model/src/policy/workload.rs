@@ -7,7 +7,7 @@ use crate::{PerStage, Slo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A server in use and what its stages can do; limits are fractions of these capacities.
+/// A server in use and the capacities of its stages; limits are fractions of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyServer {
     /// The server's name, unique in the policy.
@@ -16,64 +16,65 @@ pub struct PolicyServer {
     pub class: String,
     /// Link bandwidth in each direction, bytes per second.
     pub network_bytes_per_s: f64,
-    /// Which device profile its storage work is counted with.
+    /// Name of the device profile that its storage work is computed with.
     pub storage_profile: String,
-    /// A hash of what that profile says of work and of the idle device; absent in policies that do not state it.
+    /// Hash of that profile's work and idle latency; absent in policies that do not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_profile_hash: Option<String>,
-    /// How the server is used, as the bounds of its workloads count it; absent where they count nothing of it.
+    /// Terms of use of the server that the bounds of its workloads assume; absent if they assume none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<ServerEnforcement>,
 }
 
-/// One workload's place, priority and limits.
+/// Server, priority and limits of one workload.
 ///
-/// A policy file has the SLO three times, as text and as the two numbers in it; the text is the one that
-/// counts.
+/// A policy file has the SLO three times, as text and as the two numbers in it; the text is
+/// authoritative.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PolicyWorkloadDocument", into = "PolicyWorkloadDocument")]
 pub struct PolicyWorkload {
     /// The workload's name, unique in the policy.
     pub name: String,
-    /// Whether a guarantee is given; without one the workload runs as best effort.
+    /// True if a guarantee is given; without one the workload runs as best effort.
     pub admitted: bool,
     /// Name of its server, when admitted.
     pub server: Option<String>,
     /// Strict priority, when admitted: 0 is served first.
     pub priority: Option<u32>,
-    /// By stage in path order, where stages differ; `priority` is that of the first.
+    /// Priorities by stage in path order, if they differ between stages; `priority` is that of the first.
     pub priority_by_stage: Option<[u32; 3]>,
-    /// The SLO that was asked for, whether it is promised or not.
+    /// Requested SLO, promised or not.
     pub slo: Slo,
-    /// The guaranteed latency, seconds, when admitted; never above that of the SLO.
+    /// Guaranteed latency, seconds, when admitted; never above that of the SLO.
     pub bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     pub limits: Vec<StageLimit>,
-    /// The device time at the storage stage of the largest request that the guarantee is about, seconds. Larger ones have
-    /// no level; without a value every size has it.
+    /// Device time at the storage stage of the largest request that the guarantee covers, seconds. Larger
+    /// requests have no priority; without a value every size is covered.
     pub largest_request: Option<f64>,
-    /// The most bytes at network-out per second of device time that a request of the guarantee brings, where several are
-    /// served at a time: as many answers as that may overtake one of the same workload.
+    /// Maximum number of bytes at network-out per second of device time of a guaranteed request, where
+    /// several are served at a time. It bounds the answers of the workload that may overtake one of its
+    /// own.
     pub densest_answer: Option<f64>,
-    /// Why it was refused and what would admit it, when refused.
+    /// Reason for the refusal and the change that would admit the workload, when refused.
     pub refusal: Option<String>,
 }
 
-/// Where an admitted workload goes, and what it is promised there.
+/// Server and promise of an admitted workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyPlacement {
     /// Name of the server, one of the policy's.
     pub server: String,
     /// Strict priority by stage: 0 is served first.
     pub priority: PerStage<u32>,
-    /// The guaranteed latency, seconds, where there is a guarantee.
+    /// Guaranteed latency, seconds, if there is a guarantee.
     pub bound_s: Option<f64>,
-    /// Token buckets at the stages, none where nothing is limited.
+    /// Token buckets at the stages, none if nothing is limited.
     pub limits: Vec<StageLimit>,
 }
 
 impl PolicyWorkload {
-    /// A workload that has a place on a server.
+    /// Creates an admitted workload with its placement.
     pub fn admitted(name: impl Into<String>, slo: Slo, placement: PolicyPlacement) -> Self {
         let priorities = placement.priority.into_array();
         let differ = priorities.iter().any(|priority| *priority != priorities[0]);
@@ -92,19 +93,20 @@ impl PolicyWorkload {
         }
     }
 
-    /// The same workload with a promise about requests of at most so much device time, in seconds.
+    /// Restricts the promise to requests of at most this device time, seconds.
     #[must_use]
     pub fn with_largest_request(self, seconds: Option<f64>) -> Self {
         Self { largest_request: seconds, ..self }
     }
 
-    /// The same workload with a promise about requests of at most so many bytes at network-out per second of device time.
+    /// Restricts the promise to requests of at most this many bytes at network-out per second of device
+    /// time.
     #[must_use]
     pub fn with_densest_answer(self, bytes_per_s: Option<f64>) -> Self {
         Self { densest_answer: bytes_per_s, ..self }
     }
 
-    /// A workload that has no guarantee, and why.
+    /// Creates a workload without a guarantee, with the reason.
     pub fn refused(name: impl Into<String>, slo: Slo, why: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -122,13 +124,13 @@ impl PolicyWorkload {
     }
 }
 
-/// A workload of a policy as it is written, with its SLO in three forms.
+/// A workload of a policy as written, with its SLO in three forms.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(expecting = "struct PolicyWorkload")]
 pub(super) struct PolicyWorkloadDocument {
     /// The name of the workload, unique in the policy.
     name: String,
-    /// Whether a guarantee is given; without one it runs as best effort.
+    /// True if a guarantee is given; without one it runs as best effort.
     admitted: bool,
     /// The name of its server, when admitted.
     server: Option<String>,
@@ -137,7 +139,7 @@ pub(super) struct PolicyWorkloadDocument {
     /// Priorities at network-in, storage and network-out, where they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     priority_by_stage: Option<[u32; 3]>,
-    /// The SLO that was asked for; it counts before the two numbers.
+    /// Requested SLO; it takes precedence over the two numbers.
     slo: Slo,
     /// The SLO's percentile, 0 to 100.
     slo_percentile: f64,
@@ -147,14 +149,15 @@ pub(super) struct PolicyWorkloadDocument {
     bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     limits: Vec<StageLimit>,
-    /// The device time of the largest request that the guarantee is about, seconds; without a value every size has it.
+    /// Device time of the largest request that the guarantee covers, seconds; without a value every size
+    /// is covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     largest_request: Option<f64>,
-    /// The most bytes at network-out per second of device time that a request of the guarantee brings; only where the device
-    /// serves several requests at a time.
+    /// Maximum number of bytes at network-out per second of device time of a guaranteed request; only if
+    /// the device serves several requests at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     densest_answer: Option<f64>,
-    /// Why it was refused and what would admit it, when refused.
+    /// Reason for the refusal and the change that would admit the workload, when refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<String>,
 }
@@ -202,7 +205,7 @@ impl TryFrom<PolicyWorkloadDocument> for PolicyWorkload {
     }
 }
 
-/// Refuses numbers of an SLO that are not those of its text, which is the one that counts.
+/// Refuses numbers of an SLO that differ from its text, which is authoritative.
 fn check_slo_numbers(workload: &str, [percentile, seconds]: [f64; 2], slo: Slo) -> Result<(), PolicyError> {
     let owner = format!("workload '{workload}'");
     for (field, found, expected) in
