@@ -1,4 +1,4 @@
-//! What reading a run costs in both of its forms, and what comes of it.
+//! Cost of reading a run in both of its forms, with a summary of the resulting call graph.
 //!
 //! `cargo bench -p callgraph`
 

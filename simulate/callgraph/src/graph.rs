@@ -12,7 +12,7 @@ pub struct CallGraph {
     pub operations: Vec<ServiceOperation>,
     /// The requests as they enter and leave the system.
     pub entry: GraphEntry,
-    /// How often the rules about irregular traces applied.
+    /// Number of times that each rule about irregular traces applied.
     pub counts: RuleCounts,
 }
 
@@ -35,7 +35,7 @@ pub struct ServiceOperation {
     pub service: usize,
     /// The name of the operation.
     pub name: String,
-    /// Whether it is a caller's view of a call, whose self time is network and queue instead of work.
+    /// True for a caller's view of a call, whose self time is network and queue instead of work.
     pub is_client: bool,
     /// Self times of its spans: durations without the children that were waited for.
     pub own: MeasuredTimes,
@@ -43,7 +43,7 @@ pub struct ServiceOperation {
     pub duration: MeasuredTimes,
     /// The part of all end-to-end latency that its self time on the critical path makes up.
     pub critical_share: f64,
-    /// The ways in which it calls others, the most frequent first; ties in the order of patterns. Shares add up to 1
+    /// Patterns of its calls, the most frequent first; ties in the order of patterns. Shares add up to 1
     /// with [`Self::other_patterns`].
     pub patterns: Vec<CallPattern>,
     /// The share of its spans with rarer patterns than are kept.
@@ -64,7 +64,7 @@ pub struct CallPattern {
 pub struct OperationCall {
     /// Index of the called operation in [`CallGraph::operations`].
     pub operation: usize,
-    /// Whether the caller goes on without waiting.
+    /// True if the caller continues without waiting.
     pub asynchronous: bool,
 }
 

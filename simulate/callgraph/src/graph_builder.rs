@@ -19,7 +19,7 @@ const PATTERNS_MAX: usize = 1000;
 pub struct CallGraphBuilder {
     outliving: Outliving,
     counts: RuleCounts,
-    /// The number of each operation, by service, name and whether it is a client's view.
+    /// Index of each operation, by service, name, and true for a client's view.
     numbers: BTreeMap<(Box<str>, Box<str>, bool), usize>,
     /// The operations by number, in the order in which they were seen first.
     operations: Vec<OperationTotals>,
@@ -29,16 +29,16 @@ pub struct CallGraphBuilder {
     observed: Option<(Nanos, Nanos)>,
 }
 
-/// What the traces so far say of one operation.
+/// Totals of one operation over the traces so far.
 #[derive(Debug)]
 struct OperationTotals {
     own: TimesCollector,
     duration: TimesCollector,
     /// Self time on the critical path, nanoseconds.
     critical: u128,
-    /// How many spans have each pattern of calls.
+    /// Number of spans with each pattern of calls.
     patterns: BTreeMap<Vec<Vec<OperationCall>>, u64>,
-    /// How many spans have patterns beyond those that are kept.
+    /// Number of spans with patterns beyond the maximum that is kept.
     other_patterns: u64,
 }
 
@@ -83,7 +83,7 @@ impl CallGraphBuilder {
         number
     }
 
-    /// How often the rules about irregular traces have applied so far.
+    /// Returns the number of times that each rule about irregular traces has applied so far.
     pub fn counts(&self) -> &RuleCounts {
         &self.counts
     }
@@ -191,7 +191,7 @@ fn call_groups(nodes: &[TraceNode], index: usize, numbers: &[usize]) -> Vec<Vec<
     groups
 }
 
-/// How many calls are further ones of an operation that was called already.
+/// Returns the number of calls to an operation that an earlier call already called.
 fn repeated_calls(groups: &[Vec<OperationCall>]) -> u64 {
     let mut calls: Vec<usize> = groups.iter().flatten().map(|call| call.operation).collect();
     let all = calls.len();
@@ -227,8 +227,8 @@ fn graph_entry(requests: &mut [(Nanos, Nanos, usize)], renamed: &[usize]) -> Gra
     }
 }
 
-/// The most requests that are in progress at one instant. Intervals are half-open: a request that begins when another
-/// ends does not overlap it.
+/// Returns the maximum number of requests in progress at once. Intervals are half-open: a request that
+/// begins when another ends does not overlap it.
 fn most_at_once(requests: &[(Nanos, Nanos, usize)]) -> u64 {
     let ends = requests.iter().map(|request| (request.1, -1i64));
     let mut events: Vec<(Nanos, i64)> = requests.iter().map(|request| (request.0, 1)).chain(ends).collect();

@@ -7,10 +7,11 @@
 //! 1. [`read()`] turns span CSV, Jaeger and OpenTelemetry JSON and Alibaba's call-graph CSV into [`Span`]s, one at a
 //!    time, with file and line of errors. [`traces()`] does so for a file, whatever its format, and hands over trace by
 //!    trace.
-//! 2. [`TraceAssembler`] groups spans by trace, with a bounded number of traces open, and [`Trace`] joins them into
-//!    trees: shared ids, missing parents, clock skew and asynchronous children have their rules there.
-//! 3. [`TraceTimeline`] says how long each span worked itself, and which span every instant of the request's latency is
-//!    due to; both add up exactly.
+//! 2. [`TraceAssembler`] groups spans by trace, with a bounded number of traces open, and [`Trace`] joins
+//!    them into trees. Its rules handle shared ids, missing parents, clock skew and asynchronous
+//!    children.
+//! 3. [`TraceTimeline`] computes the self time of each span, and attributes every instant of the
+//!    request's latency to one span; both add up exactly.
 //! 4. [`CallGraphBuilder`] accumulates traces into a [`CallGraph`]: distributions of self times, call patterns, arrivals and
 //!    concurrency, from which a simulation can be built.
 //!
@@ -31,8 +32,8 @@
 //!
 //! Times are integer nanoseconds. Memory grows with the operations and with 24 bytes per trace, not with spans.
 //!
-//! Not covered: causes that no span shows (locks, queues, garbage collection): they are self time of the span in
-//! which they happen, and so is a wait for a worker.
+//! Not covered: causes that no span shows (locks, queues, garbage collection, waiting for a worker). They
+//! count as self time of the span in which they occur.
 
 mod graph;
 mod graph_builder;

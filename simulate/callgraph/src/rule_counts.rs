@@ -1,9 +1,9 @@
-//! Irregularities of traces, and how often the rules about them applied.
+//! Irregularities of traces, counted by the rule that handles them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How often each rule applied. Nothing that is counted here is silently lost.
+/// Number of times that each rule applied. Every irregularity is counted, none is dropped silently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleCounts {
     /// Traces that were read, or fragments of them.
@@ -31,6 +31,6 @@ pub struct RuleCounts {
     pub asynchronous: u64,
     /// Further calls of an operation by one span: retries, or loops.
     pub repeated: u64,
-    /// Different call patterns beyond those that are kept, by how many spans have them.
+    /// Spans with call patterns beyond the maximum number of different patterns that is kept.
     pub other_patterns: u64,
 }

@@ -2,7 +2,7 @@
 
 use units::Nanos;
 
-/// The role of a span in a call; it decides how its time is counted.
+/// Role of a span in a call; it decides which time counts as work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum SpanKind {
     /// Work of a service, or of a part of one; the kind of spans that do not give any.
@@ -33,7 +33,7 @@ pub struct Span {
     pub operation: Box<str>,
     /// The role of the span in a call.
     pub kind: SpanKind,
-    /// Whether the parent does not wait for it (`FOLLOWS_FROM`).
+    /// True if the parent does not wait for it (`FOLLOWS_FROM`).
     pub follows: bool,
     /// The start, since the epoch of the file.
     pub start: Nanos,
@@ -42,7 +42,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether its parent goes on without it.
+    /// Returns true if its parent continues without it.
     pub fn is_asynchronous(&self) -> bool {
         self.follows || matches!(self.kind, SpanKind::Producer | SpanKind::Consumer)
     }

@@ -41,7 +41,7 @@ pub fn traces(
     Ok(unreadable)
 }
 
-/// The beginning of what a file holds, and all of it.
+/// Opens a file. Returns the beginning of its decompressed content, and all of it as a reader.
 fn open(path: &Path) -> io::Result<(Vec<u8>, Box<dyn BufRead>)> {
     let mut file = BufReader::new(File::open(path)?);
     let is_gzip = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);

@@ -7,16 +7,16 @@
 //!    earliest span.
 //! 3. A child that starts before its parent of another service is moved to the parent's start, with all below it:
 //!    under one clock it could not have started before it was called. A late end is no evidence of skew.
-//! 4. The time of a child outside its parent does not count for the parent, so that a child that outlives its parent
-//!    covers the parent to its end. [`Outliving::Asynchronous`] takes such a child for one that the parent does not wait
-//!    for.
+//! 4. The time of a child outside its parent does not count for the parent, so that a child that outlives
+//!    its parent covers the parent to its end. With [`Outliving::Asynchronous`] the parent does not wait
+//!    for such a child.
 
 use crate::rule_counts::RuleCounts;
 use crate::span::{Span, SpanKind};
 use std::collections::{HashMap, HashSet};
 use units::Nanos;
 
-/// What it means that a child ends after its parent.
+/// Interpretation of a child that ends after its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Outliving {
     /// The parent waited for it, and was reported before it: clipped to the parent.
@@ -39,7 +39,7 @@ pub struct TraceNode {
     pub start: Nanos,
     /// End after the correction of skew.
     pub end: Nanos,
-    /// Whether the parent waits for it.
+    /// True if the parent waits for it.
     pub is_waited_for: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct TraceAssembler {
     open: HashMap<Box<str>, (u64, Vec<Span>)>,
     /// The open traces by when their last span came.
     by_age: BTreeMap<u64, Box<str>>,
-    /// How many spans have come so far.
+    /// Number of spans added so far.
     clock: u64,
 }
 
@@ -29,7 +29,7 @@ impl TraceAssembler {
         Self { open_max, open: HashMap::new(), by_age: BTreeMap::new(), clock: 0 }
     }
 
-    /// Adds a span. Returns the spans of the trace that is closed because of it, if any, in the order in which they came.
+    /// Adds a span. If this closes a trace, returns its spans in order of arrival.
     pub fn push(&mut self, span: Span) -> Option<Vec<Span>> {
         self.clock += 1;
         let (last, spans) = self.open.entry(span.trace.clone()).or_default();

@@ -1,4 +1,4 @@
-//! Where the time of a request goes: self times and the critical path.
+//! Attribution of a request's time: self times and the critical path.
 //!
 //! *Self time* of a span: its duration without the union of the children that it waits for. *Critical time*: every
 //! instant between start and end of the entry is due to one span: going back from the end, to the child that ended
@@ -47,7 +47,7 @@ fn children_within(
     clipped.filter(|(_, start, end)| start < end)
 }
 
-/// How long children that the span waits for cover it.
+/// Returns the time during which children that the span waits for cover it.
 fn time_waited(nodes: &[TraceNode], index: usize) -> Nanos {
     let from = nodes[index].start;
     let to = nodes[index].end;

@@ -1,4 +1,4 @@
-//! Every format reads what it should, and says where it does not.
+//! Every format reads valid records, and reports the position of invalid ones.
 
 use callgraph::{
     BadRecords, CallGraphBuilder, Outliving, RuleCounts, Span, SpanFormat, SpanKind, Trace, TraceAssembler,
@@ -62,7 +62,7 @@ fn alibaba_rows_are_calls_seen_from_both_sides() {
         let node = &trace.nodes()[index];
         (&*node.span.service, node.parent, times.own[index].0 / 1_000_000)
     };
-    // 50 − 30 for the front; 10 on the way to the back and home; 20 − 5 in the back; the mail is nobody's wait.
+    // 50 − 30 for the front; 10 to the back and home; 20 − 5 in the back; no request waits for the mail.
     let expected = [
         ("front", None, 20),
         ("front", Some(0), 10),

@@ -1,4 +1,4 @@
-//! What is made of one trace: rules for odd spans, and times against arithmetic instant by instant.
+//! Reading of one trace: rules for odd spans, and times against arithmetic instant by instant.
 
 use callgraph::{CallGraphBuilder, Outliving, RuleCounts, Span, SpanKind, Trace, TraceTimeline};
 use proptest::prelude::*;
@@ -76,7 +76,8 @@ fn a_skewed_clock_moves_a_child_and_all_below_it() {
     let (trace, times, counts) = timed(spans("b"), Outliving::Clipped);
     assert_eq!((trace.nodes()[1].start, trace.nodes()[2].start), (Nanos(1000), Nanos(1010)));
     assert_eq!((ns(&times.own), counts.skewed, counts.early), (vec![50, 30, 20], 1, 0));
-    // Within a service the clock is one: what is before the parent is not the parent's.
+    // Within a service there is one clock, so time before the parent's start does not count for the
+    // parent.
     let (_, times, counts) = timed(spans("a"), Outliving::Clipped);
     assert_eq!((ns(&times.own), counts.skewed, counts.early), (vec![70, 30, 20], 0, 1));
 }
@@ -190,8 +191,8 @@ fn traces() -> impl Strategy<Value = Vec<Span>> {
     })
 }
 
-/// Who is due for the instant before `at`, from `span` down, given that each was entered at its own end: the child
-/// that ends last of those that are open, and among equals the later one.
+/// Attributes the instants before `at`, from `span` down, given that each span was entered at its own
+/// end. The child that ends last among the open ones is due; among equals the later one.
 fn due(trace: &Trace, span: usize, from: u64, to: u64, due_to: &mut [u64]) {
     let nodes = trace.nodes();
     let mut at = to;

@@ -1,10 +1,11 @@
 //! The call-graph table of Alibaba's published microservice traces (cluster-trace-microservices-v2021, -v2022).
 //!
-//! A row is a call of `dm` by `um`. `rpcid` is its path: 0.1.2 is called by 0.1. Times are milliseconds. `rt` of rpc
-//! and http is recorded by both sides: positive by the caller, negative by the callee; other calls have one row.
-//! Calls by message queue are not waited for. A positive row of rpc or http is a span of the caller's view, every other
-//! row one of the callee; it starts at its timestamp. A callee whose row is missing has no span, and its time is in the
-//! caller's view. A callee's rt of 0 cannot be told from a caller's: beside another positive row it is a duplicate.
+//! A row is a call of `dm` by `um`. `rpcid` is its path: 0.1.2 is called by 0.1. Times are milliseconds.
+//! `rt` of rpc and http is recorded by both sides: positive by the caller, negative by the callee; other
+//! calls have one row. Callers do not wait for calls by message queue. A positive row of rpc or http is a
+//! span of the caller's view, every other row one of the callee; it starts at its timestamp. A callee
+//! without a row has no span, and its time is in the caller's view. A callee's rt of 0 is
+//! indistinguishable from a caller's: beside another positive row it counts as a duplicate.
 //!
 //! Parents are known by path alone, so a path whose parent is not in the table is a missing parent; a path without
 //! a dot is an entry. A service that is not named, `(?)`, `NAN` or `UNKNOWN`, is called `unknown`.

@@ -3,8 +3,8 @@
 use super::record::RecordError;
 use std::io::BufRead;
 
-/// Hands each record over with its line number: its fields in the order of `columns`, each of which has one or several
-/// names. A column whose last name is empty may be absent.
+/// Passes each record to `record` with its line number: its fields in the order of `columns`. A column
+/// has one or several accepted names; one whose last name is empty may be absent.
 pub(super) fn records<const N: usize>(
     mut from: impl BufRead,
     columns: [&[&str]; N],
@@ -12,7 +12,7 @@ pub(super) fn records<const N: usize>(
 ) -> Result<(), RecordError> {
     let mut text = Vec::new();
     let mut line = 0;
-    // The position of each column, and how many fields the header has.
+    // Position of each column, and the number of fields in the header.
     let mut positions: Option<([Option<usize>; N], usize)> = None;
     while next_line(&mut from, &mut text, line)? {
         line += 1;

@@ -1,8 +1,8 @@
-//! What becomes of records that cannot be read.
+//! Treatment of unreadable records.
 
 use std::fmt;
 
-/// What a reader does about a record that cannot be read.
+/// Treatment of records that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BadRecords {
     /// The record ends reading with an error.
@@ -19,7 +19,7 @@ pub struct SpanReadError {
     pub file: String,
     /// The line that cannot be read, from 1.
     pub line: u64,
-    /// What was expected there, and what was found.
+    /// Expectation, and the text found.
     pub message: String,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use units::ParseError;
 
-/// How spans are written.
+/// A file format of spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanFormat {
     /// CSV with one span per row.

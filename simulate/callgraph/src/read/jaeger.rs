@@ -5,7 +5,7 @@ use crate::{Span, SpanKind};
 use serde_json::Value;
 use units::Nanos;
 
-/// Hands over the spans of a trace, and what is wrong with those that cannot be read.
+/// Passes the spans of a trace to `take`, or the defects of unreadable ones.
 pub(super) fn spans(trace: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
     match trace["spans"].as_array() {
         Some(spans) => spans.iter().for_each(|value| take(span(value, trace))),
@@ -41,8 +41,8 @@ fn time(value: &Value, id: &str, name: &str) -> Result<Nanos, String> {
     time.map(Nanos).ok_or_else(|| format!("span {id}: expected {name} in microseconds"))
 }
 
-/// The parent by the first reference within the trace, and whether the parent goes on without the span. Old exports have
-/// `parentSpanID` instead.
+/// Returns the parent, by the first reference within the trace, and true if it continues without the
+/// span. Old exports have `parentSpanID` instead.
 fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
     let references = value["references"].as_array().map_or(&[][..], Vec::as_slice);
     let mut references = references.iter();

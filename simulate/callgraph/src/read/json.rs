@@ -1,5 +1,5 @@
-//! JSON documents, one after the other, of which only one list is read, element by element, so that memory is that of
-//! one element.
+//! Reads one list from each of several concatenated JSON documents, element by element, so that memory is
+//! that of one element.
 
 use super::format::SpanFormat;
 use super::record::{RecordError, SpanSink};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::io::{BufRead, Read};
 use std::rc::Rc;
 
-/// Counts lines as they are read, so that an error in the meaning of a document has a place.
+/// Counts lines as they are read, so that errors in the content of a document have a position.
 struct LineCounter<R> {
     inner: R,
     line: Rc<Cell<u64>>,

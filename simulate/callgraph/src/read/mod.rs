@@ -7,11 +7,12 @@
 //! | `otlp` | JSON of the OpenTelemetry protocol, as the collector's file exporter writes it |
 //! | `alibaba` | call-graph table of the published microservice traces, 2021 and 2022 |
 //!
-//! JSON files may hold several documents, one after the other; memory is that of one trace (`jaeger`) or of one
+//! JSON files may hold several concatenated documents; memory is that of one trace (`jaeger`) or of one
 //! resource's spans (`otlp`).
 //!
-//! A record that cannot be read ends reading with file, line and what was expected, or is counted and left out
-//! ([`BadRecords::Counted`]). Broken JSON always ends it, because nothing behind it can be trusted.
+//! An unreadable record ends reading with an error that gives file, line and expectation, or is counted
+//! and skipped ([`BadRecords::Counted`]). Broken JSON always ends it, because nothing behind it can be
+//! trusted.
 
 mod alibaba;
 mod csv;

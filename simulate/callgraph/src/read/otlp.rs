@@ -5,7 +5,7 @@ use crate::{Span, SpanKind};
 use serde_json::Value;
 use units::Nanos;
 
-/// Hands over the spans of a resource, and what is wrong with those that cannot be read.
+/// Passes the spans of a resource to `take`, or the defects of unreadable ones.
 pub(super) fn spans(resource: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
     let service = service(&resource["resource"]);
     // Named instrumentationLibrarySpans before version 0.19 of the protocol.

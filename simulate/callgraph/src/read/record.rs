@@ -1,4 +1,4 @@
-//! What the readers of all formats share: records with their line, and where their spans go.
+//! Parts shared by the readers of all formats: records with their line, and the destination of spans.
 
 use super::error::BadRecords;
 use crate::{Span, SpanKind};
@@ -22,7 +22,7 @@ impl RecordError {
     }
 }
 
-/// Where readers put spans and records that cannot be read.
+/// Destination of spans and of unreadable records.
 pub(super) struct SpanSink<'a> {
     pub(super) span: &'a mut dyn FnMut(Span),
     pub(super) bad_records: BadRecords,
