@@ -14,7 +14,7 @@ use std::time::Instant;
 const OF_CONNECTION: usize = 256;
 /// Rounds of one measurement.
 const ROUNDS: u32 = 20_000;
-/// Measurements, of which the least counts, because others use the machine.
+/// Number of measurements; the least counts, because others use the machine.
 const MEASUREMENTS: usize = 15;
 
 fn main() {
@@ -38,7 +38,8 @@ fn main() {
     }
 }
 
-/// Rules of so many flows on 16 levels with two limits each; every odd one may share those of the one before.
+/// Returns the rules of this many flows on 16 levels with two limits each; every odd one may share the
+/// limits of the one before.
 fn rules(flows: u32, shares: bool) -> EnforcementRules {
     let rule = |name: u32| {
         let owner = Some(name ^ 1).filter(|_| shares && name % 2 == 1);
@@ -54,7 +55,7 @@ fn arrival(id: u32, flow: u32) -> ArrivingRequest {
     ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost: 100, bytes: 4096, is_estimate: false }
 }
 
-/// An enforcer before which requests wait, those of a flow one after another as they arrived.
+/// Returns an enforcer with a backlog of requests; those of a flow are in order of arrival.
 fn backlog(flows: u32, waiting: u32, shares: bool) -> (Enforcer, Vec<WaitingRequest>) {
     let mut enforcer = Enforcer::new(0, &rules(flows, shares)).expect("rules within their ranges");
     let requests = (0..waiting).map(|id| enforcer.arrive(0, arrival(id, id % flows)));
@@ -70,7 +71,7 @@ fn round_ns(flows: u32, waiting: u32, settles: bool, shares: bool) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// The nanoseconds of a round, of so many rounds from the first.
+/// Returns the nanoseconds per round, from the first round on.
 fn one_measurement_ns(enforcer: &mut Enforcer, first: u32, flows: u32, settles: bool) -> f64 {
     let begin = Instant::now();
     for round in first..first + ROUNDS {

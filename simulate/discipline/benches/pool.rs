@@ -1,5 +1,6 @@
-//! The cost of a pool's transitions against the number of requests that wait, beside a binary heap behind a lock with a
-//! condition variable, which is what a service would write itself: it can neither block, cancel nor displace.
+//! The cost of a pool's transitions against the number of waiting requests. The baseline is a binary heap
+//! behind a lock with a condition variable, as a service would write it itself, which can neither block,
+//! cancel nor displace.
 //!
 //! `cargo bench -p discipline --bench pool`
 
@@ -15,7 +16,7 @@ use std::time::Instant;
 
 /// Rounds of one measurement.
 const ROUNDS: u32 = 20_000;
-/// Measurements, of which the least counts, because others use the machine.
+/// Number of measurements; the least counts, because others use the machine.
 const MEASUREMENTS: usize = 9;
 /// Requests in service at once.
 const LIMIT: u32 = 6;
@@ -76,7 +77,7 @@ impl Loaded {
         self.pool.enter(self.next, RequestKey(key), &mut self.actions)
     }
 
-    /// The places in service that were free are taken by those who were admitted.
+    /// Lets the admitted requests take the free places in service.
     fn follow(&mut self, left: usize) {
         use discipline::pool::PoolAction::Admit;
         for action in self.actions.drain(..) {
@@ -100,7 +101,7 @@ fn cancel(loaded: &mut Loaded, _round: usize) {
     loaded.actions.clear();
 }
 
-/// One of those in service blocks, another goes on, leaves again, and the first returns.
+/// Blocks a serving request, so that another is admitted; that one leaves again, and the first returns.
 fn block(loaded: &mut Loaded, round: usize) {
     let left = round % LIMIT as usize;
     let blocked = loaded.serving[left];
@@ -116,7 +117,7 @@ fn displace(loaded: &mut Loaded, _round: usize) {
     loaded.actions.clear();
 }
 
-/// Nanoseconds per transition of rounds with so many.
+/// Returns the nanoseconds per transition of rounds with this many transitions.
 fn pool_ns(waiting: u64, transitions: u32, displacement: Displacement, round: fn(&mut Loaded, usize)) -> f64 {
     let one = |_| {
         let mut loaded = Loaded::new(waiting, displacement);
@@ -127,7 +128,8 @@ fn pool_ns(waiting: u64, transitions: u32, displacement: Displacement, round: fn
     (0..MEASUREMENTS).map(one).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds per push or pop of a heap behind a lock, with what is told to the condition variable.
+/// Returns the nanoseconds per push or pop of a heap behind a lock, with a notification of the condition
+/// variable.
 fn baseline_ns(waiting: u64, tell: fn(&Condvar)) -> f64 {
     let one = |_| {
         let heap: BinaryHeap<_> = (0..waiting).map(|number| Reverse(number * 1000)).collect();

@@ -3,8 +3,8 @@
 /// The number of bits in a word.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A subset of `0..capacity`, as a tree of words in which a bit says that the word below is not empty. The depth is
-/// ⌈log₆₄ capacity⌉, and so is the cost of every operation.
+/// A subset of `0..capacity`, as a tree of words. A bit of an inner word says that the word below is not
+/// empty. The depth is ⌈log₆₄ capacity⌉, and so is the cost of every operation.
 #[derive(Debug, Clone)]
 pub(crate) struct BitSet {
     /// The layers of the tree, from the leaves to the single word at the root.

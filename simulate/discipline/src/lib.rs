@@ -1,10 +1,10 @@
-//! Queueing disciplines as pure state machines that decide what is served next. The clock is an argument, so
-//! that a simulator and a live system run the same code.
+//! Queueing disciplines as pure state machines that decide which item is served next. The clock is an
+//! argument, so that a simulator and a live system run the same code.
 //!
-//! [`serve`] assigns items to c workers, one item each. [`enforce`] decides what is sent to a shared device,
-//! and when. [`pool`] admits requests of a service whose threads the kernel schedules. [`ProcessorSharing`]
-//! divides workers among items without slices. [`StrictPriority`] is a queue that needs no clock, and
-//! [`TokenBuckets`] limit throughput.
+//! [`serve`] assigns items to c workers, one item each. [`enforce`] decides which requests are sent to a
+//! shared device, and when. [`pool`] admits requests of a service whose threads the kernel schedules.
+//! [`ProcessorSharing`] divides workers among items without slices. [`StrictPriority`] is a queue that
+//! needs no clock, and [`TokenBuckets`] limit throughput.
 
 mod bit_set;
 pub mod enforce;

@@ -1,6 +1,6 @@
-//! Ideal processor sharing: at every instant all items in service get equal shares of c workers, and none more than one
-//! worker. With weights the shares are proportional to them; what an item could get beyond one worker goes to the others
-//! in proportion.
+//! Ideal processor sharing: at every instant all items in service get equal shares of c workers, and none
+//! more than one worker. With weights the shares are proportional to them; the share of an item beyond
+//! one worker goes to the others in proportion.
 //!
 //! Items of a class are due in the order of the class's *virtual time*, which runs at the share of one item. With n
 //! items in service and equal weights it advances by min(1, c/n) per unit of time, in steps of 2⁻³² units, rounded down,
@@ -104,7 +104,7 @@ impl ProcessorSharing {
         }
     }
 
-    /// Adds an item, whose size is the work that it brings. Instants must not decrease from call to call.
+    /// Adds an item, whose size is its work. Instants must not decrease from call to call.
     #[inline]
     pub fn arrive(&mut self, now: u64, item: QueueItem) {
         self.advance(now);
@@ -150,8 +150,8 @@ impl ProcessorSharing {
         self.arrivals += 1;
     }
 
-    /// Sets the shares of the items in service: the heaviest classes first, a whole worker for each item whose share would
-    /// be that much, and the rest in proportion.
+    /// Sets the shares of the items in service, heaviest classes first. An item whose share would exceed
+    /// one worker gets one worker; the rest share in proportion.
     #[inline]
     fn update_shares(&mut self) {
         let mut workers = u128::from(self.workers);

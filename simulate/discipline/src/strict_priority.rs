@@ -1,13 +1,13 @@
 //! Strict priority, first come, first served within a level.
 //!
-//! Decides which of the waiting items is in service or comes next: the oldest of the lowest non-empty level. There is
-//! one queue per level and a bit per non-empty level, so that the cost hardly depends on how many levels and items
-//! there are.
+//! Decides which of the waiting items is in service or comes next: the oldest of the lowest non-empty
+//! level. There is one queue per level and a bit per non-empty level, so that the cost hardly depends on
+//! the number of levels and items.
 //!
 //! For preemptive service, leave the item in service in its queue and count its service with
-//! [`head_mut`](StrictPriority::head_mut): whatever arrives at a lower level is the head from then on, and the item that
-//! it displaced is still the oldest of its own level. For non-preemptive service, [`pop`](StrictPriority::pop) the item
-//! when its service begins.
+//! [`head_mut`](StrictPriority::head_mut): an arrival at a lower level becomes the head, and the item
+//! that it displaced is still the oldest of its own level. For non-preemptive service,
+//! [`pop`](StrictPriority::pop) the item when its service begins.
 //!
 //! Starvation is not prevented: a level waits as long as there is work at a lower one.
 

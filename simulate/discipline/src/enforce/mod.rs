@@ -7,18 +7,20 @@
 //! the one that arrived first. Unknown flows and demoted heads are best effort, below all levels, and among them the
 //! oldest is next.
 //!
-//! **Limits.** A flow's limiter stands in front of its level, as in §2.2 of the thesis. It lets requests pass in order,
-//! each at the first instant, not before its arrival, at which every bucket allows it, and takes their tokens then. From
-//! then on the request has the flow's level, however long others make it wait. So over any time t at most rate · t +
-//! burst *comes within* a limit (and the part of the largest request that exceeds the burst), and a flow whose arrivals
-//! keep its limits is never demoted nor delayed by them. Taking tokens at dispatch instead would break the second
-//! property: a flow that was delayed by a higher level and then has several requests to send at once would count as
-//! bursty, and lose its level for what others did to it.
+//! **Limits.** A flow's limiter stands in front of its level, as in §2.2 of the thesis. It lets requests
+//! pass in order, each at the first instant, not before its arrival, at which every bucket allows it, and
+//! takes their tokens then. From then on the request has the flow's level, however long others make it
+//! wait. So over any time t at most rate · t + burst *comes within* a limit (and the part of the largest
+//! request that exceeds the burst). A flow whose arrivals keep its limits is never demoted nor delayed by
+//! them. Taking tokens at dispatch instead would break the second property. A flow that was delayed by a
+//! higher level and then has several requests to send at once would count as bursty, and lose its level
+//! because of others.
 //!
-//! **Shared limits.** A flow may take tokens from the limiter of another one ([`FlowRules::shares_limits_of`]), with a line
-//! and a level of its own: the limits then hold for both together. Of the requests that are the next of their flows, the
-//! limiter lets pass the one that it allows first, and of several at once the one that arrived first. So small requests
-//! do not wait behind a large one of the other flow, and enough of them keep it waiting.
+//! **Shared limits.** A flow may take tokens from the limiter of another one
+//! ([`FlowRules::shares_limits_of`]), with a queue and a level of its own: the limits then hold for both
+//! together. Among the heads of the flows, the limiter passes the one that it allows first; of several at
+//! once, the one that arrived first. So small requests do not wait behind a large one of the other flow,
+//! but enough of them keep it waiting.
 //!
 //! **Beyond the limits.** With [`OverLimit::Demote`] a head that has not passed is served when no other
 //! request wants the device. It then takes no tokens, and the limiter turns to the next request as if that
@@ -28,31 +30,36 @@
 //! are considered once it has left. So no claim puts a flow into debt for longer than the largest request
 //! takes.
 //!
-//! **Settlement.** The tokens that a request takes are a claim. When it is done, [`settle`](Enforcer::settle) corrects
-//! them by what was served; a request that is [withdrawn](Enforcer::withdraw) or [moved](Enforcer::move_to_flow) was
-//! not served at all. Tokens come back unless they would have overflowed meanwhile ([`TokenBuckets`](crate::TokenBuckets)
-//! says why). So over any time t at most rate · t + burst is *served* within a limit of what arrived in it, and the part of
-//! the largest claim that exceeds the burst, and what those requests that wait or are outstanding together turn out to cost
-//! more than they claimed. The latter is a debt, which is paid before anything else passes.
+//! **Settlement.** The tokens that a request takes are a claim. When it is done,
+//! [`settle`](Enforcer::settle) corrects them by the cost served. A request that is
+//! [withdrawn](Enforcer::withdraw) or [moved](Enforcer::move_to_flow) was not served at all. Tokens come
+//! back unless they would have overflowed meanwhile ([`TokenBuckets`](crate::TokenBuckets) says why). So
+//! over any time t at most rate · t + burst of the arrivals in it is *served* within a limit. Added to
+//! that are the part of the largest claim that exceeds the burst, and the excess of actual over claimed
+//! cost of the requests that wait or are outstanding together. The latter is a debt, which is paid before
+//! anything else passes.
 //!
-//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. While something is outstanding, at most
-//! `lower_levels` of what is below its highest level is (§2.2.1, SSDs: low priority work in the device delays high
-//! priority work that is in it). The text can also be read as a limit on how many low priority requests are sent *during*
-//! one high priority request; here it is how many are outstanding together with it. Best effort stops `reserve` requests
-//! before the device is full, so that a request with a level seldom waits for best effort that is in the device already.
-//! A best-effort request that costs more than `largest_best_effort` is dispatched when nothing is outstanding: so there is
-//! never more than one of them, and what a request with a level finds at the device grows by no more than what one is
-//! larger.
-//! A request that is next and does not fit waits, and nothing below or behind it passes: small requests must not delay a
-//! large one for ever.
+//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. While something is
+//! outstanding, at most `lower_levels` of what is below its highest level is (§2.2.1, SSDs: low priority
+//! work in the device delays high priority work that is in it). The text can also be read as a limit on
+//! the number of low priority requests sent *during* one high priority request; here it limits those
+//! outstanding together with it. Best effort stops `reserve` requests before the device is full, so that
+//! a request with a level seldom waits for best effort that is in the device already. A best-effort
+//! request that costs more than `largest_best_effort` is dispatched only when nothing is outstanding. So
+//! there is never more than one of them, and it lengthens the queue that a request with a level finds at
+//! the device only by its own excess.
+//! A request that is next and does not fit waits, and nothing below or behind it passes: small requests
+//! must not delay a large one for ever.
 //!
-//! **Cost.** With n flows, an arrival, a dispatch, a completion, a settlement, a withdrawal and a move cost O(log n)
-//! comparisons and the arithmetic of a flow's buckets, once per request, however many wait; where k flows share a limiter,
-//! k times that. [`wake_at`](Enforcer::wake_at) takes constant time. A flow that comes within its limits with k requests at
-//! once costs O(k) then. Nothing is allocated unless more requests wait than ever before.
-//! [`reconfigure`](Enforcer::reconfigure) looks at all waiting requests.
+//! **Cost.** With n flows, an arrival, a dispatch, a completion, a settlement, a withdrawal and a move
+//! cost O(log n) comparisons and the arithmetic of a flow's buckets, once per request, regardless of the
+//! number of waiting ones. If k flows share a limiter, the cost is k times that.
+//! [`wake_at`](Enforcer::wake_at) takes constant time. A flow that comes within its limits with k
+//! requests at once costs O(k) then. Nothing is allocated unless more requests wait than ever before.
+//! [`reconfigure`](Enforcer::reconfigure) visits all waiting requests.
 //!
-//! What a request costs (device profiles), which writes are sequential, and back-pressure on clients are not covered.
+//! Not covered: the cost of a request (device profiles), detection of sequential writes, and
+//! back-pressure on clients.
 
 mod flow_queue;
 mod invariants;
@@ -143,7 +150,7 @@ impl Enforcer {
     /// Creates an enforcer without requests, whose buckets are full at `now`.
     ///
     /// # Errors
-    /// Describes what is wrong with the rules.
+    /// Describes the defect of the rules.
     pub fn new(now: u64, rules: &EnforcementRules) -> Result<Self, String> {
         let mut enforcer = Self {
             queues: LimitedQueues::default(),

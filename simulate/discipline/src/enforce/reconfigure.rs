@@ -12,15 +12,16 @@ impl Enforcer {
     /// Replaces the rules of all flows at `now`. No request is lost, and every flow stays first in, first out.
     ///
     /// - A request that has come within the limits of a flow stays so while the flow is known, at its new level.
-    /// - Buckets carry over missing tokens ([`TokenBuckets::change_limits`]), so that no change grants a burst twice. A flow
-    ///   that is removed and returns while its buckets would not be full yet finds them as they would be. So does one that
-    ///   shared the limits of another in between.
+    /// - Buckets carry over missing tokens ([`TokenBuckets::change_limits`]), so that no change grants a
+    ///   burst twice. The buckets of a removed flow, or of one that shares another's limits meanwhile,
+    ///   refill at their old rates until they are full; if the flow returns before that, it finds them in
+    ///   that state.
     /// - Waiting requests of a flow that is removed become best effort, in order of arrival, and give back the tokens that
     ///   they took. Those of a flow that is added move to its queue and limiter.
     /// - Outstanding requests count at the level at which they were dispatched, also under new bounds.
     ///
     /// # Errors
-    /// Describes what is wrong with the rules; nothing has changed then.
+    /// Describes the defect of the rules; nothing has changed then.
     pub fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) -> Result<(), String> {
         rules.check()?;
         let waiting = self.remove_waiting(now, rules);

@@ -1,4 +1,5 @@
-//! Deadlines in the place of ages: how long a request can be overtaken, and when the order is that of age.
+//! Deadlines in place of ages: the time for which a request can be overtaken, and equivalence to the
+//! order of age.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,7 +13,7 @@ struct EndlessRequests {
     now: u64,
     /// Each request with what orders it, in the order of arrival.
     entered: Vec<(RequestKey, PooledRequest)>,
-    /// For requests that nobody can overtake any more: until when each goes on.
+    /// Requests that can no longer be overtaken, with the time by which each goes on.
     bounded: Vec<(PooledRequest, u64)>,
 }
 
@@ -52,7 +53,7 @@ impl EndlessRequests {
         self.bounded = bounded;
     }
 
-    /// Notes that nobody overtakes this request from now on: it goes on within ⌈k/c⌉ patiences.
+    /// Notes that no request can overtake this one from now on: it goes on within ⌈k/c⌉ patiences.
     fn bound(&mut self, index: usize) {
         let (key, request) = self.entered[index];
         if !self.is_ready(request) {
@@ -67,7 +68,7 @@ impl EndlessRequests {
     }
 }
 
-/// What happens to endless requests; of one instant in this order.
+/// Events of endless requests; at one instant in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     Enters(usize),
@@ -83,8 +84,9 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
 }
 
 proptest! {
-    /// A request of an SLO of D is overtaken by nobody that enters more than D − S after it, S being the shortest SLO;
-    /// from then on the patience bounds its wait, although others enter for ever and nobody finishes.
+    /// A request of an SLO of D is not overtaken by requests that enter more than D − S after it, S being
+    /// the shortest SLO. From then on the patience bounds its wait, although others enter for ever and
+    /// none finishes.
     #[test]
     fn nobody_starves_behind_earlier_deadlines(
         limit in 1u32..5,
@@ -156,7 +158,7 @@ proptest! {
     }
 }
 
-/// The bound needs a longest SLO: who is due at no time waits as long as others enter.
+/// The bound needs a longest SLO: a request without a deadline waits as long as others enter.
 #[test]
 fn without_a_longest_slo_a_request_is_overtaken_without_end() {
     let rules = PoolRules {

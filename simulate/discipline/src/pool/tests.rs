@@ -8,7 +8,7 @@ use crate::serve::{
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What happens to a pool. Numbers choose among the requests that are there.
+/// A step of a pool. Numbers select among the present requests.
 #[derive(Debug, Clone)]
 enum Step {
     Enter(RequestKey),
@@ -16,7 +16,7 @@ enum Step {
     Block(usize),
     Unblock(usize),
     Limit(u32),
-    /// A look on so many CPUs, which finds those of the watched sleeping whose bit is set.
+    /// A look with this many CPUs, which finds the watched requests asleep whose bit is set.
     Look(u32, u64),
     Forbid,
     Wake,
@@ -149,7 +149,7 @@ impl Both {
         self.twin.look(self.now, &asleep, workers as usize);
     }
 
-    /// Does to the threads what the pool says. Each action changes something.
+    /// Applies the pool's actions to the threads. Each action must change something.
     fn carry_out(&mut self, actions: &[PoolAction]) {
         for action in actions {
             let is_new = match *action {
@@ -213,7 +213,8 @@ proptest! {
         }
     }
 
-    /// On the same arrivals and departures the simulator's pool is the same set, whatever its slices do.
+    /// For the same arrivals and departures the simulator's pool is the same set, independent of its
+    /// slices.
     #[test]
     fn as_the_pool_of_the_simulator(
         workers in 1u32..4,
@@ -249,7 +250,8 @@ proptest! {
         }
     }
 
-    /// The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, although nobody ever finishes.
+    /// The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, although no request
+    /// ever finishes.
     #[test]
     fn nobody_starves(
         limit in 1u32..5,
@@ -289,7 +291,7 @@ proptest! {
     }
 }
 
-/// The discipline of the simulator, with who is on which worker.
+/// The simulator's discipline, with the item on each worker.
 struct Simulated {
     station: LimitedSharing,
     workers: Vec<Option<u32>>,

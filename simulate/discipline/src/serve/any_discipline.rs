@@ -8,7 +8,7 @@ use super::{
 use crate::{ProcessorSharing, StrictPriority};
 use std::collections::VecDeque;
 
-/// A discipline without items, by how the caller runs it.
+/// A discipline without items, by the way in which the caller runs it.
 #[derive(Debug, Clone)]
 pub enum BuiltDiscipline {
     /// Assigns items to workers.

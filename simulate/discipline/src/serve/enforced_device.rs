@@ -6,12 +6,12 @@ use super::{Assignment, Discipline, QueueItem};
 use crate::enforce::{ArrivingRequest, DeviceAccess, DispatchedRequest, EnforcementRules, Enforcer};
 use std::collections::VecDeque;
 
-/// What a proxy before a device keeps.
+/// Parameters of a proxy before a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcedDeviceParameters {
-    /// Levels and limits in the unit of the device as a whole, and bounds on what is at the device.
+    /// Levels and limits in the unit of the device as a whole, and bounds on the work at the device.
     pub rules: EnforcementRules,
-    /// The most sequential writes that are sent to the device together; 1 for none.
+    /// Maximum number of sequential writes sent to the device together; 1 for none.
     pub batch: u32,
 }
 

@@ -6,10 +6,10 @@
 //! The *pool* consists of the items on the workers and in the round-robin queue; the other items wait in a
 //! heap. Where the paper is silent or ambiguous, we read it like this:
 //!
-//! - Algorithm 1 compares the length of the round-robin queue with c, and the text of §4 the size of the pool ("only c
-//!   threads are allocated CPU time", "in the pool is in the round-robin queue or currently running"). [`LimitScope`]
-//!   has both. With the pool, c below the number of workers counts as that number, so that c = 1 is global first come,
-//!   first served on any number of workers, as §3.2 says.
+//! - Algorithm 1 compares the length of the round-robin queue with c, and the text of §4 the size of the
+//!   pool ("only c threads are allocated CPU time", "in the pool is in the round-robin queue or currently
+//!   running"). [`LimitScope`] has both. With the pool, c below the number of workers counts as that
+//!   number, so that c = 1 is global first come, first served on any number of workers, as in §3.2.
 //! - Line 19 of Algorithm 1 pops the *front* of the queue where its comment and §4 speak of the youngest. Here it is the
 //!   youngest.
 //! - §4 inserts a reordered old request into the round-robin queue, which is popped at the front and filled at the

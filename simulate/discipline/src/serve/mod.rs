@@ -82,9 +82,10 @@ pub struct Assignment {
 
 /// Decides which worker serves which item.
 ///
-/// The caller carries out all assignments in order, each of which replaces what its worker had; the discipline keeps the
-/// item that is displaced. A worker without an assignment goes on with its item, or is idle if that has just departed.
-/// When an item is done in the instant in which its slice ends, only `depart` is called.
+/// The caller carries out all assignments in order; each replaces its worker's item, and the discipline
+/// keeps the displaced item. A worker without an assignment continues with its item, or is idle if that
+/// has just departed. When an item is done in the instant in which its slice ends, only `depart` is
+/// called.
 pub trait Discipline {
     /// Notes that an item arrives.
     fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>);
@@ -92,8 +93,8 @@ pub trait Discipline {
     /// Notes that the item on `worker` is done.
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>);
 
-    /// Notes that the slice of the item on `worker` is over. Without an assignment the worker goes on until the item is
-    /// done.
+    /// Ends the slice of the item on `worker`. Without an assignment the worker continues until the item
+    /// is done.
     fn expire(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>);
 
     /// Notes that other work takes `worker`, which gets no assignments before

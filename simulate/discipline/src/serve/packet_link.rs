@@ -1,9 +1,9 @@
-//! A network link that sends packets, shaped as HTB does it.
+//! A network link that sends packets, with HTB shaping.
 //!
-//! A packet that has begun is sent to its end, and then the next is chosen. HTB takes tokens when it sends: a packet may go
-//! while no bucket of its class is in debt, and then puts them into debt, so that over any time t at most rate · t + burst
-//! and one packet pass. While a class waits for others its buckets fill up to their burst and not beyond; what it does not
-//! send then is lost to it.
+//! A packet that has begun is sent to its end, and then the next is chosen. HTB takes tokens when it
+//! sends: a packet may go while no bucket of its class is in debt, and may then put them into debt. So
+//! over any time t at most rate · t + burst and one packet pass. While a class waits for others its
+//! buckets fill up to their burst and not beyond; the class loses the excess.
 //!
 //! The least level goes first. Classes of one level take turns by deficit round robin (Shreedhar and Varghese 1996) with a
 //! packet as quantum, as HTB has it. Within a class items are first come, first served, and an item is done when its last
@@ -242,7 +242,7 @@ mod tests {
         Job { at, class, age: at, size }
     }
 
-    /// What the link sends in each unit of time, by the number of the item; '.' for nothing.
+    /// Returns the item that the link sends in each unit of time, by number; '.' for none.
     fn sent(link: &mut PacketLink, jobs: &[Job]) -> String {
         let history = play(1, jobs, link);
         let units =

@@ -16,8 +16,8 @@ struct FairQueueEntry<T> {
 /// ends there, or when it arrives if that is later. The item with the least start is next, then the one that came first.
 /// Virtual time is the start of the item that was taken last, in units of work × 2¹⁶ ÷ weight.
 ///
-/// A new weight counts from the next item on that becomes the head of its class, so that a change takes effect after one
-/// item, however many wait.
+/// A new weight applies from the next item that becomes the head of its class, so that a change takes
+/// effect after one item, however many wait.
 #[derive(Debug, Clone)]
 pub(crate) struct StartTimeFairQueue<T> {
     weights: Vec<u32>,

@@ -9,8 +9,8 @@ use crate::enforce::{BEST_EFFORT, OutstandingBounds};
 use proptest::prelude::*;
 
 proptest! {
-    /// Whatever changes and when: all that arrives is dispatched once, in order within its flow, and best effort
-    /// is what unknown flows get.
+    /// For any changes at any time, every arrival is dispatched once, in order within its flow, and
+    /// unknown flows get best effort.
     #[test]
     fn nothing_is_lost_and_order_is_kept(
         changes in prop::collection::vec(some_rules(), 1..8), drawn in some_arrivals(),

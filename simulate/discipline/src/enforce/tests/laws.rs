@@ -1,4 +1,4 @@
-//! What holds for all rules and loads.
+//! Laws that hold for all rules and loads.
 
 use super::reference::{Drawn, operation, some_arrivals, some_rules};
 use super::{
@@ -9,7 +9,7 @@ use crate::Limit;
 use crate::enforce::{BEST_EFFORT, DeviceOperation, OutstandingBounds};
 use proptest::prelude::*;
 
-/// What became of an item.
+/// A dispatched item, with its times.
 #[derive(Debug, Clone, PartialEq)]
 struct Sent {
     id: u32,
@@ -67,14 +67,14 @@ fn play(rules: &EnforcementRules, drawn: &[Drawn], check: impl Fn(&Enforcer)) ->
     history
 }
 
-/// What may pass in a time.
+/// Returns the work that may pass in a time.
 fn allowed(limit: &Limit, time: u64, history: &[Sent]) -> f64 {
     let largest = history.iter().map(|sent| sent.cost).max().unwrap_or(0);
     let excess = largest.saturating_sub(limit.burst);
     time as f64 * limit.rate as f64 / 1e9 + (limit.burst + excess) as f64 + 1e-6
 }
 
-/// The largest sum of costs from any instant to any later one, against what is allowed.
+/// Returns true if the sum of costs over any interval stays within the allowance.
 fn keeps(limit: &Limit, history: &[Sent], flow: u32, from: impl Fn(&Sent) -> u64) -> bool {
     let own: Vec<&Sent> =
         history.iter().filter(|sent| sent.flow == flow && sent.level != BEST_EFFORT).collect();
@@ -89,7 +89,7 @@ fn keeps(limit: &Limit, history: &[Sent], flow: u32, from: impl Fn(&Sent) -> u64
     })
 }
 
-/// The least burst with which these arrivals keep a limit of `rate` tenths a nanosecond.
+/// Returns the least burst with which these arrivals keep a limit of `rate` tenths per nanosecond.
 fn burst_of(drawn: &[Drawn], flow: u32, rate: u64) -> u64 {
     let mut now = 0u64;
     let mut level = 0u64;
@@ -106,8 +106,9 @@ fn burst_of(drawn: &[Drawn], flow: u32, rate: u64) -> u64 {
 }
 
 proptest! {
-    /// The limiter's law where it can be seen: of what arrives from an instant on, what is served at the flow's own
-    /// level until another keeps the limit. In queue mode that is everything that is served.
+    /// The limiter's law where it is observable: the arrivals from any instant on that are served at the
+    /// flow's own level until any later one keep the limit. In queue mode all service is at the own
+    /// level.
     #[test]
     fn own_levels_keep_their_limits(rules in some_rules(), drawn in some_arrivals()) {
         let history = play(&rules, &drawn, |_| ());
@@ -120,8 +121,9 @@ proptest! {
         }
     }
 
-    /// Before a device that is always free, what is sent keeps the limit in every interval; and what is demoted
-    /// would have broken one, counting only what was served within them: service for nothing costs nothing.
+    /// Before a device that is always free, dispatched work keeps the limit in every interval. A demoted
+    /// request would have broken a limit, counting only service within limits: demoted service costs no
+    /// tokens.
     #[test]
     fn before_a_free_device_limits_are_exact(rules in some_rules(), drawn in some_arrivals()) {
         let rules = EnforcementRules { flows: rules.flows, ..EnforcementRules::none() };
@@ -150,7 +152,8 @@ proptest! {
         }
     }
 
-    /// Limits that arrivals keep change nothing, whoever else delays the flow: same instants, same levels.
+    /// Limits that arrivals keep change nothing, however others delay the flow: same instants, same
+    /// levels.
     #[test]
     fn limits_that_are_kept_are_not_there(
         mut rules in some_rules(), drawn in some_arrivals(), rates in prop::collection::vec(1u64..30, 0..3),
@@ -174,7 +177,8 @@ proptest! {
         }
     }
 
-    /// With demotion and bounds on items alone the device is kept as busy as they allow, but for the reserve.
+    /// With demotion and only bounds on items, the device is as busy as they allow, apart from the
+    /// reserve.
     #[test]
     fn demotion_conserves_work(mut rules in some_rules(), drawn in some_arrivals(), items in 1u32..4) {
         rules.flows.values_mut().for_each(|flow| flow.over_limit = OverLimit::Demote);
@@ -187,8 +191,8 @@ proptest! {
         });
     }
 
-    /// One item at a time: whatever those below do, a flow within its limits on the highest level is done at most
-    /// their largest item later than if it were alone.
+    /// One item at a time: a flow within its limits on the highest level is delayed by lower levels by at
+    /// most their largest item.
     #[test]
     fn nobody_below_delays_by_more_than_one_item(
         mut rules in some_rules(), drawn in some_arrivals(), rate in 1u64..30,
@@ -206,8 +210,8 @@ proptest! {
     }
 }
 
-/// What decided where the limiter stands: tokens taken at dispatch would demote this flow, although its arrivals
-/// keep its limit, because others held it up.
+/// The reason for the limiter's place: tokens taken at dispatch would demote this flow, although its
+/// arrivals keep its limit, because others held it up.
 #[test]
 fn who_was_held_up_may_catch_up() {
     let rules = EnforcementRules {
@@ -267,14 +271,15 @@ fn low_levels_are_bounded_beside_high_ones() {
     assert_eq!(ids(&first), [0, 1]);
     enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 0)), [2, 3]);
-    // Larger than all that may be outstanding: when it is alone, and nobody overtakes it.
+    // Larger than the bound on outstanding work: dispatched when it is alone, and no request overtakes
+    // it.
     enforcer.arrive(1, arrival(4, 0, 500));
     enforcer.arrive(1, arrival(5, 1, 1));
     assert_eq!(enforcer.dispatch_next(1), None);
     assert_eq!(enforcer.waiting(), 2);
 }
 
-/// Best effort never has the last place, whoever is in the others, also what is demoted.
+/// Best effort never takes the last place, whatever occupies the others; nor do demoted requests.
 #[test]
 fn best_effort_leaves_the_reserve_free() {
     let over = [limit(1, 10)];
@@ -330,7 +335,7 @@ fn an_unexpected_best_effort_request_goes_alone() {
     assert_eq!(ids(&there), [2, 3], "what is expected may be beside it");
 }
 
-/// Reads and writes have places of their own; whose turn it is keeps the turn.
+/// Reads and writes have places of their own; a request that does not fit keeps its turn.
 #[test]
 fn each_operation_has_bounds_of_its_own() {
     let few = |requests| OutstandingBounds { requests, bytes: u64::MAX };

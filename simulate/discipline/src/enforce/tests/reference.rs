@@ -11,11 +11,11 @@ pub(super) struct WaitingItem {
     pub(super) arrival: ArrivingRequest,
     came: u64,
     number: usize,
-    /// Since when it is within the limits, and what it took.
+    /// Time since when it is within the limits, and the tokens it took.
     within: Option<(u64, TakenByTwin)>,
 }
 
-/// The limiter that let an item pass, under which of its limits, and its overflow by then.
+/// Limiter that let an item pass, index of its limits, and its overflow by then.
 type TakenByTwin = (u32, usize, i64);
 
 /// A charge, and the cost that was claimed.
@@ -26,7 +26,8 @@ pub(super) type TwinCharge = Option<(TakenByTwin, u64)>;
 struct TwinLimiter {
     limits: Vec<Limit>,
     tokens: Vec<i64>,
-    /// The tokens if everything open comes to nothing, and for how many nanoseconds some bucket overflowed by them.
+    /// Tokens if everything open turned out to cost nothing, and the nanoseconds for which some bucket
+    /// overflowed by them.
     unsettled: Vec<i64>,
     overflowed: i64,
     generation: usize,
@@ -99,7 +100,7 @@ fn tenths(limit: &Limit) -> i64 {
 /// The words of the module header.
 pub(super) struct Twin {
     rules: EnforcementRules,
-    /// By flow; also those of flows that are not known any more.
+    /// Limiters by flow, including flows that are no longer known.
     limiters: BTreeMap<u32, TwinLimiter>,
     pub(super) waiting: Vec<WaitingItem>,
     pub(super) outstanding: Vec<TwinOutstanding>,

@@ -1,4 +1,4 @@
-//! What is served within limits when claims are wrong, refused, withdrawn or moved.
+//! Service within limits when claims are wrong, refused, withdrawn or moved.
 
 use super::{
     ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival,
@@ -8,10 +8,11 @@ use crate::Limit;
 use crate::enforce::{BEST_EFFORT, OutstandingBounds, TokenCharge, WaitingRequest};
 use proptest::prelude::*;
 
-/// Gap, flow, claimed cost, how served differs from it, time at the device, time until it is settled, fate.
+/// Gap, flow, claimed cost, deviation of the served cost, time at the device, time until settlement,
+/// fate.
 type Claim = (u64, u32, u64, u8, u64, u64, u8);
 
-/// What is served of a claim: often nothing, often all, sometimes more.
+/// Returns the served cost of a claim: often none, often all, sometimes more.
 fn served(claim: &Claim) -> u64 {
     match claim.3 {
         0..=2 => 0,
@@ -81,7 +82,7 @@ impl Player<'_> {
         self.enforcer.check_invariants();
     }
 
-    /// The most that was served above what was claimed of requests that were there together.
+    /// Returns the maximum excess of served over claimed cost among requests present together.
     fn excess(&self) -> u64 {
         let ends = |fate: &Fate| fate.settled.unwrap_or(u64::MAX);
         let at = |now| {
@@ -92,7 +93,8 @@ impl Player<'_> {
         self.fates.iter().map(|fate| at(fate.came)).max().unwrap_or(0)
     }
 
-    /// Whether what came from any instant on and was served at its level until another keeps the limit.
+    /// Returns true if arrivals from any instant on, served at their level until any later one, keep the
+    /// limit.
     fn keeps(&self, limit: &Limit) -> bool {
         let largest = self.claims.iter().map(|claim| claim.2).max().unwrap_or(0);
         let burst = limit.burst + largest.saturating_sub(limit.burst) + self.excess();
@@ -140,8 +142,8 @@ fn sharing(level: u32, over: OverLimit, owner: u32) -> FlowRules {
 }
 
 proptest! {
-    /// The promise of settlement: whatever is claimed, served, refunded, withdrawn and moved, two flows that share limits
-    /// are together served at their levels no more than each limit allows.
+    /// The promise of settlement: for any claims, service, refunds, withdrawals and moves, two flows that
+    /// share limits are together served at their levels no more than each limit allows.
     #[test]
     fn what_is_served_keeps_the_limits_whatever_is_claimed(
         claims in some_claims(), limits in prop::collection::vec((1u64..12, 1u64..25), 1..3), places in 1u32..12,
@@ -168,8 +170,8 @@ proptest! {
     }
 }
 
-/// Ten claims of the whole burst, of which nothing is served, are settled together when the bucket is full again: one
-/// burst is left to spend, not eleven.
+/// Ten claims of the whole burst, none of them served, are settled together when the bucket is full
+/// again: one burst is left to spend, not eleven.
 #[test]
 fn unused_claims_do_not_keep_bursts_in_store() {
     let rules = rules(&[(0, flow(0, OverLimit::Demote, &[limit(10, 10)]))]);
@@ -212,7 +214,7 @@ fn a_refused_claim_gives_its_tokens_back() {
     enforcer.check_invariants();
 }
 
-/// A withdrawn request gives back what it took, and those behind it have it at once.
+/// A withdrawn request gives its tokens back, and requests behind it get them at once.
 #[test]
 fn a_withdrawn_request_gives_its_tokens_back() {
     let known = [(0, flow(0, OverLimit::Queue, &[])), (1, flow(1, OverLimit::Queue, &[limit(1, 10)]))];
@@ -243,8 +245,8 @@ fn moved_requests_keep_their_order_and_handles() {
     enforcer.check_invariants();
 }
 
-/// What costs more than the largest request is served in its place in the line, last of all and without tokens, also
-/// where others wait for theirs; what follows has not lost anything by it.
+/// A request that costs more than the largest is served in its place in the line, last of all and without
+/// tokens, even while others wait for theirs; later requests lose nothing by it.
 #[test]
 fn a_claim_above_the_largest_waits_in_line_as_best_effort() {
     let capped = FlowRules { largest: Some(10), ..flow(0, OverLimit::Queue, &[limit(1, 10)]) };

@@ -6,7 +6,7 @@ use crate::enforce::{TokenCharge, WaitingRequest};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What a caller does beside arrivals and completions, with a number that says to what.
+/// An action of the caller beside arrivals and completions; the number selects its object.
 #[derive(Debug, Clone)]
 enum Step {
     /// One request, or every second of its flow, as when a client hangs up.
@@ -30,9 +30,9 @@ struct Pair {
     enforcer: Enforcer,
     twin: Twin,
     handles: BTreeMap<u32, WaitingRequest>,
-    /// When what is outstanding ends.
+    /// Completion times of outstanding requests.
     ends: Vec<(u64, DispatchedRequest)>,
-    /// When what is done is settled, if it is.
+    /// Settlement times of completed requests, if they are settled.
     charges: Vec<(u64, TokenCharge, TwinCharge, u64)>,
 }
 
@@ -48,7 +48,7 @@ impl Pair {
         self.twin.arrive(now, arrival);
     }
 
-    /// Does one thing to what waits, and returns whether there was something to do it to.
+    /// Applies one step to waiting requests. Returns false if there was no request to apply it to.
     fn step(&mut self, now: u64, step: &Step) -> bool {
         match step {
             Step::Reconfigure(rules) => {
@@ -80,7 +80,8 @@ impl Pair {
         (count > 0).then(|| self.twin.waiting[which % count].arrival)
     }
 
-    /// Ends what is over, to be settled after `after` unless that is 9, as if what `served` says had been served.
+    /// Completes the requests that end now, to be settled after `after` unless that is 9, with the cost
+    /// that `served` returns.
     fn complete(&mut self, now: u64, served: impl Fn(u32) -> (u64, u64)) -> bool {
         let before = self.ends.len();
         while let Some(over) = self.ends.iter().position(|(end, _)| *end == now) {
@@ -123,7 +124,7 @@ proptest! {
                 pair.twin.tick();
                 pair.twin.pass(now);
             }
-            // Asked only when something happens or it said so: what is in between must not matter.
+            // Called only at events and at the announced wake time: calls in between must not matter.
             let mut asked = pair.enforcer.wake_at() == Some(now);
             asked |= pair.complete(now, |id| served[id as usize]);
             asked |= pair.settle(now);

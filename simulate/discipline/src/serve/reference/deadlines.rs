@@ -21,7 +21,8 @@ proptest! {
         prop_assert_eq!(got, play_with(workers, &jobs, &other, &mut judge));
     }
 
-    /// If all classes have one SLO, the order of deadlines is that of age, to the last unit of service.
+    /// If all classes have one SLO, the order of deadlines is the order of age, to the last unit of
+    /// service.
     #[test]
     fn with_one_slo_deadlines_are_ages(
         workers in 1u32..4, jobs in jobs(), parameters in limited(), allowed in 0u64..1_000_000,
