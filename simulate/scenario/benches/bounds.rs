@@ -1,6 +1,7 @@
-//! How close a search comes to the bounds of a server, by stage and number of channels: the bound ÷ the longest latency
-//! that it found for a request of a workload within its limits. Rows with `v1` spend what enforcers allow beyond the limits, which breaks bounds. With an argument, that many starts instead of 40; with a
-//! second, that many steps from each instead of 1500.
+//! Tightness of the bounds of a server, by stage and number of channels: the bound ÷ the longest latency
+//! that a search found for a request of a workload within its limits. In rows with `v1`, workloads spend
+//! the enforcers' allowance beyond the limits, which breaks bounds. The first argument is the number of
+//! starts instead of 40, the second the number of steps from each instead of 1500.
 
 #[path = "../tests/bounds/adversary.rs"]
 mod adversary;
@@ -69,7 +70,7 @@ fn main() {
     }
 }
 
-/// Prints how close the same attack comes by both simulators, the project's and the one that is written apart.
+/// Prints the tightness for the same attack in both simulators, the project's and the independent one.
 fn report_apart((traffic, bounds): (PlayedTraffic, Vec<f64>)) {
     let packet = traffic.packet();
     let both = traffic.apart().latencies_by_both();

@@ -1,11 +1,12 @@
-//! How well do recorded requests, replayed at another rate, predict the latencies that were recorded at that rate?
+//! Accuracy of predictions for another rate: recorded requests are replayed at it, and compared with the
+//! latencies recorded there.
 //!
 //! `cargo bench -p scenario --bench media`
 //!
-//! A microservice application was recorded at 25, 50, 75 and 125 requests per second, all of them traced. A scenario
-//! from the spans of one rate is simulated at the others, with Poisson arrivals. How many workers a service has is in
-//! no record; three assumptions that look at the source alone: one; as many as its spans ever worked at once; so many
-//! that nobody waits. Nothing is fitted to the rates that are predicted.
+//! A microservice application was recorded at 25, 50, 75 and 125 requests per second, all of them traced.
+//! A scenario from the spans of one rate is simulated at the others, with Poisson arrivals. The number of
+//! workers of a service is not recorded. Three assumptions use only the source: one; as many as its spans
+//! ever worked at once; enough that no request waits. Nothing is fitted to the predicted rates.
 
 use callgraph::{BadRecords, Outliving, RuleCounts, Trace, TraceNode};
 use scenario::ScenarioDocument;
@@ -95,7 +96,7 @@ impl Record {
     }
 }
 
-/// The intervals of a span in which none of its calls is open.
+/// Calls `interval` for the intervals of a span in which none of its calls is open.
 fn working(nodes: &[TraceNode], node: &TraceNode, mut interval: impl FnMut(u64, u64)) {
     let mut at = node.start.0;
     for child in node.children.iter().map(|child| &nodes[*child]).filter(|child| child.is_waited_for) {

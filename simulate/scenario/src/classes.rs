@@ -30,7 +30,8 @@ pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32, String
     }
 }
 
-/// A name for each class: its own, or those of all kinds (of entries without kinds) in it, or its number.
+/// Returns a name for each class: its own, or those of all its kinds (or entries without kinds), or its
+/// number.
 pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>, String> {
     let mut members: Vec<Vec<Option<&str>>> = vec![Vec::new(); scenario.classes.len()];
     for entry in &scenario.entries {
@@ -51,8 +52,8 @@ pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>, String> {
     Ok(names.collect())
 }
 
-/// The SLO of each class, as many as there are names: its own, or that of the workload of its name in the policy that the
-/// scenario names; `None` for a class without one.
+/// Returns the SLO of each class, as many as there are names: its own, or that of the workload with its
+/// name in the scenario's policy; `None` for a class without one.
 pub(crate) fn slos(
     scenario: &Scenario,
     names: &[String],

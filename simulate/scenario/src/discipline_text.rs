@@ -101,7 +101,7 @@ impl<'a> DisciplineText<'a> {
         Ok(None)
     }
 
-    /// Takes the value of a key that is one of some words, as what the word means.
+    /// Takes the value of a key that must be one of some words. Returns the meaning of the word.
     fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, String> {
         let Some(given) = self.optional::<String>(key)? else { return Ok(None) };
         match words.iter().find(|(word, _)| *word == given) {

@@ -12,7 +12,7 @@ use toml::Value;
 /// A scenario file that can be read, with values that can be replaced.
 #[derive(Debug, Clone)]
 pub struct ScenarioDocument {
-    /// Where it came from, for messages.
+    /// Origin of the text, for messages.
     origin: String,
     /// The name that it has unless the file gives it one.
     stem: String,
@@ -21,7 +21,7 @@ pub struct ScenarioDocument {
     table: toml::Table,
 }
 
-/// One combination of what a document varies.
+/// One combination of the varied values.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The choice on each axis, in the order of the file; empty when nothing is varied.
@@ -34,7 +34,7 @@ impl ScenarioDocument {
     /// Reads a file, or standard input where the path is `-`.
     ///
     /// # Errors
-    /// When it cannot be read or is no scenario.
+    /// When it cannot be read or is not a scenario.
     pub fn read(path: &Path) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
         let text = match origin.as_str() {
@@ -48,13 +48,13 @@ impl ScenarioDocument {
         Self::parse(path, &text)
     }
 
-    /// Reads the text of a file that is or could be at `path`.
+    /// Parses the text of a file that is or could be at `path`.
     ///
     /// # Errors
-    /// When it is no scenario: line, column and what was expected.
+    /// When it is not a scenario: the error gives line, column and what was expected.
     pub fn parse(path: &Path, text: &str) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
-        // Read once as what it should be, because only errors of text have a line.
+        // Deserialised from the text once, because only errors of text have a line.
         toml::from_str::<Scenario>(text).map_err(|error| scenario_error(&origin, &error.to_string()))?;
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| scenario_error(&origin, &error.to_string()))?;
@@ -76,8 +76,8 @@ impl ScenarioDocument {
         self.put(path, &parsed.unwrap_or_else(|| Value::String(value.to_owned())))
     }
 
-    /// Removes axes that vary nothing but values at paths for which this is true, and names them. For values that the user
-    /// gives otherwise.
+    /// Removes the axes that vary only values at paths accepted by `is_given`, and returns their names.
+    /// For values that the user sets in another way.
     ///
     /// # Errors
     /// When the file is not a scenario.
@@ -92,10 +92,11 @@ impl ScenarioDocument {
         Ok(named.map(|(axis, _)| axis.name().to_owned()).collect())
     }
 
-    /// One document for each combination of what it varies; itself when it varies nothing.
+    /// Returns one document for each combination of varied values; the document itself if it varies
+    /// nothing.
     ///
     /// # Errors
-    /// When a path of `[[vary]]` leads nowhere, or there are too many combinations.
+    /// When a path of `[[vary]]` matches nothing, or there are too many combinations.
     pub fn variants(&self) -> Result<Vec<Variant>, OperationError> {
         let axes = self.scenario()?.vary;
         let all = combinations(&axes).map_err(|error| self.error(&error))?;
@@ -119,17 +120,18 @@ impl ScenarioDocument {
         self.table.get("name").and_then(Value::as_str).unwrap_or(&self.stem)
     }
 
-    /// Whether text of the document is the path of this file, as the paths of traces, policies and profiles are.
+    /// Returns true if a text of the document is the path of this file, such as that of a trace, policy
+    /// or profile.
     pub fn names_file(&self, file: &Path) -> bool {
         let Ok(wanted) = file.canonicalize() else { return false };
         let is_it = |text: &str| self.folder.join(text).canonicalize().is_ok_and(|found| found == wanted);
         self.table.values().any(|value| has_text(value, &is_it))
     }
 
-    /// The case that this document describes; what it varies stays as it is in the file.
+    /// Builds the case that this document describes; varied values stay as they are in the file.
     ///
     /// # Errors
-    /// When names do not fit together, a trace cannot be read, or a value is out of its range.
+    /// When names do not match, a trace cannot be read, or a value is out of its range.
     pub fn case(&self) -> Result<SimulationCase, OperationError> {
         let mut scenario = self.scenario()?;
         let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
@@ -167,7 +169,7 @@ fn unusable_name(value: &Value) -> Option<&str> {
     }
 }
 
-/// Whether some text in a value is as asked for.
+/// Returns true if `is_it` accepts some text in a value.
 fn has_text(value: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => is_it(text),

@@ -26,7 +26,7 @@ pub(crate) struct EntryLoad {
     delay: Nanos,
 }
 
-/// What the requests of an entry need.
+/// Demands of an entry's requests.
 pub(crate) enum RequestContent {
     /// Requests of kinds that the scenario describes, with the delays that are random.
     Kinds(RequestKinds, RandomDelays),

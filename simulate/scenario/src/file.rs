@@ -1,4 +1,4 @@
-//! The scenario file: stations, steps, entries and how long to run, as people write them.
+//! The scenario file as deserialised: stations, steps, entries and the length of the run.
 
 use crate::server::{ScenarioWorkloadSpec, ServerSpec};
 use crate::step_service::StepService;
@@ -83,7 +83,8 @@ pub(crate) enum ClassRef {
     Name(String),
 }
 
-/// The section `[call_graph]`: where recorded requests come from, and what the stations of their services have.
+/// The section `[call_graph]`: the source of recorded requests, and parameters of the stations of their
+/// services.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallGraphSpec {

@@ -1,12 +1,13 @@
-//! Scenario files: systems to simulate as people write them, what is varied, and how long to run.
+//! Scenario files: systems to simulate, variations, and the length of the run.
 //!
 //! ```text
 //! file ──▶ ScenarioDocument ──set, vary──▶ one per combination ──▶ SimulationCase ──▶ ScenarioRun
 //! ```
 //!
-//! A [`ScenarioDocument`] is the file as text with values that can be replaced by path; [`ScenarioDocument::variants`]
-//! gives one document for each combination of what its `[[vary]]` sections list. A [`SimulationCase`] is a document whose
-//! names have become indices, ready to run. Errors say where in the file and what was expected.
+//! A [`ScenarioDocument`] is the file as text with values that can be replaced by path;
+//! [`ScenarioDocument::variants`] returns one document for each combination of values in its `[[vary]]`
+//! sections. A [`SimulationCase`] is a document whose names have become indices, ready to run. Errors
+//! give the position in the file and what was expected.
 //!
 //! Every field is described in `docs/reference/scenario.md`.
 

@@ -1,15 +1,15 @@
-//! Where in a scenario a value is: `run.load`, `station.web.workers`, `entry.*.arrivals`.
+//! Path of a value in a scenario: `run.load`, `station.web.workers`, `entry.*.arrivals`.
 //!
-//! A path is keys with dots between them. In a list, a key is the `name` of an element (of a step without one, its
-//! `station`), its position from 0, or `*` for all elements. In a table, `*` stands for all keys that are there, and
-//! the last key may be new: whether it means anything is decided when the scenario is read.
+//! A path is keys with dots between them. In a list, a key is the `name` of an element (of a step without
+//! one, its `station`), its position from 0, or `*` for all elements. In a table, `*` stands for all
+//! existing keys, and the last key may be new: its validity is checked when the scenario is read.
 
 use toml::Value;
 
-/// Puts `value` at every place that `path` names, and returns how many places these are.
+/// Sets `value` at every place that `path` matches, and returns the number of places.
 ///
 /// # Errors
-/// When there is no such place: the part of the path that leads nowhere and what is there.
+/// When nothing matches: the error gives the part of the path that fails, and the existing keys.
 pub fn set(root: &mut toml::Table, path: &str, value: &Value) -> Result<usize, String> {
     let keys: Vec<&str> = path.split('.').map(str::trim).collect();
     if keys.iter().any(|key| key.is_empty()) {

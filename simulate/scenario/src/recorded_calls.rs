@@ -1,17 +1,19 @@
-//! Call graphs from recorded traces: services become stations, and every request does what a recorded one did.
+//! Call graphs from recorded traces: services become stations, and every request repeats a recorded one.
 //!
-//! A request draws one of the recorded traces, so that the self times and calls of one request keep together as they
-//! were found. Of each span, the time without calls is cut into parts, which become steps at the station of its
-//! service: one before the first group of calls, one after each group. The calls of a group overlap in the record;
-//! they begin when the part before them is done, each with the delay that it had after the first in the record. The
-//! part after a group begins when all calls of the group are done. A client's view of a call becomes network delay.
-//! Alone in the system, a request so has the latency that was recorded, where children lie within their parents.
+//! A request draws one of the recorded traces, so that the self times and calls of one request stay
+//! together as recorded. Of each span, the time without calls is cut into parts, which become steps at
+//! the station of its service: one before the first group of calls, one after each group. The calls of a
+//! group overlap in the record. They begin when the part before them is done, each with its recorded
+//! delay after the first. The part after a group begins when all calls of the group are done. A client's
+//! view of a call becomes network delay. Alone in the system, a request thus has the recorded latency, if
+//! children lie within their parents.
 //!
-//! Traces whose steps wait for each other in the same way share them in the network.
+//! Traces with the same dependencies between steps share these steps in the network.
 //!
-//! What a record cannot say: self time contains whatever the service waited for itself (processors, locks, databases
-//! without spans), so that work is overestimated, the more the higher the load of the record was; a thread that waits
-//! for its calls is no worker here. Calls whose caller does not wait are left out.
+//! A record does not show some facts. Self time contains all waiting within the service (processors,
+//! locks, databases without spans), so that work is overestimated, the more the higher the load of the
+//! record was. A thread that waits for its calls does not occupy a worker here. Calls whose caller does
+//! not wait are omitted.
 
 use crate::file::{Scenario, StationSpec};
 use callgraph::{BadRecords, Outliving, RuleCounts, SpanKind, Trace, TraceNode};
@@ -45,7 +47,8 @@ struct RecordedRequest {
 }
 
 impl RecordedCalls {
-    /// Reads a file of spans. Also returns the names of the services, by whose positions steps name their stations.
+    /// Reads a file of spans. Also returns the names of the services; steps name their stations by
+    /// position in this list.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<String>), String> {
         let mut counts = RuleCounts::default();
         let mut traces = Vec::new();
@@ -190,8 +193,9 @@ fn call_groups(nodes: &[TraceNode], index: usize) -> Vec<(Nanos, Nanos, Vec<usiz
     groups
 }
 
-/// Reads the recorded calls of a scenario, if it has any, and adds a station for each service that the scenario does
-/// not describe itself. The stations are then sorted as the services are, by whose positions the steps name them.
+/// Reads the recorded calls of a scenario, if it has any, and adds a station for each service that the
+/// scenario does not describe itself. The stations are then sorted like the services, because steps name
+/// them by position.
 pub(crate) fn attach(scenario: &mut Scenario, folder: &Path) -> Result<Option<Arc<RecordedCalls>>, String> {
     let Some(spec) = &scenario.call_graph else { return Ok(None) };
     if !scenario.steps.is_empty() {

@@ -1,9 +1,9 @@
-//! The kinds of requests of an entry with their shares, and what each needs at every step.
+//! The kinds of requests of an entry with their shares, and the demand of each at every step.
 //!
-//! Everything is drawn when the request arrives, from generators of their own: one for demands, in the order of
-//! steps; one for which kind it is and whether optional steps are taken; one for each random delay. A distribution that
-//! is varied does not change what else is drawn, as far as distributions need one draw per value, and a share or a delay
-//! changes nothing else.
+//! Everything is drawn when the request arrives, from separate generators: one for demands, in the order
+//! of steps; one for the kind and for optional steps; one for each random delay. A change of one
+//! distribution does not change other draws, as far as distributions need one draw per value; a change of
+//! a share or a delay changes nothing else.
 
 use crate::file::{EntrySpec, KindSpec};
 use crate::step_service::StepService;
@@ -17,10 +17,10 @@ use std::path::Path;
 
 /// The number of the random stream that chooses kinds and optional steps; demands have the seed itself.
 const CHOICE_STREAM: u64 = 1;
-/// The number of the random stream of the entry's delay; those of steps follow.
+/// Number of the random stream of the entry's delay; those of steps follow.
 const ENTRY_DELAY_STREAM: u64 = 2;
 
-/// A generator that is independent of those of other streams of the same seed.
+/// Returns a generator that is independent of those of other streams of the same seed.
 fn random_stream(seed: u64, stream: u64) -> StdRng {
     StdRng::seed_from_u64(seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
@@ -140,7 +140,7 @@ impl RequestKindSampler {
     }
 }
 
-/// The kind whose share of the unit interval contains `u`.
+/// Returns the kind whose interval of cumulative shares contains `u`.
 fn kind_at(kinds: &[RequestKindSampler], mut u: f64) -> &RequestKindSampler {
     for kind in kinds {
         u -= kind.share;
@@ -152,7 +152,7 @@ fn kind_at(kinds: &[RequestKindSampler], mut u: f64) -> &RequestKindSampler {
     &kinds[kinds.len() - 1]
 }
 
-/// The share of each kind; one without a share has what the others leave.
+/// Returns the share of each kind; a kind without one gets what the others leave.
 fn shares(kinds: &[KindSpec]) -> Result<Vec<f64>, String> {
     let given: Vec<f64> = kinds.iter().filter_map(|kind| kind.share).collect();
     if let Some(share) = given.iter().find(|share| !(**share > 0.0 && **share <= 1.0)) {
@@ -168,8 +168,8 @@ fn shares(kinds: &[KindSpec]) -> Result<Vec<f64>, String> {
     }
 }
 
-/// The service that the scenario gives for each step: under the name of the step, or under the longest beginning of it
-/// with a star behind.
+/// Returns the given service of each step: under the name of the step, or under its longest prefix
+/// followed by a star.
 fn service_of_steps(
     given: &BTreeMap<String, TextField<StepService>>,
     steps: &[String],
@@ -206,7 +206,7 @@ fn service_text<'a>(
     with_star.max_by_key(|(key, _)| key.len()).map(|(_, text)| &text.0)
 }
 
-/// Whether a key is the name of a step, or its beginning with a star behind.
+/// Returns true if a key is the name of a step, or a prefix of it followed by a star.
 fn key_matches(key: &str, step: &str) -> bool {
     match key.strip_suffix('*') {
         Some(beginning) => step.starts_with(beginning),

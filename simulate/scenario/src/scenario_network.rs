@@ -22,10 +22,10 @@ pub(crate) fn step_names(scenario: &Scenario) -> Vec<String> {
     scenario.steps.iter().map(|step| step.name().to_owned()).collect()
 }
 
-/// The stations, with each that has `copies` as so many.
+/// Expands each station with `copies` into that many stations.
 ///
 /// # Errors
-/// When there are no copies, or thousands.
+/// When the number of copies is 0, or in the thousands.
 pub(crate) fn expand_copies(specs: &[StationSpec]) -> Result<Vec<StationSpec>, String> {
     let mut all = Vec::new();
     for spec in specs {
@@ -40,11 +40,11 @@ pub(crate) fn expand_copies(specs: &[StationSpec]) -> Result<Vec<StationSpec>, S
     Ok(all)
 }
 
-/// The network of a scenario, whose steps are those of recorded calls if there are any, and the random delays before
-/// its steps. Of the classes it gets the names and the SLOs.
+/// Returns the network of a scenario, with the steps of recorded calls if there are any, and the random
+/// delays before its steps. Only the names and the SLOs of the classes matter here.
 ///
 /// # Errors
-/// When names do not fit together, a delay cannot be read, or there are too many workers.
+/// When names do not match, a delay cannot be read, or there are too many workers.
 pub(crate) fn scenario_network(
     scenario: &Scenario,
     recorded: Option<&RecordedCalls>,
@@ -101,7 +101,7 @@ fn network_station(spec: &StationSpec) -> NetworkStation {
     }
 }
 
-/// Whether a station has few enough workers and levels: each has memory of its own.
+/// Checks that a station has few enough workers and levels: each takes memory.
 fn check_memory(station: &NetworkStation) -> Result<(), String> {
     let name = &station.name;
     if station.workers > WORKERS_MAX {

@@ -1,4 +1,4 @@
-//! Variants of a scenario as they are run, with the report of their simulation.
+//! Runs of a scenario's variants, with the report of each simulation.
 
 use crate::document::Variant;
 use crate::simulation_case::SimulationCase;
@@ -31,7 +31,7 @@ impl Variant {
         self.run_watched(seed, &Unwatched)
     }
 
-    /// As [`Self::run`], while somebody watches and may end it early.
+    /// As [`Self::run`], with an observer that may end it early.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -71,7 +71,7 @@ impl ScenarioRun {
         Self::watched(case, choices, seed, &Unwatched)
     }
 
-    /// As [`Self::new`], while somebody watches and may end it early.
+    /// As [`Self::new`], with an observer that may end it early.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -81,13 +81,14 @@ impl ScenarioRun {
         seed: u64,
         watch: &dyn ReplicationWatch,
     ) -> Result<Self, InvalidSimulationError> {
-        // Replications have consecutive seeds: these are far from those of another seed.
+        // Replications have consecutive seeds; drawing the first keeps them far from those of another
+        // seed.
         case.plan.seed = StdRng::seed_from_u64(seed).random();
         let report = replicate_watched(&case.network, |seed| case.entries(seed), &case.plan, watch)?;
         Ok(Self { choices, case, report })
     }
 
-    /// The choice on an axis, as text.
+    /// Returns the choice on an axis, as text.
     ///
     /// # Panics
     /// When there is no such axis.
@@ -96,16 +97,16 @@ impl ScenarioRun {
         &choice.unwrap_or_else(|| panic!("nothing varies '{axis}'")).value
     }
 
-    /// A station that gets more work than it can do, with its utilisation, whatever was measured; none when the plan is
-    /// transient, where that is no error.
+    /// Returns a station with more work than its capacity, and its utilisation, independent of the
+    /// measurement; `None` if the plan is transient, where that is no error.
     pub fn overloaded(&self) -> Option<(&str, f64)> {
         let (station, load) = self.case.busiest();
         (load >= 1.0 && !self.case.plan.transient)
             .then(|| (self.case.network.stations[station].name.as_str(), load))
     }
 
-    /// Whether the number of requests inside stays within bounds, or the plan is transient: otherwise the figures mean
-    /// nothing.
+    /// Returns true if the number of requests inside stays bounded, or the plan is transient: otherwise
+    /// the figures are meaningless.
     pub fn is_stable(&self) -> bool {
         self.overloaded().is_none() && !matches!(self.report.verdict, ReplicationVerdict::Unbounded { .. })
     }

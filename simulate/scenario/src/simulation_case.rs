@@ -29,7 +29,7 @@ pub struct SimulationCase {
     /// The SLO of each class: the time from entry to deadline, above 0 and at most a day; none for a class without, and for
     /// workloads of a storage server, which have SLOs of their own.
     pub slos: Vec<Option<RequestSlo>>,
-    /// How to run it; the seed is that of no run yet.
+    /// Plan of the run; its seed is replaced by that of the run.
     pub plan: SimulationPlan,
     /// Workloads of a storage server; empty for other scenarios. The position is the class.
     pub workloads: Vec<SimulatedWorkload>,
@@ -94,7 +94,7 @@ impl SimulationCase {
     /// Work per second that an open entry brings to a station, seconds.
     fn work_per_second(&self, load: &EntryLoad, station: usize) -> f64 {
         let work = load.work(|step| self.network.steps[step].station == station);
-        // No work is no load, at an infinite rate, too.
+        // No work is no load, even at an infinite rate.
         if work == 0.0 { 0.0 } else { work * load.rate() }
     }
 
@@ -124,7 +124,7 @@ impl SimulationCase {
     }
 }
 
-/// The load of each entry; an error says of which.
+/// Returns the load of each entry; an error names the entry.
 fn entry_loads(
     scenario: &Scenario,
     recorded: Option<&Arc<RecordedCalls>>,

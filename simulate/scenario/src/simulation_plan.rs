@@ -1,4 +1,4 @@
-//! How long, how often and how precisely a scenario is run: its `[run]` section.
+//! Length, number and precision of the runs of a scenario: its `[run]` section.
 
 use crate::file::{RunSpec, Scenario};
 use sim::engine::{MeasurementWindow, PrecisionGoal, SimulationPlan};
@@ -7,10 +7,10 @@ use units::Nanos;
 /// More replications do not fit into memory: each keeps its histograms.
 const REPLICATIONS_MAX: usize = 10_000;
 
-/// The plan that a scenario asks for. Its seed is that of no run yet.
+/// Returns the plan of a scenario. Its seed is replaced by that of the run.
 ///
 /// # Errors
-/// When a number is out of its range, or two ways of saying how long to run are given.
+/// When a number is out of its range, or the length of the run is given twice.
 pub(crate) fn simulation_plan(scenario: &Scenario) -> Result<SimulationPlan, String> {
     let run = &scenario.run;
     let mut plan = SimulationPlan::of_requests(run.requests.unwrap_or(100_000), 0);

@@ -1,9 +1,9 @@
-//! What a request needs at a step, as the file says it: `exp(1ms)`, `30% exp(1ms)` or `skip`.
+//! Demand of a request at a step, as written in the file: `exp(1ms)`, `30% exp(1ms)` or `skip`.
 
 use crate::text_field::ReadText;
 use crate::times_source::TimesSource;
 
-/// What a request needs at a step.
+/// Demand of a request at a step.
 #[derive(Debug, Clone)]
 pub(crate) enum StepService {
     /// The request takes the step with this probability, above 0, and needs such a time there.

@@ -42,7 +42,7 @@ impl ReadText for TimeDistribution {
     }
 }
 
-/// How far a clock is ahead, nanoseconds.
+/// Lead of a clock, nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Skew(pub(crate) i64);
 

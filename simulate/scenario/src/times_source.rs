@@ -1,4 +1,4 @@
-//! Times as a scenario has them: a distribution, or measured values in a file.
+//! Times in a scenario: a distribution, or measured values in a file.
 //!
 //! `empirical("FILE")` is each time of a file with the same probability: one per line, or a column of a CSV with a
 //! header, `empirical("FILE", column="duration_us")`. A time without a unit has that of the column's name (`_s`, `_ms`,
@@ -9,7 +9,7 @@ use arrivals::TimeDistribution;
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
-/// Where the times of a scenario come from.
+/// Source of the times in a scenario.
 #[derive(Debug, Clone)]
 pub(crate) enum TimesSource {
     Distribution(TimeDistribution),
@@ -74,7 +74,7 @@ fn read_times(text: &str, column: Option<&str>) -> Result<Vec<Nanos>, String> {
     Ok(times)
 }
 
-/// A time that stands in this line; `unit` is that of a number without any.
+/// Parses the time in a line; `unit` applies to a number without a unit.
 fn read_time(number: usize, text: &str, unit: &str) -> Result<Nanos, String> {
     let text = text.trim();
     let has_no_unit = text.parse::<f64>().is_ok();

@@ -1,9 +1,9 @@
 //! Names by which a scenario refers to its parts.
 
-/// Whether no two of these names are equal.
+/// Checks that all names differ.
 ///
 /// # Errors
-/// With the first name in alphabetical order that is given twice; `what` has it.
+/// With the first repeated name in alphabetical order; `what` describes the names.
 pub(crate) fn check_unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Result<(), String> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();

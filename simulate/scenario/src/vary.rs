@@ -1,4 +1,4 @@
-//! What a scenario varies: axes whose combinations are all run.
+//! Variations of a scenario: axes whose combinations are all run.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl VarySpec {
         &self.name
     }
 
-    /// Whether it varies values, and only at paths for which this is true.
+    /// Returns true if it varies values, and only at paths that `is_meant` accepts.
     pub(crate) fn varies_only(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         let of_cases = self.cases.iter().flatten().flat_map(|case| case.set.keys());
         let mut paths = self.set.iter().chain(of_cases).peekable();

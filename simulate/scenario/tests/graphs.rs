@@ -63,7 +63,7 @@ fn classes_of_kinds_are_served_as_cobham_says() {
 
 #[test]
 fn an_optional_step_is_taken_as_often_as_it_says() {
-    // Jackson: half of the customers of M/M/1 at 0.5 go on to M/M/1 at 0.8.
+    // Jackson: half of the customers of M/M/1 at 0.5 continue to M/M/1 at 0.8.
     let text = "[run]\nrequests = 40000\nreplications = 8
         [[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"
         [[station]]\nname = \"b\"\nworkers = 1\ndiscipline = \"fifo\"
@@ -75,7 +75,7 @@ fn an_optional_step_is_taken_as_often_as_it_says() {
     agrees(&found, 10e-3, |run| run.response.mean());
 }
 
-/// Nobody waits at the second station either.
+/// No request waits at the second station either.
 const DELAYED: &str = "[run]\nrequests = 20000\nreplications = 4
     [[station]]\nname = \"near\"\nworkers = 1\ndiscipline = \"fifo\"
     [[station]]\nname = \"far\"\nworkers = 200\ndiscipline = \"fifo\"
@@ -103,11 +103,12 @@ fn messages_overtake_each_other_under_jitter() {
     let alone =
         DELAYED.replace("workers = 1\n", "workers = 200\n").replace("near = \"exp(1ms)\"", "near = \"1ms\"");
     let found = run(&alone, &[]);
-    // The law of the response is that of the delay, 2 ms later: nobody waits for anybody.
+    // Without any waiting, the distribution of the response is that of the delay, shifted by 2 ms.
     let p99 = found.report.percentile(Percentile::new(99.0).unwrap()).unwrap();
     let exact = 2e6 + 5e6 * 100f64.ln();
     assert!((p99.value - exact).abs() < 3.0 * p99.half_width + 0.002 * exact, "{p99:?} {exact}");
-    // As far as it is concerned, all are in their places, although they do not arrive as they were sent.
+    // Requests arrive out of sending order, but none counts as displaced, because the ideal order
+    // includes the delays.
     assert!(found.report.runs.iter().all(|run| run.displaced == 0 && run.stations[1].displaced == 0));
     let ordered = run(&alone, &[("station.far.workers", "1"), ("step.far.delay", "0s")]);
     assert!(ordered.report.runs.iter().all(|run| run.stations[0].displaced == 0));
@@ -143,7 +144,7 @@ fn at_the_last_station_of_a_chain_the_order_is_that_of_the_requests() {
     }
 }
 
-/// Deadlines by the SLOs of classes are those of the times in the discipline, to the last figure.
+/// Deadlines from the SLOs of classes equal those from times in the discipline, to the last digit.
 #[test]
 fn slos_of_classes_are_the_times_of_deadlines() {
     let with_slos =

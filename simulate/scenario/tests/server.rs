@@ -120,7 +120,8 @@ fn strict_priorities_agree_with_the_exact_replay() {
         case.plan.window.span = Some((Nanos(3 * end.0), Nanos(4 * end.0)));
         let found = measure(&case);
         assert_eq!(found.by_class, replayed(&case), "round {round}");
-        // Limits that nobody reaches change nothing, and packets nothing where a request is one.
+        // Limits that no workload reaches change nothing, and neither do packets if a request is one
+        // packet.
         let span = case.plan.window.span;
         let mut policed =
             self::case(case.workloads.clone(), &ServerRules::Policy(Box::new(policy(1e6, 1e6))));
@@ -204,7 +205,7 @@ fn channels_keep_the_throughput() {
 
 #[test]
 fn a_window_of_time_measures_who_arrives_within_it() {
-    // A request every 20 us: of the 50 that arrive from 1 ms until before 2 ms, all are measured, whatever came before.
+    // A request every 20 us: all 50 that arrive from 1 ms until before 2 ms are measured, and no others.
     let mut case = case(vec![workload("a", "99% < 1ms", steady(20_000, 19_000), 0)], &ServerRules::default());
     for (begin, end, requests) in [(1_000_000, 2_000_000, 50), (0, 20_000, 1), (1, 20_000, 0), (1, 20_001, 1)]
     {

@@ -11,8 +11,8 @@ use sim::engine::{NetworkStation, QueueingNetwork, SimulationPlan};
 use units::Nanos;
 
 impl SimulationCase {
-    /// A server with workloads under rules. Without a window of time in the plan, as long is measured as the longest
-    /// trace lasts, after a tenth of that as warm-up.
+    /// Creates a server with workloads under rules. Without a window in the plan, the period of the
+    /// longest trace is measured, after a tenth of it as warm-up.
     ///
     /// # Errors
     /// When there is no workload, two have one name, or the rules do not fit them.
@@ -69,7 +69,8 @@ impl SimulationCase {
         Ok(case)
     }
 
-    /// A period of the longest trace, after a tenth of it as warm-up; `None` where all workloads are clients that wait.
+    /// Returns a tenth of the period of the longest trace, as warm-up, and the end of a period after it;
+    /// `None` if all workloads are clients that wait.
     fn span_of_longest_trace(&self) -> Option<(Nanos, Nanos)> {
         let longest = self.workloads.iter().filter_map(SimulatedWorkload::period).max()?.0;
         Some((Nanos(longest / 10), Nanos(longest / 10 + longest)))
@@ -78,7 +79,7 @@ impl SimulationCase {
     /// Changes the rules of the stages of a storage server.
     ///
     /// # Errors
-    /// When it is no storage server, or the rules do not fit its workloads.
+    /// When it is not a storage server, or the rules do not fit its workloads.
     pub fn enforce(&mut self, rules: &ServerRules) -> Result<(), String> {
         let server = self.server.as_ref().ok_or("only a storage server has rules")?;
         self.network = stages(server, &self.workloads, rules)?;

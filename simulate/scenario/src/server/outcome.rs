@@ -1,4 +1,4 @@
-//! Whether a simulated workload keeps its SLO.
+//! Judgement of a simulated workload's SLO.
 //!
 //! The percentile is that of all measured requests of all replications together, because an SLO is about requests.
 //! Its interval is Woodruff's: the share of requests at or below the percentile differs from replication to
@@ -18,7 +18,7 @@ use units::{Nanos, Percentile};
 /// The percentile that is measured of a workload without an SLO.
 const PERCENT_WITHOUT_SLO: f64 = 99.0;
 
-/// Whether an SLO was kept.
+/// Verdict on an SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SloVerdict {
     /// The percentile is at most the latency of the SLO.
@@ -27,19 +27,19 @@ pub enum SloVerdict {
     Missed,
     /// There are too few requests for the percentile to mean anything.
     TooFew {
-        /// How many requests there should be; none for an SLO of 100 %, which no number of requests shows.
+        /// Number of requests needed; none for an SLO of 100 %, which no number of requests proves.
         needed: Option<u64>,
     },
 }
 
-/// The latencies of a workload in a simulation, and whether they keep its SLO.
+/// Latencies of a workload in a simulation, with the verdict on its SLO.
 #[derive(Debug, Clone)]
 pub struct WorkloadOutcome {
     /// The name of the workload.
     pub name: String,
     /// The SLO that it asks for; none for best effort.
     pub slo: Option<Slo>,
-    /// The percentile that is measured: that of the SLO, or 99.
+    /// Measured percentile: that of the SLO, or 99.
     pub percentile: Percentile,
     /// Requests measured, of all replications.
     pub requests: u64,
@@ -51,7 +51,7 @@ pub struct WorkloadOutcome {
     pub high_ns: Option<f64>,
     /// Share of the requests that took longer than the SLO.
     pub over: Option<f64>,
-    /// Whether the SLO was kept; none without an SLO.
+    /// Verdict on the SLO; none without an SLO.
     pub verdict: Option<SloVerdict>,
     /// Completions per second within the window.
     pub per_second: f64,
@@ -135,7 +135,8 @@ fn woodruff_interval(
 ) -> Option<PercentileInterval> {
     let mean = all.count() as f64 / runs.len() as f64;
     let share = all.at_or_below(measured.0) as f64 / all.count() as f64;
-    // A share of all is a ratio: replications differ in both, how many requests they have and how many are below.
+    // A share is a ratio estimate: replications differ both in the number of requests and in the number
+    // below.
     let residuals: Vec<f64> = runs
         .iter()
         .map(|run| (run.at_or_below(measured.0) as f64 - share * run.count() as f64) / mean)

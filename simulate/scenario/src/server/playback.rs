@@ -1,4 +1,4 @@
-//! The trace of a workload, repeated for ever, as a simulation plays it from any instant on.
+//! The trace of a workload, repeated for ever, played from any instant on.
 
 use ::model::{CircularTrace, CircularTraceError, Job, PerStage};
 use discipline::enforce::DeviceAccess;
@@ -7,11 +7,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Arc;
 use units::Nanos;
 
-/// The jobs of a workload, repeated one mean gap after the last (a second, where all arrive at one instant), as predictions
-/// have it.
+/// Repeats the jobs of a workload one mean gap after the last (a second, if all arrive at one instant),
+/// as predictions do.
 ///
 /// # Errors
-/// When there are no jobs, or one arrives before the one in front of it.
+/// When there are no jobs, or one arrives before its predecessor.
 pub(crate) fn repeated(jobs: Vec<Job>) -> Result<CircularTrace<Job>, String> {
     CircularTrace::repeating(jobs).map_err(|error| match error {
         CircularTraceError::Empty => "there are no requests".to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn instants_from(trace: Arc<CircularTrace<Job>>, begin: Nanos) -> imp
     (trace.position(begin)..).map_while(move |position| Some(trace.item_at(position)?.arrival - begin))
 }
 
-/// The work of the requests whose arrivals [`instants_from`] gives.
+/// Iterates over the work of the requests whose arrivals [`instants_from`] returns.
 pub(crate) fn work_from(
     trace: Arc<CircularTrace<Job>>,
     begin: Nanos,
@@ -48,7 +48,8 @@ pub(crate) fn work_from(
     (trace.position(begin)..).map_while(move |position| Some(trace.item_at(position)?.work))
 }
 
-/// What these requests do at the device, of which `accesses` are in the order of the trace; nothing where there are none.
+/// Iterates over the device accesses of these requests, with `accesses` in the order of the trace; empty
+/// without any.
 pub(crate) fn accesses_from(
     trace: &CircularTrace<Job>,
     accesses: Arc<[DeviceAccess]>,

@@ -1,12 +1,13 @@
 //! The rules by which the stages of a storage server serve: disciplines by name, or a policy.
 //!
-//! Nothing here is preemptive: a device does not give back a request that it has begun. A best-effort workload is
-//! below all that are promised something, wherever there are priorities; its deadline never comes; its share in
-//! proportion is its own weight.
+//! Nothing here is preemptive: a device does not give back a request that it has begun. A best-effort
+//! workload is below all workloads with a promise, wherever there are priorities; its deadline is
+//! infinite; its proportional share is its own weight.
 //!
-//! Under a policy, the device is behind the rules that a storage proxy makes of it: work beyond the limits is best effort
-//! there, because unused device time would be lost (thesis §2.2.1). On the network, packets beyond the limits wait, where
-//! HTB queues hold back what exceeds their rate (§2.2.2).
+//! Under a policy, the device stands behind the rules that a storage proxy derives from it: work beyond
+//! the limits is best effort there, because unused device time would be lost (thesis §2.2.1). On the
+//! network, packets beyond the limits wait, as HTB queues hold back traffic that exceeds their rate
+//! (§2.2.2).
 
 use super::storage_server::{PACKET_BYTES, StorageServer};
 use super::workload::SimulatedWorkload;
@@ -39,7 +40,7 @@ pub enum StageRule {
     Deadline,
     /// Strict priority, the tightest SLO first; equal SLOs share a level.
     BySlo,
-    /// Shares that follow measured latencies, adjusted after every interval of so many nanoseconds.
+    /// Shares that follow measured latencies, adjusted at this interval, nanoseconds.
     Feedback(u64),
     /// Any other discipline; the class of a request is the position of its workload.
     Other(DisciplineSpec),
@@ -205,7 +206,7 @@ fn policy_workload<'a>(policy: &'a Policy, workload: &SimulatedWorkload) -> Opti
     policy.workloads.iter().find(|placed| placed.name == workload.name)
 }
 
-/// Whether every workload that is not best effort has a place in the policy, all on one server.
+/// Checks that every workload except best effort is placed by the policy, all on one server.
 fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), String> {
     let mut server: Option<&str> = None;
     for workload in workloads.iter().filter(|workload| !workload.best_effort) {
@@ -228,7 +229,7 @@ fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), 
     Ok(())
 }
 
-/// How a policy has a stage serve these workloads.
+/// Returns the discipline of a stage for these workloads under a policy.
 fn policy_discipline(
     policy: &Policy,
     stage: Stage,
@@ -261,7 +262,7 @@ fn policy_discipline(
     })
 }
 
-/// How the policy says that the server of these workloads is used.
+/// Returns the policy's terms of use of the server of these workloads.
 fn policy_enforcement<'a>(
     policy: &'a Policy,
     workloads: &[SimulatedWorkload],
@@ -284,7 +285,7 @@ fn stage_rules(placed: &PolicyWorkload, stage: Stage, server: &StorageServer) ->
     }
 }
 
-/// How long a byte takes on a link of the server, nanoseconds.
+/// Returns the time of a byte on a link of the server, nanoseconds.
 fn byte_ns(server: &StorageServer) -> f64 {
     NS_PER_S / server.network().bytes_per_sec()
 }

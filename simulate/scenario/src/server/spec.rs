@@ -49,7 +49,7 @@ pub(crate) struct ScenarioWorkloadSpec {
     weight: u32,
     trace: Option<PathBuf>,
     arrivals: Option<TextField<ArrivalPattern>>,
-    /// How many requests are drawn from `arrivals`.
+    /// Number of requests that are drawn from `arrivals`.
     requests: Option<u32>,
     #[serde(default)]
     seed: u64,
@@ -108,7 +108,7 @@ impl ScenarioWorkloadSpec {
         self.trace.iter_mut().for_each(|path| *path = folder.join(&path));
     }
 
-    /// The workload, with its requests read from a trace or drawn. An error says of which workload.
+    /// Reads the workload, with its requests from a trace or drawn. An error names the workload.
     pub(crate) fn read(&self, server: &StorageServer) -> Result<SimulatedWorkload, String> {
         self.workload(server).map_err(|error| format!("workload '{}': {error}", self.name))
     }
@@ -202,7 +202,7 @@ impl ScenarioWorkloadSpec {
     }
 }
 
-/// The requests of a trace as work at the stages of a server, repeated for ever.
+/// Converts the requests of a trace into work at the stages of a server, repeated for ever.
 ///
 /// # Errors
 /// When the trace cannot be read or has no requests.
@@ -220,12 +220,12 @@ pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<RecordedRe
     Ok(RecordedRequests { trace, accesses: accesses.into() })
 }
 
-/// The requests of a workload, as they are played on a server.
+/// Requests of a workload, as played on a server.
 #[derive(Debug, Clone)]
 pub struct RecordedRequests {
     /// The requests as work at each stage, repeated for ever.
     pub trace: CircularTrace<Job>,
-    /// What each of them does at the device, in the same order.
+    /// Device access of each request, in the same order.
     pub accesses: Arc<[DeviceAccess]>,
 }
 

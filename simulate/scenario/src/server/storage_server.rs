@@ -5,7 +5,7 @@ use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
 
-/// A network packet where the policy does not say how large one is: what a sender hands over at once.
+/// Size of a network packet if the policy does not state it: the most that a sender hands over at once.
 pub(super) const PACKET_BYTES: f64 = 65536.0;
 
 /// A device behind a network link.
@@ -18,10 +18,11 @@ pub struct StorageServer {
 }
 
 impl StorageServer {
-    /// A device of this profile with so many channels, behind links of this bandwidth in each direction.
+    /// Creates a device of this profile with this many channels, behind links of this bandwidth in each
+    /// direction.
     ///
     /// # Errors
-    /// When there is no channel, or there are thousands.
+    /// When the number of channels is 0, or in the thousands.
     pub fn new(profile: StorageProfile, network: ByteRate, channels: u32) -> Result<Self, String> {
         if !(1..=CHANNELS_MAX).contains(&channels) {
             return Err(format!("server.channels: expected 1 to {CHANNELS_MAX}, found {channels}"));
@@ -29,18 +30,19 @@ impl StorageServer {
         Ok(Self { profile, network, channels, bounds: OwnerBounds::default() })
     }
 
-    /// The same server with bounds on what is at the device, which go before those of a policy and of the profile.
+    /// Returns the server with bounds on the requests at the device, which take precedence over the
+    /// policy's and the profile's.
     #[must_use]
     pub fn with_bounds(self, bounds: OwnerBounds) -> Self {
         Self { bounds, ..self }
     }
 
-    /// Whether bounds on what is at the device were given.
+    /// Returns true if bounds on the requests at the device were given.
     pub(super) fn has_bounds(&self) -> bool {
         self.bounds != OwnerBounds::default()
     }
 
-    /// How the device is used under a policy that says this of it.
+    /// Returns the use of the device under these terms of a policy.
     pub(super) fn device_use(&self, policy: Option<&ServerEnforcement>) -> DeviceUsage {
         let limits = self.profile.queue_limits();
         let profile = ProfileBounds {
@@ -54,7 +56,8 @@ impl StorageServer {
         DeviceUsage::new(&self.bounds, policy, &profile)
     }
 
-    /// What the server is under a policy that says this of it, for comparison with what its bounds assume.
+    /// Returns the conditions of the server under these terms of a policy, for comparison with the
+    /// assumptions of its bounds.
     pub(super) fn conditions(&self, policy: Option<&ServerEnforcement>) -> ServerConditions {
         self.device_use(policy)
             .conditions()
@@ -71,7 +74,7 @@ impl StorageServer {
         &self.profile
     }
 
-    /// The most device time of a request of so many bytes, nanoseconds, at least 1.
+    /// Returns the maximum device time of a request of this size, nanoseconds, at least 1.
     pub(super) fn largest_work(&self, size: Bytes) -> u64 {
         let work = [Op::Read, Op::Write].map(|op| {
             let request = Request { arrival: Nanos::ZERO, size, op, offset: None, response: None };
@@ -90,12 +93,12 @@ impl StorageServer {
         self.network
     }
 
-    /// How many requests the device serves at a time.
+    /// Returns the number of requests that the device serves at a time.
     pub fn channels(&self) -> u32 {
         self.channels
     }
 
-    /// The latency of the idle device, that of the slower operation.
+    /// Returns the latency of the idle device, that of the slower operation.
     pub fn base_latency(&self) -> Nanos {
         let slower = [Op::Read, Op::Write].map(|op| self.profile.base_latency(op).0);
         // The latency of a device is far below 2⁶⁴ ns.

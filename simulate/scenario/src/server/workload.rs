@@ -1,4 +1,4 @@
-//! A workload on a storage server: what it asks for, and its requests as time at each stage.
+//! A workload on a storage server: its SLO, and its requests as time at each stage.
 
 use super::playback::{accesses_from, at_rate, instants_from, random_beginning, work_from};
 use ::model::{CircularTrace, Job, PerStage, Slo, Stage};
@@ -17,7 +17,7 @@ pub struct SimulatedWorkload {
     pub name: String,
     /// The SLO that it asks for, if any.
     pub slo: Option<Slo>,
-    /// Whether it is served below all workloads that are promised something.
+    /// True if it is served below all workloads with a promise.
     pub best_effort: bool,
     /// Its share where shares are in proportion, at least 1.
     pub weight: u32,
@@ -32,9 +32,9 @@ pub enum WorkloadRequests {
     Recorded {
         /// The requests as work at each stage.
         trace: Arc<CircularTrace<Job>>,
-        /// What each request does at the device, in the order of the trace; none where that is not known.
+        /// Device access of each request, in the order of the trace; empty if not known.
         accesses: Arc<[DeviceAccess]>,
-        /// Where in the trace every replication begins; none means anywhere, at random.
+        /// Beginning of every replication in the trace; `None` for a random one.
         begin: Option<Nanos>,
     },
     /// Clients that wait for each answer, such as a copy that goes as fast as it may.
@@ -45,7 +45,7 @@ pub enum WorkloadRequests {
         think: TimeDistribution,
         /// The work of each request.
         work: PerStage<Nanos>,
-        /// What each request does at the device.
+        /// Device access of each request.
         access: DeviceAccess,
     },
 }
@@ -59,8 +59,9 @@ impl SimulatedWorkload {
         }
     }
 
-    /// The longest device time of its requests that are best effort: of all, or where the policy gives it a place (`planned`)
-    /// of those beyond the largest that the policy gives a level. None where there are none.
+    /// Returns the longest device time among its best-effort requests. These are all its requests, or, if
+    /// the policy places it (`planned`), those larger than the largest with a level. `None` if there are
+    /// none.
     pub(crate) fn longest_best_effort(&self, planned: Option<Option<f64>>) -> Option<Nanos> {
         let with_level = match planned {
             None => None,

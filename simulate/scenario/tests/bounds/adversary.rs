@@ -1,5 +1,5 @@
-//! Traffic that tries to break a bound: servers and workloads within their limits, searched by hill climbing for requests
-//! that come close to what the analysis promises them.
+//! Traffic that tries to break a bound: servers and workloads within their limits. Hill climbing searches
+//! for requests with latencies close to their bounds.
 
 use crate::played::{
     AllowingLimit, Approach, BoundAttack, EnforcedMember, ONCE, PlayedTraffic, Spending, attacked_policy,
@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use testkit::Climb;
 use units::Nanos;
 
-/// How many requests each workload sends.
+/// Number of requests of each workload.
 const REQUESTS: usize = 24;
 /// No request arrives later, seconds.
 const HORIZON: f64 = 0.6;
@@ -48,18 +48,18 @@ pub(crate) struct Attack {
     channels: u32,
     outstanding: u32,
     reserve: u32,
-    /// Work of the largest best-effort request, seconds, and the size of those that are sent as a fraction of it.
+    /// Work of the largest best-effort request, seconds, and the size of sent ones as a fraction of it.
     best_effort: (f64, f64),
     clients: u32,
     /// The largest packet, seconds.
     packet: f64,
     members: Vec<Member>,
-    /// Whether limits on the way out count what overtakes on other channels.
+    /// True if limits on the way out include the requests that overtake on other channels.
     spares_overtakers: bool,
 }
 
 impl Attack {
-    /// Greedy sources whose bursts come together, a full device and a busy link.
+    /// Creates greedy sources whose bursts coincide, a full device and a busy link.
     fn greedy(route: AttackedPath, channels: u32, levels: u32, random: &mut StdRng) -> Self {
         let count = random.random_range(1..6_u32);
         let share = 0.9 / f64::from(count);
@@ -161,7 +161,7 @@ impl Attack {
         member.burst * member.largest
     }
 
-    /// What the analysis promises a member, from the formula alone.
+    /// Returns the bound of a member, computed independently from the formula.
     fn bound(&self, own: &Member) -> f64 {
         let at_or_above = self.members.iter().filter(|other| other.level <= own.level);
         let bursts: f64 = at_or_above.map(|other| other.burst).sum();
@@ -172,8 +172,8 @@ impl Attack {
         let shared = f64::from(self.outstanding - self.reserve);
         let begun = shared * self.best_effort.0.max(largest) + reserve * largest;
         let device = (begun + bursts) / left + f64::from(self.channels - 1) * Self::largest(own);
-        // HTB serves a level by turns: what comes to it after a request is sent beside it.
-        // Tokens that are lost while it is held up are missed as long again.
+        // HTB serves a level by turns: later arrivals at the level are sent beside a request. Tokens lost
+        // while it is held up delay it for as long again.
         let link = |is_out| {
             let held_up = self.hold_up(own, is_out);
             held_up + held_up.max(self.link_burst(own, is_out) / self.left_by_others(own))
@@ -185,15 +185,16 @@ impl Attack {
         }
     }
 
-    /// What a link's bucket of a member holds, seconds. On the way out it holds in addition what may overtake a request of
-    /// the member on other channels of the device, so that a request never lacks the tokens of those that overtook it.
+    /// Returns the size of a member's bucket at a link, seconds. On the way out it also holds the work
+    /// that may overtake a request of the member on other channels of the device, so that a request never
+    /// lacks the tokens of those that overtook it.
     fn link_burst(&self, member: &Member, is_out: bool) -> f64 {
         let overtakes = if is_out { f64::from(self.channels - 1) * Self::largest(member) } else { 0.0 };
         member.burst
             + if self.route == AttackedPath::Path && self.spares_overtakers { overtakes } else { 0.0 }
     }
 
-    /// What others of the same level and above leave of a link, as a fraction.
+    /// Returns the fraction of a link that others of the same level and above leave.
     fn left_by_others(&self, own: &Member) -> f64 {
         1.0 - self.others(own).map(|other| other.rate).sum::<f64>()
     }
@@ -203,7 +204,7 @@ impl Attack {
         self.members.iter().filter(|other| !std::ptr::eq(*other, own) && other.level <= own.level)
     }
 
-    /// How long others may keep a link from a member, seconds.
+    /// Returns the time for which others may keep a link from a member, seconds.
     fn hold_up(&self, own: &Member, is_out: bool) -> f64 {
         let bursts: f64 = self.others(own).map(|other| self.link_burst(other, is_out)).sum();
         (self.packet + bursts) / self.left_by_others(own)
@@ -280,22 +281,22 @@ impl BoundAttack for Attack {
     }
 }
 
-/// What attacks a search may use.
+/// Attacks that a search may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SearchSpace {
     pub(crate) route: AttackedPath,
     pub(crate) channels: u32,
     pub(crate) levels: u32,
-    /// Whether workloads may share a level.
+    /// True if workloads may share a level.
     pub(crate) shares_levels: bool,
-    /// Whether limits on the way out count what overtakes on other channels.
+    /// True if limits on the way out include the requests that overtake on other channels.
     pub(crate) spares_overtakers: bool,
-    /// Whether every bucket of a link holds what may come while its workload waits for others.
+    /// True if every bucket of a link holds the arrivals during its workload's wait for others.
     pub(crate) keeps_tokens: bool,
 }
 
 impl SearchSpace {
-    /// Whether an attack keeps what the analysis assumes.
+    /// Returns true if an attack keeps the assumptions of the analysis.
     fn allows(&self, attack: &Attack) -> bool {
         let members = &attack.members;
         let has_shared = members

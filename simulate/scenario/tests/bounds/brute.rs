@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const BEST_EFFORT: u64 = u64::MAX;
 /// The stages by the names that a policy has for them.
 const STAGES: [&str; 3] = ["network-in", "storage", "network-out"];
-/// What rounding may do to tokens, nanoseconds.
+/// Error of tokens by rounding, nanoseconds.
 const ROUNDING: f64 = 1e-3;
 
 /// A token bucket; its unit is a nanosecond of the stage's capacity.
@@ -78,7 +78,7 @@ fn level(workload: &Value, stage: usize) -> u64 {
 /// A request: when it arrives, and its work at the three stages, nanoseconds of their capacity.
 pub(crate) type Asked = (u64, [u64; 3]);
 
-/// The most work of one request that all limits of a workload hold at each stage.
+/// Returns the maximum work of one request that all limits of a workload hold at each stage.
 pub(crate) fn most_within_limits(policy: &Value, name: &str) -> [u64; 3] {
     let workload = workload(policy, name);
     [0, 1, 2].map(|stage| {
@@ -124,7 +124,7 @@ struct Link {
     classes: Vec<LinkClass>,
     packet: u64,
     turns: u64,
-    /// The class that sends, what it sends, and when that is done.
+    /// Sending class, its work, and the time at which it is done.
     sending: Option<(usize, u64, u64)>,
 }
 
@@ -160,7 +160,7 @@ impl Link {
         self.sending = Some((number, time, now + time));
     }
 
-    /// The request whose last packet is through at this instant.
+    /// Returns the request whose last packet has passed at this instant.
     fn finish(&mut self, now: u64) -> Option<usize> {
         let (number, time, _) = self.sending.take_if(|(_, _, end)| *end == now)?;
         let (request, left) = self.classes[number].queue.front_mut().expect("it sends");
@@ -351,7 +351,7 @@ pub(crate) fn request_latencies(
     }
     let mut open: usize = loads.iter().map(|(_, asked)| asked.len()).sum();
     let mut latencies: Vec<Vec<u64>> = loads.iter().map(|(_, asked)| vec![0; asked.len()]).collect();
-    // Of all requests: the position among those of its workload.
+    // Maps the number of a request among all to its position within its workload.
     let mut positions = Vec::new();
     let mut begun = vec![0; loads.len() + 1];
     coming.sort_by_key(|(arrival, ..)| *arrival);
@@ -361,7 +361,7 @@ pub(crate) fn request_latencies(
         let soonest =
             [coming.front().map(|next| next.0), links[0].next(), device.next(&work), links[1].next()];
         now = soonest.into_iter().flatten().min().expect("something is open").max(now);
-        // One event goes after the other, as in a log: what is free takes the first that comes.
+        // Events are processed one after the other, as in a log: a free resource takes the first arrival.
         let answered = links[1].finish(now);
         links[1].send(now);
         if let Some(request) = answered {

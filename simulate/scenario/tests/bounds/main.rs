@@ -1,5 +1,6 @@
-//! No request of a workload that keeps its limits exceeds its bound: greedy bursts that come together, and a search for
-//! worse ones. `cargo bench -p scenario --bench bounds` searches longer and prints how close it came.
+//! No request of a workload that keeps its limits exceeds its bound: coinciding greedy bursts, and a
+//! search for worse ones. `cargo bench -p scenario --bench bounds` searches longer and prints how close
+//! it came.
 
 mod adversary;
 mod brute;
@@ -71,7 +72,7 @@ fn no_bound_of_a_plan_is_broken() {
     }
 }
 
-/// The bounds and limits are those of `admit` and `plan --model worst-case`.
+/// Bounds and limits as in `admit` and `plan --model worst-case`.
 #[test]
 fn no_bound_of_a_prediction_is_broken() {
     for channels in [1, 2, 4, 16] {
@@ -81,8 +82,8 @@ fn no_bound_of_a_prediction_is_broken() {
     }
 }
 
-/// A search that finds nothing proves nothing: it breaks the bounds of policies whose limits contain what enforcers allow
-/// beyond them, as documents of version 1 have it.
+/// A search that finds nothing proves nothing, so it must find a violation where one exists. It breaks
+/// the bounds of policies whose limits include the enforcers' allowance, as in documents of version 1.
 #[test]
 fn workloads_that_spend_allowances_break_their_bounds() {
     for channels in [2, 4, 16] {
@@ -112,8 +113,9 @@ fn workloads_that_spend_allowances_break_their_predictions() {
     }
 }
 
-/// Two simulators that share no code see the same latency of every request. Where two events come at one instant, as on a
-/// device whose channels go in step, either may be first, so that a packet more or less may be before an answer.
+/// Two simulators that share no code compute the same latency for every request. Where two events
+/// coincide, as on a device whose channels run in step, either may come first, so an answer may be behind
+/// one packet more or less.
 #[test]
 fn the_simulator_agrees_with_one_in_plain_code() {
     for channels in [1, 2, 4, 16] {

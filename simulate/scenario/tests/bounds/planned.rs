@@ -23,12 +23,13 @@ pub(crate) struct PlannedAttack {
     problem: PlanningProblem,
     server: PlannedServer,
     requests: Vec<Requests>,
-    /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
+    /// Size of best-effort requests as a fraction of the largest that bounds account for, and the number
+    /// of them at a time.
     best_effort: (f64, u32),
     spending: Spending,
 }
 
-/// How long a workload keeps the device from one that is overtaken, seconds.
+/// Time for which a workload keeps the device from one that is overtaken, seconds.
 const BLOCKED: f64 = 0.3;
 
 /// The methods that choose limits; each promises a bound.
@@ -64,8 +65,8 @@ fn workload(number: usize, class: &EnforcedClass, random: &mut StdRng) -> Planni
     }
 }
 
-/// A workload whose limits at the device and at network-out are spent by the same requests if these have as much answer as
-/// there is.
+/// Returns a workload whose limits at the device and at network-out are exhausted by the same requests if
+/// these have the densest possible answers.
 fn overtaken_workload(class: &EnforcedClass, largest: f64, rate: f64) -> PlanningWorkload {
     let overtaking = class.overtaking(largest, DENSEST);
     let answers = 1.25 * DENSEST * largest;
@@ -115,7 +116,8 @@ fn overtaken_requests(channels: u32) -> Requests {
 }
 
 impl PlannedAttack {
-    /// A workload whose large requests are overtaken by small ones, after another one has kept the device from it.
+    /// Creates a workload whose large requests are overtaken by small ones, after another one has kept
+    /// the device from it.
     pub(crate) fn overtaken(channels: u32, spending: Spending) -> Self {
         Self::overtaken_on(channels, spending, (0.004, 0.02, 0.004)).expect("it fits")
     }

@@ -1,4 +1,4 @@
-//! Policies with their traffic, played by the simulator, and how close a request comes to its bound.
+//! Policies with their traffic, played by the simulator, and the ratio of latencies to bounds.
 
 use crate::brute::{Asked, most_within_limits, request_latencies, within_limits};
 use arrivals::{DistributionFamily, TimeDistribution};
@@ -21,11 +21,11 @@ use workload::device::StorageProfile;
 
 /// A byte takes a nanosecond on the links.
 pub(crate) const BANDWIDTH: f64 = 1e9;
-/// How many requests each workload sends.
+/// Number of requests of each workload.
 pub(crate) const REQUESTS: usize = 40;
 /// The period of a trace that is played once, nanoseconds.
 pub(crate) const ONCE: u64 = 1 << 50;
-/// What rounding to whole nanoseconds may add to a latency, seconds.
+/// Maximum error of a latency by rounding to whole nanoseconds, seconds.
 const ROUNDING: f64 = 1e-6;
 
 /// The request that came closest to its bound.
@@ -45,10 +45,10 @@ pub(crate) struct AllowingLimit {
     pub(crate) allowance: f64,
 }
 
-/// What a policy says that its workloads may spend.
+/// Budget that a policy grants its workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spending {
-    /// The limits; what enforcers allow beyond them is said apart.
+    /// The limits; the enforcers' allowance is separate.
     Limits,
     /// All that its enforcers let pass, as documents of version 1 have it.
     Allowances,
@@ -64,7 +64,7 @@ pub(crate) struct EnforcedMember {
     pub(crate) largest: f64,
 }
 
-/// How a server of this class is used with this queue at its device.
+/// Returns the terms of use of a server of this class with this queue at its device.
 pub(crate) fn enforcement(class: EnforcedClass, queue: DeviceQueue) -> ServerEnforcement {
     ServerEnforcement {
         channels: queue.channels,
@@ -131,11 +131,11 @@ pub(crate) struct SentRequest {
     pub(crate) gap: u64,
     /// Its device time as a fraction of the largest.
     pub(crate) size: f64,
-    /// Its answer as a fraction of the densest; what is not answered was sent to the server.
+    /// Answer as a fraction of the densest; the rest was sent to the server.
     pub(crate) density: f64,
 }
 
-/// What a workload sends.
+/// Traffic of a workload.
 pub(crate) type Requests = Vec<SentRequest>;
 
 /// As many requests at once as limits let pass, and on: alike, or small dense ones around a large one.
@@ -209,10 +209,10 @@ pub(crate) fn jobs_within(policy: &Value, name: &str, requests: &[SentRequest]) 
 #[derive(Debug, Clone)]
 pub(crate) struct PlayedTraffic {
     pub(crate) policy: Policy,
-    /// What each workload sends, once.
+    /// Traffic of each workload, once.
     pub(crate) traces: Vec<CircularTrace<Job>>,
     pub(crate) channels: u32,
-    /// How many best-effort clients send one request after the other, and the work of each.
+    /// Number of best-effort clients that send one request after the other, and the work of each.
     pub(crate) clients: u32,
     pub(crate) copy: PerStage<Nanos>,
 }
@@ -349,7 +349,7 @@ pub(crate) trait BoundAttack: Sized {
 }
 
 impl Approach {
-    /// Whether the bound was broken, by more than rounding explains.
+    /// Returns true if the bound was broken by more than rounding explains.
     pub(crate) fn is_broken(&self) -> bool {
         self.latency > self.bound + ROUNDING
     }

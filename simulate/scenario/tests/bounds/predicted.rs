@@ -1,5 +1,6 @@
-//! Traffic that tries to break the bounds of `admit` and `plan --model worst-case`: workloads of random traces share an
-//! enforced server under the limits that the model writes, and each sends what a reader of the policy takes for within them.
+//! Traffic that tries to break the bounds of `admit` and `plan --model worst-case`. Workloads of random
+//! traces share an enforced server under the model's limits, and each sends the maximum that a reader of
+//! the policy takes for within them.
 
 use crate::played::{
     AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests,
@@ -18,7 +19,7 @@ use units::{Nanos, Percentile};
 #[derive(Debug, Clone)]
 struct TracedMember {
     level: u32,
-    /// What the model has seen of it.
+    /// Trace that the model saw.
     trace: CircularTrace<Job>,
     requests: Requests,
 }
@@ -28,7 +29,8 @@ struct TracedMember {
 pub(crate) struct PredictedAttack {
     path: EnforcedPath,
     members: Vec<TracedMember>,
-    /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
+    /// Size of best-effort requests as a fraction of the largest that bounds account for, and the number
+    /// of them at a time.
     best_effort: (f64, u32),
     spending: Spending,
 }
@@ -53,7 +55,7 @@ fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
     CircularTrace::from_first_arrival(jobs, Nanos(now + 200_000_000)).expect("jobs in order")
 }
 
-/// One burst of so many requests as large as each other, with this much answer, in each period, which is in seconds.
+/// Returns one burst of this many equal requests, with this density of answers, in each period, seconds.
 fn single_burst(count: u32, work: f64, density: f64, period: f64) -> CircularTrace<Job> {
     let shape = [SHAPE[0] * (1.0 - density), 1.0, DENSEST * density];
     let work = PerStage::from_fn(|stage| nanoseconds((work * shape[stage as usize] * 1e9).max(1.0)));
@@ -69,7 +71,7 @@ fn largest(trace: &CircularTrace<Job>) -> f64 {
 }
 
 impl TracedMember {
-    /// A workload of bursts that sends what it may at once.
+    /// Creates a workload of bursts that sends its maximum at once.
     fn bursty(random: &mut StdRng) -> Self {
         let level = random.random_range(0..4);
         let trace = bursty_trace(random);
@@ -86,8 +88,8 @@ impl TracedMember {
         Self { level: 0, trace: single_burst(count, work, 0.0, period), requests }
     }
 
-    /// A workload that is to be overtaken: its trace has one burst, and leaves room for denser answers. What it sends is chosen
-    /// by [`PredictedAttack::overtake`].
+    /// Creates a workload that will be overtaken: its trace has one burst, and allows denser answers.
+    /// [`PredictedAttack::overtake`] chooses its traffic.
     fn overtaken(random: &mut StdRng) -> Self {
         let count = random.random_range(2..8);
         let work = random.random_range(0.0005..0.004);
@@ -100,14 +102,14 @@ impl TracedMember {
     }
 }
 
-/// What the model says of the server: the bound of each member, and the policy's view of it.
+/// Result of the model for the server: the bound of each member, and the policy's view of it.
 struct Predicted {
     bounds: Vec<f64>,
     members: Vec<EnforcedMember>,
 }
 
 impl PredictedAttack {
-    /// A server whose bounds exist, full of greedy traffic.
+    /// Creates a server whose bounds exist, full of greedy traffic.
     fn greedy(channels: u32, spending: Spending, random: &mut StdRng) -> Option<Self> {
         let class = EnforcedClass {
             channels,
@@ -139,7 +141,8 @@ impl PredictedAttack {
         Some(attack)
     }
 
-    /// A workload that one of higher priority keeps from the device, and that is then overtaken by itself.
+    /// Creates a workload that one of higher priority keeps from the device, and that then overtakes
+    /// itself.
     pub(crate) fn blocked(channels: u32, spending: Spending) -> Self {
         let class = EnforcedClass {
             channels,
@@ -165,9 +168,10 @@ impl PredictedAttack {
         attack
     }
 
-    /// Has a member send as many requests of full size as its limits let pass at once, and then small ones, all with as much
-    /// answer as there is. While others keep the device from it its buckets at network-out are full and lose tokens; then the
-    /// small ones overtake the last large one, whose answer finds none left.
+    /// Makes a member send as many requests of full size as its limits pass at once, and then small ones,
+    /// all with the densest answers. While others keep the device from it, its buckets at network-out are
+    /// full and lose tokens. Then the small ones overtake the last large one, whose answer finds no
+    /// tokens left.
     fn overtake(&mut self, member: usize) {
         let document = serde_json::to_value(self.policy().0).expect("a policy is JSON");
         let large = SentRequest { gap: 0, size: 1.0, density: 1.0 };
@@ -178,14 +182,14 @@ impl PredictedAttack {
         }
     }
 
-    /// The policy by what the model says, and the bound of each member.
+    /// Returns the policy with the model's limits, and the bound of each member.
     fn policy(&self) -> (Policy, Vec<f64>) {
         let Predicted { bounds, members } = self.predict();
         let EnforcedPath { class, queue, .. } = self.path;
         (attacked_policy(enforcement(class, queue), &members, self.spending), bounds)
     }
 
-    /// What the model says, and the limits that the policy has by it.
+    /// Runs the model. Returns the bounds and the limits for the policy.
     fn predict(&self) -> Predicted {
         let model = EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, Some(self.path));
         let sketches: Vec<_> = self.members.iter().map(|member| model.sketch(&member.trace)).collect();
@@ -220,7 +224,7 @@ impl PredictedAttack {
         Predicted { bounds, members }
     }
 
-    /// The same attack with one thing changed that leaves the bounds as they are.
+    /// Returns the attack with one change that leaves the bounds as they are.
     fn changed(&self, random: &mut StdRng) -> Self {
         let mut other = self.clone();
         let pick = random.random_range(0..other.members.len());
