@@ -112,7 +112,7 @@ fn speed() -> Vec<(String, f64)> {
     speeds
 }
 
-/// What the load of an M/M/1 costs without an engine.
+/// Returns the cost of drawing the load of an M/M/1 queue, without an engine.
 fn drawing(jobs: u64) -> (u64, f64) {
     let begun = Instant::now();
     let mut random = StdRng::seed_from_u64(1);

@@ -1,4 +1,4 @@
-//! What the ideal model costs: starts alone, and everything that a summary says.
+//! Cost of the ideal model: starts alone, and a full summary.
 //!
 //! `cargo bench -p sim --bench ideal`
 

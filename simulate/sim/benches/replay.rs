@@ -1,4 +1,4 @@
-//! What replay costs and what it says of the published workloads.
+//! Cost of replay, and its results for the published workloads.
 //!
 //! `cargo bench -p sim`
 
@@ -181,7 +181,7 @@ fn server(title: &str, real: &[Real], members: &[usize]) {
     decide(&model, &all, real, members, seconds);
 }
 
-/// How long a yes or no takes, for budgets that are the SLOs times a factor.
+/// Prints the time of a decision, for budgets that are the SLOs times a factor.
 fn decide(model: &Replayed, all: &[Sketched<'_>], real: &[Real], members: &[usize], seconds: f64) {
     for factor in [1.0, 0.8, 0.7, 0.5] {
         let budgets: Vec<f64> = members.iter().map(|i| real[*i].slo.latency.0 * factor).collect();

@@ -101,7 +101,8 @@ fn a_group_keeps_its_alignment_and_others_do_not_move_it() {
 
 #[test]
 fn a_correlated_day_meets_at_the_worst_moment() {
-    // The worst burst of the first ends at 11, of the second at 40, whatever lies between.
+    // The worst burst of the first ends at 11, of the second at 40, independent of the arrivals in
+    // between.
     let plain = [storage(&[(3, 1), (10, 5), (11, 6)], 100, 0), storage(&[(0, 2), (40, 9), (70, 8)], 100, 1)];
     let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
     let system = ReplaySystem::new(streams(&plain, &traces)).unwrap();

@@ -94,7 +94,8 @@ fn kinds() -> Vec<DisciplineSpec> {
     ]
 }
 
-/// Allocations of a run: arrivals in bursts of 1 to 8 that repeat, so that what is the most comes early.
+/// Returns the allocations of a run: repeating arrivals in bursts of 1 to 8, so that the maximum occurs
+/// early.
 fn allocations(kind: &DisciplineSpec, requests: u64) -> u64 {
     let station = |name: &str| NetworkStation::new(name, 2, kind.clone());
     let network =

@@ -1,4 +1,4 @@
-//! The replay against queues whose latencies are known.
+//! The replay against queues with known latencies.
 
 use model::{CircularTrace, Job, PerStage, Stage};
 use rand::rngs::StdRng;

@@ -15,7 +15,7 @@ fn station(workers: usize, order: ServiceOrder) -> IdealStation {
     IdealStation { workers: NonZeroUsize::new(workers).unwrap(), order }
 }
 
-/// Time instant by instant: departures, then arrivals one by one; whoever waits is in a list.
+/// Simulates instant by instant: departures, then arrivals one by one; waiting requests are in a list.
 fn by_events(demands: &[TimedRequest], workers: usize, order: ServiceOrder, seed: u64) -> Vec<Nanos> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut ends: Vec<Option<u64>> = vec![None; workers];
@@ -61,7 +61,8 @@ proptest! {
         }
     }
 
-    /// With equal service times every order starts somebody at the same instants: the sum of waits is one.
+    /// With equal service times every order starts a request at the same instants, so the sum of waits is
+    /// the same.
     #[test]
     fn with_constant_service_the_mean_does_not_depend_on_the_order(
         demands in demands(0..60), workers in 1usize..5, service in 0u64..30, seed in 0u64..99

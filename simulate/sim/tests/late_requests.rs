@@ -1,4 +1,4 @@
-//! Replays of the stretches in which somebody may be late, against replays of everything.
+//! Replays of the stretches in which a request may be late, against replays of everything.
 
 mod support;
 
@@ -13,7 +13,7 @@ use units::{Nanos, Percentile};
 /// Nanoseconds of a millisecond.
 const MS: u64 = 1_000_000;
 
-/// How many times as long pauses are in traces of hours, of which work is counted in longer cells.
+/// Factor on pauses in traces of hours, whose work is counted in longer cells.
 const LONG: u64 = 5_000;
 
 /// Bursts with pauses: seconds long, works of up to 40 ms; of half of the streams some stages without work.
@@ -67,8 +67,8 @@ fn targeted() -> impl Strategy<Value = Vec<(Plain, LatencyTarget)>> {
     })
 }
 
-/// What complete replays say: the percentiles above targets, and whether every stream keeps its target but for `spare`
-/// alignments.
+/// Returns the results of complete replays: the percentiles above targets, and true if every stream keeps
+/// its target except in `spare` alignments.
 fn by_complete_replays(
     system: &ReplaySystem<'_>,
     alignments: &[Alignment],

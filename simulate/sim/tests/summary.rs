@@ -1,4 +1,4 @@
-//! What a played stream is summarised as: against lists of all requests, and intervals against the truth.
+//! Summaries of played streams: against lists of all requests, and intervals against the truth.
 
 mod support;
 
@@ -26,7 +26,8 @@ fn percentile(percent: f64) -> Percentile {
     Percentile::new(percent).unwrap()
 }
 
-/// Requests whose position among completions is not the one that they would have with a worker each: two sorted lists.
+/// Returns the number of requests whose position among completions differs from that with a worker each,
+/// from two sorted lists.
 fn displaced(demands: &[TimedRequest], latencies: &[Nanos]) -> usize {
     let order = |done: &dyn Fn(usize) -> Nanos| {
         let mut order: Vec<usize> = (0..demands.len()).collect();
@@ -99,7 +100,8 @@ fn long_streams_keep_their_percentiles() {
     }
 }
 
-/// How often intervals of mean, median and p99 have the true value, and how often there is one.
+/// Returns the shares of intervals of mean, median and p99 that contain the true value, and the shares of
+/// runs with an interval.
 fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64); 3] {
     // Response times of M/M/1 are exponential.
     let mean = 1e6 / (1.0 - load);
@@ -150,7 +152,8 @@ fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
     assert!(found.iter().all(|(hit, there)| *hit > 0.88 && *there > 0.85), "{found:?}");
 }
 
-/// A stream whose load changes for longer than a batch lasts: an interval of batches would be far too narrow.
+/// A stream whose load changes over times longer than a batch: an interval over batches would be far too
+/// narrow.
 #[test]
 fn batches_that_resemble_each_other_give_no_interval() {
     let source = TimedRequestSource {

@@ -7,9 +7,9 @@
 //! position. Therefore *overtaken* requests are counted too: those that complete after at least one request
 //! that is later in the ideal order. Ties in the ideal order go by arrival.
 //!
-//! At a station the same holds of the visits there: the ideal order is that in which they would leave it if no request
-//! ever waited anywhere. The figure of a later station includes what earlier ones have done to the order, and it may
-//! also repair that; at the last station of a chain it is the figure of the requests.
+//! At a station the same applies to the visits there: the ideal order is that in which they would leave
+//! it if no request ever waited anywhere. The count of a later station includes disorder from earlier
+//! ones, which it may also repair. At the last station of a chain it is the count of the requests.
 //!
 //! One pass suffices: no request completes before its ideal time, so at every completion all ideal times up
 //! to now are known. Memory is proportional to the requests inside.

@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(crate) enum DelayLine {
     /// No item has overtaken another yet: instants and items.
     Ordered(VecDeque<(u64, u32)>),
-    /// Items overtake each other: instant, how many were sent before, item; and how many were sent so far.
+    /// Items overtake each other: (instant, sequence number, item); and the number sent so far.
     Overtaking(BinaryHeap<Reverse<(u64, u64, u32)>>, u64),
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// The judge: a list in which the least is searched.
+        /// The reference: a list, searched for its minimum.
         #[test]
         fn items_arrive_by_instant_and_then_as_they_were_sent(
             steps in proptest::collection::vec(proptest::option::weighted(0.6, 0u64..30), 1..200),

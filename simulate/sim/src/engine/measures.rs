@@ -16,7 +16,7 @@ pub struct StationMeasures {
     /// That time ÷ the demand there, in [`SLOWDOWN_UNIT`]s; visits without demand are left out. Only with
     /// `MeasurementWindow::by_station`.
     pub slowdown: Histogram,
-    /// Visits whose position among those that leave is not that of the ideal order. Only with
+    /// Visits whose position among departures differs from that in the ideal order. Only with
     /// `MeasurementWindow::by_station`.
     pub displaced: u64,
     /// Requests there, in service or not, averaged over time.
@@ -63,7 +63,7 @@ pub struct Measures {
     pub response: Histogram,
     /// Response ÷ sum of own demands, in [`SLOWDOWN_UNIT`]s; requests without demand are left out.
     pub slowdown: Histogram,
-    /// Response times by class; empty counts where there is but one class.
+    /// Response times by class; empty if there is only one class.
     pub by_class: Vec<Histogram>,
     /// Slowdowns by class, as [`Self::slowdown`].
     pub slowdown_by_class: Vec<Histogram>,
@@ -71,7 +71,7 @@ pub struct Measures {
     pub shortest: Histogram,
     /// The measures of each station.
     pub stations: Vec<StationMeasures>,
-    /// Requests whose position among completions is not that of the ideal order.
+    /// Requests whose position among completions differs from that in the ideal order.
     pub displaced: u64,
     /// Requests that are complete after one that is later in the ideal order.
     pub overtaken: u64,
@@ -105,12 +105,12 @@ impl Measures {
         }
     }
 
-    /// Response times of a class, also where there is but one.
+    /// Returns the response times of a class, also if it is the only one.
     pub fn response_of(&self, class: usize) -> &Histogram {
         if self.by_class.len() > 1 { &self.by_class[class] } else { &self.response }
     }
 
-    /// Slowdowns of a class, also where there is but one.
+    /// Returns the slowdowns of a class, also if it is the only one.
     pub fn slowdown_of(&self, class: usize) -> &Histogram {
         if self.slowdown_by_class.len() > 1 { &self.slowdown_by_class[class] } else { &self.slowdown }
     }

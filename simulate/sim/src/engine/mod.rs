@@ -1,20 +1,21 @@
 //! Discrete-event simulation of stations, chains and feed-forward graphs under any queueing discipline.
 //!
-//! A [`QueueingNetwork`] says what is simulated, [`RequestEntry`] values bring requests with demands that are drawn
-//! before they enter, [`SimulationEngine::run`] plays them and returns [`Measures`]. Times are integer nanoseconds. Equal
-//! inputs give equal measures, bit by bit. [`replicate`] runs several and says how sure the figures are.
+//! A [`QueueingNetwork`] describes the system, and [`RequestEntry`] values supply requests with demands
+//! that are drawn before they enter. [`SimulationEngine::run`] simulates them and returns [`Measures`].
+//! Times are integer nanoseconds. Equal inputs give equal measures, bit by bit. [`replicate`] runs
+//! several replications and computes confidence intervals.
 //!
-//! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
-//! station with the highest index first and its workers in order; then what becomes able to be served by time alone
-//! (tokens that are due), the station with the highest index first; then other work that takes workers away or gives
-//! them back; then deliveries after network delays, by station and then as they were sent; then requests that reach the
-//! first steps and new arrivals, by entry.
-//! Within one event, the worker that became free takes the next item first; then the request moves on, and if
-//! that is without delay, arrives at the next station within the same event.
+//! **Order of simultaneous events**, by which every run is repeatable. First departures and ends of
+//! slices, the station with the highest index first and its workers in order. Then items that become
+//! eligible by time alone (tokens that are due), the station with the highest index first. Then other
+//! work that takes workers away or gives them back. Then deliveries after network delays, by station and
+//! in sending order. Then requests that reach the first steps, and new arrivals, by entry.
+//! Within one event, the worker that became free takes the next item first; then the request moves on,
+//! and without a delay arrives at the next station within the same event.
 //!
-//! Memory is that of the requests inside; what is measured goes into [`Histogram`]s. Nothing is allocated per
-//! event unless more requests are inside than ever before. [`SimulationEngine::run_logged`] keeps every request of the
-//! window.
+//! Memory is proportional to the requests inside; measurements go into [`Histogram`]s. Nothing is
+//! allocated per event unless more requests are inside than ever before. [`SimulationEngine::run_logged`]
+//! keeps every request of the window.
 //!
 //! Not covered: networks in which requests return to an earlier step, losses and retries.
 

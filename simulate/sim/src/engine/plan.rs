@@ -47,7 +47,7 @@ pub struct SimulationPlan {
     pub replications_max: usize,
     /// Wanted precision, if any.
     pub goal: Option<PrecisionGoal>,
-    /// True if the figures are those of exactly these requests, such as an overload of limited length: growth
+    /// True if the figures describe exactly these requests, such as an overload of limited length: growth
     /// is no error then.
     pub transient: bool,
 }

@@ -81,7 +81,7 @@ impl SimulationReport {
         Estimate::of(&values.collect::<Vec<_>>(), self.confidence)
     }
 
-    /// A statistic of the response time end to end, nanoseconds: the mean of those of the replications.
+    /// Returns a statistic of the response time end to end, nanoseconds: the mean over the replications.
     pub fn statistic(&self, statistic: LatencyStatistic) -> Option<Estimate> {
         self.estimate(|run| statistic.of_run(run))
     }
@@ -91,8 +91,8 @@ impl SimulationReport {
         self.statistic(LatencyStatistic::Mean)
     }
 
-    /// A percentile of the response time end to end, nanoseconds: the mean of those of the replications, each
-    /// within [`Histogram::RELATIVE_ERROR`].
+    /// Returns a percentile of the response time end to end, nanoseconds: the mean over the replications,
+    /// each within [`Histogram::RELATIVE_ERROR`].
     pub fn percentile(&self, percentile: Percentile) -> Option<Estimate> {
         self.statistic(LatencyStatistic::Percentile(percentile))
     }

@@ -56,7 +56,7 @@ pub(crate) struct StepVisit {
     slot: u32,
 }
 
-/// Drawn values of a request by step of the network, of which `steps` are its own.
+/// Drawn values of a request by step of the network; only `steps` belong to the request.
 #[derive(Debug)]
 pub(crate) struct DrawnSteps<'a> {
     pub(crate) steps: Range<usize>,

@@ -341,7 +341,7 @@ impl<'a> SimulationEngine<'a> {
         }
         let comes_back = self.stations[station].begin_interference(self.now, worker, &other, visits, timers);
         let end = self.now.saturating_add(other.length.0);
-        // Without remaining requests, interference would keep the run alive for ever.
+        // Without remaining requests, interference alone would keep the run going for ever.
         let next = if self.requests.inside() > 0 || self.expects_arrivals() {
             end.saturating_add(self.draw_interference_gap(station))
         } else {

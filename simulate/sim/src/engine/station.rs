@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 struct WorkerState {
     /// The item in service, or [`NO_ITEM`].
     item: u32,
-    /// The item that it served last and could go on with at no cost.
+    /// Item that it served last; continuing with it costs no switch.
     last: u32,
     /// Start of service, after the costs of taking the item up.
     begun: u64,
@@ -194,8 +194,9 @@ impl StationState {
         timers.set(self.first_timer + run.worker as usize, rings);
     }
 
-    /// Other work takes a worker. An item that runs there stops and goes on afterwards, or the discipline has it back.
-    /// Returns whether [`Self::end_interference`] has to be called when the other work is done.
+    /// Lets other work take a worker. An item that runs there stops and continues afterwards, or returns
+    /// to the discipline. Returns true if [`Self::end_interference`] has to be called when the other work
+    /// is done.
     pub(crate) fn begin_interference(
         &mut self,
         now: u64,
@@ -230,8 +231,8 @@ impl StationState {
         true
     }
 
-    /// Gives a worker back that [`Self::begin_interference`] took and reported to the discipline. Returns whether there
-    /// was such a worker.
+    /// Gives back a worker that [`Self::begin_interference`] took and reported to the discipline. Returns
+    /// false if there was no such worker.
     pub(crate) fn end_interference(
         &mut self,
         now: u64,

@@ -4,7 +4,7 @@
 use super::network::QueueingNetwork;
 use std::ops::Range;
 
-/// The owner of a timer, whose next event it is.
+/// Owner of a timer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TimerOwner {
     /// A worker finishes its item, or the slice that the item has is over.
@@ -75,7 +75,7 @@ impl TimerLayout {
         self.first_interference..self.first_delay_line
     }
 
-    /// The number of the worker whose interference a timer is, among all that are disturbed.
+    /// Returns the index, among all disturbed workers, of the worker whose interference this timer is.
     pub(crate) fn disturbed_worker(&self, timer: usize) -> usize {
         timer - self.first_interference
     }

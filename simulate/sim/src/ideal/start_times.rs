@@ -49,8 +49,8 @@ impl StartTimes {
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
 
-    /// Adds a request. Reports all starts that are certain by now, each with the tag of its request: with one
-    /// queue, all starts up to this arrival.
+    /// Adds a request. Reports all starts that are now certain, each with the tag of its request: with
+    /// one queue, all starts up to this arrival.
     ///
     /// # Errors
     /// When it arrives before the previous one.

@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-/// A station in the middle of a stream, with a summary of the requests that are complete. Memory is that of the
-/// requests inside.
+/// A station in the middle of a stream, with a summary of the complete requests. Memory is proportional
+/// to the requests inside.
 pub struct StationRun {
     start_times: StartTimes,
     unfinished: UnfinishedRequests,
@@ -65,8 +65,8 @@ impl StationRun {
         start_times.arrive(slot as usize, request, |slot, request, start| {
             unfinished.start(slot, request, start);
         })?;
-        // All requests that end before this arrival have started by now, and all that precede them in the ideal order
-        // are known.
+        // All requests that end before this arrival have started, and all that precede them in the ideal
+        // order are known.
         self.unfinished.complete(|end| end < request.arrival.0, &mut self.summary);
         Ok(())
     }

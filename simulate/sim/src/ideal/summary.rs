@@ -1,13 +1,15 @@
 //! Latencies, slowdowns and order of the requests of a stream, in little memory, with confidence intervals.
 //!
-//! A stream is kept as parts: histograms of consecutive requests, in the order of completion. Parts of one stream are
-//! batches: there are 16 to 31 of equal size, because whenever there are 32, each joins its neighbour. Or each part is
-//! an independent stream. An interval is Student's over the figures of the parts; that of a percentile is over the shares
-//! of requests at or below it.
+//! A stream is kept as parts: histograms of consecutive requests, in the order of completion. Parts of
+//! one stream are batches: there are 16 to 31 of equal size, because whenever there are 32, neighbours
+//! are merged. Alternatively, each part is an independent stream. An interval is Student's over the
+//! figures of the parts; that of a percentile is over the shares of requests at or below it.
 //!
-//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch means (Law,
-//! Simulation Modeling and Analysis) are nearly independent when batches are long beside the queue's memory. Where neighbouring batches still resemble each other beyond chance, there is no interval, rather than one that is
-//! too narrow. Bursts that are rarer than a batch are beyond any interval from one stream.
+//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch
+//! means (Law, Simulation Modeling and Analysis) are nearly independent if batches are much longer than
+//! the queue's memory. If neighbouring batches still resemble each other beyond chance, no interval is
+//! given, because it would be too narrow. Bursts that are rarer than a batch are beyond any interval from
+//! one stream.
 
 use crate::engine::{Estimate, Histogram, SLOWDOWN_UNIT};
 use crate::rank::nearest_rank;
@@ -42,7 +44,7 @@ pub struct Summary {
 struct SummaryPart {
     latency: Histogram,
     slowdown: Histogram,
-    /// Requests whose position among completions is not that of the ideal order.
+    /// Requests whose position among completions differs from that in the ideal order.
     displaced: u64,
     first_arrival: Nanos,
     last_end: Nanos,
@@ -97,7 +99,7 @@ impl Summary {
         part.last_end = part.last_end.max(end);
     }
 
-    /// Begins a new part, after joining neighbours where there are too many parts.
+    /// Begins a new part, after merging neighbours if there are too many.
     #[cold]
     fn next_part(&mut self) {
         if self.parts.len() == PARTS_MAX {
@@ -141,7 +143,7 @@ impl Summary {
         self.quantile(percentile, SLOWDOWN_UNIT, ratio, |part| &part.slowdown)
     }
 
-    /// Share of requests whose position among completions is not that of the ideal order, percent.
+    /// Share of requests whose position among completions differs from that in the ideal order, percent.
     pub fn displaced_pct(&self) -> Option<Estimate> {
         let value = percent(self.parts.iter().map(|part| part.displaced).sum(), self.count())?;
         Some(self.with_interval(value, |part| percent(part.displaced, part.latency.count())))

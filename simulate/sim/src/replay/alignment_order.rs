@@ -9,7 +9,7 @@ use super::system::ReplaySystem;
 use super::trace::CELL;
 use units::Nanos;
 
-/// Sorts alignments by how long they would make the queues, longest first; ties keep their order.
+/// Sorts alignments by the expected length of their queues, longest first; ties keep their order.
 pub fn sort_worst_first(system: &ReplaySystem<'_>, alignments: &mut [Alignment]) {
     let cells = usize::try_from(system.horizon().0.div_ceil(CELL)).expect("fits the address space");
     let mut sum = vec![0.0f32; cells];

@@ -11,8 +11,8 @@ use super::system::ReplaySystem;
 use machine::parallel;
 use units::{Nanos, Percentile};
 
-/// Replays every alignment. Each result has the percentile of each stream over its requests within the window (`None`
-/// without requests), and how the replay went.
+/// Replays every alignment. Each result has the percentile of each stream over its requests within the
+/// window (`None` without requests), and statistics of the replay.
 pub fn alignment_percentiles(
     system: &ReplaySystem<'_>,
     preemption: PreemptionMode,
@@ -28,8 +28,9 @@ pub fn alignment_percentiles(
     })
 }
 
-/// The percentile of each stream in each alignment of a preemptive server: what [`alignment_percentiles`] gives, sooner.
-/// `None` once `interrupted`, which is asked before each alignment, by several threads.
+/// Returns the percentile of each stream in each alignment of a preemptive server: the result of
+/// [`alignment_percentiles`], sooner. `None` once `interrupted`, which several threads call, before each
+/// alignment.
 ///
 /// # Panics
 /// When there is not one percentile per stream.

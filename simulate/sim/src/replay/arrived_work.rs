@@ -1,14 +1,16 @@
 //! Selection of the times in an alignment at which latencies may exceed budgets: no other time needs a
 //! replay.
 //!
-//! The bucket of [`IdleInstants`](super::idle::IdleInstants), into which requests pour their work at all stages and which
-//! drains at rate 1, bounds the unfinished work from above. Time is cut into cells of c nanoseconds. With a level of at
-//! most L at the beginning of a cell in which the work w arrives, the level at its end is at most `max(L − c, 0) + w`; and
-//! when L + w < c the bucket, hence the system, is empty at some instant of the cell. A request has left by the next such
-//! instant after its arrival, and until then as much work is done as time passes. So the latencies of those that arrive
-//! between the idle instants of one such cell, k, and the next one, l, are at most (l + 1 − k)·c, and at most the work that
-//! arrives in the cells from k to l; only where both exceed the budget, the requests have to be replayed, from the idle
-//! instant of cell k on. All that holds whatever the priorities within a band and those before it.
+//! The bucket of [`IdleInstants`](super::idle::IdleInstants) bounds the unfinished work from above:
+//! requests pour their work at all stages into it, and it drains at rate 1. Time is cut into cells of c
+//! nanoseconds. With a level of at most L at the beginning of a cell in which the work w arrives, the
+//! level at its end is at most `max(L − c, 0) + w`. If L + w < c, the bucket, hence the system, is empty
+//! at some instant of the cell. A request has left by the next such instant after its arrival, and until
+//! then as much work is done as time passes. Consider the requests that arrive between the idle instants
+//! of one such cell, k, and the next one, l. Their latencies are at most (l + 1 − k)·c, and at most the
+//! work that arrives in the cells from k to l. Only if both exceed the budget, the requests have to be
+//! replayed, from the idle instant of cell k on. All this holds for any priorities within a band and the
+//! bands before it.
 //!
 //! If requests of a band do not overtake each other, a request that arrives in a cell waits only for the work
 //! present, at most L + w, and for the work that earlier bands bring until it leaves. If that sum, with all
@@ -28,7 +30,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Maximum number of cells of a band of which coarse ones are kept.
+/// Maximum number of cells of a band for which coarse ones are kept.
 const CELLS_MAX: u64 = 1 << 18;
 /// The shortest cell, as a power of two: 2¹⁸ ns, a quarter of a millisecond.
 const CELL_BITS_MIN: u32 = 18;
@@ -39,7 +41,7 @@ const COARSER: u32 = 3;
 /// Runs with a shorter gap between them are one, nanoseconds.
 const GAP_MIN: u64 = 1 << 25;
 
-/// A stream whose work arrives.
+/// A stream of arriving work.
 #[derive(Debug, Clone)]
 pub(super) struct ArrivingStream {
     pub(super) trace: ReplayTrace,
@@ -103,7 +105,7 @@ pub(super) struct CellSpan {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrivedWork {
     span: CellSpan,
-    /// Whose work is in the cells, sorted by key.
+    /// Streams whose work is in the cells, sorted by key.
     streams: Vec<ArrivingStream>,
     /// The work of the streams of a band that arrives in each coarse cell, by band, nanoseconds.
     cells: BTreeMap<u32, Vec<u64>>,
@@ -130,7 +132,7 @@ impl ArrivedWork {
         self.span = span;
     }
 
-    /// Takes away the work of streams that are not among `streams`, and adds that of new ones.
+    /// Subtracts the work of streams that are not among `streams`, and adds that of new ones.
     pub(super) fn follow(&mut self, mut streams: Vec<ArrivingStream>) {
         streams.sort_by_key(ArrivingStream::key);
         let old = std::mem::take(&mut self.streams);
@@ -167,8 +169,8 @@ impl ArrivedWork {
         magnitude(band).saturating_sub(CELL_BITS_BELOW_BAND).max(CELL_BITS_MIN).max(few)
     }
 
-    /// The runs of arrivals up to `close` outside of which no latency of a band exceeds its threshold, nanoseconds, for each
-    /// band in ascending order.
+    /// Returns for each band, in ascending order, the runs of arrivals up to `close` outside of which no
+    /// latency exceeds its threshold, nanoseconds.
     pub(super) fn busy_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<BusyRun>> {
         let [mut sums, mut before] = [&mut self.sums, &mut self.before].map(std::mem::take);
         sums.clear();
@@ -221,7 +223,8 @@ impl ArrivedWork {
         });
     }
 
-    /// The work of a band and those before it in the cells of this length with these numbers, and that of the latter alone.
+    /// Returns the work in the cells with this length and these indices: of a band with those before it,
+    /// and of the latter alone.
     fn work_of(&self, band: u32, bits: u32, numbers: Range<u64>) -> [Vec<u64>; 2] {
         let count = usize::try_from(numbers.end - numbers.start).expect("an index");
         let [mut own, mut before] = [vec![0; count], vec![0; count]];

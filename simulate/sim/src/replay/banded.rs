@@ -41,7 +41,7 @@ pub(super) struct BandQuestion {
 /// A stream as the latencies of a band depend on it.
 #[derive(Debug, Clone)]
 struct BandStream {
-    /// Kept, so that its address is that of no other trace.
+    /// Kept alive, so that no other trace gets its address.
     trace: ReplayTrace,
     shift: Nanos,
     levels: PerStage<u32>,
@@ -75,7 +75,7 @@ struct BandSystem<'a> {
     /// The least budget in the band, nanoseconds.
     threshold: u64,
     system: ReplaySystem<'a>,
-    /// The number of each stream among all, and whether it is in the band itself.
+    /// Index of each stream among all, and true if it is in the band itself.
     streams: Vec<(usize, bool)>,
 }
 
@@ -141,7 +141,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         }
     }
 
-    /// The time for which arrived work is kept to look at this server.
+    /// Returns the span of time for which arrived work is kept to examine this server.
     pub(super) fn span(&self) -> CellSpan {
         // Some time before the window most likely shows an idle instant; an eighth more saves a longer period from beginning again.
         let horizon = self.system.horizon().0;
@@ -178,8 +178,8 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         })
     }
 
-    /// Replays the stretches of a band on which a percentile depends, those with the longest latencies first. Gives whether the
-    /// observer ended it.
+    /// Replays the stretches of a band on which a percentile depends, those with the longest latencies
+    /// first. Returns true if the observer ended the replay.
     fn replay_band(
         &self,
         band: &BandSystem<'a>,
@@ -273,7 +273,7 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         Some(all_stretches)
     }
 
-    /// The streams that are looked at, and where their traces begin.
+    /// Returns the streams under examination, with the beginnings of their traces.
     fn arriving(&self, shifts: &[Nanos]) -> Vec<ArrivingStream> {
         let Some(last) = self.bands.last() else { return Vec::new() };
         let mut arriving = Vec::with_capacity(last.streams.len());

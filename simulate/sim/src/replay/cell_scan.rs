@@ -114,9 +114,9 @@ impl CellScan {
 /// The work in successive cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BandCells<'c> {
-    /// That of a band and those before it, nanoseconds.
+    /// Work of a band and those before it, nanoseconds.
     pub(super) cells: &'c [u64],
-    /// That of those before it alone, nanoseconds.
+    /// Work of those before it alone, nanoseconds.
     pub(super) before: &'c [u64],
     /// The number of the first cell.
     pub(super) first: u64,

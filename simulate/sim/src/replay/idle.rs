@@ -1,17 +1,18 @@
-//! Instants at which the system is certainly idle, so that a replay can begin there with empty queues and yet be
-//! in the steady state of a system that has always run.
+//! Instants at which the system is certainly idle. A replay that begins there with empty queues is in the
+//! steady state of a system that has always run.
 //!
-//! Add up the work of a request over all stages. Whenever a request is in the system, at least one stage works,
-//! whatever the priorities; so the total unfinished work falls at least at rate 1 and is at most the level of a
-//! bucket into which all requests pour their total work and which drains at rate 1. The bucket's level at an
-//! instant s, from an infinite past, is at most the sum of the levels of one bucket per stream, drained at rates
-//! that sum to at most 1. A stream's bucket is periodic, hence known exactly at s. From s on, the arrivals are
-//! merged and the common bucket is followed; where it is empty, the system is idle.
+//! Add up the work of a request over all stages. Whenever a request is in the system, at least one stage
+//! works, for any priorities; so the total unfinished work falls at least at rate 1. It is at most the
+//! level of a bucket into which all requests pour their total work and which drains at rate 1. The
+//! bucket's level at an instant s, from an infinite past, is at most the sum of the levels of one bucket
+//! per stream, drained at rates that sum to at most 1. A stream's bucket is periodic, hence known exactly
+//! at s. From s on, the arrivals are merged and the common bucket is followed; when it is empty, the
+//! system is idle.
 //!
-//! This needs a total utilisation, summed over the stages, below 1. Above, or when no idle instant is found within
-//! a longest period, nothing is certain.
+//! This needs a total utilisation, summed over the stages, below 1. Above, or if a search of the longest
+//! period finds no idle instant, nothing is certain.
 //!
-//! All in integers, rounded so that levels are never understated.
+//! All arithmetic is in integers, rounded so that levels are never understated.
 
 use super::arrival_merge::ArrivalMerge;
 use super::stream::ReplayStream;

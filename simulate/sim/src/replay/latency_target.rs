@@ -14,8 +14,8 @@ pub struct LatencyTarget {
     pub budget: Nanos,
 }
 
-/// An observer that counts the latencies above a budget and finds the streams that have more of them than their
-/// percentile allows: the percentile then exceeds the budget, whatever follows.
+/// An observer that counts the latencies above a budget and finds the streams that have more of them than
+/// their percentile allows: whatever follows, their percentile exceeds the budget.
 #[derive(Debug, Clone, Default)]
 pub struct Exceedances {
     budgets: Vec<Nanos>,

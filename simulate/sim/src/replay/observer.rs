@@ -27,8 +27,8 @@ impl Latencies {
         Self { streams: vec![Vec::new(); streams] }
     }
 
-    /// The same latencies, those of each stream in ascending order: the `i`-th of n (from 1) is exceeded by the share
-    /// 1 − i/n.
+    /// Returns the latencies of each stream in ascending order: the share 1 − i/n of n latencies exceeds
+    /// the `i`-th (from 1).
     #[must_use]
     pub fn sorted(mut self) -> Self {
         self.streams.iter_mut().for_each(|stream| stream.sort_unstable());

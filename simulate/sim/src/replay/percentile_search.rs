@@ -1,10 +1,11 @@
 //! Percentiles in many alignments, without replaying everything: a high percentile is one of the longest latencies.
 //!
-//! A guess says which latency the percentile of a stream most likely exceeds, and only stretches with longer ones are
-//! replayed: those in which latencies may be longest first, until the others can no longer change the percentile. The first
-//! guess is the percentile of the work of its own requests, which take that long at least; the next ones are a little below
-//! the least percentile that was found so far. Where a guess was too high, it is lowered once, and then everything is
-//! replayed. Guesses decide how long it takes, never the result.
+//! A guess is a latency that a stream's percentile most likely exceeds, and only stretches with longer
+//! ones are replayed: those with the longest possible latencies first, until the others can no longer
+//! change the percentile. The first guess is the percentile of the work of its own requests, which take
+//! at least that long; the next ones are a little below the least percentile found so far. A guess that
+//! was too high is lowered once, and then everything is replayed. Guesses affect the running time, never
+//! the result.
 
 use super::alignment::Alignment;
 use super::arrived_work::ArrivedWork;
@@ -26,13 +27,13 @@ pub(super) struct PercentileSearch<'s, 'a> {
     floors: &'s [Nanos],
     /// Value that the percentile of each stream most likely exceeds.
     guesses: Vec<Nanos>,
-    /// The least percentile of each stream that was found so far.
+    /// Least percentile of each stream found so far.
     least: Vec<Option<Nanos>>,
     work: ArrivedWork,
     observer: Percentiles,
 }
 
-/// The percentiles that were found in an alignment, and which streams are still looked for.
+/// Percentiles found in an alignment, and the streams still to be found.
 struct FoundPercentiles {
     values: Vec<Option<Nanos>>,
     is_open: Vec<bool>,

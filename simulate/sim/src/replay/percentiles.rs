@@ -69,8 +69,8 @@ impl Percentiles {
         streams.map(|stream| (stream.keep > 0).then(|| Nanos(stream.select_longest()))).collect()
     }
 
-    /// The percentile of each stream when the observer was told of every latency above `budgets[i]` and of some others:
-    /// `None` where it is at most the budget.
+    /// Returns the percentile of each stream, after an observer has seen every latency above `budgets[i]`
+    /// and some others; `None` if it is at most the budget.
     pub(super) fn take_above(&mut self, budgets: impl Iterator<Item = Nanos>) -> Vec<Option<Nanos>> {
         let mut percentiles = Vec::with_capacity(self.streams.len());
         for (stream, budget) in self.streams.iter_mut().zip(budgets) {

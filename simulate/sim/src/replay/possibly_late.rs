@@ -4,7 +4,7 @@
 use super::run::ReplayedStretch;
 use super::trace::ReplayTrace;
 
-/// A stream of which some requests may be late.
+/// A stream some of whose requests may be late.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LateStream<'a> {
     pub(super) trace: &'a ReplayTrace,
@@ -34,8 +34,7 @@ struct LateCount {
 }
 
 impl PossiblyLate {
-    /// Prepares the streams for stretches of which none has been replayed; `None` for a stream without a
-    /// question.
+    /// Prepares the streams before any stretch is replayed; `None` for a stream without a question.
     pub(super) fn new<'a>(
         streams: impl Iterator<Item = Option<LateStream<'a>>>,
         stretches: &[ReplayedStretch],

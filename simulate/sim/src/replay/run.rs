@@ -31,7 +31,7 @@ pub struct ReplayOutcome {
     pub steady: bool,
     /// The time before the window that was replayed, too.
     pub warm_up: Nanos,
-    /// Requests replayed, those of the warm-up and those that only kept observed ones waiting included.
+    /// Requests replayed, including the warm-up and those that only kept observed ones waiting.
     pub requests: u64,
     /// True if the observer ended it.
     pub stopped: bool,
@@ -41,9 +41,9 @@ pub struct ReplayOutcome {
 ///
 /// # Order of simultaneous events
 /// At one instant a stage first releases the job that it completes, and begins the next; then it takes
-/// arrivals, in the order in which they left the stage before it. Requests enter the first stage in order of
-/// their streams, those of a stream in order of the trace. A job that meets an idle stage begins at once. Jobs
-/// without work at a stage leave it in the instant of their arrival, whatever waits there.
+/// arrivals, in the order in which they left the stage before it. Requests enter the first stage in order
+/// of their streams, those of a stream in order of the trace. A job that meets an idle stage begins at
+/// once. Jobs without work at a stage leave it in the instant of their arrival, regardless of its queue.
 #[derive(Debug)]
 pub struct Replay<'s, 'a> {
     system: &'s ReplaySystem<'a>,
@@ -84,8 +84,8 @@ impl<'s, 'a> Replay<'s, 'a> {
         ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
 
-    /// Runs only the arrivals of this stretch of time. The first period of stream i begins at `offsets[i]`. Gives whether the
-    /// observer ended the replay.
+    /// Runs only the arrivals of this stretch of time. The first period of stream i begins at
+    /// `offsets[i]`. Returns true if the observer ended the replay.
     pub(super) fn run_stretch(
         &mut self,
         offsets: &[u64],
@@ -169,7 +169,7 @@ struct WaitingArrivals {
     inside: Cell<usize>,
 }
 
-/// The arrivals of a merge, of which the observed ones are counted.
+/// The arrivals of a merge; the observed ones among them are counted.
 struct WindowArrivals<'m, 'a> {
     merge: &'m mut ArrivalMerge<'a>,
     window: ObservedArrivals,
@@ -189,8 +189,8 @@ impl<'a> TransitSource<'a> for WindowArrivals<'_, 'a> {
     }
 }
 
-/// Tells the observer of every departure of a request that arrived within the window. Returns the number of
-/// departures and whether the observer ended the replay.
+/// Reports every departure of a request that arrived within the window to the observer. Returns the
+/// number of departures, and true if the observer ended the replay.
 fn observe_departures<'a>(
     mut path: impl TransitSource<'a>,
     window: ObservedArrivals,

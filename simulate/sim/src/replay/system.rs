@@ -50,7 +50,8 @@ pub struct ReplaySystem<'a> {
 }
 
 impl<'a> ReplaySystem<'a> {
-    /// Creates a server whose every stage can do the work of all streams; observed for the longest period.
+    /// Creates a server with enough capacity at every stage for all streams; observed for the longest
+    /// period.
     ///
     /// # Errors
     /// When there are no streams, or they overload a stage.

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::Nanos;
 
-/// Which stream misses its target, and how early that was certain.
+/// Stream that misses its target, and the time at which that was certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetMiss {
     /// The stream that exceeds its budget once too often in that alignment; of several, one that is found first.
@@ -94,7 +94,7 @@ impl MissTally {
         }
     }
 
-    /// The first miss, after all alignments have been looked at.
+    /// Returns the first miss, after all alignments have been examined.
     pub(super) fn decide(self) -> Option<TargetMiss> {
         let misses = self.misses.into_inner().expect("all threads have ended well");
         let decisive = misses.iter().enumerate();

@@ -18,7 +18,7 @@ use std::sync::Mutex;
 /// State kept between the questions of a search.
 #[derive(Debug)]
 pub struct TargetSearch {
-    /// The alignments in the order in which they are looked at, each with what is remembered of it.
+    /// Alignments in the order of examination, each with remembered results.
     alignments: Vec<(Alignment, Mutex<RememberedAlignment>)>,
     /// Number of alignments that may miss the target of a stream.
     spare: usize,
@@ -49,8 +49,8 @@ impl TargetSearch {
         self.keeps_in(self.alignments.len(), system, targets)
     }
 
-    /// The answer of [`Self::keeps_targets`] as far as a quarter of the alignments gives it, those first that failed last:
-    /// `Some` is that answer, `None` says that these speak for yes.
+    /// Answers [`Self::keeps_targets`] from a quarter of the alignments, most recent failures first:
+    /// `Some` is that answer, `None` means probably yes.
     ///
     /// # Panics
     /// When there is not one target per stream.
@@ -91,7 +91,7 @@ impl TargetSearch {
         false
     }
 
-    /// Begins again where what is kept does not serve this server.
+    /// Starts anew if the remembered results do not fit this server.
     fn prepare(&mut self, server: &BandedServer<'_, '_>, system: &ReplaySystem<'_>) {
         let first =
             |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").work.span();

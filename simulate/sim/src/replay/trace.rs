@@ -1,4 +1,4 @@
-//! A circular trace with what a replay derives from it once: the work of a period, and when it arrives.
+//! A circular trace with data derived from it once for replays: the work of a period, and its arrivals.
 
 use super::arrival_index::ArrivalIndex;
 use super::work_bucket::{DRAIN_STEPS, WorkBucket};
@@ -11,7 +11,7 @@ use units::Nanos;
 const WORK_MAX: Nanos = CircularTrace::<Job>::PERIOD_MAX;
 /// Length of a cell of the work profile of a trace: 2²⁷ ns, an eighth of a second.
 pub(super) const CELL: u64 = 1 << 27;
-/// A work profile has no more cells than this (a day and a half); later work is left out of it.
+/// Maximum number of cells of a work profile (a day and a half); later work is omitted.
 const CELLS_MAX: u64 = 1 << 20;
 
 /// A [`CircularTrace`] that is ready to be replayed. Clones share it.
@@ -28,7 +28,7 @@ struct PreparedTrace {
     arrivals: ArrivalIndex,
     /// Which stages have work for each job, where these are the same for all.
     passes: Option<PerStage<bool>>,
-    /// The buckets that have been asked for, by step of their drain rate; `None` where the levels do not repeat.
+    /// Buckets computed so far, by step of their drain rate; `None` if the levels do not repeat.
     buckets: [OnceLock<Option<WorkBucket>>; DRAIN_STEPS.len()],
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for WorkOverflowError {
 impl std::error::Error for WorkOverflowError {}
 
 impl ReplayTrace {
-    /// Derives what a replay needs to know of a trace.
+    /// Derives the data that replays need from a trace.
     ///
     /// # Errors
     /// When the work of a period at one stage exceeds 36 years.

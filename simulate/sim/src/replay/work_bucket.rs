@@ -51,7 +51,7 @@ impl WorkBucket {
     pub(super) fn draining(trace: &CircularTrace<Job>, utilisation: f64, multiple: f64) -> Option<Self> {
         let whole = (1u64 << FRACTION_BITS) as f64;
         let rate = utilisation * multiple;
-        // Rates sum to at most 1 but for rounding, for which the factor makes room; `as` saturates.
+        // Rates sum to at most 1 except for rounding, which the factor allows for; `as` saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let rate = (rate * whole * (1.0 - 1e-12)) as u64;
         Self::fill(trace, rate)
@@ -89,7 +89,7 @@ impl WorkBucket {
     }
 }
 
-/// An upper bound of what is left of `level` after `span` nanoseconds.
+/// Returns an upper bound on the rest of `level` after `span` nanoseconds.
 fn drain(level: u64, rate: u64, span: u64) -> u64 {
     let drained = (u128::from(rate) * u128::from(span)) >> FRACTION_BITS;
     u64::try_from(drained).map_or(0, |drained| level.saturating_sub(drained))

@@ -1,4 +1,4 @@
-//! Response times within the engine's own intervals of what is known.
+//! Response times agree with closed forms within the engine's own intervals.
 
 use crate::forms::{all, memoryless};
 use crate::support::{SERVICE, entry, single};
@@ -46,7 +46,7 @@ fn a_percentile_is_run_until_it_is_precise_or_not() {
     let estimate = report.percentile(Percentile::new(99.0).unwrap()).unwrap();
     assert!(estimate.relative() <= 0.05 && report.runs.len() > 4, "{estimate:?}");
     assert!((estimate.value / SERVICE * 0.4 / 100f64.ln() - 1.0).abs() < 0.08, "{estimate:?}");
-    // What it says that it takes is what it takes, within what chance allows.
+    // The predicted number of replications is the actual one, up to chance.
     let took = report.runs.len() as f64 * (estimate.relative() / 0.05).powi(2);
     let few = replicate(&network, load, &plan(0.05, 16)).unwrap();
     match few.verdict {

@@ -47,7 +47,7 @@ fn each_slice_pays_for_its_switch() {
     let per_s = measures.throughput_per_s().unwrap();
     assert!((per_s * 1250e-9 - 1.0).abs() < 0.01, "{per_s}");
     assert!((measures.stations[0].overhead - 0.2).abs() < 0.002);
-    // Alone nobody is switched to, but for the first time.
+    // An item alone is switched to only once.
     let alone = run(&network, vec![RequestEntry::open(at(&[7]), equal(400))], 1);
     assert_eq!(responses(&alone), [425]);
 }
@@ -84,7 +84,7 @@ fn delays_add_up_and_the_window_holds_back() {
     network.steps[1].delay = Nanos(30);
     let entry =
         |window| RequestEntry { delay: Nanos(5), window, ..RequestEntry::open(at(&[0, 0]), equal(10)) };
-    // 5 + 10 + 30 + 10; the second is ten later in front, and nowhere else.
+    // 5 + 10 + 30 + 10; the second is ten later at the front, and nowhere else.
     assert_eq!(responses(&run(&network, vec![entry(None)], 2)), [55, 65]);
     assert_eq!(responses(&run(&network, vec![entry(Some(1))], 2)), [55, 110]);
 }
@@ -127,8 +127,8 @@ fn age_pays_where_paths_join_and_clocks_agree() {
 
 #[test]
 fn the_example_of_the_paper_is_reordered_as_it_says() {
-    // TailClipper Figure 1a: a long request of 10 and ten short ones of 1 on two cores under FCFS: all ten are done
-    // before the long one, as they would be alone, so that nobody is overtaken.
+    // TailClipper Figure 1a: a long request of 10 and ten short ones of 1 on two cores under FCFS. All
+    // ten complete before the long one, as they would alone, so that no request is overtaken.
     let mut left = 11;
     let draw = move |draft: &mut RequestDraft<'_>| {
         draft.demands[0] = Nanos(if left == 11 { 100 } else { 10 });
@@ -137,7 +137,7 @@ fn the_example_of_the_paper_is_reordered_as_it_says() {
     let measures = run(&single(2, DisciplineSpec::Fifo), vec![RequestEntry::open(at(&[0; 11]), draw)], 11);
     assert_eq!(responses(&measures), [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 100]);
     assert_eq!(measures.longest_wait, Nanos(90));
-    // The last short one is done with the long one, whose worker has the lower number.
+    // The last short one completes together with the long one, whose worker has the lower number.
     assert_eq!((measures.overtaken, measures.displaced), (1, 2));
 }
 
@@ -162,15 +162,15 @@ fn a_worker_that_is_away_gets_nothing_while_another_is_there() {
         );
         let mean = measures.response.mean().unwrap();
         assert!((mean / (1000.0 / 12.0) - 1.0).abs() < 0.05, "{kind:?}: {mean}");
-        // Half of the time of both, whoever was there.
+        // Half of the time of both workers, in either case.
         assert!((measures.stations[0].overhead - 0.5).abs() < 0.01, "{}", measures.stations[0].overhead);
     }
 }
 
 #[test]
 fn what_is_displaced_goes_on_elsewhere_if_it_is_queued_again() {
-    // Alone, with a worker to go to as long as one of the two is there: three quarters of the time. Otherwise it waits
-    // for its own worker, half of the time.
+    // Alone, with a worker available while one of the two is there: three quarters of the time. Otherwise
+    // it waits for its own worker, half of the time.
     let robin = DisciplineSpec::Limited(LimitedSharingParameters::round_robin(1_000_000));
     for (requeue, share) in [(true, 0.75), (false, 0.5)] {
         let entries = vec![RequestEntry::closed(1, always(), equal(10_000))];

@@ -12,10 +12,10 @@ use rand::rngs::StdRng;
 use sim::engine::{Measures, NetworkStation, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry, SKIP};
 use units::{Nanos, Percentile};
 
-/// What is read off a run, in mean service times.
+/// A figure read from a run, in mean service times.
 type Figure = Box<dyn Fn(&Measures) -> Option<f64>>;
 
-/// A model, a figure of it in mean service times, and what that figure is.
+/// A model, a figure of it in mean service times, and the value known for it.
 pub(crate) struct Form {
     pub(crate) name: String,
     pub(crate) network: QueueingNetwork,
@@ -206,8 +206,8 @@ fn enforced() -> DisciplineSpec {
     })
 }
 
-/// Class 0 as above beside a class 1 that always has somebody waiting: by Cobham, the wait for the residual of whoever
-/// is served is λE[S²]/2 of its own and (1 − ρ)·E[S²]/2E[S] of the other.
+/// Class 0 as above beside a saturated class 1: by Cobham, the mean residual service found by an arrival
+/// is λE[S²]/2 from class 0 and (1 − ρ)·E[S²]/2E[S] from class 1.
 fn saturated() -> Form {
     let load = |seed| {
         let mut random = StdRng::seed_from_u64(seed ^ 0xC2);
@@ -239,7 +239,7 @@ fn networks() -> Vec<Form> {
         QueueingNetwork { stations: vec![station(1), station(1)], steps: vec![step(0), step(1)], classes: 1 };
     // Flatto and Hahn, for two queues: (12 − ρ)/8 of the mean of one.
     let fork = form("fork-join of two", both, 0.8, memoryless, (12.0 - 0.8) / 8.0 * 5.0);
-    // One inside at a time: M/G/1 whose service is the sum of both, mean 2 and E[S²] = 6.
+    // One request inside at a time: M/G/1 with the sum of both services, mean 2 and E[S²] = 6.
     let mut one_inside = form(
         "window of one before a tandem",
         QueueingNetwork::chain(vec![station(1), station(1)]),

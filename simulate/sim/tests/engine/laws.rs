@@ -1,4 +1,4 @@
-//! What holds for every network, load and discipline; and what is refused.
+//! Laws that hold for every network, load and discipline; and refused inputs.
 
 use crate::forms::{blind, memoryless};
 use crate::support::{SERVICE, entry, nanos, poisson, single};
@@ -107,7 +107,7 @@ fn run(network: &QueueingNetwork, entries: Vec<RequestEntry>, measured: u64) -> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No request is lost, nobody is faster than alone, and equal inputs give equal measures.
+    /// No request is lost, none is faster than alone, and equal inputs give equal measures.
     #[test]
     fn all_that_enter_leave(
         workers in [1u32..3, 1u32..3, 1u32..3, 1u32..4],
@@ -124,12 +124,12 @@ proptest! {
             let visits: u64 = measures.stations.iter().map(|station| station.time.count()).sum();
             let drawn_visits = drawn.iter().map(|(_, demands)| 1 + demands[1..].iter().filter(|d| **d > 0).count());
             prop_assert_eq!(visits, drawn_visits.sum::<usize>() as u64);
-            // Nobody is complete before its ideal time: the engine's subtraction would overflow.
+            // No request completes before its ideal time: the engine's subtraction would overflow.
         }
     }
 
-    /// Without costs and with one worker, the last request is complete at the same time whatever the discipline: the
-    /// end of Lindley's recursion.
+    /// Without costs and with one worker, the last request completes at the same time under any
+    /// discipline: the end of Lindley's recursion.
     #[test]
     fn work_is_conserved(drawn in proptest::collection::vec((0u64..12, 1u64..20), 1..60)) {
         let drawn: Vec<Drawn> = drawn.iter().map(|(gap, demand)| (*gap, [*demand, 0, 0, 0, 0])).collect();
@@ -203,7 +203,7 @@ fn the_shortest_are_measured_apart() {
 }
 
 proptest! {
-    /// Of few different totals, whatever bucket of the histogram they fall into.
+    /// Few different totals, in any buckets of the histogram.
     #[test]
     fn equal_totals_are_all_among_the_shortest(short in 600u64..1_000_000_000) {
         let mut count = 0u64;
@@ -277,7 +277,7 @@ fn interrupted_replications_are_some_of_those_that_would_have_been() {
     }
 }
 
-/// A replication of an hour of this computer ends as soon as it is interrupted.
+/// A replication that would take an hour ends as soon as it is interrupted.
 #[test]
 fn a_long_replication_ends_before_it_is_complete() {
     let network = single(1, DisciplineSpec::Fifo);
@@ -299,10 +299,11 @@ fn a_transient_overload_is_measured() {
     let transient = replicate(&network, load, &SimulationPlan { window, transient: true, ..plan }).unwrap();
     assert!(matches!(steady.verdict, ReplicationVerdict::Unbounded { .. }));
     assert_eq!((transient.verdict, &transient.runs), (ReplicationVerdict::Transient, &steady.runs));
-    // Half of the arrivals are served while they come: the last waits as long as that takes, the mean one half of it.
+    // Half of the arrivals are served while they arrive: the last one waits for the rest, the mean is
+    // half of that.
     let mean = transient.mean().unwrap().value;
     assert!((mean / (20_000.0 * SERVICE / 4.0) - 1.0).abs() < 0.05, "{mean}");
-    // A precision is still what was asked for or not.
+    // A missed precision goal is still reported.
     let goal = Some(PrecisionGoal { statistic: LatencyStatistic::Mean, relative: 1e-6 });
     let plan =
         SimulationPlan { goal, replications_max: 5, transient: true, ..SimulationPlan::of_requests(2000, 1) };
