@@ -1,4 +1,4 @@
-//! A run that was interrupted before any part of it was complete.
+//! Error of a run that was interrupted before any part of it was complete.
 
 use model::OperationError;
 

@@ -9,7 +9,6 @@ use units::Percentile;
 /// Reported percentiles with their names.
 pub const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// An estimate, where there is one.
 pub type SimulatedFigure = Option<Estimate>;
 
 /// Figures of one measuring point, in the order in which they are printed.

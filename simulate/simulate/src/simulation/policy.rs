@@ -154,7 +154,7 @@ pub fn simulate_policy(
     Ok(PolicySimulation { broken_bounds, flooded, replications: REPLICATIONS, servers, interrupted })
 }
 
-/// Compares the servers of the cluster with what the bounds of the policy assume.
+/// Compares the servers of the cluster with the assumptions of the policy's bounds.
 fn check_servers(
     policy: &Policy,
     problem: &ClusterProblem,

@@ -30,7 +30,7 @@ pub struct SimulatedVariant {
     pub broken_bounds: Option<String>,
 }
 
-/// Compares a storage server that keeps a policy with what the policy's bounds assume.
+/// Compares a storage server that keeps a policy with the assumptions of the policy's bounds.
 fn check_case(
     case: &SimulationCase,
     without_bounds: bool,
