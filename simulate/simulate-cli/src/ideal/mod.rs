@@ -78,7 +78,7 @@ pub struct IdealArgs {
     json: bool,
 }
 
-/// A process of arrivals; of what is the name of a file it is said where that belongs.
+/// Parses a process of arrivals; for the name of a file, the error says where it belongs.
 fn arrivals(text: &str) -> Result<ArrivalPattern, String> {
     text.parse::<ArrivalPattern>().map_err(|error| {
         let path = Path::new(text);
@@ -138,7 +138,7 @@ impl IdealArgs {
     }
 }
 
-/// What is ideal about these latencies.
+/// Explanation of ideal latencies for readers.
 const IDEAL: &str = "These latencies come from queueing alone: workers serve requests without any other delay or overhead. Where a \
      real server with the same arrivals, service times, workers and discipline is slower, the difference has another cause.";
 

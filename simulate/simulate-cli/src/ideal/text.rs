@@ -10,9 +10,9 @@ use simulate::ideal::IdealOutcome;
 use simulate::simulation::{LatencyFigures, PERCENTILES};
 use units::plural;
 
-/// Everything that was asked for.
+/// Everything requested.
 pub(crate) struct IdealView {
-    /// What the stream is called.
+    /// Name of the stream.
     pub(crate) name: String,
     pub(crate) service: String,
     pub(crate) workers: usize,
@@ -58,7 +58,7 @@ fn discipline(outcome: &IdealOutcome) -> DisciplineDocument<'_> {
     DisciplineDocument { discipline: outcome.order.to_string(), figures: &outcome.figures }
 }
 
-/// What was simulated, in a sentence.
+/// Describes the simulation in a sentence.
 pub(crate) fn lead(view: &IdealView) -> String {
     let workers = plural(view.workers, "worker");
     let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());

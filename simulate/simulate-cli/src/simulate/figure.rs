@@ -9,7 +9,7 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}{unit}"))
 }
 
-/// A relative change as a percentage with its interval, in digits that show how wide that is.
+/// Formats a relative change as a percentage with its interval, with digits that suit the width.
 pub(crate) fn change(figure: SimulatedFigure) -> String {
     let Some(estimate) = figure else { return "-".to_owned() };
     let value = 100.0 * estimate.value;
@@ -21,14 +21,15 @@ pub(crate) fn change(figure: SimulatedFigure) -> String {
     format!("{value:+.decimals$} ± {half:.decimals$} %")
 }
 
-/// How many decimals show how wide an interval is: at least one.
+/// Returns the number of decimals that show the width of an interval: at least one.
 fn decimals_of(half_width: f64) -> usize {
     const DECIMALS_MAX: usize = 6;
     let shows = |decimals: &usize| half_width * 10f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 0.5;
     (1..DECIMALS_MAX).find(shows).unwrap_or(DECIMALS_MAX)
 }
 
-/// A time with its interval; without one where nothing varies, which says nothing about how sure it is.
+/// Formats a time with its interval; without one if nothing varies, because the precision is then
+/// unknown.
 pub(crate) fn interval(figure: SimulatedFigure) -> String {
     match figure {
         None => "-".to_owned(),
@@ -39,7 +40,7 @@ pub(crate) fn interval(figure: SimulatedFigure) -> String {
     }
 }
 
-/// Percent with their interval, in digits that show how wide that is.
+/// Formats a percentage with its interval, with digits that suit the width.
 pub(crate) fn percent_interval(figure: SimulatedFigure) -> String {
     let Some(estimate) = figure.filter(Estimate::has_interval) else {
         return plain(figure.map(|estimate| estimate.value), " %");

@@ -1,4 +1,4 @@
-//! What a simulation measured besides latencies: by class, and how evenly requests are treated.
+//! Measurements of a simulation besides latencies: by class, and evenness among requests.
 
 use crate::simulate::figure::{interval, percent_interval, plain};
 use cli::terminal::TextTable;
@@ -27,7 +27,7 @@ fn class_row(class: &ClassFigures, has_slos: bool) -> Vec<String> {
     cells
 }
 
-/// The table of classes for people; nothing where there is but one.
+/// Returns the table of classes as text; empty if there is only one.
 pub(crate) fn class_table(view: &VariantFigures) -> String {
     let (headings, rows) = class_rows(view);
     if rows.is_empty() {
@@ -37,7 +37,7 @@ pub(crate) fn class_table(view: &VariantFigures) -> String {
     format!("\n{}", TextTable::of_rows(&headings, 1, rows).without_first(&details).render())
 }
 
-/// A sentence about how evenly requests are treated; nothing of an unstable system.
+/// Returns a sentence about the evenness among requests; empty for an unstable system.
 pub(crate) fn evenness(view: &VariantFigures) -> String {
     let found = view.evenness();
     let (Some(overtaken), Some(wait)) = (found.overtaken_pct, found.longest_wait_s) else {

@@ -28,27 +28,27 @@ pub(crate) fn page(
     cli::page::document(page)
 }
 
-/// What the figures of requests mean, whichever system serves them.
+/// Explanation of the figures of requests, for any system.
 pub(crate) const FIGURES: &str = "Latency is the time from the arrival of a request to its completion. Slowdown is the latency divided by the service that \
      the request needs. Reordering is the share of requests that complete at another position than if no request ever \
      waited.";
 
-/// What the other figures of stations mean.
+/// Explanation of the other figures of stations.
 const STATIONS: &str = "A row is the whole system (end to end) or a station (tier). Load is the work that came divided by what the workers can do. \
      Present is the mean number of requests there, waiting or in service, and most the largest number. Overhead is the \
      share of the workers' time that is not spent on requests: switching, waiting for the dispatcher and other work.";
 
-/// What is said about the evenness of a system.
+/// Explanation of the evenness of a system.
 const EVENNESS: &str = "Overtaken is the share of requests that complete after one that would complete later if no request ever waited. Fairness is \
      Jain's index of the slowdowns: 1 if all requests are slowed down equally, 1/n if only one of n is. The p99 of the \
      shortest 1 % is that of the requests whose total service is among the least 1 %.";
 
-/// What the verdicts of a simulation mean.
+/// Explanation of the verdicts of a simulation.
 const VERDICTS: &str = "Verdict done: the system is stable, and the intervals are as narrow as the scenario asks, if it does. Transient: the scenario \
      is about exactly these requests, without a steady state. Unstable: the number of requests in the system grows \
      without bound, so that there are no figures.";
 
-/// What the columns of workloads mean.
+/// Explanation of the columns of workloads.
 const WORKLOADS: &str = "Measured is the latency at the percentile of the SLO, and the interval contains the true one with the stated confidence. \
      Met: all of the interval is within the SLO; not met: all of it is beyond. Best-effort workloads have no SLO.";
 
@@ -79,7 +79,7 @@ pub(crate) fn html(view: &VariantFigures) -> String {
     if view.verdict() == "unstable" {
         lines.clear();
     }
-    // What is promised to workloads is measured end to end: no stations beside them.
+    // Promises to workloads are measured end to end, so stations are not shown.
     if !view.workloads.is_empty() {
         lines = view.workloads.iter().map(|at| (at.name.clone(), ccdf(&at.response))).collect();
         let lead = format!("{} Verdict: {}.", lead(view), view.message());

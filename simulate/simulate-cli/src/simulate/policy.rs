@@ -37,7 +37,7 @@ struct SimulatedServerDocument<'a> {
     workloads: Vec<BoundedOutcomeDocument>,
 }
 
-/// What a workload saw, and its bound beside that.
+/// Measured latency of a workload, beside its bound.
 #[derive(Serialize, JsonSchema)]
 struct BoundedOutcomeDocument {
     #[serde(flatten)]
@@ -94,7 +94,7 @@ fn bound_word(bound: &SimulatedBound) -> Option<&'static str> {
     }
 }
 
-/// What a bound assumes that did not hold when it was exceeded.
+/// Returns the assumption of an exceeded bound that did not hold.
 fn assumption(bound: &SimulatedBound) -> Option<&'static str> {
     match bound {
         _ if !bound.is_exceeded() || bound.is_broken() => None,

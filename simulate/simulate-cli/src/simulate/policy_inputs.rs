@@ -1,4 +1,4 @@
-//! Where the traces and devices of a policy are.
+//! Sources of the traces and devices of a policy.
 
 use clap::Args;
 use model::{OperationError, Policy};
@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use units::ByteRate;
 
-/// Where the traces and devices of a policy are.
+/// Sources of the traces and devices of a policy.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyInputArgs {
     /// For a policy: the cluster that it was planned for.
@@ -31,12 +31,12 @@ pub(crate) struct PolicyInputArgs {
 }
 
 impl PolicyInputArgs {
-    /// Whether any of them is given.
+    /// Returns true if any source is given.
     pub(crate) fn is_given(&self) -> bool {
         self.cluster.is_some() || self.slos.is_some()
     }
 
-    /// Whether a cluster file says what the servers of a class are, best effort included.
+    /// Returns true if a cluster file describes the servers of a class, best effort included.
     pub(crate) fn has_class(&self) -> bool {
         self.cluster.is_some()
     }

@@ -1,4 +1,4 @@
-//! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
+//! Results of a simulation: figures with intervals, as JSON with fixed field names and as a table.
 
 use crate::simulate::figure::{interval, plain};
 use crate::simulate::measured::{class_table, evenness};
@@ -31,9 +31,9 @@ pub(crate) struct VariantDocument<'a> {
     #[serde(flatten)]
     evenness: RequestEvenness,
     tiers: Vec<StationDocument<'a>>,
-    /// Empty where there is but one.
+    /// Empty if there is only one.
     classes: Vec<ClassFigures<'a>>,
-    /// What the workloads of a storage server saw.
+    /// Results of the workloads of a storage server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<workloads::WorkloadOutcomeDocument>,
 }
@@ -73,7 +73,7 @@ pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
     }
 }
 
-/// What a replication measures.
+/// Describes the measurement window of a replication.
 pub(crate) fn window(plan: &SimulationPlan) -> String {
     match plan.window.span {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
@@ -88,7 +88,7 @@ fn tier<'a>(view: &VariantFigures<'a>, station: usize) -> StationDocument<'a> {
     StationDocument { name: &view.case.network.stations[station].name, occupancy, figures }
 }
 
-/// A sentence about how it was run.
+/// Describes the run in a sentence.
 pub(crate) fn lead(view: &VariantFigures) -> String {
     let plan = &view.case.plan;
     format!(

@@ -18,7 +18,7 @@ pub(crate) struct VariedView<'a> {
 }
 
 impl VariedView<'_> {
-    /// Names of what is varied.
+    /// Returns the names of the varied axes.
     pub(crate) fn axes(&self) -> impl Iterator<Item = &str> {
         self.variants
             .iter()
@@ -56,7 +56,7 @@ fn one(played: &SimulatedVariant, seed: u64) -> VariedChoice<'_> {
     VariedChoice { choices: choices.collect(), found: document(&played.figures(seed)) }
 }
 
-/// A sentence about how it was run.
+/// Describes the run in a sentence.
 pub(crate) fn lead(view: &VariedView) -> String {
     let Some(first) = view.variants.first() else { return String::new() };
     let plan = &first.run.case.plan;

@@ -1,4 +1,4 @@
-//! A scenario that varies something as a page: the tail against what is varied, and the figures.
+//! A page for a varied scenario: the tail against the varied values, and the figures.
 
 use crate::simulate::page::{FIGURES, table};
 use crate::simulate::varied::{VariedView, lead, rows, workload_rows};
@@ -24,7 +24,7 @@ pub(crate) fn html(view: &VariedView) -> String {
     cli::page::document(page.section("How to read this page", [FIGURES, VARIANTS].map(Block::paragraph)))
 }
 
-/// What the other figures of variants mean.
+/// Explanation of the other figures of variants.
 const VARIANTS: &str = "Busiest is the load of the busiest station: the work that came divided by what its workers can do. The p99 change is relative \
      to the first variant that differs in the last of the varied values only. A remark in the last column says why figures are missing or mean something else.";
 
@@ -32,7 +32,7 @@ fn name<'a>(view: &VariedView<'a>) -> &'a str {
     view.variants.first().map_or("", |first| first.run.case.name.as_str())
 }
 
-/// The axis whose values are numbers and that has most of them.
+/// Returns the axis with numeric values that has the most of them.
 fn numeric(view: &VariedView) -> Option<usize> {
     let values = |axis: usize| {
         let mut values: Vec<&str> = view.variants.iter().map(|played| value(played, axis)).collect();

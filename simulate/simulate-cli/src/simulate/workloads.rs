@@ -1,4 +1,5 @@
-//! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
+//! Results of the workloads of a storage server, with the verdicts on their SLOs: table, JSON, lines of a
+//! page.
 
 use cli::from_to;
 use cli::terminal::{Align, TextTable};
@@ -91,7 +92,7 @@ fn time_or(ns: Option<f64>, unknown: &str) -> String {
     ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9))
 }
 
-/// A table with some columns before those of workloads.
+/// Returns the table, with further columns before those of workloads.
 pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut columns: Vec<(&str, Align)> = before
         .iter()
@@ -106,7 +107,7 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     table.without_first(&["interval", "requests", "SLO", "longest"]).render()
 }
 
-/// The table of one run, or nothing where there are no workloads.
+/// Returns the table of one run; empty without workloads.
 pub(crate) fn text(outcomes: &[WorkloadOutcome]) -> String {
     if outcomes.is_empty() { String::new() } else { table(&[], outcomes.iter().map(row).collect()) }
 }
