@@ -1,8 +1,8 @@
-//! What one step of the proxy costs while many requests wait: how the cost of each operation grows with the number of
-//! connections that have 256 waiting requests each.
+//! Cost of one step of the proxy while many requests wait, as a function of the number of connections,
+//! each with 256 waiting requests.
 //!
-//! The engine runs over streams in memory and a server that never answers, so that nothing but the proxy takes time.
-//! Times are of one operation; the last column is the growth from the fewest to the most connections.
+//! The engine runs over streams in memory and a server that never answers, so that only the proxy takes
+//! time. Times are per operation; the last column is the growth from the fewest to the most connections.
 //!
 //! `cargo bench -p enforce --bench complexity`
 
@@ -25,7 +25,7 @@ const WAITING: usize = 256;
 const CONNECTIONS: [usize; 3] = [10, 100, 1000];
 const STEPS: u32 = 200;
 
-/// What has come for one stream, and whether its other end has hung up.
+/// Bytes that have arrived for one stream, and a flag for a hang-up of its other end.
 #[derive(Debug, Default)]
 struct Pipe {
     input: Vec<u8>,
@@ -63,7 +63,7 @@ impl ProxyStream for MemoryStream {
     }
 }
 
-/// Streams in memory; the clock moves by a microsecond whenever it is looked at.
+/// Streams in memory; every read of the clock advances it by a microsecond.
 #[derive(Debug, Default)]
 struct MemorySystem {
     clock: std::cell::Cell<u64>,
@@ -113,7 +113,7 @@ impl System for MemorySystem {
     fn stop_listening(&mut self) {}
 }
 
-/// An engine with connections that have as many requests waiting as they may.
+/// An engine whose connections have the maximum number of waiting requests.
 struct Crowd {
     engine: ProxyEngine<MemorySystem>,
     pipes: Vec<Rc<RefCell<Pipe>>>,
@@ -177,19 +177,19 @@ impl Crowd {
     }
 }
 
-/// The policy that gives the two workloads these levels.
+/// Returns the policy that gives the two workloads these levels.
 fn levels(high: u32, low: u32) -> model::Policy {
     policy(&[("high", high, &[]), ("low", low, &[])])
 }
 
-/// Microseconds that an operation takes, of so many.
+/// Returns the microseconds per operation, averaged over this many.
 fn time_us(count: u32, mut operation: impl FnMut(u32)) -> f64 {
     let begun = Instant::now();
     (0..count).for_each(&mut operation);
     begun.elapsed().as_secs_f64() * 1e6 / f64::from(count)
 }
 
-/// The operations, and how long each takes beside a crowd of so many connections.
+/// Returns the operations, with their time beside a crowd of this many connections.
 fn measure(connections: usize) -> Vec<(&'static str, f64)> {
     let mut crowd = Crowd::new(connections);
     let high = crowd.connect("10.0.0.1:1000");

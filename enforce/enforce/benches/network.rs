@@ -1,8 +1,8 @@
-//! What the network enforcer costs and keeps, on the real kernel: how close traffic stays to its token buckets, what
-//! small replies see beside a bulk transfer, how long it takes to apply. Needs root.
+//! Costs and precision of the network enforcer on the real kernel: conformance of traffic to its token
+//! buckets, latency of small replies beside a bulk transfer, and time to apply. Requires root.
 //!
-//! Figures are ratios within one run; times are shown to judge them by. Senders and callers of requests run with
-//! real-time priority, and a row whose generator was late is marked.
+//! Figures are ratios within one run; absolute times are shown for context. Senders and callers of
+//! requests run with real-time priority, and a row whose generator was late is marked.
 
 #[path = "../tests/traffic/mod.rs"]
 mod traffic;
@@ -28,7 +28,7 @@ fn main() {
     applying();
 }
 
-/// A hosts file with one client per workload, told apart by the server's ports from 7001.
+/// Returns a hosts file with one client per workload, distinguished by the server's ports from 7001.
 fn hosts(testbed: &Testbed, workloads: &[&str], protocol: &str) -> String {
     let address = testbed.ipv4("server");
     let mut more = format!(
@@ -74,7 +74,7 @@ fn limits() {
     for (arrivals, Tenant(name, _, pairs)) in recorded.into_iter().zip(&TENANTS) {
         for (index, (rate, burst)) in pairs.iter().enumerate() {
             let kept = conformance(&arrivals, *rate, *burst);
-            // Only the slowest decides the long run.
+            // Only the slowest bucket decides the long run.
             let steady = if index == 0 { format!("{:.4}", kept.steady) } else { "-".into() };
             println!("{name:<8} {rate:>12} {burst:>10} {:>22.4} {steady:>14}", kept.fullest);
         }
@@ -98,7 +98,8 @@ fn priority() {
     {
         let ms = |quantile| latencies.at(quantile) * 1e3;
         let ratio = |quantile| latencies.at(quantile) / alone.at(quantile);
-        // The reply rate is a twelfth of the link's: a connection that comes late to a full queue gets too little of it.
+        // The reply rate is a twelfth of the link's: a connection that joins a full queue late gets less
+        // than that.
         let behind =
             if latencies.at(0.99) > 0.1 * CALLS.seconds { " (falls behind: grows with the run)" } else { "" };
         let late = if latencies.lag_p99 > 0.2 * latencies.at(0.99) { " (late)" } else { "" };

@@ -1,13 +1,15 @@
-//! How exactly limits are kept, and what the proxy costs.
+//! Precision of limits, and the cost of the proxy.
 //!
-//! Limits: floods of requests in queue mode, by the proxy's own record of when it let them go. The burst that the work let
-//! go needs, over all intervals, against the limit's; and the rate behind the burst against the limit's.
+//! Limits: floods of requests in queue mode, by the proxy's own record of dispatch times. Shown are the
+//! burst that the dispatched work needs over all intervals, relative to the limit's, and the rate after
+//! the burst, relative to the limit's.
 //!
-//! Cost: an NBD server in memory, read 4 KiB at a time at a fixed queue depth, directly and
-//! through the proxy in turn, in one run. Ratios, and the spread of the rounds.
+//! Cost: an NBD server in memory, read 4 KiB at a time at a fixed queue depth, directly and through the
+//! proxy in turn, in one run. Shown are ratios, and the spread of the rounds.
 //!
 //! `cargo bench -p enforce --bench proxy [-- ROUNDS]`; as root, server, proxy and client run under
-//! SCHED_FIFO. The server answers from memory: a device takes longer, and the cost is a smaller part of that.
+//! SCHED_FIFO. The server answers from memory; with a slower device the proxy's share of the time is
+//! smaller.
 
 #[path = "../tests/proxy/mod.rs"]
 mod proxy;
@@ -21,11 +23,11 @@ use units::Nanos;
 use wire::nbd::client::read;
 
 const SIZE: u32 = 4096;
-/// Of a simple reply with its data.
+/// Bytes of a simple reply with its data.
 const REPLY: usize = 16 + 4096;
 const FIFO: u32 = 20;
 
-/// Requests per second and latencies in nanoseconds, of `count` reads, `depth` at a time.
+/// Returns requests per second and latencies in nanoseconds of `count` reads, `depth` at a time.
 fn measure(address: SocketAddr, depth: usize, count: usize) -> (f64, Vec<u64>) {
     let mut stream = proxy::nbd(address, "");
     let begun = Instant::now();
@@ -97,7 +99,7 @@ fn limits(server: &Server) {
         options.record = 1_000_000;
         let running = proxy::Running::start(options);
         let last = limits[limits.len() - 1];
-        // Three seconds behind the burst; a request is a millisecond.
+        // Three seconds beyond the burst, at a millisecond per request.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
         let count = ((last.1 + 3.0 * last.0) * 1000.0) as u64;
         drop(proxy::flood(running.address, "gold", count));
@@ -118,7 +120,7 @@ const CLIENT: &str = "[[client]]\nworkload = \"gold\"\nhost = \"here\"\nexport =
 fn main() {
     let rounds = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(5);
     let realtime = machine::realtime::fifo(FIFO).is_ok();
-    // Children inherit the priority.
+    // Child processes inherit the priority.
     let Some(server) = Server::nbdkit("-t 2 memory 32M") else { return };
     limits(&server);
     println!(

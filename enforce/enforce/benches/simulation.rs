@@ -1,8 +1,8 @@
-//! Plays simulated worlds of the proxy by hand, for as long as one likes.
+//! Plays simulated worlds of the proxy by hand, for any length of time.
 //!
-//! `cargo bench -p enforce --bench simulation -- --seed N` plays one world and prints what happened;
-//! `-- --seeds 1000 --from S` plays many, `-- --for 10m` as many as there is time for (also `s` and `h`). Ends with exit
-//! code 1 when a promise was broken.
+//! `cargo bench -p enforce --bench simulation -- --seed N` plays one world and prints its events; `--
+//! --seeds 1000 --from S` plays many, `-- --for 10m` as many as fit into the time (also `s` and `h`).
+//! Ends with exit code 1 if a promise was broken.
 
 #[path = "../tests/simulation/simulated/mod.rs"]
 mod simulated;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What came of many worlds.
+/// Totals of many worlds.
 #[derive(Debug, Default)]
 struct WorldTotals {
     worlds: u64,
@@ -67,7 +67,7 @@ impl WorldTotals {
     }
 }
 
-/// What the arguments ask for.
+/// Worlds selected by the arguments.
 #[derive(Debug)]
 struct WorldChoice {
     one: Option<u64>,
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     if let Some(seed) = choice.one {
         return play_one(seed);
     }
-    // Worlds that panic say so in their reports.
+    // Panics of worlds appear in their reports.
     std::panic::set_hook(Box::new(|_| ()));
     let begun = Instant::now();
     let next = AtomicU64::new(choice.from);

@@ -9,12 +9,12 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AddressPrefix {
     address: IpAddr,
-    /// The length of the prefix: how many leading bits of the address count.
+    /// Length of the prefix: the number of leading bits of the address that count.
     pub(crate) bits: u8,
 }
 
 impl AddressPrefix {
-    /// Whether the addresses are IPv6 rather than IPv4.
+    /// Returns true for an IPv6 network, false for IPv4.
     pub fn is_ipv6(self) -> bool {
         self.address.is_ipv6()
     }
@@ -23,7 +23,7 @@ impl AddressPrefix {
         if address.is_ipv6() { 128 } else { 32 }
     }
 
-    /// Whether an address is in the network.
+    /// Returns true if an address is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits()), other.to_bits().into(), 32),
@@ -35,7 +35,7 @@ impl AddressPrefix {
         own.checked_shr(host_bits).unwrap_or(0) == other.checked_shr(host_bits).unwrap_or(0)
     }
 
-    /// The address, if the network has only one.
+    /// Returns the address, if the network contains only one.
     fn single_address(self) -> Option<IpAddr> {
         (self.bits == Self::bits_max(self.address)).then_some(self.address)
     }
@@ -63,7 +63,7 @@ fn parse_prefix(text: &str) -> Option<AddressPrefix> {
     (bits <= bits_max && is_network(address, bits)).then_some(AddressPrefix { address, bits })
 }
 
-/// Whether all bits after the first `bits` are zero, as tc and nftables demand.
+/// Returns true if all bits after the first `bits` are zero, as tc and nftables require.
 fn is_network(address: IpAddr, bits: u8) -> bool {
     let (value, width) = match address {
         IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
@@ -105,7 +105,7 @@ impl TransportProtocol {
         }
     }
 
-    /// The number that IANA gave the protocol, which headers carry.
+    /// Returns the IANA number of the protocol, as in headers.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Tcp => 6,

@@ -1,8 +1,8 @@
-//! Programs of the system (`tc`, `ip`, `nft`) as values: what is run is decided apart from running it, printed
-//! as it is run, and replaced by a pretence in tests.
+//! Programs of the system (`tc`, `ip`, `nft`) as values. Commands are decided separately from running
+//! them, printed as they are run, and replaced by fakes in tests.
 //!
-//! The programs are used and not netlink, because their language is the stable and documented interface, and what
-//! they are told can be repeated by hand.
+//! The programs are used instead of netlink because their language is the stable and documented
+//! interface, and an administrator can repeat the commands by hand.
 
 use machine::programs;
 use model::OperationError;
@@ -12,10 +12,10 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 
-/// A run of a program of the system.
+/// An invocation of a program of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemCommand {
-    /// The name of the program, which is looked up in the path.
+    /// Name of the program, searched for in PATH.
     pub program: String,
     /// The arguments of the program.
     pub args: Vec<String>,
@@ -34,7 +34,7 @@ impl SystemCommand {
         Self { program, args: words.collect(), input: None }
     }
 
-    /// The same command with this text as its standard input.
+    /// Returns the command with this text as its standard input.
     #[must_use]
     pub fn reading(mut self, input: impl Into<String>) -> Self {
         self.input = Some(input.into());
@@ -43,7 +43,7 @@ impl SystemCommand {
 }
 
 impl fmt::Display for SystemCommand {
-    /// Writes the command as a shell takes it, with standard input as a here-document.
+    /// Writes the command in shell syntax, with standard input as a here-document.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.program)?;
         for arg in &self.args {
@@ -56,15 +56,16 @@ impl fmt::Display for SystemCommand {
     }
 }
 
-/// Whatever runs commands: the programs of this machine, or a pretence.
+/// Runner of commands: the programs of this machine, or a fake.
 pub trait CommandRunner {
-    /// Runs a command and returns what it printed.
+    /// Runs a command and returns its output.
     ///
     /// # Errors
-    /// The failure of the program in its own words, or that the program is missing.
+    /// If the program is missing, or fails; the error contains its message.
     fn run(&mut self, command: &SystemCommand) -> Result<String, OperationError>;
 
-    /// Runs the program that `line` names with the words behind it as arguments and `input` as standard input.
+    /// Runs the program named by the first word of `line`, with the other words as arguments and `input`
+    /// as standard input.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -105,8 +106,9 @@ impl CommandRunner for Programs {
     }
 }
 
-/// Runs a program with its whole input in a file of memory, so that it gets all of it even if this process is killed: a
-/// program that was told half a line could do what nobody wanted. It also holds what locks are inherited until it ends.
+/// Runs a program with its whole input in a file in memory, so that it gets all of it even if this
+/// process is killed: half a line could be a valid, wrong command. The program also holds inherited locks
+/// until it ends.
 fn run_to_end(command: &SystemCommand) -> std::io::Result<std::process::Output> {
     let stdin = match &command.input {
         Some(input) => Stdio::from(in_memory(input)?),
@@ -128,7 +130,7 @@ fn in_memory(text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// What to do about a program that failed with this message.
+/// Returns the remedy for a program that failed with this message.
 fn hint_for(message: &str) -> &'static str {
     if message.contains("nft") && message.contains("No such file") {
         "install nftables, or give the host filters = \"tc\""
@@ -141,9 +143,10 @@ fn hint_for(message: &str) -> &'static str {
     }
 }
 
-/// Whether this process may configure networks (CAP_NET_ADMIN and CAP_SYS_ADMIN, to enter namespaces).
+/// Returns true if this process may configure networks (CAP_NET_ADMIN, and CAP_SYS_ADMIN to enter
+/// namespaces).
 pub fn may_configure_networks() -> bool {
-    // The numbers of the capabilities in linux/capability.h.
+    // Capability numbers of linux/capability.h.
     const NET_ADMIN: u64 = 1 << 12;
     const SYS_ADMIN: u64 = 1 << 21;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

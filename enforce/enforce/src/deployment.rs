@@ -1,8 +1,8 @@
-//! Where the servers and workloads of a policy are: hosts, devices, addresses. People write it as `hosts.toml`; it is
-//! checked as far as that is possible without a policy.
+//! Hosts, devices and addresses of a policy's servers and workloads. Users write it as `hosts.toml`; it
+//! is checked as far as possible without a policy.
 //!
-//! A policy moves workloads between servers; a deployment stays. So it says of a server and of a client where each
-//! is, and which packets flow between them follows from the policy's placement.
+//! A policy moves workloads between servers; a deployment stays. So it only locates servers and clients;
+//! the packets that flow between them follow from the policy's placement.
 
 mod storage;
 
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage, SourceAddress};
 use units::ByteRate;
 
-/// The differentiated services code points of the levels, first served first: the class selectors 7 to 1, which
-/// equipment that looks only at precedence orders in the same way.
+/// Differentiated services code points of the levels, highest priority first: the class selectors 7 to 1.
+/// Equipment that only reads the precedence bits orders them in the same way.
 pub const DEFAULT_DSCP: [u8; PRIORITY_LEVELS] = [56, 48, 40, 32, 24, 16, 8];
 
-/// The number of priority levels of workloads: HTB has eight, and the last is for traffic of no workload.
+/// Number of priority levels of workloads: HTB has eight, and the last is for traffic without a workload.
 pub const PRIORITY_LEVELS: usize = 7;
 
 /// The longest name of a network device that Linux allows: IFNAMSIZ without the terminating zero.
@@ -29,16 +29,16 @@ const HINT: &str = "docs/reference/hosts-file.md describes the file; `tailwright
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deployment {
-    /// The code points that mark the levels, first served first.
+    /// Code points that mark the levels, highest priority first.
     #[serde(default = "default_dscp")]
     pub dscp: Vec<u8>,
-    /// The machines that have devices to shape.
+    /// Machines with devices to shape.
     #[serde(rename = "host")]
     pub hosts: Vec<DeploymentHost>,
-    /// The servers of the policy, with their hosts.
+    /// Servers of the policy, with their hosts.
     #[serde(rename = "server", default)]
     pub servers: Vec<DeploymentServer>,
-    /// The places where requests of the policy's workloads come from.
+    /// Sources of the requests of the policy's workloads.
     #[serde(rename = "client", default)]
     pub clients: Vec<DeploymentClient>,
 }
@@ -51,88 +51,90 @@ fn default_dscp() -> Vec<u8> {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentHost {
-    /// The name of the host, which no other host has.
+    /// Unique name of the host.
     pub name: String,
-    /// The network namespace (`ip netns`) of this machine that the host is; `None` for a machine of its own.
+    /// Network namespace (`ip netns`) of this machine that is the host; `None` for a separate machine.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Whether the host forwards traffic of others and goes by DSCP marks.
+    /// The host forwards traffic of others and classifies it by DSCP marks.
     #[serde(default)]
     pub switch: bool,
-    /// What finds the packets of a workload.
+    /// Mechanism that classifies the packets of a workload.
     #[serde(default)]
     pub filters: PacketFilters,
-    /// The devices that may be shaped, with the rate of their links.
+    /// Devices that may be shaped, with the rate of their links.
     #[serde(deserialize_with = "rates")]
     pub device: BTreeMap<String, ByteRate>,
 }
 
-/// What finds the packets of a workload on a host.
+/// Mechanism that classifies the packets of a workload on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PacketFilters {
-    /// Rules of nftables: they see what the host itself sends or routes, set DSCP marks, and know control groups.
+    /// Rules of nftables: they see packets that the host sends or routes, set DSCP marks, and know
+    /// control groups.
     #[default]
     Nft,
-    /// `u32` filters of tc: they see bridged traffic of virtual machines, too, and set no marks.
+    /// `u32` filters of tc: they also see bridged traffic of virtual machines, but set no marks.
     Tc,
 }
 
-/// The place of a server of the policy.
+/// Location of a server of the policy.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentServer {
-    /// The name that the policy has for the server.
+    /// Name of the server in the policy.
     pub name: String,
     /// The host that the server runs on.
     pub host: String,
-    /// The device that replies leave by; it may be left out where the host has only one.
+    /// Outgoing device of replies; optional if the host has only one.
     #[serde(default)]
     pub device: Option<String>,
-    /// The addresses of the server, at least one.
+    /// Addresses of the server, at least one.
     pub address: Vec<AddressPrefix>,
-    /// The ports of its service; all ports when empty.
+    /// Ports of its service; all ports when empty.
     #[serde(default)]
     pub port: Vec<u16>,
-    /// The transport protocol that the ports belong to.
+    /// Transport protocol of the ports.
     #[serde(default = "tcp")]
     pub protocol: TransportProtocol,
-    /// The storage device, when a proxy stands before the server.
+    /// Storage device, if a proxy stands before the server.
     #[serde(default)]
     pub storage: Option<ServerStorage>,
 }
 
-/// A place where requests of a workload come from.
+/// A source of requests of a workload.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentClient {
-    /// The name that the policy has for the workload.
+    /// Name of the workload in the policy.
     pub workload: String,
     /// The host that sends the requests.
     pub host: String,
-    /// The device that requests leave by; it may be left out where the host has only one.
+    /// Outgoing device of requests; optional if the host has only one.
     #[serde(default)]
     pub device: Option<String>,
-    /// The addresses of the client; any address when empty.
+    /// Addresses of the client; any address when empty.
     #[serde(default)]
     pub address: Vec<AddressPrefix>,
-    /// The ports that the client sends from; any port when empty.
+    /// Source ports of the client; any port when empty.
     #[serde(default)]
     pub port: Vec<u16>,
-    /// The ports of the server that this workload uses; all ports of the server when empty.
+    /// Ports of the server that this workload uses; all ports of the server when empty.
     #[serde(default)]
     pub server_port: Vec<u16>,
-    /// The export or volume that the workload uses, for storage proxies: the path of an NFS mount, the name of an NBD
-    /// export; any when absent.
+    /// Export or volume that the workload uses, for storage proxies: the path of an NFS mount, or the
+    /// name of an NBD export; any when absent.
     #[serde(default)]
     pub export: Option<String>,
-    /// The DSCP mark that its packets already bear, 0 to 63.
+    /// DSCP mark that its packets already carry, 0 to 63.
     #[serde(default)]
     pub dscp: Option<u8>,
-    /// The control group (v2) of its processes.
+    /// Control group (v2) of its processes.
     #[serde(default)]
     pub cgroup: Option<String>,
-    /// The part of the workload's limits for this client, above 0 to 1: several devices cannot share a bucket.
+    /// Fraction of the workload's limits for this client, above 0 to 1: several devices cannot share a
+    /// bucket.
     #[serde(default)]
     pub share: Option<f64>,
 }
@@ -155,7 +157,7 @@ impl Deployment {
     /// Reads the text of a `hosts.toml`.
     ///
     /// # Errors
-    /// When the text is not such a file, or contradicts itself.
+    /// When the text is not such a file, or is inconsistent.
     pub fn parse(text: &str) -> Result<Self, OperationError> {
         let deployment: Self = toml::from_str(text)
             .map_err(|error| OperationError::input(error.to_string().trim_end()).hint(HINT))?;
@@ -163,12 +165,12 @@ impl Deployment {
         if mistakes.is_empty() { Ok(deployment) } else { Err(all_at_once(&mistakes).hint(HINT)) }
     }
 
-    /// The host of this name.
+    /// Returns the host with this name.
     pub fn host(&self, name: &str) -> Option<&DeploymentHost> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// What contradicts itself, a sentence each.
+    /// Returns the inconsistencies, a sentence each.
     fn mistakes(&self) -> Vec<String> {
         let mut checks = vec![
             check_dscp(&self.dscp),
@@ -217,7 +219,8 @@ impl Deployment {
         }
     }
 
-    /// The host and the device of these names. Without the name of a device, the host's only one is meant.
+    /// Returns the host and the device with these names. Without a device name, the host's only device is
+    /// meant.
     pub(super) fn device<'a>(
         &'a self,
         host: &str,
@@ -239,7 +242,7 @@ impl Deployment {
     }
 }
 
-/// One error for several mistakes.
+/// Combines several mistakes into one error.
 pub(crate) fn all_at_once(mistakes: &[String]) -> OperationError {
     match mistakes {
         [only] => OperationError::input(only),
@@ -265,7 +268,8 @@ fn check_host(host: &DeploymentHost) -> Result<(), String> {
     }
 }
 
-/// Whether a name may become a word of a command and part of the name of a file: no option, no hidden file, no path.
+/// Returns true if a name is safe as a word of a command and a part of a file name: not an option, hidden
+/// file or path.
 fn is_safe_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.starts_with(['-', '.']) && name.chars().all(is_plain)
 }

@@ -1,13 +1,14 @@
 //! Enforces a policy on hosts.
 //!
-//! - [`deployment`]: where servers and clients are, as people write it down.
+//! - [`deployment`]: hosts, devices and addresses of servers and clients, from the hosts file.
 //! - [`network`]: priorities and rate limits of traffic, by the kernel's traffic control.
 //! - [`storage`]: priorities and limits of storage requests, by a proxy before the server.
-//! - [`state_folder`]: where it is remembered what was found and made.
-//! - [`facade`]: what `apply` and `proxy` ask for: files and settings in, answers out.
-//! - [`command`]: how programs of the system are run, so that what is decided can be tested without them.
+//! - [`state_folder`]: records of changes to the system and its original state.
+//! - [`facade`]: the operations of `apply` and `proxy`: files and settings in, answers out.
+//! - [`command`]: execution of system programs, separate from decisions, so that those can be tested
+//!   without them.
 //!
-//! Decides nothing about who gets what: that is in the [`model::Policy`].
+//! Priorities and limits of workloads are not decided here: they are in the [`model::Policy`].
 
 pub mod address;
 pub mod command;

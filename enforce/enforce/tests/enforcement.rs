@@ -1,5 +1,5 @@
-//! What a policy promises holds for the requests of real clients on their way to a real NBD server. The proxy's own
-//! record of when it let each request go is the witness; nothing here depends on how fast the machine is.
+//! A policy's promises hold for requests of real clients to a real NBD server. The proxy's own record of
+//! dispatch times is the witness; nothing here depends on the speed of the machine.
 
 mod proxy;
 
@@ -32,7 +32,7 @@ fn requests_of<'a>(observations: &'a Observations, name: &str) -> Vec<&'a Observ
     observations.requests.iter().filter(|request| Some(request.workload as usize) == workload).collect()
 }
 
-/// The device time that was dispatched: when, and how much.
+/// Returns the dispatched device time: instants and amounts.
 fn dispatched_work(observations: &Observations, name: &str) -> Vec<(Nanos, f64)> {
     let mut sent: Vec<Nanos> = requests_of(observations, name).iter().map(|request| request.sent).collect();
     sent.sort_unstable();
@@ -43,8 +43,9 @@ fn nbdkit() -> Option<Server> {
     Server::nbdkit("memory 32M")
 }
 
-/// Several buckets at once, in queue mode: nothing is dispatched before all of them allow it, counted from the first
-/// request; a machine that keeps the proxy waiting makes it later, never earlier. The benchmark measures how late.
+/// Several buckets at once, in queue mode: nothing is dispatched before all of them allow it, counted
+/// from the first request. A machine that delays the proxy makes a dispatch later, never earlier. The
+/// benchmark measures the delay.
 #[test]
 fn limits_hold_and_are_used_up() {
     let Some(server) = nbdkit() else { return };
@@ -64,13 +65,14 @@ fn limits_hold_and_are_used_up() {
             assert!(sum <= allowed + 1e-9, "{sum} s of device time at {at:?}, {allowed} allowed");
         }
     }
-    // The slower bucket is not made to wait longer than it must, but for what the machine adds.
+    // The slower bucket delays no longer than necessary, apart from delays by the machine.
     let needed = (0.6 - 0.2) / 0.4;
     let took = (work[599].0 - first).as_secs();
     assert!(took >= needed, "{took}");
 }
 
-/// Beyond its limits a workload goes on where nobody else wants the device, and behind everybody who does.
+/// Beyond its limits a workload is served while no other request wants the device, and behind all that
+/// do.
 #[test]
 fn beyond_their_limits_requests_are_best_effort() {
     let Some(server) = nbdkit() else { return };
@@ -88,8 +90,8 @@ fn beyond_their_limits_requests_are_best_effort() {
     let gold = requests_of(&observations, "gold");
     let silver = requests_of(&observations, "silver");
     assert_eq!((gold.len(), silver.len()), (200, 200));
-    // Gold's burst is 10 requests, and hardly one more comes in time. While silver waits, nothing else of gold goes,
-    // but for one when silver has just used up what came in so far.
+    // Gold's burst is 10 requests, and hardly one more refills in time. While silver waits, no other
+    // request of gold goes, except one when silver has just exhausted its own refill.
     let overtaken = |request: &&&Observation| {
         let passed = gold.iter().filter(|gold| gold.sent > request.intended && gold.sent < request.sent);
         passed.count() > 12
@@ -98,7 +100,8 @@ fn beyond_their_limits_requests_are_best_effort() {
     assert_eq!(unlucky, 0, "silver within its limits goes before gold beyond them");
 }
 
-/// With one request at the device at a time, whoever has the higher priority waits for one request at most.
+/// With one request at the device at a time, a request of the higher priority waits for at most one
+/// other.
 #[test]
 fn priority_is_strict() {
     let Some(server) = nbdkit() else { return };
@@ -137,14 +140,14 @@ fn best_effort_leaves_the_reserve_free() {
     at_most_outstanding(&Observations { requests, ..observations }, 3);
 }
 
-/// No more at the server at any instant.
+/// Asserts that there are at most this many at the server at any instant.
 fn at_most_outstanding(observations: &Observations, most: i64) {
     let mut changes: Vec<(Nanos, i64)> = Vec::new();
     for request in &observations.requests {
         let RequestOutcome::Done(end) = request.outcome else { panic!("all are answered") };
         changes.extend([(request.sent, 1), (end, -1)]);
     }
-    // What ends in an instant ends before the next begins.
+    // At one instant, ends are ordered before beginnings.
     changes.sort_unstable();
     let mut outstanding = 0;
     for (at, change) in changes {
@@ -168,7 +171,7 @@ fn bounds_on_requests_and_bytes_hold() {
     at_most_outstanding(&observations, 5);
 }
 
-/// The policy changes all the time: nothing is lost, and what holds in the end is the last one.
+/// The policy changes continually: no request is lost, and the last policy is in force at the end.
 #[test]
 fn policies_change_while_traffic_flows() {
     let Some(server) = nbdkit() else { return };
@@ -200,7 +203,7 @@ fn deployment_without_storage() -> enforce::deployment::Deployment {
     enforce::deployment::Deployment::parse(text).expect("a hosts file")
 }
 
-/// Writes that go on where the one before ended go together to a disk, as many as a batch may have.
+/// Consecutive sequential writes go to a disk together, up to the size of a batch.
 #[test]
 fn sequential_writes_go_together() {
     let Some(server) = nbdkit() else { return };

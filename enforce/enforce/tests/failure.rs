@@ -1,5 +1,5 @@
-//! Runs that fail or are cut short at any command, on the real kernel: the host is as it was, or the next run sets
-//! it right. Needs root.
+//! Runs that fail or are interrupted at any command, on the real kernel: the host is unchanged, or the
+//! next run repairs it. Requires root.
 
 mod traffic;
 
@@ -8,8 +8,8 @@ use enforce::network::{ApplyOptions, DesiredHost, apply, remove};
 use model::OperationError;
 use traffic::{Tenant, Testbed, lacking, policy};
 
-/// A runner that executes half of the command with this number, counted among those that change something, and then
-/// fails: once, or for ever, as if the program had been killed.
+/// A runner that executes half of the command with this number, counted among those that change
+/// something, and then fails: once, or permanently, as if the program had been killed.
 struct Failing {
     countdown: usize,
     killed: bool,
@@ -45,7 +45,7 @@ impl CommandRunner for Failing {
     }
 }
 
-/// What is set up on the host's device.
+/// Describes the configuration of the host's device.
 fn picture(testbed: &Testbed) -> String {
     let netns = testbed.netns("client");
     let mut text = String::new();
@@ -61,7 +61,7 @@ fn picture(testbed: &Testbed) -> String {
         lines.sort_unstable();
         text += &lines.join("\n");
     }
-    // Filters change places when they are exchanged; what they match does not.
+    // Filters change order when they are replaced; their matches do not.
     let filters = testbed.run(&format!("tc -n {netns} filter show dev eth0"));
     text += &filters.lines().filter(|line| line.starts_with("  match")).collect::<Vec<_>>().join("\n");
     let link = testbed.run(&format!("ip -n {netns} -details link show dev eth0"));
@@ -82,7 +82,7 @@ fn desired_client(testbed: &Testbed, tenants: &[Tenant], filters: &str) -> Desir
 const BEFORE: [Tenant; 1] = [Tenant("a", 0, &[(1e6, 1e5)])];
 const AFTER: [Tenant; 2] = [Tenant("a", 1, &[(2e6, 1e5), (4e6, 2e4)]), Tenant("b", 0, &[])];
 
-/// Every command that changes something, from nothing to a policy and from one policy to another.
+/// Fails every command that changes something, from nothing to a policy and from one policy to another.
 fn at_every_command(mut check: impl FnMut(&Testbed, &DesiredHost, bool, usize) -> bool) {
     if let Some(lack) = lacking() {
         return testkit::skip(&lack);
@@ -139,7 +139,7 @@ fn a_run_that_is_cut_short_is_made_up_for() {
             let again = apply(&mut Programs, target, &testbed.store(), ApplyOptions::default());
             assert!(again.is_ok_and(|report| report.commands.is_empty()), "{first} {number}");
         }
-        // Whether or not it was made up for, it can be removed.
+        // Whether or not the run was repaired, it can be removed.
         remove(&mut Programs, target, &testbed.store(), ApplyOptions::default())
             .unwrap_or_else(|error| panic!("{error}"));
         let queue = testbed.run(&format!("tc -n {} qdisc show dev eth0", testbed.netns("client")));

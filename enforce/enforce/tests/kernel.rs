@@ -1,5 +1,5 @@
-//! Policies on the real kernel: what is set up, what traffic does under it, and that nothing is left.
-//! Needs root; the tests run one after the other, because they measure.
+//! Policies on the real kernel: their configuration, their effect on traffic, and complete removal.
+//! Requires root; the tests run one after the other, because they measure.
 
 mod traffic;
 
@@ -15,7 +15,7 @@ use traffic::{
     record, spans,
 };
 
-/// One at a time, or nothing where the machine cannot.
+/// Waits for the turn of a test; none if the machine lacks something.
 fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     match lacking() {
@@ -23,12 +23,13 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
             testkit::skip(&lack);
             None
         }
-        // A test that failed has left nothing behind that matters here.
+        // A failed test leaves nothing that matters here.
         None => Some(TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)),
     }
 }
 
-/// A hosts file with one client per workload on `client`, told apart by the server's ports from 7001.
+/// Returns a hosts file with one client per workload on `client`, distinguished by the server's ports
+/// from 7001.
 fn hosts(
     testbed: &Testbed,
     workloads: &[&str],
@@ -51,7 +52,7 @@ fn hosts(
     testbed.hosts_file(link, switch, &more)
 }
 
-/// What tc, ip and nft say of a namespace, without what counts and whether there is a carrier.
+/// Returns the output of tc, ip and nft for a namespace, without counters and carrier state.
 fn picture(netns: &str) -> String {
     let link = Programs
         .run(&SystemCommand::new(&format!("ip -n {netns} -details link show dev eth0")))
@@ -92,9 +93,9 @@ fn keep_to_token_buckets() -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let server = testbed.ipv4("server");
     let ipv6 = testbed.network.host("server").expect("the network has it").ipv6;
-    // Long enough for the slowest bucket to be spent several times over.
+    // Long enough for the slowest bucket to be exhausted several times over.
     let is_enough = |arrivals: &Arrivals, _: bool| spans(arrivals, Duration::from_millis(2500));
-    // b speaks IPv6; the last is nobody's and fills what is left.
+    // b uses IPv6; the last sender belongs to no workload and fills the rest of the link.
     let to =
         |port| if port == 7002 { SocketAddr::from((ipv6, port)) } else { SocketAddr::from((server, port)) };
     let recorders: Vec<_> =
@@ -137,7 +138,7 @@ fn once_is_enough_and_removal_leaves_nothing() {
         let second = testbed.apply_all(&policy(&NESTED), &hosts);
         assert!(second.iter().all(|report| report.commands.is_empty()), "{filters}: {second:#?}");
 
-        // What somebody has changed behind our back is set right, and nothing else is touched.
+        // A change by others is repaired, and nothing else is touched.
         testbed.run(&format!(
             "tc -n {} class change dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 9000000",
             netns[0]
@@ -169,7 +170,7 @@ fn policies_change_under_traffic_without_losing_a_packet() {
                 .replace("device.eth0", &format!("filters = \"{filters}\"\ndevice.eth0"))
         };
         testbed.apply_all(&policy(&NESTED[..2]), &with(&["a", "b"]));
-        // Until a while after the last packet, in case one comes twice.
+        // Until some time after the last packet, in case one arrives twice.
         let is_enough = |arrivals: &Arrivals, is_quiet: bool| arrivals.len() >= PACKETS && is_quiet;
         let recorder = record(testbed.netns("server"), 7001, false, is_enough);
         let to = SocketAddr::from((testbed.ipv4("server"), 7001));
@@ -193,7 +194,7 @@ fn policies_change_under_traffic_without_losing_a_packet() {
     }
 }
 
-/// How many packets have to arrive while the policy changes.
+/// Number of packets that have to arrive while the policy changes.
 const PACKETS: usize = 800;
 
 /// Sends this many packets at a steady pace of 1000 a second, which every limit of the test lets through in time.
@@ -216,7 +217,7 @@ fn a_switch_goes_by_the_marks() {
 fn go_by_the_marks() -> Result<(), String> {
     let testbed = Testbed::new(&["client", "stranger", "server"]);
     let tenants = [Tenant("a", 4, &[(1e6, 50e3)])];
-    // The port to the server carries a quarter of what the stranger may send.
+    // The port to the server carries a quarter of the stranger's limit.
     let hosts = hosts(&testbed, &["a"], "client", "80Mbps", Some(("server", "20Mbps")));
     testbed.apply_all(&policy(&tenants), &hosts);
     let stop = Arc::new(AtomicBool::new(false));
@@ -247,8 +248,8 @@ fn go_by_the_marks() -> Result<(), String> {
 fn small_replies_are_not_behind_a_bulk_transfer() {
     let Some(_turn) = turn() else { return };
     let calls = Calls { per_s: 100.0, reply_bytes: 20_000, seconds: 0.8 };
-    // Replies and the bulk leave the server by the same device, which carries as much either way; the bulk is
-    // nobody's. Unprotected, the replies are nobody's, too.
+    // Replies and the bulk transfer leave the server by the same device, with the same capacity both
+    // ways; the bulk belongs to no workload. Unprotected, neither do the replies.
     let measure = |owner: &str| {
         let testbed = Testbed::new(&["client", "server"]);
         let mut text = hosts(&testbed, &["rpc", "other"], "client", "100Mbps", None);
@@ -258,7 +259,7 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
         let server = answer(testbed.netns("server"), 7001, calls.reply_bytes);
         let bulk =
             pour(testbed.netns("server"), testbed.netns("client"), testbed.ipv4("client"), 9000, &stop);
-        // A third of a second of the link: the bulk has filled its queue and found its pace.
+        // A third of a second of the link: the bulk has filled its queue and reached its steady rate.
         wait_until(Duration::from_secs(60), "the bulk transfer fills the link", || {
             testbed.sent_bytes("server", "eth0") > 4_000_000
         });

@@ -1,6 +1,7 @@
-//! A real NFS server in a network namespace of its own, with the proxy in its place: the server listens on the loopback
-//! address, the proxy on the host's with the same ports, the portmapper is asked directly. Clients that know nothing
-//! of it need no special ports; whose they are follows from their addresses and from what they mount.
+//! A real NFS server in a separate network namespace, with the proxy in its place: the server listens on
+//! the loopback address, the proxy on the host's address with the same ports, and clients query the
+//! portmapper directly. Clients are unaware of the proxy and need no special ports; their addresses and
+//! mounts identify their workload.
 
 #[path = "../benches/soak/codec.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the soak uses the rest")]
@@ -54,7 +55,7 @@ fn inside() {
         found.map_or((0, 0), |seen| (seen.requests, seen.bytes))
     };
     assert!(seen("(unknown)").1 >= 6_000_000, "the clients' reads and writes are recognised");
-    // By what it mounts, by its address; and one that is neither.
+    // Identified by its mount, by its address, and by neither.
     let before = seen("(unknown)");
     let moved = [own_client("10.99.0.2", "/gold", 1), own_client("10.99.0.3", "/export", 2)];
     assert_eq!((seen("gold"), seen("silver"), seen("(unknown)")), (moved[0], moved[1], before));
@@ -72,7 +73,7 @@ fn run(program: &str, args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Nothing in their addresses hints at a proxy.
+/// Addresses that contain no hint of a proxy.
 fn unmodified_clients() {
     let data: Vec<u8> = (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1]).collect();
     std::fs::write("/run/in", &data).unwrap();
@@ -87,7 +88,7 @@ fn unmodified_clients() {
     }
 }
 
-/// Writes a file, all at once, and reads it back; gives its requests and their bytes.
+/// Writes a file, all at once, and reads it back. Returns the number of requests and their bytes.
 fn own_client(address: &str, path: &str, owner: u32) -> (u64, u64) {
     const PIECES: usize = 20;
     let mut stream = from(address, "10.99.0.1", 2049);

@@ -1,5 +1,5 @@
-//! Whose a request to a real NFS server is: by the handle in it, whoever mounts what, from which address, and when. And
-//! the server's own rules about addresses, through the proxy.
+//! Attribution of requests to a real NFS server: by the handle, independent of other mounts, addresses
+//! and timing. And the server's own rules about addresses, through the proxy.
 
 mod ganesha;
 mod proxy;
@@ -54,7 +54,7 @@ fn two_exports() -> [String; 2] {
     [export(1, "/export", FOR_EVERYBODY), export(2, "/gold", FOR_EVERYBODY)]
 }
 
-/// The reads and writes of gold, of bulk, and of nobody.
+/// Returns the reads and writes of gold, of bulk, and of unknown clients.
 fn seen(proxy: &Running) -> [u64; 3] {
     let snapshot: ProxySnapshot = proxy.remote.status().expect("it runs");
     ["gold", "bulk", "(unknown)"].map(|name| {
@@ -63,7 +63,7 @@ fn seen(proxy: &Running) -> [u64; 3] {
     })
 }
 
-/// How many requests each gets while this is done.
+/// Returns the number of requests added to each while `work` runs.
 fn added(proxy: &Running, work: impl FnOnce()) -> [u64; 3] {
     let before = seen(proxy);
     work();
@@ -76,7 +76,7 @@ fn requests_are_of_the_export_of_their_handles() {
     in_namespaces("requests_are_of_the_export_of_their_handles", &["nfs-ls"], || {
         let _server = start_server(&two_exports());
         let proxy = start("");
-        // One host that uses both, with one connection.
+        // One host that uses both, over one connection.
         let mut client = RpcClient::nfs("10.99.0.2");
         let mut files = Vec::new();
         for path in ["/gold", "/export"] {
@@ -91,7 +91,8 @@ fn requests_are_of_the_export_of_their_handles() {
         };
         assert_eq!(added(&proxy, || both(&mut client)), [each, each, 0]);
 
-        // Somebody on the same host mounts other things, a folder inside among them, and unmounts nothing.
+        // Another client on the same host mounts other exports and a folder inside one, and unmounts
+        // nothing.
         for (path, is_granted) in
             [("/gold", true), ("/export", true), ("/export/folder", true), ("/none", false)]
         {
@@ -111,7 +112,7 @@ fn requests_are_of_the_export_of_their_handles() {
         assert_eq!(added(&proxy, || cat("/export"))[0], 0);
         assert!(added(&proxy, || (cat("/gold"), cat("/export")).1).iter().take(2).all(|count| *count > 0));
 
-        // Another proxy: clients keep their handles and mount nothing again.
+        // Another proxy: clients keep their handles and do not mount again.
         drop(client);
         proxy.drain();
         let proxy = start("");
@@ -157,7 +158,7 @@ fn an_address_and_an_export_are_both_needed() {
         let file = RpcClient::nfs("10.99.0.2").create(&root, "file");
         let each = u64::from(COUNT);
         for (address, expected) in [("10.99.0.2", [each, 0, 0]), ("10.99.0.3", [0, 0, each])] {
-            // The server gives everybody the handle.
+            // The server gives the handle to all.
             assert_eq!(RpcClient::mountd(address).mount(ROOT, "/gold"), Ok(root.clone()));
             let of = added(&proxy, || assert!(RpcClient::nfs(address).read(&file, COUNT)));
             assert_eq!(of, expected, "{address}");
@@ -178,7 +179,7 @@ fn the_servers_rules_about_addresses_hold_through_the_proxy() {
         // Even with the handle.
         assert!(!RpcClient::nfs("10.99.0.3").read(&file, 1));
         proxy.drain();
-        // As the proxy's address the wrong client is no worse than the right one.
+        // From the proxy's address the server cannot tell the wrong client from the right one.
         let proxy = start("");
         assert!(RpcClient::mountd("10.99.0.2").mount(ROOT, "/export").is_err());
         drop(proxy);

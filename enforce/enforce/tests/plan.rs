@@ -6,7 +6,7 @@ use enforce::network::{ApplyOptions, DesiredNetwork, StateStore, apply, desired_
 use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use proptest::prelude::*;
 
-/// What links carry, in bytes per second.
+/// Capacity of links, bytes per second.
 const LINK: f64 = 1.25e8;
 
 fn policy(priorities: &[u32]) -> Policy {
@@ -97,7 +97,7 @@ fn commands_by_hand() {
          END",
     ];
     assert_eq!(commands(1), server);
-    // The client's: its own limit, and the flow the other way round.
+    // The client's: its own limit, and the flow in the other direction.
     let client = commands(0);
     assert!(client[1].contains("ceil 8000000 burst 1514 cburst 200000"), "{}", client[1]);
     assert!(client[2].contains("ip saddr 10.0.0.20 ip daddr 10.0.0.9 tcp dport 2049 "), "{}", client[2]);
@@ -151,7 +151,7 @@ fn devices_share_by_share() {
     assert_eq!(rates, [0.25e6, 0.75e6, 2e6]);
 }
 
-/// Limits that no packet can reach are said, with what to do about it.
+/// Limits that no packet can reach are reported, with a remedy.
 #[test]
 fn limits_without_effect_are_said() {
     let with_storage = HOSTS.replace(
@@ -166,7 +166,7 @@ fn limits_without_effect_are_said() {
             client(0).replace("\"app\"", "\"store\""),
             Some("network-in cannot take effect"),
         ),
-        // What a host sends to itself leaves by its loopback device.
+        // A host's traffic to itself leaves by its loopback device.
         (with_storage.replace("eth0", "lo"), client(0).replace("\"app\"", "\"store\""), None),
     ] {
         let deployment = Deployment::parse(&(hosts + &client)).unwrap_or_else(|error| panic!("{error}"));
@@ -179,14 +179,14 @@ fn limits_without_effect_are_said() {
     }
 }
 
-/// Numbers that tc cannot be told are refused, and not replaced by the nearest that it can.
+/// Numbers beyond tc's range are refused, and not replaced by the nearest valid one.
 #[test]
 fn numbers_beyond_tc_are_refused_or_said() {
     for (rate_per_s, refused) in [(1e300, true), (1e18, false), (1.0, false)] {
         let mut wanted = policy(&[0]);
         let limit = &mut wanted.workloads[0].limits[0];
         limit.rate_per_s = rate_per_s;
-        // Without its server the document does not say what links carry.
+        // Without its server the document does not state the capacity of links.
         let wanted = Policy::new("x", Vec::new(), wanted.workloads).unwrap_or_else(|error| panic!("{error}"));
         let result = desired_network(&wanted, &deployment(&client(0)));
         assert_eq!(result.is_err(), refused, "{rate_per_s}: {result:?}");

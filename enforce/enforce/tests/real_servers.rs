@@ -1,11 +1,11 @@
-//! Real servers and unmodified clients with a proxy in between: what is written is what is read.
+//! Real servers and unmodified clients with a proxy in between: reads return the written data.
 
 mod proxy;
 
 use proxy::{Running, Server, say};
 use std::process::Command;
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let next = || {
@@ -32,7 +32,7 @@ fn memcached_keeps_what_it_was_given() {
         let head = format!("VALUE key{size} 0 {size}\r\n");
         assert_eq!(got, [head.as_bytes(), &value, b"\r\nEND\r\n"].concat());
     }
-    // Pipelined, with silent ones among them: answers come in order.
+    // Pipelined, with silent requests among them: answers come in order.
     let got = say(
         &mut client,
         b"set a 0 0 1 noreply\r\n1\r\nget a\r\nset a 0 0 1\r\n2\r\nget a\r\nmn\r\n",
@@ -40,7 +40,7 @@ fn memcached_keeps_what_it_was_given() {
     );
     let expected: &[u8] = b"VALUE a 0 1\r\n1\r\nEND\r\nSTORED\r\nVALUE a 0 1\r\n2\r\nEND\r\nMN\r\n";
     assert_eq!(got, expected);
-    // More silent ones than may be outstanding.
+    // More silent requests than may be outstanding.
     let quiet: String = (0..500).map(|number| format!("mg none{number} v q\r\n")).collect();
     assert_eq!(say(&mut client, format!("{quiet}mn\r\n").as_bytes(), b"MN\r\n"), b"MN\r\n");
     drop(client);

@@ -1,5 +1,5 @@
-//! What a server behind the proxy sees of its clients, so that its own access control works as without a proxy: by
-//! `source`, `announce` and `allow` of a front. Hosts are network namespaces; routes are those of docs/reference/proxy.md.
+//! A server's own access control works as without a proxy, by `source`, `announce` and `allow` of a
+//! front. Hosts are network namespaces; routes are those of docs/reference/proxy.md.
 
 mod proxy;
 mod traffic;
@@ -15,14 +15,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use traffic::{Testbed, lacking, within};
 
-/// As docs/reference/proxy.md has them: what a server on the proxy's host answers to clients goes to the proxy.
+/// As in docs/reference/proxy.md: answers to clients from a server on the proxy's host go to the proxy.
 const ROUTES_ON_ONE_HOST: [&str; 4] = [
     "rule add from 127.0.0.0/8 iif lo lookup 123",
     "route add local 0.0.0.0/0 dev lo table 123",
     "-6 rule add from ::1 iif lo lookup 123",
     "-6 route add local ::/0 dev lo table 123",
 ];
-/// What a server elsewhere answers goes to the proxy's sockets.
+/// Answers from a server on another host go to the proxy's sockets.
 const MARKS: &str = "add table inet proxy
 add chain inet proxy answers { type filter hook prerouting priority mangle; }
 add rule inet proxy answers socket transparent 1 meta mark set 1
@@ -32,7 +32,7 @@ const ROUTES_OF_MARKS: [&str; 2] =
 const FRONT: u16 = 11211;
 const SERVER: u16 = 21211;
 
-/// A connection as the server saw it: from where, and what came first.
+/// A connection as seen by the server: its source, and its first bytes.
 type Seen = (SocketAddr, Vec<u8>);
 
 fn testbed(hosts: &[&str]) -> Option<Testbed> {
@@ -49,7 +49,7 @@ fn lines(testbed: &Testbed, host: &str, lines: &[&str]) {
     lines.iter().for_each(|line| drop(testbed.run(&format!("ip -n {} {line}", testbed.netns(host)))));
 }
 
-/// A server of memcached that knows its version, and tells what it sees.
+/// Starts a memcached-like server that answers `version`, and reports its connections.
 fn witness(netns: &str, at: SocketAddr) -> Receiver<Seen> {
     let (sender, seen) = channel();
     let listener = within(netns, move || TcpListener::bind(at).expect("the address is free")).join().unwrap();
@@ -78,7 +78,7 @@ fn witness(netns: &str, at: SocketAddr) -> Receiver<Seen> {
     seen
 }
 
-/// A front for memcached, with these further fields.
+/// Returns hosts with a front for memcached for each tuple, with its further fields.
 fn hosts(fronts: &[(SocketAddr, SocketAddr, &str)]) -> String {
     let mut text = String::new();
     for (listen, forward, fields) in fronts {
@@ -102,7 +102,7 @@ fn start(netns: &str, hosts: &str) -> Running {
     within(netns, move || Running::start(options)).join().expect("the proxy starts")
 }
 
-/// A connection from a port of a host, 0 for any.
+/// Opens a connection from a port of a host, 0 for any.
 fn connect(netns: &str, port: u16, to: SocketAddr) -> TcpStream {
     let stream = within(netns, move || {
         let (family, any): (_, IpAddr) = match to {
@@ -124,9 +124,9 @@ fn ask_version(stream: &mut TcpStream) {
     assert_eq!(say(stream, b"version\r\n", b"\r\n"), b"VERSION 1\r\n");
 }
 
-/// Whether the proxy closes the connection without an answer.
+/// Returns true if the proxy closes the connection without an answer.
 fn is_turned_away(mut stream: TcpStream) -> bool {
-    // The write may find the connection closed, or the read after it.
+    // Either the write or the following read may find the connection closed.
     let _ = stream.write_all(b"version\r\n");
     !stream.read(&mut [0]).is_ok_and(|read| read > 0)
 }
@@ -159,8 +159,8 @@ fn a_server_sees_what_the_front_says() {
     }
 }
 
-/// A client may use one port for two fronts. Its connections to a server cannot both have it, and it stays one that
-/// only root may use.
+/// A client may use one port for two fronts. Its connections to a server cannot both have it, and the
+/// second gets another port that only root may use.
 #[test]
 fn a_port_that_is_taken_is_replaced_by_one_of_its_kind() {
     let Some(testbed) = testbed(&["client", "store"]) else { return };
@@ -198,7 +198,7 @@ fn a_server_on_another_host_sees_the_client() {
     assert_eq!(seen.recv().expect("the server was asked").0, client.local_addr().unwrap());
 }
 
-/// The fields of a header of the PROXY protocol by its specification, and what follows it.
+/// Parses the fields of a PROXY header by its specification. Returns them and the bytes behind it.
 fn header(bytes: &[u8]) -> (SocketAddr, SocketAddr, &[u8]) {
     let (signature, rest) = bytes.split_at(12);
     assert_eq!(signature, [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]);
@@ -258,13 +258,13 @@ fn who_is_not_allowed_does_not_connect() {
         assert_eq!(proxy.remote.status().expect("it runs").turned_away, count);
     };
     turn_away("stranger");
-    // The other way round, while it runs: who is connected is cut off.
+    // The other way round, while it runs: connected clients are cut off.
     let deployment = Deployment::parse(&allowing("stranger")).expect("a hosts file");
     assert_eq!(proxy.remote.configure(None, Some(deployment)), Ok(true));
     assert!(is_turned_away(client), "it was connected");
     turn_away("client");
     ask_version(&mut connect(testbed.netns("stranger"), 0, front));
-    // A policy alone leaves it at that.
+    // A policy alone does not change that.
     assert_eq!(proxy.remote.configure(None, None), Ok(false));
     turn_away("client");
     drop(seen.recv().expect("the client"));
@@ -287,7 +287,7 @@ fn a_hosts_file_with_other_fronts_is_refused_while_it_runs() {
     assert_eq!(proxy.remote.configure(None, Some(same)), Ok(false));
 }
 
-/// What `Proxy::bind` says to a process that has only these capabilities.
+/// Returns the result of `Proxy::bind` in a thread that has only these capabilities.
 fn bind_with(kept: CapabilitySet, hosts: &str) -> Result<Vec<&'static str>, String> {
     let options = options(hosts);
     let bound = std::thread::spawn(move || {
@@ -319,7 +319,7 @@ fn missing_privileges_are_named_at_the_start() {
         let said = bind_with(none, &text(source)).expect_err("it takes a privilege");
         assert!(needed.iter().all(|name| said.contains(name)), "{said}");
     }
-    // What is said to be needed is enough.
+    // The capabilities reported as required are sufficient.
     assert!(bind_with(CapabilitySet::NET_BIND_SERVICE, &text("reserved")).is_ok());
     assert!(bind_with(CapabilitySet::NET_BIND_SERVICE | CapabilitySet::NET_RAW, &text("client")).is_ok());
     assert!(bind_with(CapabilitySet::NET_RAW, &text("client")).is_err());

@@ -1,5 +1,5 @@
-//! The judges of the soak (`benches/soak`) can fail: servers that lose a write or change a byte now and then are found
-//! out through the proxy, and honest ones are not accused.
+//! The judges of the soak (`benches/soak`) can fail: servers that occasionally lose a write or change a
+//! byte are detected through the proxy, and honest ones are not accused.
 
 #![allow(unreachable_pub, dead_code, reason = "modules of a program")]
 
@@ -29,17 +29,18 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use world::{Fronts, World};
 
-/// What goes on beside the clients.
+/// Disturbances beside the clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
-    /// Clients that mean harm, and another policy again and again.
+    /// Hostile clients, and frequent policy changes.
     HarmAndChange,
 }
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::Nfs];
 
-/// Runs clients of every protocol until there are so many answers, or a error; gives lost and corrupted blocks.
+/// Runs clients of every protocol until this many answers or an error. Returns the numbers of lost and
+/// corrupted blocks.
 fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let nbd = Mini::nbd();
     let memcached = Mini::memcached();
@@ -90,7 +91,7 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     (world.tally.lost.into_inner(), world.tally.corrupt.into_inner())
 }
 
-/// Stops all threads of a world when it is dropped, also by a panic.
+/// Stops all threads of a world on drop, also by a panic.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -99,7 +100,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Another policy and other hosts as often as the proxy takes them.
+/// Changes policy and hosts as fast as the proxy accepts them.
 fn changes(world: &World, remote: &ProxyHandle, anywhere: Fronts) {
     let mut random = StdRng::seed_from_u64(2);
     while !world.stopped() {

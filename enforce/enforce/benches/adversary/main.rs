@@ -1,4 +1,4 @@
-//! What hostile clients cost a client of the highest priority, and what the server saw of them.
+//! Cost of hostile clients to a client of the highest priority, and their requests as seen by the server.
 //!
 //! `cargo bench -p enforce --bench adversary [-- ROUNDS] [-- NAME...]`: every script whose name contains a NAME,
 //! or all. Each round measures the priority client alone, beside a plain flood of the same size, and beside the script;
@@ -73,7 +73,8 @@ fn row(trial: &HostileTrial<'_>, rounds: &[PairedRound]) {
     );
 }
 
-/// How the priority client is varied: as it is, paced, and with a larger `outstanding`; beside plain floods also syncs.
+/// Returns variants of the priority client: unchanged, paced, and with a larger `outstanding`; beside
+/// plain floods also with syncs.
 fn variants<'a>(trial: HostileTrial<'a>) -> Vec<HostileTrial<'a>> {
     let fields = trial.setting.fields;
     let paced = PriorityLane { pace: Some(Duration::from_micros(2500)), ..trial.lane };

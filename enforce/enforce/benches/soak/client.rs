@@ -1,5 +1,5 @@
-//! A client that keeps several requests outstanding, judges all that comes back, and ends its connections in all
-//! the ways in which connections end.
+//! A client that keeps several requests outstanding, checks all answers, and ends its connections in
+//! every possible way.
 
 use crate::codec::{Answer, BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
@@ -15,18 +15,18 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use testkit::connect_from;
 
-/// Bytes that may wait to be sent.
+/// Maximum number of bytes that wait to be sent.
 const OUT_MAX: usize = 4 << 20;
-/// A connection without an answer for so long is stuck.
+/// Time without an answer after which a connection counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// Who, and how much.
+/// Identity and workload of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub owner: u32,
     pub protocol: Protocol,
     pub from: Ipv4Addr,
-    /// Where its blocks begin in the volume.
+    /// First block of its region in the volume.
     pub base: u64,
     pub depth: usize,
     pub per_second: f64,
@@ -39,16 +39,16 @@ struct SentRequest {
     starts: u32,
 }
 
-/// How a connection ends.
+/// Way in which a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Nothing is outstanding.
+    /// With nothing outstanding.
     Quiet,
-    /// With requests outstanding, without a word.
+    /// With requests outstanding, without notice.
     Drop,
     /// In the middle of a request.
     Torn,
-    /// Nothing more is sent; answers are awaited.
+    /// Half closed: sends nothing more, but awaits the answers.
     Half,
 }
 
@@ -57,11 +57,11 @@ pub struct Client<'a> {
     world: &'a World,
     ledger: Ledger,
     random: StdRng,
-    /// Past the proxies.
+    /// Connects to the servers, bypassing the proxies.
     direct: bool,
 }
 
-/// A connection that lives.
+/// An open connection.
 struct SoakConnection {
     stream: TcpStream,
     codec: ClientCodec,
@@ -73,7 +73,7 @@ struct SoakConnection {
     half: bool,
 }
 
-/// Bytes of the blocks that the protocol has here.
+/// Iterates over the block sizes that this protocol uses here.
 fn sizes(protocol: Protocol) -> Box<dyn Iterator<Item = usize>> {
     match protocol {
         Protocol::Memcached => Box::new((0..600).map(|index| match index % 100 {
@@ -94,7 +94,7 @@ impl<'a> Client<'a> {
         Self { plan, world, ledger, random: StdRng::seed_from_u64(plan.seed), direct: false }
     }
 
-    /// One connection after the other, to the end.
+    /// Opens one connection after the other, until the end.
     pub fn run(&mut self) {
         while !self.world.stopped() {
             let proxy = usize::from(self.world.proxies.len() > 1 && self.random.random_bool(0.35));
@@ -137,7 +137,7 @@ impl<'a> Client<'a> {
         Ok(SoakConnection { stream, codec, turns, proxy, out, in_flight, last_reply, half: false })
     }
 
-    /// A connection that ended although nothing was done to it is an error of the proxy.
+    /// Judges the end of a connection: without a cause from outside, it is an error of the proxy.
     fn judge_end(&self, turns: Turns, proxy: usize, why: &str) {
         let now = self.world.turns(self.plan.protocol, proxy);
         if turns.is_up() && now == turns && !self.world.stopped() {
@@ -178,7 +178,7 @@ impl<'a> Client<'a> {
         self.end(connection, if self.world.stopped() { End::Quiet } else { end })
     }
 
-    /// Sends, and takes what has come.
+    /// Sends, and takes received bytes.
     fn exchange(&mut self, connection: &mut SoakConnection, wait: Duration) -> io::Result<()> {
         let events = if connection.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
@@ -209,7 +209,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// The next request.
+    /// Sends the next request.
     fn ask(&mut self, connection: &mut SoakConnection, now: Instant) {
         let count = match self.random.random_range(0..200) {
             _ if self.plan.protocol == Protocol::Memcached => 1,
@@ -261,7 +261,7 @@ impl<'a> Client<'a> {
             let len = self.ledger.size(block);
             let found = rest.map(|rest| self.piece(rest, len));
             rest = rest.map(|rest| &rest[len.min(rest.len())..]);
-            // A file that ends before the block is as one of zeroes; a value that is longer is none of ours.
+            // A file that ends before the block reads as zeroes; a longer value cannot be one of ours.
             let verdict = self.ledger.read(block, found.as_deref(), now_starts, Instant::now());
             count(&tally.compared, len as u64);
             self.report(block, verdict);
@@ -312,7 +312,8 @@ impl<'a> Client<'a> {
                 }
                 while !connection.in_flight.is_empty() {
                     self.exchange(connection, Duration::from_millis(10))?;
-                    // Only memcached answers, by its word, what was in_flight before a client's end.
+                    // Only memcached answers requests in flight before the client's end, because its
+                    // protocol orders them.
                     let may = connection.codec.protocol == Protocol::Memcached;
                     if end == End::Half && may && connection.out.is_empty() && !connection.half {
                         connection.half = true;
@@ -324,7 +325,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// What was outstanding when a connection ended may have happened.
+    /// Marks requests that were outstanding when a connection ended as possibly executed.
     fn forget(&mut self, connection: SoakConnection) {
         drop(connection.stream);
         for (_, SentRequest { blocks, writes, .. }) in connection.in_flight {
@@ -332,7 +333,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Reads every block once more, from the server itself.
+    /// Reads every block once more, directly from the server.
     pub fn read_all(&mut self) -> Result<(), String> {
         let result = self.read_each();
         result.map_err(|error| format!("{} client {}: {error}", self.plan.protocol.name(), self.plan.owner))

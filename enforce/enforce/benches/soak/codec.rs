@@ -1,4 +1,5 @@
-//! The three protocols as a client speaks them: crate `wire` encodes and frames; contents are judged elsewhere.
+//! The client side of the three protocols: crate `wire` encodes and frames; contents are checked
+//! elsewhere.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -23,32 +24,32 @@ impl Protocol {
     }
 }
 
-/// A reply that is complete.
+/// A complete reply.
 #[derive(Debug)]
 pub struct Answer {
     pub id: u64,
     pub error: bool,
-    /// What a read brought.
+    /// Data of a read.
     pub data: Option<Vec<u8>>,
 }
 
-/// One connection, past its handshake.
+/// One connection, after its handshake.
 pub struct ClientCodec {
     pub protocol: Protocol,
     wire: Box<dyn ProtocolParser>,
-    /// Of the file (NFS).
+    /// Handle of the file (NFS).
     handle: Vec<u8>,
-    /// Keys begin with it (memcached).
+    /// Prefix of keys (memcached).
     owner: u32,
-    /// Where the blocks begin in the volume.
+    /// First byte of the blocks in the volume.
     base: u64,
     ids: u64,
     input: Vec<u8>,
-    /// Replies that have begun: heads and all their bytes.
+    /// Incomplete replies: heads and their bytes so far.
     parts: HashMap<u64, Vec<(usize, Vec<u8>)>>,
-    /// Whose part came last.
+    /// Request of the latest part.
     begun: (u64, bool),
-    /// Of the part that comes in.
+    /// Extent of the incoming part.
     pending: Option<Extent>,
 }
 
@@ -72,7 +73,7 @@ impl ClientCodec {
         }
     }
 
-    /// Nothing has to be said first.
+    /// Creates a codec for memcached, which has no handshake.
     pub fn memcached(owner: u32) -> Self {
         let mut codec = Self::new(
             Protocol::Memcached,
@@ -84,7 +85,7 @@ impl ClientCodec {
         codec
     }
 
-    /// Opens an export; `stream` waits for answers.
+    /// Opens an export; `stream` blocks for answers.
     pub fn nbd(stream: &mut TcpStream, base: u64, structured: bool) -> io::Result<Self> {
         let mut handshake = nbd::client::ClientHandshake::new(b"", nbd::client::ExportOption::Go);
         if structured {
@@ -124,7 +125,7 @@ impl ClientCodec {
         Ok(codec)
     }
 
-    /// One call and the body of its reply.
+    /// Makes one call, and returns the body of its reply.
     fn call(
         &mut self,
         stream: &mut TcpStream,
@@ -151,7 +152,7 @@ impl ClientCodec {
         }
     }
 
-    /// What is sent is watched, so that replies can be framed.
+    /// Parses sent bytes, so that replies can be framed.
     fn watch(&mut self, out: &[u8]) -> u64 {
         match self.wire.next_request(out).expect("what this client says is well-formed") {
             ParseStep::Message { message, .. } => message.id,
@@ -159,7 +160,7 @@ impl ClientCodec {
         }
     }
 
-    /// Appends a write of blocks from `first` on; gives the name that the answer will carry.
+    /// Appends a write of blocks from `first` on; returns the id that the answer will carry.
     pub fn write(&mut self, out: &mut Vec<u8>, first: usize, data: &[u8]) -> u64 {
         let start = out.len();
         let offset = self.base + (first * BLOCK) as u64;
@@ -183,7 +184,7 @@ impl ClientCodec {
         self.watch(&out[start..])
     }
 
-    /// Appends a read of `len` bytes from block `first` on.
+    /// Appends a read of `len` bytes from block `first` on; returns its id.
     pub fn read(&mut self, out: &mut Vec<u8>, first: usize, len: usize) -> u64 {
         let start = out.len();
         let offset = self.base + (first * BLOCK) as u64;
@@ -203,12 +204,12 @@ impl ClientCodec {
         self.watch(&out[start..])
     }
 
-    /// Bytes from the server.
+    /// Takes bytes from the server.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
-    /// The next complete answer.
+    /// Returns the next complete answer.
     pub fn answer(&mut self) -> io::Result<Option<Answer>> {
         let Some(((id, error), parts)) = self.complete()? else { return Ok(None) };
         match self.protocol {
@@ -226,14 +227,14 @@ impl ClientCodec {
             Protocol::Nfs => {
                 let record: Vec<u8> = parts.into_iter().flat_map(|(_, bytes)| bytes).collect();
                 let body = decode::record_body(&record).map_err(|bad| broken(&bad.to_string()))?;
-                // Results of WRITE cannot be read as those of READ, and nobody asks.
+                // Results of WRITE do not decode as those of READ, and are not needed.
                 let data = decode::read(&body).ok().map(|read| read.data.to_vec());
                 Ok(Some(Answer { id, error, data }))
             }
         }
     }
 
-    /// A reply of which every part is there: what it answers, whether it failed, its parts with their heads.
+    /// Returns a complete reply: its request, a flag for failure, and its parts with their heads.
     #[allow(clippy::type_complexity, reason = "one caller takes it apart at once")]
     fn complete(&mut self) -> io::Result<Option<((u64, bool), Vec<(usize, Vec<u8>)>)>> {
         loop {
@@ -255,7 +256,7 @@ impl ClientCodec {
         }
     }
 
-    /// The head of the next part; whether it is there.
+    /// Parses the head of the next part. Returns false if it is incomplete.
     fn next(&mut self) -> io::Result<bool> {
         if self.input.is_empty() {
             return Ok(false);

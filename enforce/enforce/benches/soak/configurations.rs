@@ -1,4 +1,5 @@
-//! Random policies and hosts files, all of which a proxy must carry out without dropping anything; and the proxy.
+//! Random policies and hosts files, all of which a proxy must accept without dropping anything; and the
+//! proxy process.
 
 use crate::world::Fronts;
 use enforce::deployment::Deployment;
@@ -12,15 +13,15 @@ use std::io::Read;
 use std::path::Path;
 use workload::device::StorageProfile;
 
-/// 0.1 ms for 4 KiB.
+/// Device time of 0.1 ms for 4 KiB.
 const PROFILE: &str = r#"{ "bandwidthTable": [
     { "requestSize": 512, "readBandwidth": 40960000, "writeBandwidth": 40960000 },
     { "requestSize": 1048576, "readBandwidth": 40960000, "writeBandwidth": 40960000 } ] }"#;
 
-/// Workloads that there may be; clients come from 127.0.1.1 on.
+/// Number of workloads; clients come from 127.0.1.1 on.
 pub const WORKLOADS: u32 = 6;
 
-/// Fronts before servers, with `fields` of the storage.
+/// Returns a hosts file with fronts before servers, and `fields` in the storage.
 pub fn hosts(listen: Fronts, servers: Fronts, fields: &str, random: &mut StdRng) -> String {
     let fronts = [
         ("nbd", listen.nbd, servers.nbd),
@@ -39,7 +40,7 @@ pub fn hosts(listen: Fronts, servers: Fronts, fields: &str, random: &mut StdRng)
     text
 }
 
-/// Bounds and modes.
+/// Returns random bounds and modes.
 pub fn fields(random: &mut StdRng) -> String {
     let outstanding = random.random_range(1..=32);
     let beside = random.random_range(1..=outstanding);
@@ -87,14 +88,14 @@ pub fn policy(random: &mut StdRng) -> Policy {
     Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// ProxyOptions of a proxy with these hosts and no policy yet.
+/// Returns the options of a proxy with these hosts and no policy yet.
 pub fn options(hosts: &str) -> ProxyOptions {
     let deployment = Deployment::parse(hosts).unwrap_or_else(|error| panic!("{error}\n{hosts}"));
     let profile = StorageProfile::from_json(PROFILE).expect("the profile is right");
     ProxyOptions::new("ssd", deployment, None, profile)
 }
 
-/// A process that is a proxy, until its standard input ends: then it drains.
+/// Runs a proxy process until its standard input ends; then it drains.
 pub fn run_proxy(folder: &Path) {
     let hosts = std::fs::read_to_string(folder.join("hosts")).expect("its parent has written it");
     let options = options(&hosts);

@@ -1,4 +1,4 @@
-//! Clients that mean harm, or have an accident.
+//! Clients that attack, or that break by accident.
 
 use crate::codec::{ClientCodec, Protocol};
 use crate::world::{World, count};
@@ -9,18 +9,18 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 use testkit::connect_from;
 
-/// One after the other, to the end.
+/// Attacks one after the other, until the end.
 pub fn run(world: &World, protocols: &[Protocol], seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     while !world.stopped() {
         let protocol = protocols[random.random_range(0..protocols.len())];
         let proxy = random.random_range(0..world.proxies.len());
         let to = world.proxies[proxy].of(protocol);
-        // Half of them pretend to be a client of a workload.
+        // Half of them connect from the address of a workload's client.
         let from = if random.random_bool(0.5) { [127, 0, 1, 1] } else { [127, 0, 9, 9] };
         if let Ok(stream) = connect_from(Ipv4Addr::from(from), to) {
             count(&world.tally.hostile, 1);
-            // What becomes of it is not their concern.
+            // Errors are expected: the proxy closes hostile connections.
             let _ = harm(world, stream, protocol, &mut random);
         }
         world.pause(Duration::from_millis(random.random_range(1..60)));
@@ -32,7 +32,7 @@ fn harm(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut S
     stream.set_write_timeout(Some(Duration::from_millis(500)))?;
     stream.set_read_timeout(Some(Duration::from_millis(500)))?;
     match random.random_range(0..7) {
-        // Connects and vanishes.
+        // Connects and disappears.
         0 => return Ok(()),
         1 => {
             let len = random.random_range(1..5000);
@@ -42,13 +42,13 @@ fn harm(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut S
         2 => stream.write_all(&oversized(protocol))?,
         3 => stream.write_all(&flood(protocol))?,
         4 => return slow(world, stream, protocol, random),
-        // Says something right, then nonsense, with answers to come.
+        // Sends valid requests, then garbage, with answers outstanding.
         5 => {
             let (_, said) = requests(&mut stream, protocol, 30)?;
             stream.write_all(&said)?;
             stream.write_all(&[0xff; 100])?;
         }
-        // Stops in the middle.
+        // Stops in the middle of a request.
         _ => {
             let (_, said) = requests(&mut stream, protocol, 5)?;
             stream.write_all(&said[..random.random_range(0..said.len())])?;
@@ -59,7 +59,7 @@ fn harm(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut S
     Ok(())
 }
 
-/// Asks for much and reads little of it, or nothing.
+/// Requests much data and reads little or none of it.
 fn slow(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut StdRng) -> io::Result<()> {
     let (_talk, said) = requests(&mut stream, protocol, 300)?;
     stream.write_all(&said)?;
@@ -72,7 +72,7 @@ fn slow(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut S
     Ok(())
 }
 
-/// A handshake, and large reads that have not been sent yet.
+/// Completes a handshake, and returns large reads that are not sent yet.
 fn requests(
     stream: &mut TcpStream,
     protocol: Protocol,
@@ -81,7 +81,7 @@ fn requests(
     let mut out = Vec::new();
     match protocol {
         Protocol::Nfs => {
-            // Reads of a handle that is none.
+            // Reads of an invalid handle.
             for xid in 0..count {
                 let xid = u32::try_from(xid).expect("few");
                 wire::rpc::client::CallEncoder::new(&mut out, wire::rpc::client::Credentials::None).read(
@@ -110,7 +110,7 @@ fn requests(
     }
 }
 
-/// Announces more than anybody may send.
+/// Returns a request that announces more than the permitted size.
 fn oversized(protocol: Protocol) -> Vec<u8> {
     match protocol {
         Protocol::Nbd => {
@@ -121,7 +121,7 @@ fn oversized(protocol: Protocol) -> Vec<u8> {
     }
 }
 
-/// Many small pieces that lead nowhere.
+/// Returns many small fragments that never complete a request.
 fn flood(protocol: Protocol) -> Vec<u8> {
     match protocol {
         Protocol::Nbd => [&3u32.to_be_bytes()[..], &b"IHAVEOPT\0\0\0\x05\0\0\0\0".repeat(40)].concat(),

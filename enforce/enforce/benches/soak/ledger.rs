@@ -1,15 +1,15 @@
-//! What a server must hold: for every block the versions that may be there, and nothing else.
+//! The expected contents of a server: for every block the versions that it may hold.
 //!
-//! A block has one writer. A write that was acknowledged leaves one version. A write whose connection died may have
-//! happened, not have happened or have happened in part, and may still happen for [`QUARANTINE`]: until then its block
-//! is not written again, and each byte read must be one of those that may be there.
+//! A block has one writer. After an acknowledged write it holds one version. A write whose connection
+//! died may have happened, in full, in part or not at all, and may still happen for [`QUARANTINE`]. Until
+//! then its block is not written again, and each byte read must come from a possible version.
 
 use std::time::{Duration, Instant};
 
-/// Longer than the proxy waits for a server on behalf of a client that has gone.
+/// Longer than the proxy waits for a server on behalf of a departed client.
 const QUARANTINE: Duration = Duration::from_secs(9);
 
-/// What was read, as far as it must be there.
+/// Verdict on data that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Right,
@@ -22,11 +22,11 @@ pub enum Verdict {
 #[derive(Debug, Clone)]
 struct Block {
     len: usize,
-    /// Last one that was written.
+    /// Latest version written.
     version: u32,
-    /// What may be there; 0 is what was there in the beginning.
+    /// Versions that the block may hold; 0 is the initial content.
     may: Vec<u32>,
-    /// Starts of the server before the acknowledged write was sent.
+    /// Number of starts of the server before the acknowledged write was sent.
     starts: u32,
     busy: bool,
     quiet_until: Option<Instant>,
@@ -37,7 +37,7 @@ struct Block {
 pub struct Ledger {
     owner: u32,
     blocks: Vec<Block>,
-    /// The server forgets when it is started again (memcached).
+    /// The server loses its content in a restart (memcached).
     forgets: bool,
 }
 
@@ -80,13 +80,13 @@ impl Ledger {
         fill(owner, block, state.version, state.len, out);
     }
 
-    /// A write was acknowledged; `starts` is that of when it was sent.
+    /// Records an acknowledged write; `starts` is the number of server starts when it was sent.
     pub fn written(&mut self, block: usize, starts: u32) {
         let state = &mut self.blocks[block];
         (state.busy, state.starts, state.may) = (false, starts, vec![state.version]);
     }
 
-    /// A write may have happened.
+    /// Records a write that may have happened.
     pub fn doubtful(&mut self, block: usize, now: Instant) {
         let state = &mut self.blocks[block];
         state.busy = false;
@@ -94,12 +94,13 @@ impl Ledger {
         state.quiet_until = Some(now + QUARANTINE);
     }
 
-    /// A read brought nothing.
+    /// Records a read without an answer.
     pub fn not_read(&mut self, block: usize) {
         self.blocks[block].busy = false;
     }
 
-    /// What a read brought; `None` for "there is none". `starts` is that of when it came.
+    /// Checks the data of a read; `None` if the server had none. `starts` is the number of server starts
+    /// when the answer came.
     pub fn read(&mut self, block: usize, found: Option<&[u8]>, starts: u32, now: Instant) -> Verdict {
         let owner = self.owner;
         let forgets = self.forgets;
@@ -138,7 +139,7 @@ fn content(owner: u32, block: usize, version: u32, len: usize) -> Vec<u8> {
     out
 }
 
-/// Version 0 is zeroes; every other one is noise of its own.
+/// Fills the content of a version: zeroes for version 0, distinct noise for every other.
 fn fill(owner: u32, block: usize, version: u32, len: usize, out: &mut Vec<u8>) {
     let end = out.len() + len;
     if version == 0 {

@@ -1,10 +1,10 @@
-//! A soak: real servers, a proxy before each, clients that know what every byte must be, and everything that goes wrong
-//! in the life of a proxy: policies that change every second, connections that are killed or closed by half, servers
-//! and a proxy that are killed or drained and started again, clients that mean harm.
+//! A soak test: real servers, a proxy before each, clients that know the expected value of every byte,
+//! and faults. Policies change every second, connections are killed or half closed, servers and a proxy
+//! are killed or drained and restarted, and hostile clients attack.
 //!
-//! `cargo bench -p enforce --bench soak -- SECONDS` (20 without). Ends with exit code 1 when anything that was
-//! acknowledged is lost, any byte is wrong, a connection was cut off without reason, or something is left over in the
-//! proxy in the end. The first proxy lives from beginning to end: its memory is watched.
+//! `cargo bench -p enforce --bench soak -- SECONDS` (default 20). Ends with exit code 1 if acknowledged
+//! data is lost, a byte is wrong, a connection was cut off without reason, or the proxy still holds state
+//! at the end. The first proxy runs throughout: its memory is watched.
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 
@@ -32,12 +32,12 @@ use world::{Fronts, World, count};
 
 /// Set in the second run, inside a namespace.
 const INSIDE: &str = "TAILWRIGHT_SOAK_INSIDE";
-/// A second address, without which ganesha does not find that of the loopback device; its files are in memory.
+/// A second address, because ganesha fails to find that of the loopback device; its files are in memory.
 const SET_UP: &str = "ip link set lo up && ip link add v0 type veth peer name v1 && ip addr add 10.99.0.1/24 dev v0 \
     && ip link set v0 up && ip link set v1 up \
     && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/export /var/lib/nfs \
     && mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha";
-/// Connections of each protocol.
+/// Number of connections of each protocol.
 const CLIENTS: u32 = 4;
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     soak(Duration::from_secs(seconds), false)
 }
 
-/// Where everything is. Without a namespace of its own, ports are those that happen to be free.
+/// Returns the addresses of all servers and proxies. Without a separate namespace, free ports are used.
 fn addresses(in_namespace: bool) -> [Fronts; 3] {
     if in_namespace {
         return [[127, 0, 0, 1], [127, 0, 2, 1], [127, 0, 2, 2]].map(Fronts::at);
@@ -76,7 +76,7 @@ fn addresses(in_namespace: bool) -> [Fronts; 3] {
 }
 
 fn soak(time: Duration, in_namespace: bool) -> ExitCode {
-    // Kept after a failure, to look at.
+    // Kept after a failure, for inspection.
     let folder =
         tempfile::Builder::new().prefix("tailwright-soak-").tempdir().expect("a folder to write in").keep();
     let [servers, first, second] = addresses(in_namespace);
@@ -118,7 +118,7 @@ fn soak(time: Duration, in_namespace: bool) -> ExitCode {
         let alive = starter.join().expect("it ends");
         (memory, clients, (first, alive))
     });
-    // What was in doubt is settled by now.
+    // By then, doubtful writes are settled.
     std::thread::sleep(Duration::from_secs(10));
     let left = storage::query_status(&sockets[0]).map(|status| status.snapshot);
     alive.1.0.revive(world);
@@ -154,7 +154,7 @@ fn plans(protocols: &[Protocol]) -> Vec<Plan> {
     plans
 }
 
-/// Another policy every second, for each proxy, and other hosts.
+/// Configures another policy and other hosts every second, for each proxy.
 fn policies(world: &World, sockets: &[PathBuf; 2]) {
     let mut random = StdRng::seed_from_u64(2);
     while !world.stopped() {
@@ -173,7 +173,7 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
     }
 }
 
-/// A server every half minute, the second proxy every two minutes; more often in short runs.
+/// Restarts a server every half minute, and the second proxy every two minutes; more often in short runs.
 fn restarts(world: &World, mut servers: Servers, mut proxy: ProxyProcess) -> (Servers, ProxyProcess) {
     let mut random = StdRng::seed_from_u64(3);
     let protocols = servers.protocols();
@@ -196,7 +196,7 @@ fn restarts(world: &World, mut servers: Servers, mut proxy: ProxyProcess) -> (Se
     (servers, proxy)
 }
 
-/// Memory of the first proxy in KiB, every second.
+/// Samples the memory of the first proxy every second, KiB.
 fn watch(world: &World, mut proxy: ProxyProcess, time: Duration) -> (Vec<u64>, ProxyProcess) {
     let begun = Instant::now();
     let mut memory = Vec::new();

@@ -1,4 +1,4 @@
-//! What is said in the end.
+//! The final report.
 
 use crate::world::World;
 use enforce::storage::ProxySnapshot;
@@ -30,7 +30,7 @@ fn median(values: &[u64]) -> u64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// Prints all, and gives the exit code.
+/// Prints the report, and returns the exit code.
 pub fn print(
     world: &World,
     memory: &[u64],

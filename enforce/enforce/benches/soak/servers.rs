@@ -1,4 +1,4 @@
-//! Real servers that are started again, and proxies in processes of their own.
+//! Real servers that can be restarted, and proxies in separate processes.
 
 use crate::codec::Protocol;
 use crate::world::{Fronts, World, count};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Set in a process that is a proxy: the folder in which it finds its hosts file and its control socket.
+/// Set in a proxy process: the folder of its hosts file and its control socket.
 pub const PROXY: &str = "TAILWRIGHT_SOAK_PROXY";
 
 const GANESHA: &str = "
@@ -19,7 +19,7 @@ EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; 
     Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
 ";
 
-/// A process that is killed in the end.
+/// A process that is killed on drop.
 pub struct Process(Child);
 
 impl Drop for Process {
@@ -33,7 +33,7 @@ impl Process {
         self.0.id()
     }
 
-    /// Asks it to end, and waits.
+    /// Asks the process to end, and waits.
     fn end(&mut self, time: Duration) -> bool {
         drop(self.0.stdin.take());
         let begun = Instant::now();
@@ -61,7 +61,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Those that are installed; NFS only in a namespace.
+    /// Starts the installed servers; NFS only in a namespace.
     pub fn start(folder: &Path, world: &World, in_namespace: bool) -> Self {
         let image = folder.join("image");
         std::fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a folder to write in");
@@ -87,7 +87,7 @@ impl Servers {
         self.programs.iter().map(|(protocol, _)| *protocol).collect()
     }
 
-    /// Starts one; it listens when this returns.
+    /// Starts a server; it listens when this returns.
     fn run(&mut self, protocol: Protocol, world: &World) {
         let (_, path) = self.programs.iter().find(|(of, _)| *of == protocol).expect("one that is installed");
         let image = self.image.to_string_lossy();
@@ -125,7 +125,7 @@ impl Servers {
         self.running[protocol as usize] = Some(process);
     }
 
-    /// Whether all of them run.
+    /// Reports servers that have ended by themselves.
     pub fn check(&mut self, world: &World) {
         for (protocol, _) in &self.programs {
             let process = self.running[*protocol as usize].as_mut().expect("it was started");
@@ -135,8 +135,8 @@ impl Servers {
         }
     }
 
-    /// Starts those again that have ended. nbdkit asks the kernel to end it with the thread that started it
-    /// (`PR_SET_PDEATHSIG`), and the thread that restarts servers has ended by now.
+    /// Restarts servers that have ended. nbdkit asks the kernel to end it together with the thread that
+    /// started it (`PR_SET_PDEATHSIG`), and the thread that restarts servers has ended by now.
     pub fn revive(&mut self, world: &World) {
         for protocol in self.protocols() {
             let process = self.running[protocol as usize].as_mut().expect("it was started");
@@ -147,7 +147,7 @@ impl Servers {
         }
     }
 
-    /// Kills one and starts it again: what it had acknowledged is in a file, or it is memcached.
+    /// Kills a server and restarts it. Acknowledged data is in a file, except that of memcached.
     pub fn again(&mut self, protocol: Protocol, world: &World) {
         let turns = &world.server_turns[protocol as usize];
         turns.fetch_add(1, SeqCst);
@@ -158,7 +158,7 @@ impl Servers {
     }
 }
 
-/// A proxy, its folder, and where it listens.
+/// A proxy, its folder, and its addresses.
 pub struct ProxyProcess {
     folder: PathBuf,
     process: Option<Process>,
@@ -190,7 +190,7 @@ impl ProxyProcess {
         self.folder.join("control")
     }
 
-    /// Ends it, at once or when what was asked is answered, and starts it again.
+    /// Ends the proxy, at once or after answering outstanding requests, and restarts it.
     pub fn again(&mut self, drained: bool, number: usize, world: &World) {
         let turns = &world.proxy_turns[number];
         turns.fetch_add(1, SeqCst);
@@ -204,12 +204,12 @@ impl ProxyProcess {
         count(&world.tally.proxies, 1);
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process still runs.
     pub fn lives(&mut self) -> bool {
         self.process.as_mut().is_some_and(|process| process.0.try_wait().is_ok_and(|ended| ended.is_none()))
     }
 
-    /// Resident memory in KiB.
+    /// Returns its resident memory, KiB.
     pub fn resident(&self) -> Option<u64> {
         let id = self.process.as_ref()?.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;

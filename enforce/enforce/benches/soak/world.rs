@@ -1,4 +1,4 @@
-//! Where servers and proxies are, what has happened to them, and what has been counted.
+//! Addresses of servers and proxies, their restarts, and counters.
 
 use crate::codec::Protocol;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use std::time::Duration;
 /// Shared by all threads.
 #[derive(Default)]
 pub struct World {
-    /// Of the proxies: where clients connect.
+    /// Addresses of the proxies, for clients.
     pub proxies: Vec<Fronts>,
-    /// The servers themselves.
+    /// Addresses of the servers themselves.
     pub servers: Fronts,
-    /// Starts and ends of each server, and of each proxy: odd while it is down.
+    /// Number of starts and ends of each server and each proxy: odd while it is down.
     pub server_turns: [AtomicU32; 3],
     pub proxy_turns: [AtomicU32; 2],
     pub stop: AtomicBool,
     pub tally: Tally,
-    /// What went wrong, the first few.
+    /// The first few faults.
     pub faults: Mutex<Vec<String>>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Fronts {
 }
 
 impl Fronts {
-    /// With the ports that are usual.
+    /// Returns the fronts at an address with the usual ports.
     pub fn at(ip: [u8; 4]) -> Self {
         let on = |port| SocketAddr::from((ip, port));
         Self { nbd: on(10809), memcached: on(11211), nfs: on(2049), mount: on(20048) }
@@ -50,7 +50,7 @@ impl Fronts {
     }
 }
 
-/// What is counted.
+/// Counters of a run.
 #[derive(Default)]
 pub struct Tally {
     pub requests: AtomicU64,
@@ -67,7 +67,7 @@ pub struct Tally {
     pub proxies: AtomicU64,
     pub policies: AtomicU64,
     pub hostile: AtomicU64,
-    /// Milliseconds.
+    /// Longest gap, milliseconds.
     pub gap: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ pub fn count(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, SeqCst);
 }
 
-/// What a connection goes through; it may be cut when this changes.
+/// Restart counters of the processes that a connection passes through; it may be cut when one changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turns {
     pub server: u32,
@@ -83,7 +83,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Whether all was up.
+    /// Returns true if both were up.
     pub fn is_up(self) -> bool {
         self.server.is_multiple_of(2) && self.proxy.is_multiple_of(2)
     }
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Sleeps, but not beyond the end.
+    /// Sleeps, but not beyond the end of the run.
     pub fn pause(&self, mut time: Duration) {
         while !time.is_zero() && !self.stopped() {
             let piece = time.min(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! The storage device of a server, and the addresses at which a proxy stands before it.
+//! The storage device of a server, and the addresses of the proxy before it.
 
 use crate::address::AddressPrefix;
 use serde::Deserialize;
@@ -8,56 +8,59 @@ use units::Bytes;
 
 /// The storage device of a server, and the proxy before it.
 ///
-/// Bounds on what is outstanding (at the device) that are absent come from the device profile.
+/// Absent bounds on requests outstanding at the device come from the device profile.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerStorage {
-    /// The file of the device profile, relative to the hosts file.
+    /// File of the device profile, relative to the hosts file.
     pub profile: PathBuf,
-    /// The addresses that the proxy listens at, and those that it forwards requests to.
+    /// Addresses at which the proxy listens, with the addresses to forward to.
     pub front: Vec<Front>,
-    /// What happens to requests beyond the limits of their workload.
+    /// Treatment of requests beyond the limits of their workload.
     #[serde(default)]
     pub over: OverLimitRule,
-    /// How many requests the device serves at a time; what its profile says when absent.
+    /// Number of requests that the device serves at a time; absent: from its profile.
     #[serde(default)]
     pub channels: Option<u32>,
-    /// The most requests outstanding; where the profile does not say either, 16.
+    /// Maximum number of outstanding requests; absent: from the profile, else 16.
     #[serde(default)]
     pub outstanding: Option<u32>,
-    /// The most bytes of outstanding requests; where the profile does not say either, unbounded.
+    /// Maximum number of bytes of outstanding requests; absent: from the profile, else unbounded.
     #[serde(default, deserialize_with = "bytes")]
     pub outstanding_bytes: Option<Bytes>,
-    /// The most reads outstanding; the profile's bound is not used where `outstanding` is given.
+    /// Maximum number of outstanding reads; the profile's bound is ignored if `outstanding` is given.
     #[serde(default)]
     pub reads: Option<u32>,
-    /// The most writes outstanding; the profile's bound is not used where `outstanding` is given.
+    /// Maximum number of outstanding writes; the profile's bound is ignored if `outstanding` is given.
     #[serde(default)]
     pub writes: Option<u32>,
-    /// The most bytes of outstanding reads; the profile's bound is not used where `outstanding_bytes` is given.
+    /// Maximum number of bytes of outstanding reads; the profile's bound is ignored if
+    /// `outstanding_bytes` is given.
     #[serde(default, deserialize_with = "bytes")]
     pub reads_bytes: Option<Bytes>,
-    /// The most bytes of outstanding writes; the profile's bound is not used where `outstanding_bytes` is given.
+    /// Maximum number of bytes of outstanding writes; the profile's bound is ignored if
+    /// `outstanding_bytes` is given.
     #[serde(default, deserialize_with = "bytes")]
     pub writes_bytes: Option<Bytes>,
-    /// The most requests of lower priority outstanding while one of higher priority is; half of `outstanding` when
-    /// absent.
+    /// Maximum number of outstanding requests of lower priority beside one of higher priority; absent:
+    /// half of `outstanding`.
     #[serde(default)]
     pub beside: Option<u32>,
-    /// The most bytes of such requests; unbounded when absent.
+    /// Maximum number of bytes of such requests; absent: unbounded.
     #[serde(default, deserialize_with = "bytes")]
     pub beside_bytes: Option<Bytes>,
-    /// How many of the `outstanding` requests best effort leaves to the workloads of the policy; when absent 1 of 8 or
-    /// more, and 0 of fewer.
+    /// Number of the `outstanding` places that best effort leaves to the workloads of the policy; absent:
+    /// 1 of 8 or more, and 0 of fewer.
     #[serde(default)]
     pub reserve: Option<u32>,
-    /// The most sequential writes that are sent to the device together; when absent 1 for SSDs and 8 for disks.
+    /// Maximum number of sequential writes sent to the device together; absent: 1 for SSDs and 8 for
+    /// disks.
     #[serde(default)]
     pub batch: Option<u32>,
 }
 
 impl ServerStorage {
-    /// Refuses what is wrong without knowing the device profile.
+    /// Refuses values that are wrong for any device profile.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.front.is_empty() {
             return Err("front: it needs at least one".into());
@@ -72,11 +75,11 @@ impl ServerStorage {
     }
 }
 
-/// What happens to requests beyond the limits of their workload.
+/// Treatment of requests beyond the limits of their workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OverLimitRule {
-    /// They are served as best effort, when nobody else wants the device.
+    /// They are served as best effort, when no other request wants the device.
     #[default]
     Demote,
     /// They wait until the limits allow them.
@@ -89,31 +92,31 @@ pub enum OverLimitRule {
 pub struct Front {
     /// The protocol of the clients that connect there.
     pub protocol: FrontProtocol,
-    /// The address to listen at, with a port or else the default ports of the protocol.
+    /// Address to listen at, with a port, or with the default ports of the protocol.
     pub listen: String,
-    /// The address of the server, with a port or else the one that is listened at.
+    /// Address of the server; its port defaults to the listened one.
     pub forward: String,
-    /// The networks whose clients may connect; all when absent.
+    /// Networks whose clients may connect; all when absent.
     #[serde(default)]
     pub allow: Option<Vec<AddressPrefix>>,
-    /// The address and port that the server sees connections come from.
+    /// Source address and port of connections, as seen by the server.
     #[serde(default)]
     pub source: SourceAddress,
-    /// Whether the server is told the client's address in a header of the PROXY protocol, version 2.
+    /// Announce the client's address to the server in a header of the PROXY protocol, version 2.
     #[serde(default)]
     pub announce: bool,
 }
 
-/// The address and port that a server sees the connections of a front come from.
+/// Source address and port of a front's connections, as seen by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceAddress {
     /// The address of the proxy, and any port.
     #[default]
     Proxy,
-    /// The address of the proxy, and a port below 1024, as servers demand that trust only root.
+    /// The address of the proxy, and a port below 1024, for servers that trust only root.
     Reserved,
-    /// The address and port of the client. The routes of the host have to lead the server's answers to the proxy.
+    /// The address and port of the client. The host's routes must lead the server's answers to the proxy.
     Client,
 }
 
@@ -130,10 +133,10 @@ pub enum FrontProtocol {
 }
 
 impl FrontProtocol {
-    /// The ports at which servers of the protocol listen by default.
+    /// Returns the default ports of servers of the protocol.
     fn default_ports(self) -> &'static [u16] {
         match self {
-            // NFS itself, and MOUNT at the port that Linux servers are usually given.
+            // NFS itself, and MOUNT at the port that Linux servers usually use.
             Self::Nfs => &[2049, 20048],
             Self::Nbd => &[10809],
             Self::Memcached => &[11211],
@@ -142,7 +145,7 @@ impl FrontProtocol {
 }
 
 impl Front {
-    /// Refuses addresses that cannot be read or do not go together.
+    /// Refuses invalid or mismatched addresses.
     fn check(&self) -> Result<(), String> {
         let pairs = self.pairs()?;
         if self.allow.as_ref().is_some_and(Vec::is_empty) {
@@ -157,14 +160,14 @@ impl Front {
         Ok(())
     }
 
-    /// Whether a proxy that serves the other front serves this one without opening or closing anything: only who may
-    /// connect differs.
+    /// Returns true if a proxy that serves `running` can serve this front without opening or closing
+    /// sockets: they differ only in the clients that may connect.
     pub(crate) fn is_served_by(&self, running: &Self) -> bool {
         let without_clients = Self { allow: running.allow.clone(), ..self.clone() };
         without_clients == *running
     }
 
-    /// The pairs of an address to listen at and the server's address to forward to.
+    /// Returns pairs of an address to listen at and the server's address to forward to.
     ///
     /// # Errors
     /// When an address cannot be read.
@@ -218,7 +221,7 @@ mod tests {
     fn contradictions_of_a_front_are_named() {
         let plain = || front(FrontProtocol::Nbd, "10.0.0.9", "127.0.0.1");
         assert_eq!(plain().check(), Ok(()));
-        // An empty list must not let everybody in.
+        // An empty list must not admit every client.
         let nobody = Front { allow: Some(Vec::new()), ..plain() };
         assert!(nobody.check().is_err_and(|said| said.contains("at least one network")));
         let client = Front { source: SourceAddress::Client, ..plain() };

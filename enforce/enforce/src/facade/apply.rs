@@ -44,7 +44,7 @@ pub struct HostAnswer {
 /// A host and its planned changes.
 #[derive(Debug)]
 struct PlannedHost {
-    /// `None` for a host elsewhere, of which only a report is wanted.
+    /// `None` for a host elsewhere, of which only a report is needed.
     change: Option<HostChange>,
     report: ApplyReport,
     proxies: Vec<ProxyChange>,

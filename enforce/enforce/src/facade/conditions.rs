@@ -10,9 +10,9 @@ use std::path::Path;
 use workload::device::StorageProfile;
 use workload::profile_file::{profile_hash, read_profile};
 
-/// What a hosts file, and what it names, say of the servers of a policy; `packet_bytes` is the largest packet of the devices
-/// that are shaped, where it is known. A device profile on another machine cannot be read here and is not compared; the proxy
-/// there compares it.
+/// Returns the conditions that the hosts file and its profiles state for the servers of a policy.
+/// `packet_bytes` is the largest packet of the shaped devices, if known. A device profile on another
+/// machine cannot be read here and is not compared; the proxy there compares it.
 pub fn server_runs(policy: &Policy, hosts: &HostsFile, packet_bytes: Option<u64>) -> Vec<ServerRun> {
     let mut runs = Vec::new();
     for server in &policy.servers {
@@ -37,7 +37,7 @@ pub fn server_runs(policy: &Policy, hosts: &HostsFile, packet_bytes: Option<u64>
     runs
 }
 
-/// The same conditions with the content of a profile.
+/// Adds the hash of a profile's content to the conditions.
 pub(super) fn with_profile_hash(
     conditions: ServerConditions,
     profile: Option<&StorageProfile>,
@@ -45,8 +45,8 @@ pub(super) fn with_profile_hash(
     conditions.with(Condition::ProfileContent, profile.map(profile_hash).as_deref())
 }
 
-/// The bandwidth of the slowest link between a server and the clients of its workloads, by the hosts file and by what the
-/// devices of this machine say of themselves, bytes per second.
+/// Returns the bandwidth of the slowest link between a server and the clients of its workloads, bytes per
+/// second. Sources are the hosts file and the speeds that this machine's devices report.
 fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64> {
     let deployment = &hosts.deployment;
     let place = deployment.servers.iter().find(|place| place.name == server)?;
@@ -62,7 +62,7 @@ fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64>
                 continue;
             }
             rates.push(rate.bytes_per_sec());
-            // The devices of a network namespace are not in this file system.
+            // Devices of a network namespace are not in this sysfs.
             if host.netns.is_none() && is_this_machine(host) {
                 rates.extend(device_speed(name));
             }
@@ -76,7 +76,7 @@ fn is_this_machine(host: &DeploymentHost) -> bool {
     network::is_local(host, name.trim())
 }
 
-/// The rate at which a device of this machine sends by its own word, bytes per second; `None` where it does not say.
+/// Returns the speed that a device of this machine reports, bytes per second; `None` if it reports none.
 fn device_speed(name: &str) -> Option<f64> {
     let megabits = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("speed")).ok()?;
     let megabits: f64 = megabits.trim().parse().ok()?;

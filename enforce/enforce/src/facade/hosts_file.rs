@@ -1,4 +1,4 @@
-//! The file that says where servers and clients are.
+//! The file that locates servers and clients.
 
 use crate::deployment::Deployment;
 use model::OperationError;
@@ -6,14 +6,14 @@ use operation::files::read_text;
 use operation::marks::refuse_marks;
 use std::path::{Path, PathBuf};
 
-/// A hosts file that was read.
+/// A hosts file as read.
 #[derive(Debug)]
 pub struct HostsFile {
-    /// Where the file is; paths in it are relative to it.
+    /// Path of the file; paths in it are relative to it.
     pub path: PathBuf,
-    /// What the file describes.
+    /// Parsed content.
     pub deployment: Deployment,
-    /// The file as it is written, which proxies are given.
+    /// Text of the file, which proxies receive.
     pub text: String,
 }
 
@@ -22,7 +22,7 @@ impl HostsFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or is not what it should be.
+    /// When the file cannot be read or is invalid.
     pub fn read(path: &Path) -> Result<Self, OperationError> {
         let text = read_text(path, "hosts file")?;
         refuse_marks(path, &text)?;

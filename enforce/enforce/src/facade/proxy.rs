@@ -121,7 +121,7 @@ pub fn proxy_start(
     let Some(storage) = server.and_then(|server| server.storage.as_ref()) else {
         return Err(no_storage(&deployment, &files.hosts, &files.server));
     };
-    // Relative to the hosts file, as in all files that name files.
+    // Relative to the hosts file, like all paths in files.
     let path = files.hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
     check_apart(settings.record.as_deref(), [Some(path.as_path())])?;
     let text = read_text(&path, "device profile")?;

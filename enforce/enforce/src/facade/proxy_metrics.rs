@@ -1,7 +1,7 @@
-//! What a running proxy counts, for scrapers: OpenMetrics by [`metrics`].
+//! Counters of a running proxy for scrapers: OpenMetrics by [`metrics`].
 //!
-//! A page is at most half a second old, so that however many scrapers ask, the proxy is asked twice a second. Counters only
-//! rise while the proxy runs.
+//! A page is cached for half a second, so that any number of scrapers query the proxy at most twice a
+//! second. Counters only rise while the proxy runs.
 
 use crate::storage::{ProxiedWorkload, ProxyConfigurator, ProxyMetrics, ProxySnapshot};
 use metrics::prometheus_client::collector::Collector;
@@ -13,10 +13,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How old a page may be.
+/// Maximum age of a page.
 const PAGE_AGE_MAX: Duration = Duration::from_millis(500);
 
-/// The page of a proxy, made when it is asked for.
+/// The page of a proxy, created on demand.
 #[derive(Debug)]
 pub struct ProxyMetricsPage {
     proxy: ProxyConfigurator,
@@ -25,12 +25,12 @@ pub struct ProxyMetricsPage {
 }
 
 impl ProxyMetricsPage {
-    /// The page of the proxy before the server of this name.
+    /// Creates the page of the proxy before the server with this name.
     pub fn new(proxy: ProxyConfigurator, server: &str) -> Self {
         Self { proxy, server: server.to_owned(), last: Mutex::new(None) }
     }
 
-    /// The text for a scraper; the last one when the proxy has ended, or one without metrics.
+    /// Returns the text for a scraper; the last one after the proxy has ended, or one without metrics.
     pub fn text(&self) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_none_or(|(made, _)| made.elapsed() > PAGE_AGE_MAX)
@@ -46,11 +46,11 @@ impl ProxyMetricsPage {
     }
 }
 
-/// What a policy says of a workload.
+/// Promise of a policy to a workload.
 #[derive(Debug, Clone)]
 struct WorkloadPromise {
     workload: String,
-    /// The percentile of the SLO, in percent.
+    /// Percentile of the SLO, in percent.
     percentile: String,
     slo_s: f64,
     bound_s: Option<f64>,
@@ -68,7 +68,7 @@ fn promises_at(policy: &Policy, server: &str) -> Vec<WorkloadPromise> {
     policy.workloads.iter().filter(is_here).map(promise).collect()
 }
 
-/// What the text is made of.
+/// Source data of the text.
 #[derive(Debug)]
 struct ProxyCollector {
     counted: ProxyMetrics,

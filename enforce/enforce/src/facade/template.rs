@@ -1,4 +1,4 @@
-//! A hosts file for a policy, with marks where only people know.
+//! A hosts file for a policy, with placeholders for values that the user must fill in.
 
 use model::{Policy, PolicyWorkload};
 use operation::marks::MARK;
@@ -6,8 +6,9 @@ use operation::text::toml_string;
 use std::collections::BTreeSet;
 use units::ByteRate;
 
-/// The text of a hosts file that has every server of the policy and every workload that is admitted. What only people know
-/// is marked `CHANGE`: devices, addresses, and what the proxy before the storage needs. Names of hosts may stay.
+/// Returns the text of a hosts file with every server and every admitted workload of the policy. Values
+/// for the user to fill in are marked `CHANGE`: devices, addresses, and parameters of the proxy before
+/// the storage. Names of hosts may stay.
 pub fn hosts_template(policy: &Policy) -> String {
     let mut text = format!(
         "# Where the servers and workloads of the policy are. Replace each {MARK}; docs/reference/hosts-file.md\n\
@@ -30,7 +31,7 @@ pub fn hosts_template(policy: &Policy) -> String {
     text
 }
 
-/// The rate of a link as people write it, in bits where that is a round number.
+/// Formats the rate of a link, in bits if that is a round number.
 fn link_text(bytes_per_s: f64) -> String {
     let bits = bytes_per_s * 8.0;
     for (unit, name) in [(1e9, "Gbps"), (1e6, "Mbps")] {
@@ -86,14 +87,14 @@ address = [\"{MARK}\"] # where its requests come from, such as 10.0.0.1 or 10.0.
     )
 }
 
-/// A name for the host of a server or workload, of the characters that such names may have.
+/// Derives the name of a host from that of a server or workload, limited to permitted characters.
 fn host_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(200).collect();
     format!("host-of-{plain}")
 }
 
-/// Text within a comment.
+/// Escapes text for a comment.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

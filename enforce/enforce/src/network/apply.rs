@@ -7,11 +7,11 @@ use crate::command::CommandRunner;
 use crate::deployment::DeploymentHost;
 use model::OperationError;
 
-/// Brings a host to its desired state, and runs nothing where it is in that state already.
+/// Brings a host to its desired state; runs no command if it is already in that state.
 ///
 /// # Errors
-/// Devices that do not exist, that somebody else has configured (without [`ApplyOptions::replace`]), and what a program
-/// of the system refuses; then the host is as it was before, or the message says that it is not.
+/// If a device does not exist or is configured by others (without [`ApplyOptions::replace`]), or a
+/// program fails. Then the host is in its previous state, or the message says that it is not.
 pub fn apply(
     run: &mut dyn CommandRunner,
     desired: &DesiredHost,
@@ -25,7 +25,7 @@ pub fn apply(
     Ok(change.report())
 }
 
-/// Restores the devices of a host to what they were before the first [`apply`].
+/// Restores the devices of a host to their state before the first [`apply`].
 ///
 /// # Errors
 /// As [`apply`].
@@ -42,20 +42,20 @@ pub fn remove(
     Ok(change.report())
 }
 
-/// Whether what is remembered of a host is about the network namespace that it is now.
+/// Returns true if the saved state of a host is of its present network namespace.
 ///
 /// # Errors
-/// When what is remembered cannot be read.
+/// When the saved state cannot be read.
 pub fn is_remembered_as(host: &DeploymentHost, store: &StateStore) -> Result<bool, OperationError> {
     let namespace = store.load(&host.name)?.and_then(|state| state.namespace());
     Ok(namespace.is_none_or(|namespace| namespace.0 == host.netns))
 }
 
-/// Remembers the host `from` under the name of this one, which is the same network namespace and of which nothing is
-/// remembered; whether it was so.
+/// Renames the saved state of host `from` to that of this host, if this host is the same network
+/// namespace and has no saved state. Returns true if it was renamed.
 ///
 /// # Errors
-/// When what is remembered cannot be read or written.
+/// When the saved state cannot be read or written.
 pub fn rename_remembered(
     from: &str,
     host: &DeploymentHost,
@@ -70,7 +70,7 @@ pub fn rename_remembered(
     store.forget(from).map(|()| true)
 }
 
-/// Whether a host is this machine, or a network namespace of it.
+/// Returns true if a host is this machine, or a network namespace of it.
 pub fn is_local(host: &DeploymentHost, hostname: &str) -> bool {
     host.netns.is_some() || host.name == hostname
 }

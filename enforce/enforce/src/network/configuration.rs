@@ -8,12 +8,12 @@ use crate::deployment::PacketFilters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The configuration of a host; the default is that of a host that we do not configure.
+/// Configuration of a host; the default configures nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct HostConfiguration {
-    /// The devices that are shaped, with their names.
+    /// Shaped devices, by name.
     pub(super) devices: BTreeMap<String, DeviceConfiguration>,
-    /// The script for nft; empty where the host needs no table.
+    /// Script for nft; empty if the host needs no table.
     pub(super) nft: String,
 }
 
@@ -22,14 +22,14 @@ pub(super) struct HostConfiguration {
 pub(super) struct DeviceConfiguration {
     pub(super) classes: BTreeMap<u16, HtbClass>,
     pub(super) filters: Vec<U32Filter>,
-    /// The largest frame in bytes. The kernel is told not to build larger packets for the device to cut up, or the tree
-    /// would serve 64 kB at once.
+    /// Maximum frame size in bytes. It limits the kernel's segmentation offload: otherwise the tree would
+    /// serve 64 kB at once.
     pub(super) packet_bytes: u64,
 }
 
 impl HostConfiguration {
-    /// The configuration that does what is desired of a host, with warnings where tc cannot express it. Traffic classes
-    /// keep the numbers that they have in `numbers`, by device.
+    /// Creates the configuration for the desired state of a host, with warnings about limits of tc.
+    /// Traffic classes keep their `numbers`, by device.
     pub(super) fn new(
         desired: &DesiredHost,
         observed: &BTreeMap<String, ObservedDevice>,

@@ -1,36 +1,36 @@
-//! The desired state of a network as plain data: what every device should do with the packets that leave by it.
+//! The desired state of a network as plain data: the treatment of packets by every outgoing device.
 //!
-//! `translate` makes it from a policy; `configuration` says it in the words of tc and nftables.
+//! `translate` derives it from a policy; `configuration` expresses it for tc and nftables.
 
 use super::packet_match::PacketMatch;
 use crate::deployment::DeploymentHost;
 
-/// The desired state of every host of a deployment, and what the person who asked for it should know.
+/// Desired state of every host of a deployment, with warnings for the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredNetwork {
     /// One entry for each host, in the order of the deployment.
     pub hosts: Vec<DesiredHost>,
-    /// Where the network cannot do all that the policy says, one sentence each.
+    /// Parts of the policy that the network cannot honour, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// What a host should do.
+/// Desired state of a host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredHost {
     /// The host as the deployment describes it.
     pub host: DeploymentHost,
-    /// The devices that are to be shaped, in the order of their names; a device that is absent is left alone.
+    /// Devices to shape, ordered by name; other devices are left alone.
     pub devices: Vec<DesiredDevice>,
 }
 
-/// What a device should do with the packets that leave by it.
+/// Desired treatment of the packets that leave by a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredDevice {
     /// The name of the device on its host, such as `eth0`.
     pub name: String,
     /// The rate of the link in bytes per second, which the root class is limited to.
     pub link_bytes_per_s: f64,
-    /// The traffic that has queues of its own, in the order of the policy; everything else is served last.
+    /// Traffic with queues of its own, in the order of the policy; all other traffic is served last.
     pub classes: Vec<TrafficClass>,
 }
 
@@ -41,11 +41,11 @@ pub struct TrafficClass {
     pub name: String,
     /// The priority level: 0 is served first, and all are below [`PRIORITY_LEVELS`](crate::deployment::PRIORITY_LEVELS).
     pub level: usize,
-    /// The token buckets, all of which hold at once; without any the class is not limited.
+    /// Token buckets, all of which apply at once; without any the class is not limited.
     pub buckets: Vec<FrameBucket>,
-    /// The packets that belong to the class: those that fit one of these matches.
+    /// Packets of the class: those that match any of these.
     pub matches: Vec<PacketMatch>,
-    /// The differentiated services code point that its packets get; `None` leaves them as they are.
+    /// Differentiated services code point to set on its packets; `None` leaves them unchanged.
     pub mark: Option<u8>,
 }
 

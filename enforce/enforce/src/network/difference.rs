@@ -1,9 +1,9 @@
-//! The difference between the observed state of a host and its configuration: the least that must be run, in an order
-//! that loses no packet.
+//! The difference between the observed state of a host and its configuration: the fewest steps, in an
+//! order that loses no packet.
 //!
-//! New classes and filters come first, then rules of nftables change in one transaction, and only then is deleted what
-//! nothing refers to any more, when it has sent the packets that wait in it. Classes change in place. What is lost:
-//! packets that wait in a device's queue when it is taken over for the first time or restored.
+//! New classes and filters are added first, then nftables rules change in one transaction. Only then are
+//! unreferenced classes deleted, after they have sent their waiting packets. Classes change in place. The
+//! only loss: packets in a device's queue when it is taken over for the first time or restored.
 
 use super::configuration::{DeviceConfiguration, HostConfiguration};
 use super::filters::{self, FilterReplacement};
@@ -20,7 +20,7 @@ use std::fmt;
 pub(super) enum ChangeStep {
     /// Run a program of the system.
     Run(SystemCommand),
-    /// Wait until these classes of the device have sent the packets that they hold.
+    /// Wait until these classes of the device have sent their queued packets.
     Drain {
         /// The name of the device.
         device: String,
@@ -41,10 +41,10 @@ impl fmt::Display for ChangeStep {
     }
 }
 
-/// The steps from the observed state to the configuration `target`.
+/// Returns the steps from the observed state to the configuration `target`.
 ///
-/// `applied` tells what an earlier run configured and how that prints, so that what is as it should be is left alone.
-/// `original` tells what devices were like that `target` does not name any more.
+/// `applied` is the configuration of an earlier run and its printed form, so that unchanged objects are
+/// left alone. `original` has the settings of devices that `target` no longer contains.
 pub(super) fn steps_between(
     namespace: &HostNamespace,
     observed: &ObservedHost,
@@ -86,7 +86,7 @@ fn batch(namespace: &HostNamespace, lines: &[String]) -> Option<ChangeStep> {
     (!lines.is_empty()).then(|| ChangeStep::Run(namespace.tc_batch(lines)))
 }
 
-/// The step that changes our table of nftables, unless it is as it should be.
+/// Returns the step that changes our nftables table, unless it is already as desired.
 fn nft_step(
     namespace: &HostNamespace,
     observed: &ObservedHost,
@@ -107,7 +107,7 @@ fn nft_step(
 struct DeviceChange {
     /// The arguments for ip, where the size of packets changes.
     gso: Option<String>,
-    /// The lines for tc before nftables leads packets to other classes.
+    /// Lines for tc before nftables directs packets to other classes.
     before: Vec<String>,
     /// The lines for tc afterwards.
     after: Vec<String>,
@@ -164,7 +164,7 @@ fn gso_arguments(device: &str, size: u64, segments: u64) -> String {
     format!("link set dev {device} gso_max_size {size} gso_max_segs {segments}")
 }
 
-/// The steps that make a device what it was before the first change.
+/// Returns the steps that restore a device to its state before the first change.
 fn restore(
     namespace: &HostNamespace,
     name: &str,
@@ -173,7 +173,7 @@ fn restore(
 ) -> Vec<ChangeStep> {
     let mut steps = Vec::new();
     if observed.is_ours() {
-        // The kernel puts its own queueing discipline in the place of a root that is deleted.
+        // When a root is deleted, the kernel installs its own queueing discipline.
         steps.push(ChangeStep::Run(namespace.tc(&format!("qdisc del dev {name} root"))));
     }
     if (observed.gso_max_size, observed.gso_max_segs) != (original.gso_max_size, original.gso_max_segs) {

@@ -1,8 +1,9 @@
-//! Which packets go to which class: rules of nftables for a host, `u32` filters of tc for a device.
+//! Assignment of packets to classes: nftables rules for a host, `u32` filters of tc for a device.
 //!
-//! nftables sets a packet's priority to the class and its DSCP to the mark; the change of all rules is one
-//! transaction. A packet that no rule knows loses its mark, or it would buy priority at switches.
-//! Filters of tc have no transaction: new ones are added behind the old ones, then the old ones are deleted.
+//! nftables sets a packet's priority to the class and its DSCP to the mark; all rules change in one
+//! transaction. A packet that no rule matches loses its mark, or it would buy priority at switches.
+//! Filters of tc have no transaction: new ones are added behind the old ones, then the old ones are
+//! deleted.
 
 use super::desired::TrafficClass;
 use super::htb::{CONTROL, HANDLE, class_name};
@@ -11,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-/// The family and the name of our table of nftables.
+/// Family and name of our nftables table.
 pub(super) const NFT_TABLE: &str = "inet tailwright";
 
-/// Preferences of tc filters are generation × 10 + rank. Two generations, 1 and 2, take turns.
+/// Preferences of tc filters are generation × 10 + rank; generations 1 and 2 alternate.
 const GENERATION: u16 = 10;
 
 /// A `u32` filter of tc, without its preference (its place in the order).
@@ -39,7 +40,7 @@ impl U32Filter {
     }
 }
 
-/// The filters for ARP and neighbour discovery (ICMPv6 132–137, of which 132 ends a multicast membership).
+/// Returns the filters for ARP and neighbour discovery (ICMPv6 132–137; 132 ends a multicast membership).
 pub(super) fn control_filters() -> Vec<U32Filter> {
     // ICMPv6 is protocol 58, and its type is the first byte behind the 40 bytes of the IPv6 header: 132–135 and 136–137.
     let icmpv6 = [("0x84", "0xfc"), ("0x88", "0xfe")];
@@ -55,7 +56,7 @@ fn control_filter(protocol: &str, rank: u16, matches: String) -> U32Filter {
     U32Filter { protocol: protocol.into(), rank, matches, class: CONTROL }
 }
 
-/// The filters for traffic classes with these leaves of the tree.
+/// Returns the filters for traffic classes with these leaves of the tree.
 pub(super) fn class_filters(classes: &[TrafficClass], leaves: &[u16]) -> Vec<U32Filter> {
     let mut filters = Vec::new();
     for (packets, _, class) in by_specificity(classes, leaves) {
@@ -66,7 +67,8 @@ pub(super) fn class_filters(classes: &[TrafficClass], leaves: &[u16]) -> Vec<U32
     filters
 }
 
-/// All matches with their traffic class and its leaf; a match that looks at more comes first, because the first decides.
+/// Returns all matches with their traffic class and its leaf. More specific matches come first, because
+/// the first match decides.
 fn by_specificity<'a>(
     classes: &'a [TrafficClass],
     leaves: &[u16],
@@ -79,7 +81,7 @@ fn by_specificity<'a>(
     matches
 }
 
-/// Lines of tc that replace the filters of a device, whose preferences are `present`, by `filters`.
+/// Lines of tc that replace the filters of a device, with the preferences `present`, by `filters`.
 #[derive(Debug, Default)]
 pub(super) struct FilterReplacement {
     /// Lines that add the new filters behind the present ones.
@@ -94,7 +96,8 @@ impl FilterReplacement {
         let mut replacement = Self::default();
         for preference in present {
             let line = format!("filter del dev {device} parent {HANDLE} pref {preference}");
-            // A filter of the new generation is left over from a run that was cut short: it has to make room first.
+            // A filter of the new generation is left over from an interrupted run: it must be deleted
+            // first.
             let is_leftover = *preference / GENERATION == generation;
             if is_leftover { replacement.add.push(line) } else { replacement.delete.push(line) }
         }
@@ -103,7 +106,7 @@ impl FilterReplacement {
     }
 }
 
-/// The rules of nftables for the traffic classes of a device.
+/// Returns the nftables rules for the traffic classes of a device.
 pub(super) fn nft_rules(device: &str, classes: &[TrafficClass], leaves: &[u16]) -> String {
     let mut rules = String::new();
     for (packets, class, leaf) in by_specificity(classes, leaves) {
@@ -122,7 +125,7 @@ pub(super) fn nft_rules(device: &str, classes: &[TrafficClass], leaves: &[u16]) 
     rules
 }
 
-/// The script that puts a table with these rules in the place of ours; without rules it deletes ours.
+/// Returns the script that replaces our table by one with these rules; without rules it deletes ours.
 pub(super) fn nft_script(rules: &str) -> String {
     // Deleting a table that does not exist is an error, so it is created first.
     let delete = format!("table {NFT_TABLE}\ndelete table {NFT_TABLE}\n");
@@ -179,7 +182,7 @@ mod tests {
             delete,
             ["filter del dev eth0 parent 7a17: pref 11", "filter del dev eth0 parent 7a17: pref 13"]
         );
-        // A run was cut short between adding and removing.
+        // A run was interrupted between adding and deleting.
         let FilterReplacement { add, delete } = FilterReplacement::new("eth0", &filters, &[13, 23]);
         assert_eq!(add[0], "filter del dev eth0 parent 7a17: pref 23");
         assert_eq!(delete, ["filter del dev eth0 parent 7a17: pref 13"]);

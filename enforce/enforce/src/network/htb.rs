@@ -5,73 +5,78 @@
 //!                  ├─ control: ARP and neighbour discovery, a hundredth of the link
 //!                  └─ per traffic class: one HTB class per token bucket in a chain, then a leaf with the level as `prio`
 //! ```
-//! HTB serves a class within its own `rate` before any that borrows, whatever their `prio`. So `rate` is next to
-//! nothing everywhere, every packet borrows from the root, and `prio` alone decides; a bucket ⟨r, b⟩ is the `ceil` and
-//! `cburst` of an inner class. HTB lets a packet pass while tokens are not negative, so a bucket admits r·t + b and
-//! one packet more. What the tiny rates let pass before others is a packet of each class in twelve seconds.
+//! HTB serves a class within its own `rate` before any that borrows, regardless of `prio`. So `rate` is
+//! tiny everywhere, every packet borrows from the root, and `prio` alone decides. A bucket ⟨r, b⟩ becomes
+//! the `ceil` and `cburst` of an inner class. HTB passes a packet while tokens are not negative, so a
+//! bucket admits r·t + b and one packet more. The tiny rates let one packet of each class pass before
+//! others every twelve seconds.
 //!
-//! Numbers of HTB classes stay with their traffic class for as long as it exists: HTB cannot move a class, so a traffic
-//! class with another number of buckets gets a new chain, and every other change happens in place without losing a
-//! packet.
+//! A traffic class keeps its HTB class numbers for as long as it exists. HTB cannot move a class, so a
+//! traffic class with another number of buckets gets a new chain. Every other change happens in place
+//! without losing a packet.
 
 use super::desired::{DesiredDevice, FrameBucket};
 use crate::deployment::PRIORITY_LEVELS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The handle of our trees, which tells them from those of others. An arbitrary number that reads like "tail".
+/// Handle of our trees, which distinguishes them from others. An arbitrary number that reads like "tail".
 pub(super) const HANDLE: &str = "7a17:";
 /// The class of traffic that belongs to no workload.
 pub(super) const DEFAULT: u16 = 2;
 /// The class of address resolution, without which no host reaches another.
 pub(super) const CONTROL: u16 = 3;
 const ROOT: u16 = 1;
-/// How many numbers a traffic class reserves: its chain takes the first ones, its leaf the last.
+/// Number of class numbers that a traffic class reserves: its chain takes the first ones, its leaf the
+/// last.
 const NUMBERS_PER_CLASS: u16 = 8;
-/// The longest chain: HTB is eight classes deep, and root and leaf are two of them.
+/// Maximum length of a chain: HTB is eight classes deep, and root and leaf are two of them.
 const CHAIN_MAX: usize = 6;
-/// The `rate` where nothing may be had without borrowing, in bit/s. Some kernels round less than 1 kbit/s to nothing.
+/// `rate` of classes that must borrow everything, in bit/s. Some kernels round less than 1 kbit/s to
+/// zero.
 const TINY_BITS_PER_S: u64 = 1000;
-/// What the link may send at once after a timer that was late, in seconds of its rate.
+/// Burst of the link after a late timer, in seconds of its rate.
 const ROOT_BURST_S: f64 = 0.0005;
-/// The longest burst that tc can express, in seconds: 2³² ticks of 64 ns.
+/// Longest burst that tc can express, in seconds: 2³² ticks of 64 ns.
 const BURST_MAX_S: f64 = 274.0;
 
-/// The first number of each chain, by the name of the traffic class and the number of its buckets (`mail network-in#2`).
+/// First number of each chain, by the name of the traffic class and the number of its buckets (`mail
+/// network-in#2`).
 pub(super) type ClassNumbers = BTreeMap<String, u16>;
 
-/// An HTB class as tc is told.
+/// Parameters of an HTB class for tc.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HtbClass {
     pub(super) parent: Option<u16>,
-    /// The arguments of tc from the word `htb` on.
+    /// Arguments of tc from the word `htb` on.
     pub(super) args: String,
 }
 
 impl HtbClass {
-    /// The line for tc that creates the class, or changes it where it exists.
+    /// Returns the line for tc that creates the class, or changes it if it exists.
     pub(super) fn line(&self, device: &str, number: u16) -> String {
         let parent = self.parent.map_or(HANDLE.to_owned(), class_name);
         format!("class replace dev {device} parent {parent} classid {} {}", class_name(number), self.args)
     }
 }
 
-/// The name of a class in the language of tc, such as `7a17:1f`.
+/// Returns the name of a class in tc's syntax, such as `7a17:1f`.
 pub(super) fn class_name(number: u16) -> String {
     format!("{HANDLE}{number:x}")
 }
 
-/// The classes of a device, and what its owner should know about them.
+/// Classes of a device, and warnings for the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HtbTree {
     pub(super) classes: BTreeMap<u16, HtbClass>,
-    /// The number of the leaf of every traffic class, in their order.
+    /// Number of the leaf of every traffic class, in their order.
     pub(super) leaves: Vec<u16>,
     pub(super) warnings: Vec<String>,
 }
 
 impl HtbTree {
-    /// The tree of `device`, whose frames have up to `frame` bytes. New traffic classes take free `numbers`.
+    /// Creates the tree of `device`, whose frames have up to `frame` bytes. New traffic classes take free
+    /// `numbers`.
     pub(super) fn new(device: &DesiredDevice, frame: u64, numbers: &mut ClassNumbers) -> Self {
         let link = bits_per_s(device.link_bytes_per_s);
         let root_burst = round_up(device.link_bytes_per_s * ROOT_BURST_S).max(frame);
@@ -108,7 +113,7 @@ impl HtbTree {
     }
 }
 
-/// A class with a queue, limited to `ceil` bit/s.
+/// Returns a class with a queue, limited to `ceil` bit/s.
 fn leaf(parent: u16, prio: usize, ceil: u64, frame: u64, burst: u64) -> HtbClass {
     let args = format!(
         "htb prio {prio} rate {TINY_BITS_PER_S} ceil {ceil} burst {frame} cburst {burst} quantum {frame}"
@@ -116,7 +121,7 @@ fn leaf(parent: u16, prio: usize, ceil: u64, frame: u64, burst: u64) -> HtbClass
     HtbClass { parent: Some(parent), args }
 }
 
-/// The first number of a chain: the one that it has, or the first that is free.
+/// Returns the first number of a chain: its existing one, or the first free one.
 fn reserve_numbers(numbers: &mut ClassNumbers, chain: &str) -> u16 {
     if let Some(first) = numbers.get(chain) {
         return *first;
@@ -128,12 +133,14 @@ fn reserve_numbers(numbers: &mut ClassNumbers, chain: &str) -> u16 {
     first
 }
 
-/// Whether one of these classes is in the chain, or the leaf, that begins with the number `first`.
+/// Returns true if one of these classes is in the chain, or the leaf, that begins with the number
+/// `first`.
 pub(super) fn is_in_use<T>(first: u16, classes: &BTreeMap<u16, T>) -> bool {
     classes.range(first..first + NUMBERS_PER_CLASS).next().is_some()
 }
 
-/// The arguments of tc for an inner class that is a token bucket, and warnings where tc cannot express it.
+/// Returns the arguments of tc for an inner class that is a token bucket, and warnings about limits of
+/// tc.
 fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Vec<String>) {
     let mut warnings = Vec::new();
     let rate = bits_per_s(bucket.rate_bytes_per_s);
@@ -144,7 +151,7 @@ fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Vec<String>) {
             TINY_BITS_PER_S / 8
         ));
     }
-    // A bucket smaller than a frame would hold it for ever.
+    // A bucket smaller than a frame would block it for ever.
     let desired = round_up(bucket.burst_bytes).max(frame);
     let most = round_up(rate as f64 / 8.0 * BURST_MAX_S).clamp(frame, u64::from(u32::MAX));
     let burst = desired.min(most);
@@ -157,7 +164,7 @@ fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Vec<String>) {
     (args, warnings)
 }
 
-/// A rate in whole bits per second, at least the smallest that tc can express.
+/// Returns a rate in whole bits per second, at least the smallest that tc can express.
 fn bits_per_s(bytes_per_s: f64) -> u64 {
     round_up(bytes_per_s * 8.0).max(TINY_BITS_PER_S)
 }
@@ -172,7 +179,7 @@ fn round_up(value: f64) -> u64 {
     value.ceil() as u64
 }
 
-/// The buckets that no other makes needless, by ascending rate and descending burst.
+/// Returns the buckets that no other makes redundant, by ascending rate and descending burst.
 fn undominated(buckets: &[FrameBucket]) -> Vec<FrameBucket> {
     let mut sorted = buckets.to_vec();
     sorted.sort_by(|a, b| {
@@ -187,10 +194,10 @@ fn undominated(buckets: &[FrameBucket]) -> Vec<FrameBucket> {
     kept
 }
 
-/// Reduces buckets to `most` (two or more), which together admit no less than all did, and little more.
+/// Reduces buckets to `most` (two or more). Together they admit no less than all did, and little more.
 ///
-/// A greedy choice: the bucket whose absence raises the envelope least, by ratio, goes first. The slowest and the
-/// fastest stay, so that the long run and the shortest burst are exact.
+/// A greedy choice: the bucket whose removal raises the envelope least, by ratio, goes first. The slowest
+/// and the fastest stay, so that the long run and the shortest burst are exact.
 fn reduce_to(buckets: &[FrameBucket], most: usize) -> Vec<FrameBucket> {
     let mut kept = undominated(buckets);
     while kept.len() > most {
@@ -200,7 +207,8 @@ fn reduce_to(buckets: &[FrameBucket], most: usize) -> Vec<FrameBucket> {
     kept
 }
 
-/// The factor by which the envelope rises at most if the bucket at `index` goes: where its two neighbours cross.
+/// Returns the largest factor by which the envelope rises without the bucket at `index`: at the
+/// intersection of its two neighbours.
 fn raise(buckets: &[FrameBucket], index: usize) -> f64 {
     let slow = buckets[index - 1];
     let fast = buckets[index + 1];
@@ -208,7 +216,7 @@ fn raise(buckets: &[FrameBucket], index: usize) -> f64 {
     admitted_bytes(slow, t) / admitted_bytes(buckets[index], t)
 }
 
-/// What a bucket admits within `t` seconds: r·t + b.
+/// Returns the bytes that a bucket admits within `t` seconds: r·t + b.
 fn admitted_bytes(bucket: FrameBucket, t: f64) -> f64 {
     bucket.burst_bytes + bucket.rate_bytes_per_s * t
 }
@@ -275,7 +283,7 @@ mod tests {
         assert!(tree.classes[&8].args.contains("cburst 274000 "), "{}", tree.classes[&8].args);
     }
 
-    /// The number of bytes that all buckets together admit within `t` seconds.
+    /// Returns the bytes that all buckets together admit within `t` seconds.
     fn admitted(buckets: &[FrameBucket], t: f64) -> f64 {
         let bytes = buckets.iter().map(|bucket| bucket.burst_bytes + bucket.rate_bytes_per_s * t);
         bytes.min_by(f64::total_cmp).unwrap_or(f64::INFINITY)
@@ -290,7 +298,7 @@ mod tests {
             let kept = reduce_to(&all, most);
             prop_assert!(kept.len() <= most);
             prop_assert!(admitted(&kept, t) >= admitted(&all, t) * (1.0 - 1e-12));
-            // Those without which nothing changes are no loss.
+            // Removing redundant buckets changes nothing.
             prop_assert!((admitted(&undominated(&all), t) - admitted(&all, t)).abs() <= 1e-9 * admitted(&all, t));
             // The long run and the shortest burst are exact.
             prop_assert_eq!(admitted(&kept, 0.0), admitted(&all, 0.0));

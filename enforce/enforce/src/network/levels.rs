@@ -1,12 +1,13 @@
-//! Which level of the kernel a priority of the policy becomes.
+//! Mapping of the policy's priorities to the kernel's levels.
 //!
-//! A level is the rank of the priority among all that occur in the policy; where there are more priorities than the
-//! kernel can tell apart, the last ones share a level. One table serves all hosts, so that hosts and switches agree.
+//! A level is the rank of the priority among all in the policy. If there are more priorities than the
+//! kernel has levels, the last ones share a level. One table serves all hosts, so that hosts and switches
+//! agree.
 
 use crate::deployment::PRIORITY_LEVELS;
 use model::{Policy, PolicyWorkload, Stage};
 
-/// The priorities at the network stages of a policy, ascending and without duplicates.
+/// Priorities at the network stages of a policy, ascending and without duplicates.
 pub(super) struct PriorityLevels(Vec<u32>);
 
 impl PriorityLevels {
@@ -20,14 +21,15 @@ impl PriorityLevels {
         Self(priorities)
     }
 
-    /// The level of an admitted workload at a stage; 0 is served first.
+    /// Returns the level of an admitted workload at a stage; 0 is served first.
     pub(super) fn level(&self, workload: &PolicyWorkload, stage: Stage) -> usize {
         let priority = priority(workload, stage);
         let rank = self.0.binary_search(&priority).expect("the table has every priority of the policy");
         rank.min(PRIORITY_LEVELS - 1)
     }
 
-    /// One warning for each server and stage at which workloads of different priorities share the last level.
+    /// Returns one warning for each server and stage at which workloads of different priorities share the
+    /// last level.
     pub(super) fn warnings(&self, policy: &Policy) -> Vec<String> {
         let mut warnings = Vec::new();
         for server in &policy.servers {
@@ -54,7 +56,7 @@ impl PriorityLevels {
     }
 }
 
-/// The policy's priority of a workload at a stage; 0 is served first.
+/// Returns the policy's priority of a workload at a stage; 0 is served first.
 fn priority(workload: &PolicyWorkload, stage: Stage) -> u32 {
     match workload.priority_by_stage {
         Some(by_stage) => by_stage[stage as usize],

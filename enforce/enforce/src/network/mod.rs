@@ -1,20 +1,22 @@
-//! The network enforcer: the policy's priorities and rate limits at network-in and network-out, kept by the kernel's
-//! traffic control on every host that sends.
+//! The network enforcer: the policy's priorities and rate limits at network-in and network-out, enforced
+//! by the kernel's traffic control on every sending host.
 //!
-//! [`Deployment`](crate::deployment::Deployment) says where servers and clients are. [`desired_network`] turns a policy
-//! into what each device should do. [`apply()`] changes a host until it does so, [`remove()`] restores what was there
-//! before, and [`HostChange`] does either to several hosts together; [`probe_kernel`] tells what a kernel can do. Everything that decides is pure; programs of the system run
+//! [`Deployment`](crate::deployment::Deployment) locates servers and clients. [`desired_network`] derives
+//! the desired state of each device from a policy. [`apply()`] brings a host to that state, [`remove()`]
+//! restores its original state, and [`HostChange`] does either to several hosts together.
+//! [`probe_kernel`] tests the features of a kernel. Decisions are pure; programs of the system run
 //! through [`CommandRunner`](crate::command::CommandRunner).
 //!
-//! The path: `desired` (data) ← `translate` (from policy and deployment, with `route` and `levels`) → `configuration`
-//! (the same in the words of tc and nft, by `htb` and `filters`) → `difference` (from what is `observed`) → `change` → `apply`.
+//! Data flow: `desired` (data) ← `translate` (from policy and deployment, with `route` and `levels`) →
+//! `configuration` (the same for tc and nft, by `htb` and `filters`) → `difference` (from the `observed`
+//! state) → `change` → `apply`.
 //!
-//! Source: thesis §2.2.2, with HTB's own priorities in the place of PRIO queues (kernels have one more often than
-//! both) and nftables in the place of DSMARK (which the kernel no longer has).
+//! Source: thesis §2.2.2, with two replacements. HTB's own priorities replace PRIO queues, because more
+//! kernels have one than both; nftables replaces DSMARK, which the kernel no longer has.
 //!
-//! Not covered: connections that are open when a device is taken over build large packets until they look up their
-//! route again, and burst by up to 64 kB more; a sender that sets `SO_PRIORITY` to a class itself (it needs
-//! privileges); what a device queues in hardware.
+//! Not covered: connections that are open when a device is taken over build large packets until they look
+//! up their route again, and burst by up to 64 kB more; a sender that sets `SO_PRIORITY` to a class
+//! itself (which requires privileges); hardware queues of a device.
 
 mod apply;
 mod change;

@@ -1,21 +1,22 @@
-//! A match on packets by addresses, protocol, ports, DSCP and control group, and how the two languages of the kernel say
-//! it: nftables rules and `u32` filters of tc.
+//! A match on packets by addresses, protocol, ports, DSCP and control group, and its forms for the
+//! kernel: nftables rules and `u32` filters of tc.
 //!
-//! `u32` looks at fixed offsets: it takes IPv4 headers with options and IPv6 extension headers for other traffic,
-//! and the later fragments of a datagram for a match of ports. nftables has neither weakness.
+//! `u32` reads fixed offsets. It misreads IPv4 headers with options and IPv6 extension headers as other
+//! traffic, and treats the later fragments of a datagram as matches of ports. nftables has neither
+//! weakness.
 
 use crate::address::{AddressPrefix, TransportProtocol};
 
-/// The packets for which all of these conditions hold; a condition that is absent holds for every packet.
+/// A conjunction of conditions on packets; an absent condition holds for every packet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketMatch {
-    /// Whether the packets are IPv6; otherwise they are IPv4.
+    /// True for IPv6 packets, false for IPv4.
     pub ipv6: bool,
-    /// The network of the source address.
+    /// Network of the source address.
     pub from: Option<AddressPrefix>,
-    /// The network of the destination address.
+    /// Network of the destination address.
     pub to: Option<AddressPrefix>,
-    /// The transport protocol; it is always present when a port is.
+    /// Transport protocol; always present with a port.
     pub protocol: Option<TransportProtocol>,
     /// The port that packets are sent from.
     pub from_port: Option<u16>,
@@ -28,7 +29,7 @@ pub struct PacketMatch {
 }
 
 impl PacketMatch {
-    /// The match that all packets of one version of IP fit.
+    /// Creates the match of all packets of one version of IP.
     pub fn any(ipv6: bool) -> Self {
         Self {
             ipv6,
@@ -42,10 +43,10 @@ impl PacketMatch {
         }
     }
 
-    /// How much the match looks at. Of two matches that a packet fits, the one with the larger value decides.
+    /// Returns the specificity of the match. Of two matches of a packet, the more specific decides.
     ///
-    /// Every condition other than an address counts for more than both addresses together, which have at most 128
-    /// points each whatever the version of IP.
+    /// Every condition other than an address counts for more than both addresses together, which have at
+    /// most 128 points each for both versions of IP.
     pub fn specificity(&self) -> u32 {
         const CONDITION: u32 = 1000;
         let conditions = [
@@ -59,7 +60,7 @@ impl PacketMatch {
         prefix_points(self.from) + prefix_points(self.to) + CONDITION * conditions
     }
 
-    /// The match in the language of an nftables rule.
+    /// Returns the match as an nftables expression.
     pub fn nft_expression(&self) -> String {
         let ip = if self.ipv6 { "ip6" } else { "ip" };
         let mut words: Vec<String> = Vec::new();
@@ -84,7 +85,8 @@ impl PacketMatch {
         words.join(" ")
     }
 
-    /// The match in the language of a `u32` filter of tc; `None` with a control group, which u32 does not know.
+    /// Returns the match as a `u32` filter of tc; `None` with a control group, which u32 does not
+    /// support.
     pub fn u32_expression(&self) -> Option<String> {
         if self.cgroup.is_some() {
             return None;
@@ -107,7 +109,7 @@ impl PacketMatch {
     }
 }
 
-/// How much of an address counts, from 0 to 128 for both versions of IP.
+/// Returns the specificity of an address prefix, from 0 to 128 for both versions of IP.
 fn prefix_points(prefix: Option<AddressPrefix>) -> u32 {
     prefix.map_or(0, |prefix| u32::from(prefix.bits) * 128 / if prefix.is_ipv6() { 128 } else { 32 })
 }

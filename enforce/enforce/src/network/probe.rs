@@ -1,5 +1,5 @@
-//! What this kernel and its programs can do. Each feature is tried in a network namespace that ends with the attempt,
-//! because what a kernel has compiled in or may load as a module is documented nowhere that can be read.
+//! Features of this kernel and its programs. Each is tried in a network namespace that ends with the
+//! attempt, because no readable source lists what a kernel has compiled in or may load as a module.
 
 use crate::command::{CommandRunner, SystemCommand};
 use model::OperationError;
@@ -7,22 +7,22 @@ use model::OperationError;
 /// A feature that a kernel may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelFeature {
-    /// The name that tc, nft or ip has for it.
+    /// Name in tc, nft or ip.
     pub name: &'static str,
-    /// What the feature is good for.
+    /// Purpose of the feature.
     pub purpose: &'static str,
-    /// Whether applying a policy needs it (with the default `filters`).
+    /// True if applying a policy requires it (with the default `filters`).
     pub needed: bool,
-    /// Why it does not work; `None` when it does.
+    /// Reason why it does not work; `None` if it does.
     pub lack: Option<String>,
 }
 
-/// How a feature is tried.
+/// Test of a feature.
 struct FeatureTest {
     name: &'static str,
     purpose: &'static str,
     needed: bool,
-    /// The command that is run within a new namespace.
+    /// Command to run in a new namespace.
     command: &'static str,
     /// The standard input of the command.
     input: &'static str,
@@ -108,10 +108,10 @@ const FEATURE_TESTS: [FeatureTest; 20] = [
     },
 ];
 
-/// Tries all features.
+/// Tests all features.
 ///
 /// # Errors
-/// When no namespace can be made, which says nothing about the features.
+/// When no namespace can be created, which proves nothing about the features.
 pub fn probe_kernel(run: &mut dyn CommandRunner) -> Result<Vec<KernelFeature>, OperationError> {
     run.run(&SystemCommand::new("unshare --net true")).map_err(|error| {
         OperationError::machine(error.message).hint("the probe makes network namespaces: run it as root")

@@ -1,8 +1,8 @@
 //! The traffic classes that the requests and replies of an admitted workload need on the devices of hosts.
 //!
-//! Requests are limited on every device that they leave clients by, replies on the device that they leave the server
-//! by. Devices cannot share a token bucket, so a workload with clients on several devices divides its limits by the
-//! shares that the deployment gives.
+//! Requests are limited on every outgoing device of clients, replies on the outgoing device of the
+//! server. Devices cannot share a token bucket, so a workload with clients on several devices divides its
+//! limits by the shares in the deployment.
 
 use super::desired::{FrameBucket, TrafficClass};
 use super::levels::PriorityLevels;
@@ -12,20 +12,20 @@ use crate::deployment::{Deployment, DeploymentClient, DeploymentServer};
 use model::{OperationError, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 
-/// The device by which a host's traffic to itself goes.
+/// Device of a host's traffic to itself.
 const LOOPBACK: &str = "lo";
 
-/// The names of a host and of one of its devices.
+/// Names of a host and of one of its devices.
 pub(super) type HostDevice<'a> = (&'a str, &'a str);
 
-/// An admitted workload, the server that it is placed on, and the clients that its requests come from.
+/// An admitted workload, its server, and its clients.
 pub(super) struct Route<'a> {
     workload: &'a PolicyWorkload,
     server: &'a DeploymentServer,
     clients: Vec<&'a DeploymentClient>,
 }
 
-/// The server that a workload is placed on.
+/// Returns the server of a workload.
 fn server_of<'a>(
     workload: &PolicyWorkload,
     deployment: &'a Deployment,
@@ -40,7 +40,7 @@ fn server_of<'a>(
     })
 }
 
-/// Where the requests of a workload come from, at least one place.
+/// Returns the clients of a workload, at least one.
 fn clients_of<'a>(
     workload: &PolicyWorkload,
     deployment: &'a Deployment,
@@ -81,7 +81,7 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// All that the deployment lacks for a workload.
+    /// Returns everything that the deployment lacks for a workload.
     pub(super) fn mistakes(workload: &PolicyWorkload, deployment: &Deployment) -> Vec<OperationError> {
         let server = server_of(workload, deployment).err();
         let clients = clients_of(workload, deployment).err();
@@ -93,13 +93,13 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// The workload whose way it is.
+    /// Returns the workload of this route.
     pub(super) fn workload(&self) -> &'a PolicyWorkload {
         self.workload
     }
 
-    /// Says which limits and priorities hold nothing, because no packet that they are about leaves by the device that
-    /// should keep them.
+    /// Returns warnings about ineffective limits and priorities: none of their packets leaves by the
+    /// device that enforces them.
     pub(super) fn warnings(&self, deployment: &Deployment) -> Vec<String> {
         let place = |host: &str, device: Option<&str>| {
             let (host, device) = deployment.device(host, device).expect("a deployment is checked");
@@ -120,8 +120,8 @@ impl<'a> Route<'a> {
         warnings
     }
 
-    /// The traffic classes of the workload: one on each device that its clients send by, and one for the replies on
-    /// the server's device.
+    /// Returns the traffic classes of the workload: one on each outgoing device of its clients, and one
+    /// for the replies on the server's device.
     ///
     /// # Errors
     /// When clients are on several devices and the deployment does not divide the limits among them.
@@ -161,11 +161,11 @@ impl<'a> Route<'a> {
         devices
     }
 
-    /// The part of the workload's limits that the device of these clients gets, above 0 to 1.
+    /// Returns the fraction of the workload's limits for the device of these clients, above 0 to 1.
     fn share(&self, clients: &[&DeploymentClient]) -> Result<f64, OperationError> {
         let name = &self.workload.name;
         let total: f64 = self.clients.iter().filter_map(|client| client.share).sum();
-        // The tolerance lets shares such as three times 1/3 pass.
+        // The tolerance accepts shares such as three times 1/3.
         if total > 1.0 + 1e-9 {
             return Err(OperationError::input(format_args!("the shares of {name} add up to {total}"))
                 .hint("together they may be 1 at most"));
@@ -203,7 +203,7 @@ impl<'a> Route<'a> {
         TrafficClass { name: format!("{} {stage}", self.workload.name), level, buckets, matches, mark }
     }
 
-    /// Every combination of addresses of the same version of IP and of ports.
+    /// Returns every combination of ports and of addresses of the same version of IP.
     fn matches(&self, client: &DeploymentClient, stage: Stage) -> Vec<PacketMatch> {
         let server_ports =
             if client.server_port.is_empty() { &self.server.port } else { &client.server_port };
@@ -224,7 +224,8 @@ impl<'a> Route<'a> {
         matches
     }
 
-    /// The match for packets between the two ends, client and server, in the direction of the stage.
+    /// Returns the match for packets between the two ends, client and server, in the direction of the
+    /// stage.
     fn packet_match(
         &self,
         client: &DeploymentClient,
@@ -234,7 +235,7 @@ impl<'a> Route<'a> {
         let [client_end, server_end] = ends;
         let is_request = stage == Stage::NetworkIn;
         let (from, to) = if is_request { (client_end, server_end) } else { (server_end, client_end) };
-        // Only the client's host knows the control group of the process that sends.
+        // Only the client's host knows the control group of the sending process.
         let cgroup = client.cgroup.as_ref().filter(|_| is_request);
         PacketMatch {
             ipv6: server_end.0.is_some_and(AddressPrefix::is_ipv6),
@@ -249,7 +250,7 @@ impl<'a> Route<'a> {
     }
 }
 
-/// All combinations of two lists of ports; an empty list stands for any port.
+/// Returns all combinations of two lists of ports; an empty list stands for any port.
 fn port_pairs(clients: &[u16], servers: &[u16]) -> Vec<(Option<u16>, Option<u16>)> {
     let mut pairs = Vec::new();
     for client in ports_or_any(clients) {

@@ -154,8 +154,8 @@ impl StateStore {
         Ok(Some(state))
     }
 
-    /// Replaces the file of a host as a whole: a crash leaves the old one or the new one. Everybody may read it, so that
-    /// a dry run needs no root.
+    /// Replaces the file of a host atomically: a crash leaves the old one or the new one. It is
+    /// world-readable, so that a dry run works without root.
     pub(super) fn save(&self, host: &str, state: &SavedHostState) -> Result<(), OperationError> {
         let text = serde_json::to_string_pretty(state).expect("a state has text keys");
         StateFolder::create(&self.0)?.write(&file_name(host), &text, 0o644)
@@ -169,7 +169,8 @@ impl StateStore {
         }
     }
 
-    /// Keeps other processes from changing hosts until the lock is dropped. `waiting` is called if another one has it.
+    /// Keeps other processes from changing hosts until the lock is dropped. `waiting` is called if
+    /// another process holds it.
     ///
     /// # Errors
     /// When another process keeps the lock, or the folder cannot be written or trusted.

@@ -7,12 +7,13 @@ use crate::command::CommandRunner;
 use model::OperationError;
 use std::time::{Duration, Instant};
 
-/// How long classes that are to be deleted get to send what they hold. A class of 1 Mbit/s sends 250 kB in this time.
+/// Maximum time for classes to send their queued packets before deletion. A class of 1 Mbit/s sends 250
+/// kB in this time.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// How often they are looked at: a run of tc takes a few milliseconds itself.
+/// Interval between checks of the classes; a run of tc itself takes a few milliseconds.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
-/// Runs the steps in a namespace, and says which packets were lost.
+/// Runs the steps in a namespace, and returns warnings about lost packets.
 pub(super) fn run_all(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,
@@ -28,7 +29,7 @@ pub(super) fn run_all(
     Ok(lost)
 }
 
-/// Waits until classes are empty; after [`DRAIN_MAX`] it says what they still hold.
+/// Waits until classes are empty; after [`DRAIN_MAX`] returns warnings about the bytes left in them.
 fn drain(
     run: &mut dyn CommandRunner,
     namespace: &HostNamespace,

@@ -1,13 +1,13 @@
 //! Translates a policy and a deployment into the desired state of every device: traffic classes with a level of
 //! priority, token buckets and matches.
 //!
-//! Limits at network-in are kept where requests leave the clients, those at network-out where replies leave the
-//! server: traffic is held back where it comes from, before it shares a link (thesis §2.2.2: each end host
-//! prioritises and limits what it sends, and switches go by the marks). Traffic that belongs to no workload goes last,
-//! unlimited.
+//! Limits at network-in are enforced where requests leave the clients, those at network-out where replies
+//! leave the server: traffic is held back at its source, before it shares a link (thesis §2.2.2: each end
+//! host prioritises and limits its own traffic, and switches follow the marks). Traffic without a
+//! workload goes last, unlimited.
 //!
-//! Not covered: clients that the deployment does not name. Their packets have no mark and go last at switches, but no
-//! limit holds them.
+//! Not covered: clients that the deployment does not name. Their packets have no mark and go last at
+//! switches, but no limit applies to them.
 
 use super::desired::{DesiredDevice, DesiredHost, DesiredNetwork, TrafficClass};
 use super::levels::PriorityLevels;
@@ -17,15 +17,15 @@ use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilte
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 
-/// The largest rate and burst, in bytes per second and bytes, that the arithmetic of tc is trusted with.
+/// Maximum rate and burst, in bytes per second and bytes, within the safe range of tc's arithmetic.
 const BYTES_MAX: f64 = 1e18;
 
 type ClassesByDevice<'a> = BTreeMap<HostDevice<'a>, Vec<TrafficClass>>;
 
-/// What `policy` means for the hosts of `deployment`.
+/// Returns the desired state of the hosts of `deployment` under `policy`.
 ///
 /// # Errors
-/// When policy and deployment contradict each other, or traffic of two workloads cannot be told apart.
+/// When policy and deployment contradict each other, or traffic of two workloads is indistinguishable.
 pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
     let levels = PriorityLevels::new(policy);
     let mut warnings = levels.warnings(policy);
@@ -48,10 +48,10 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
     Ok(DesiredNetwork { hosts, warnings })
 }
 
-/// The ways of all admitted workloads.
+/// Returns the routes of all admitted workloads.
 ///
 /// # Errors
-/// When the deployment lacks something: all that it lacks.
+/// When the deployment is incomplete; the error lists everything missing.
 fn routes<'a>(policy: &'a Policy, deployment: &'a Deployment) -> Result<Vec<Route<'a>>, OperationError> {
     let mut routes = Vec::new();
     let mut errors = Vec::new();
@@ -88,7 +88,8 @@ fn desired_host(
     DesiredHost { host: host.clone(), devices }
 }
 
-/// The packets of one level at a switch, which knows them by the mark that their sender set.
+/// Returns the class of one level at a switch, which recognises its packets by the mark that their sender
+/// set.
 fn switch_class(level: usize, dscp: u8) -> TrafficClass {
     let matches = [false, true].map(|ipv6| PacketMatch { dscp: Some(dscp), ..PacketMatch::any(ipv6) });
     TrafficClass {
@@ -100,7 +101,7 @@ fn switch_class(level: usize, dscp: u8) -> TrafficClass {
     }
 }
 
-/// Refuses a host on which packets of two classes fit the same match, or whose filters cannot express a match.
+/// Refuses a host on which a packet may belong to two classes, or whose filters cannot express a match.
 fn check_distinguishable(host: &DesiredHost) -> Result<(), OperationError> {
     for device in &host.devices {
         let place = format!("{} {}", host.host.name, device.name);
@@ -129,7 +130,7 @@ fn check_distinguishable(host: &DesiredHost) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Refuses rates and bursts that are no numbers of tc, in the place of which it would get the nearest that is.
+/// Refuses rates and bursts outside the range of tc, which would silently use the nearest value.
 fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
     for device in &host.devices {
         let place = format!("{} {}", host.host.name, device.name);
@@ -137,7 +138,7 @@ fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
         for class in &device.classes {
             for bucket in &class.buckets {
                 numbers.push((class.name.as_str(), bucket.rate_bytes_per_s));
-                // A bucket without a burst lets a frame pass nevertheless.
+                // A bucket without a burst still passes a frame.
                 numbers.push((class.name.as_str(), bucket.burst_bytes.max(1.0)));
             }
         }
@@ -153,7 +154,8 @@ fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Says that limits at the storage stage are kept by nobody, where no proxy stands before the workload's server.
+/// Warns that limits at the storage stage are not enforced if no proxy stands before the workload's
+/// server.
 fn storage_warning(workload: &PolicyWorkload, deployment: &Deployment) -> Option<String> {
     let server = deployment.servers.iter().find(|server| Some(&server.name) == workload.server.as_ref())?;
     let has_limits = workload.limits.iter().any(|limit| limit.stage == Stage::Storage);
@@ -184,7 +186,7 @@ fn host_warnings(host: &DesiredHost) -> Vec<String> {
     warnings
 }
 
-/// The rate in bytes per second that a class has in the long run; `None` when nothing limits it.
+/// Returns the long-run rate of a class in bytes per second; `None` if nothing limits it.
 fn sustained_rate(class: &TrafficClass) -> Option<f64> {
     class.buckets.iter().map(|bucket| bucket.rate_bytes_per_s).min_by(f64::total_cmp)
 }

@@ -1,10 +1,10 @@
-//! How many connections every address has. Addresses of one IPv6 network of 64 bits count as one: a host has as many of
-//! them as it likes.
+//! Number of connections of every address. Addresses of one IPv6 network of 64 bits count as one: a host
+//! can use any number of them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// How many connections every address has.
+/// Number of connections of every address.
 #[derive(Debug, Default)]
 pub(super) struct AddressCounts(BTreeMap<IpAddr, u64>);
 
@@ -27,18 +27,18 @@ impl AddressCounts {
         self.0.get(&network_of(address)).copied().unwrap_or(0)
     }
 
-    /// The address with most connections, and how many it has.
+    /// Returns the address with the most connections, and their number.
     pub(super) fn largest(&self) -> Option<(IpAddr, u64)> {
         self.0.iter().map(|(address, count)| (*address, *count)).max_by_key(|(_, count)| *count)
     }
 
-    /// The number of all connections, by address; for checks.
+    /// Returns the total number of connections, by address; for checks.
     pub(super) fn total(&self) -> u64 {
         self.0.values().sum()
     }
 }
 
-/// The address, or the first half of one of IPv6.
+/// Returns the address, or the first 64 bits of an IPv6 address.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

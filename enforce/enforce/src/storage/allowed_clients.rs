@@ -1,15 +1,16 @@
-//! Which clients may connect at which front.
+//! Clients that may connect at each front.
 
 use crate::address::AddressPrefix;
 use crate::deployment::ServerStorage;
 use std::net::IpAddr;
 
-/// The networks of each front whose clients may connect, by the number of the front; none when all may.
+/// Networks of each front whose clients may connect, by the number of the front; `None` if all may.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AllowedClients(Vec<Option<Vec<AddressPrefix>>>);
 
 impl AllowedClients {
-    /// The networks that the fronts of a server allow. A front has a number for each pair of its addresses.
+    /// Collects the networks that the fronts of a server allow. A front has a number for each pair of its
+    /// addresses.
     ///
     /// # Errors
     /// When an address of a front cannot be read.
@@ -21,7 +22,7 @@ impl AllowedClients {
         Ok(Self(allowed))
     }
 
-    /// Whether a client at this address may connect at the front with this number.
+    /// Returns true if a client at this address may connect at the front with this number.
     pub(super) fn permits(&self, front: usize, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let Some(Some(networks)) = self.0.get(front) else { return true };
@@ -54,7 +55,7 @@ mod tests {
             ("::ffff:10.0.1.7", false),
         ] {
             let address = address.parse().expect("an address");
-            // NFS and MOUNT; NBD is open to everybody.
+            // NFS and MOUNT; NBD is open to all.
             let permits = [0, 1, 2].map(|front| allowed.permits(front, address));
             assert_eq!(permits, [is_permitted, is_permitted, true], "{address}");
         }

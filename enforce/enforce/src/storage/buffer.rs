@@ -1,23 +1,23 @@
-//! Buffers between two sockets: for bytes that were read and are not yet consumed, and for bytes that are to be written.
+//! Buffers between two sockets: read bytes that are not yet consumed, and bytes to write.
 //!
-//! Both give their memory back when they are empty, so that a thousand idle connections cost little.
+//! Both free their memory when empty, so that a thousand idle connections cost little.
 
 use super::system::ProxyStream;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-/// The memory that an empty buffer keeps, enough for small messages.
+/// Memory that an empty buffer keeps, enough for small messages.
 const CAPACITY_KEPT: usize = 4 << 10;
-/// Small messages are copied together up to this size, so that they leave in one piece.
+/// Size up to which small messages are copied together, so that they leave in one piece.
 const JOINED_MAX: usize = 16 << 10;
-/// The most pieces that one system call writes; the kernel allows 1024.
+/// Maximum number of pieces of one system call; the kernel allows 1024.
 const PIECES_PER_WRITE: usize = 64;
 
-/// Bytes that were read and are not consumed yet.
+/// Bytes that were read and are not yet consumed.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
     data: Vec<u8>,
-    /// Where the bytes begin that are not consumed.
+    /// Offset of the first byte that is not consumed.
     start: usize,
 }
 
@@ -52,9 +52,10 @@ impl ReadBuffer {
         }
     }
 
-    /// Adds bytes behind the others.
+    /// Appends bytes.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        // Moved only when at least half of the memory is free, so that a byte is moved a bounded number of times.
+        // Compacts only when at least half of the memory is free, so that a byte is moved a bounded
+        // number of times.
         if self.start > 0 && self.start >= self.len() && self.data.len() + bytes.len() > self.data.capacity()
         {
             self.data.drain(..self.start);
@@ -63,10 +64,10 @@ impl ReadBuffer {
         self.data.extend_from_slice(bytes);
     }
 
-    /// Writes until the stream takes no more, and returns how many bytes it took.
+    /// Writes until the stream accepts no more. Returns the number of bytes written.
     ///
     /// # Errors
-    /// What is wrong with the connection.
+    /// The failure of the connection.
     pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
         let mut taken = 0;
         while !self.is_empty() {
@@ -82,11 +83,11 @@ impl ReadBuffer {
     }
 }
 
-/// A queue of bytes that are to be written, in pieces.
+/// A queue of bytes to write, in pieces.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
     pieces: VecDeque<Vec<u8>>,
-    /// How many bytes of the first piece are written.
+    /// Number of bytes of the first piece already written.
     written: usize,
     len: usize,
 }
@@ -109,10 +110,10 @@ impl WriteQueue {
         }
     }
 
-    /// Writes until the stream takes no more, and returns how many bytes it took.
+    /// Writes until the stream accepts no more. Returns the number of bytes written.
     ///
     /// # Errors
-    /// What is wrong with the connection.
+    /// The failure of the connection.
     pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
         let mut taken = 0;
         while !self.is_empty() {
@@ -149,7 +150,7 @@ impl WriteQueue {
     }
 }
 
-/// Writes once; 0 when the stream takes nothing now.
+/// Writes once; 0 if the stream would block.
 fn write_pieces(stream: &mut impl ProxyStream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     loop {
         match stream.write_vectored(pieces) {
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A stream that takes a few bytes at a time, and blocks before each.
+    /// A stream that accepts a few bytes at a time, and blocks before each.
     #[derive(Debug)]
     struct SlowStream(Vec<u8>, usize, bool);
 

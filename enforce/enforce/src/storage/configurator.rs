@@ -78,7 +78,8 @@ impl ProxyConfigurator {
         let deployment = deployment.map_err(|error| error.about(memory.path().display()))?;
         let at = std::mem::replace(&mut options.deployment, deployment);
         options.policy = policy;
-        // The command line decides where the proxy listens, and `apply` which clients may connect there.
+        // The command line decides the listening addresses, and `apply` the clients that may connect
+        // there.
         let fronts = at.servers.into_iter().find(|server| server.name == options.server);
         let fronts = fronts.and_then(|server| server.storage).map(|storage| storage.front);
         let mut servers = options.deployment.servers.iter_mut();

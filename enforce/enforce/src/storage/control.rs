@@ -1,5 +1,5 @@
-//! Control of a running proxy by other threads of its process: a channel of commands, and a descriptor that wakes the
-//! proxy up to handle them between two events.
+//! Control of a running proxy by other threads of its process: a channel of commands, and a descriptor
+//! that wakes the proxy to handle them between two events.
 
 use super::statistics::{ProxyMetrics, ProxySnapshot};
 use crate::deployment::Deployment;
@@ -11,28 +11,28 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use wire::GrantedMount;
 
-/// How long a reply may take. The proxy handles a command between two events, and reading a policy of a hundred
+/// Timeout of a reply. The proxy handles a command between two events, and reading a policy of a hundred
 /// thousand workloads takes seconds.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A command to a proxy, with the channel for its reply.
 pub(super) enum ControlCommand {
-    /// Replaces the policy (`None` guarantees nothing to anybody), and the deployment if there is one; the reply says
-    /// whether that changed anything.
+    /// Replaces the policy (`None` guarantees nothing), and the deployment if there is one. The reply is
+    /// true if anything changed.
     Configure(Option<Box<Policy>>, Option<Box<Deployment>>, Sender<Result<bool, OperationError>>),
-    /// Tells the handle of the root of an NFS export.
+    /// Reports the handle of the root of an NFS export.
     LearnExport(GrantedMount),
-    /// Asks for the counters.
+    /// Requests the counters.
     Status(Sender<ProxySnapshot>),
-    /// Asks for the counters with distributions.
+    /// Requests the counters with distributions.
     Metrics(Sender<ProxyMetrics>),
-    /// Asks to answer what is in flight, to take nothing more, and to end.
+    /// Answers requests in flight, accepts no more, and ends.
     Drain,
-    /// Asks to end at once.
+    /// Ends at once.
     Stop,
 }
 
-/// The handle that controls a proxy from other threads.
+/// Handle that controls a proxy from other threads.
 #[derive(Debug, Clone)]
 pub struct ProxyHandle {
     commands: Sender<ControlCommand>,
@@ -43,16 +43,16 @@ pub struct ProxyHandle {
 #[derive(Debug)]
 pub(super) struct CommandReceiver(Receiver<ControlCommand>);
 
-/// What becomes readable when there are commands.
+/// Descriptor that becomes readable when there are commands.
 #[derive(Debug, Clone)]
 pub(super) struct CommandWaker(Arc<OwnedFd>);
 
-/// The error of a command to a proxy that does not run any more.
+/// Returns the error of a command to a proxy that has ended.
 pub(super) fn proxy_ended() -> OperationError {
     OperationError::machine("the proxy has ended").hint("start it again: tailwright proxy --help")
 }
 
-/// A handle, and the receiver of its commands with what wakes it up.
+/// Creates a handle, the receiver of its commands, and the waker.
 ///
 /// # Errors
 /// When the process may open no more files.
@@ -67,19 +67,20 @@ pub(super) fn channel() -> Result<(ProxyHandle, CommandReceiver, CommandWaker), 
 }
 
 impl CommandReceiver {
-    /// The oldest command that was not handled yet.
+    /// Returns the oldest unhandled command.
     pub(super) fn next_command(&self) -> Option<ControlCommand> {
         self.0.try_recv().ok()
     }
 }
 
 impl CommandWaker {
-    /// The descriptor that becomes readable.
+    /// Returns the descriptor that becomes readable.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Makes it unreadable. It is called before commands are taken, so that one which arrives later wakes again.
+    /// Makes the descriptor unreadable. Called before commands are taken, so that a later one wakes the
+    /// proxy again.
     pub(super) fn reset(&self) {
         let _ = rustix::io::read(&*self.0, &mut [0u8; 8]);
     }
@@ -88,17 +89,17 @@ impl CommandWaker {
 impl ProxyHandle {
     fn send(&self, command: ControlCommand) -> Result<(), OperationError> {
         self.commands.send(command).map_err(|_| proxy_ended())?;
-        // It fails only when the counter is full, and a full counter wakes the proxy as well.
+        // Fails only when the counter is full, and a full counter also wakes the proxy.
         let _ = rustix::io::write(&*self.waker, &1u64.to_ne_bytes());
         Ok(())
     }
 
-    /// Replaces the policy for all workloads at once; without a policy nobody is guaranteed anything. No request that
-    /// waits is lost. Without a deployment the present one stays. Whether that changed anything: what is enforced
-    /// already is left as it is.
+    /// Replaces the policy for all workloads at once; without a policy nothing is guaranteed. No waiting
+    /// request is lost. Without a deployment the present one stays. Returns true if anything changed; an
+    /// equal configuration has no effect.
     ///
     /// # Errors
-    /// When the policy or the deployment is wrong; then nothing has changed. When the proxy has ended.
+    /// When the policy or the deployment is invalid; then nothing has changed. When the proxy has ended.
     pub fn configure(
         &self,
         policy: Option<Policy>,
@@ -109,12 +110,12 @@ impl ProxyHandle {
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())?
     }
 
-    /// Tells the handle of the root of an NFS export.
+    /// Reports the handle of the root of an NFS export.
     pub(super) fn learn_export(&self, mount: GrantedMount) {
         let _ = self.send(ControlCommand::LearnExport(mount));
     }
 
-    /// The counters of the proxy now.
+    /// Returns the present counters of the proxy.
     ///
     /// # Errors
     /// When the proxy has ended.
@@ -124,7 +125,7 @@ impl ProxyHandle {
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
     }
 
-    /// The counters of the proxy now, with distributions.
+    /// Returns the present counters of the proxy, with distributions.
     ///
     /// # Errors
     /// When the proxy has ended.
@@ -134,7 +135,8 @@ impl ProxyHandle {
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
     }
 
-    /// Ends the proxy when the requests in flight are answered; it takes no more. A second call ends it at once.
+    /// Ends the proxy once the requests in flight are answered; it accepts no more. A second call ends it
+    /// at once.
     pub fn drain(&self) {
         let _ = self.send(ControlCommand::Drain);
     }

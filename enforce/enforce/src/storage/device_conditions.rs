@@ -1,5 +1,5 @@
-//! Use of a server's device by its hosts file, its profile and a policy, and where that is not what the policy's
-//! bounds count on.
+//! Use of a server's device according to its hosts file, its profile and a policy, and deviations from
+//! the assumptions of the policy's bounds.
 
 use crate::deployment::{PRIORITY_LEVELS, ServerStorage};
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
@@ -56,7 +56,7 @@ pub fn storage_conditions(
         .conditions()
         .with(Condition::Channels, channels)
         .with(Condition::ProfileName, profile.map(StorageProfile::name))
-        // What HTB can tell apart, and a proxy likewise.
+        // HTB distinguishes this many levels, and the proxy the same number.
         .with(Condition::Levels, u32::try_from(PRIORITY_LEVELS).ok())
 }
 
@@ -124,7 +124,8 @@ mod tests {
         assert_eq!(owner_bounds(&storage), owner);
     }
 
-    /// A policy that counts 4 channels, 6 requests at the device and 4 of best effort, and one that counts nothing.
+    /// Returns a policy whose bounds assume 4 channels, 6 requests at the device and 4 of best effort,
+    /// and one without assumptions.
     fn policies() -> [Policy; 2] {
         let counted = ServerEnforcement {
             channels: 4,
@@ -180,7 +181,7 @@ mod tests {
             ("", "1"),
             ("channels = 2", "16"),
             ("outstanding = 6\nbeside = 3\nreserve = 2\nreads = 4\nbatch = 1", ""),
-            // As few best-effort requests as are counted.
+            // The number of best-effort requests is the assumed one.
             ("outstanding = 5\nreserve = 1\nbeside = 3", ""),
             ("beside = 6", ""),
             ("reserve = 3", ""),
@@ -208,7 +209,7 @@ mod tests {
                 "",
                 "outstanding − reserve: 5, the policy's bounds count on 4 or less: more best-effort",
             ),
-            // The reserve of the policy goes with its number of places.
+            // The reserve of the policy applies only with its own number of places.
             ("outstanding = 5\nbeside = 3", "", "outstanding − reserve: 5"),
             (
                 "outstanding_bytes = \"1MiB\"",
@@ -220,7 +221,7 @@ mod tests {
         ] {
             let found = warnings(&counting, fields, channels);
             assert!(found.len() == 1 && found[0].starts_with(said), "{fields}: {found:?}");
-            // A policy that does not state it is not broken.
+            // A policy without stated assumptions is not violated.
             assert_eq!(warnings(&silent, fields, channels), [""; 0], "{fields}");
         }
         let other = StorageProfile::clone(&profile("")).with_name("disk");
@@ -229,7 +230,7 @@ mod tests {
             toml::from_str(&format!("profile = \"-\"\nfront = [{front}]")).expect("fields of a hosts file");
         let found = unsafe_conditions(&counting, "ssd", &storage, &other);
         assert!(found.len() == 1 && found[0].starts_with("device profile: 'disk'"), "{found:?}");
-        // A name says something of a server that bounds count.
+        // A profile's name counts only for a server whose bounds depend on its use.
         assert_eq!(unsafe_conditions(&silent, "ssd", &storage, &other), [""; 0]);
     }
 }

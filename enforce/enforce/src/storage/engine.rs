@@ -183,7 +183,7 @@ impl<S: System> ProxyEngine<S> {
         let was_crowded = self.shared.is_crowded();
         self.make_progress();
         if was_crowded && !self.shared.is_crowded() {
-            // Sessions whose allowance has grown get no event for it.
+            // A session whose allowance has grown gets no event for it.
             self.ready.extend(self.sessions.iter().map(|(slot, _)| slot));
             self.make_progress();
         }

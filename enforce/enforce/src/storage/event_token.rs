@@ -1,16 +1,17 @@
-//! What an epoll event is about, in the 64 bits that the kernel keeps with a watched descriptor and hands back.
+//! Source of an epoll event, encoded in the 64 bits that the kernel keeps with a watched descriptor and
+//! returns.
 //!
 //! ```text
 //! bit  63        62           61 … 30        29 … 0
 //!      listener  server side  serial number  slot of the session, or number of the listener
 //! ```
-//! The waker has all bits set, which no listener has: there are fewer than 2³⁰ of them.
+//! The waker has all bits set, which no listener has: there are fewer than 2³⁰ listeners.
 //!
-//! Events come in batches, and handling one may close a session that a later one of the same batch is about. Its slot
-//! may then have a new session, which the serial number tells from the old one. Serial numbers start anew after 2³²
-//! connections, far more than one batch opens.
+//! Events come in batches, and handling one may close the session of a later one in the batch. Its slot
+//! may then hold a new session, which the serial number distinguishes from the old one. Serial numbers
+//! wrap after 2³² connections, far more than one batch opens.
 
-/// The token of the descriptor that wakes the engine up for commands.
+/// Token of the descriptor that wakes the engine for commands.
 pub(super) const WAKER: u64 = u64::MAX;
 
 const LISTENER_BIT: u64 = 1 << 63;
@@ -20,19 +21,19 @@ const SLOT_MASK: u64 = (1 << SERIAL_SHIFT) - 1;
 
 use super::system::StreamToken;
 
-/// What an event is about.
+/// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventSource {
     Waker,
-    /// The listener with this number.
+    /// Listener with this number.
     Listener(usize),
-    /// A connection of a session.
+    /// Connection of a session.
     Stream(StreamToken),
 }
 
 impl EventSource {
     pub(super) fn from_token(token: u64) -> Self {
-        // The casts cut off the bits of listener and side.
+        // The casts discard the bits of listener and side.
         #[allow(clippy::cast_possible_truncation, reason = "30 and 32 bits are wanted")]
         let index = (token & SLOT_MASK) as u32;
         #[allow(clippy::cast_possible_truncation, reason = "32 bits are wanted")]
@@ -47,12 +48,12 @@ impl EventSource {
     }
 }
 
-/// The token of the listener with this number.
+/// Returns the token of the listener with this number.
 pub(super) fn listener_token(number: usize) -> u64 {
     LISTENER_BIT | number as u64
 }
 
-/// The token of a connection of a session.
+/// Returns the token of a connection of a session.
 pub(super) fn stream_token(token: StreamToken) -> u64 {
     let StreamToken { slot, serial, is_server_side } = token;
     let side = if is_server_side { SERVER_BIT } else { 0 };

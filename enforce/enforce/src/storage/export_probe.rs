@@ -1,8 +1,8 @@
-//! Asks an NFS server for the root handles of exports, so that the proxy knows whose a file handle is although its
-//! client has mounted before the proxy began.
+//! Queries an NFS server for the root handles of exports. The proxy can then attribute a file handle to
+//! an export even if its client mounted before the proxy started.
 //!
-//! The calls are the proxy's own and take another connection. A server that refuses them, as one that exports to nobody
-//! but the clients, leaves the proxy with what it sees of the clients' own MOUNT calls.
+//! The calls are the proxy's own and use a separate connection. If the server refuses them, for example
+//! because it exports only to the clients, the proxy depends on the clients' own MOUNT calls.
 
 use super::connector::connect_for_itself;
 use super::control::ProxyHandle;
@@ -15,21 +15,21 @@ use wire::GrantedMount;
 use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::decode;
 
-/// How long the server may take for each answer.
+/// Timeout of each answer of the server.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a server that does not answer is asked: it may have been started together with the proxy.
+/// Number of attempts: the server may have been started together with the proxy.
 const ATTEMPTS: u32 = 5;
-/// The longest reply that is read: a handle and a list of authentication flavors.
+/// Maximum length of a reply: a handle and a list of authentication flavors.
 const REPLY_MAX: usize = 4096;
 
-/// A server that may know exports, and whether it demands to be told who connects.
+/// A server that may know exports, with a flag if it requires a PROXY header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbedServer {
     address: SocketAddr,
     announces: bool,
 }
 
-/// The servers behind the NFS fronts. One of them is the mount daemon.
+/// Returns the servers behind the NFS fronts. One of them is the mount daemon.
 pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
     let mut servers = Vec::new();
     for FrontListener { protocol, connector, .. } in listeners {
@@ -40,7 +40,7 @@ pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
     servers
 }
 
-/// Asks for the roots of these exports on a thread of its own, which tells the proxy what it learns.
+/// Queries the roots of these exports on a separate thread, which reports them to the proxy.
 pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
     std::thread::spawn(move || {
         let mut unknown = exports;
@@ -66,7 +66,7 @@ pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: Prox
     });
 }
 
-/// The root handle of an export; `None` if the server does not grant it.
+/// Returns the root handle of an export; `None` if the server does not grant it.
 fn mount_root(server: ProbedServer, export: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let mut stream = connect_for_itself(server.address, server.announces, TIMEOUT)?;
     let mut call = Vec::new();

@@ -1,27 +1,29 @@
-//! Which NFS export a file handle belongs to.
+//! Attribution of file handles to NFS exports.
 //!
-//! A file handle is opaque, and yet servers put the export in front of the file. The kernel's server writes a version,
-//! the type of the file system's identifier, the type of the file's, and then the two identifiers: handles of one export
-//! have the same identifier of the file system. Other servers are taken to begin all handles of an export alike, as
-//! nfs-ganesha does (a version, flags, the number of the export in two bytes): a handle belongs to the export with whose
-//! root it shares the longest beginning, unless it shares less than two roots share with each other.
+//! A file handle is opaque, but servers put the export before the file. The kernel's server writes a
+//! version, the type of the file system's identifier, the type of the file's, and then the two
+//! identifiers: handles of one export have the same file-system identifier. Other servers are assumed to
+//! begin all handles of an export alike, as nfs-ganesha does (a version, flags, the number of the export
+//! in two bytes). A handle belongs to the export whose root has the longest common prefix with it, unless
+//! that is shorter than the common prefix of two roots.
 //!
-//! Root handles are learned from the replies to MOUNT calls, the clients' and the proxy's own, for exports that the
-//! hosts file names. A handle says what a request is about and nothing about who sends it: that is the client's address,
-//! and what the server does with a handle that a client has made up.
+//! Root handles are learned from the replies to MOUNT calls, the clients' and the proxy's own, for
+//! exports that the hosts file names. A handle identifies the target of a request, not its sender: the
+//! client's address does that. A handle that a client has made up is up to the server to refuse.
 
 use std::collections::BTreeMap;
 
-/// How many exports are known at most; further ones are not learned.
+/// Maximum number of known exports; further ones are not learned.
 const EXPORTS_MAX: usize = 1024;
-/// The shortest common beginning that says something: versions and flags are common to all handles of a server.
+/// Minimum length of a significant common prefix: versions and flags are common to all handles of a
+/// server.
 const COMMON_MIN: usize = 6;
-/// The version of the handles of the kernel's server, and the type of authentication behind it.
+/// Version of the handles of the kernel's server, and the authentication type behind it.
 const KERNEL_VERSION: [u8; 2] = [1, 0];
 /// Length of the identifier of a file system in handles of the kernel's server, by its type.
 const KERNEL_FILE_SYSTEM_LEN: [usize; 8] = [8, 4, 12, 8, 8, 8, 16, 24];
 
-/// The exports of a server and the handles of their roots. An export has the number of its position.
+/// Exports of a server and the handles of their roots. An export is identified by its position.
 #[derive(Debug, Default)]
 pub(super) struct ExportTable {
     paths: Vec<Vec<u8>>,
@@ -30,7 +32,7 @@ pub(super) struct ExportTable {
 }
 
 impl ExportTable {
-    /// Learns the root handle of an export; whether that was new.
+    /// Records the root handle of an export. Returns true if it was new.
     pub(super) fn learn(&mut self, path: &[u8], root: &[u8]) -> bool {
         if let Some(&number) = self.by_path.get(path) {
             let known = &mut self.roots[number as usize];
@@ -48,12 +50,12 @@ impl ExportTable {
         true
     }
 
-    /// The path of the export with this number.
+    /// Returns the path of the export with this number.
     pub(super) fn path(&self, number: u32) -> &[u8] {
         &self.paths[number as usize]
     }
 
-    /// The number of the export that a handle belongs to, if that can be said.
+    /// Returns the number of the export that a handle belongs to, if that is certain.
     pub(super) fn export_of(&self, handle: &[u8]) -> Option<u32> {
         let mut best: Option<(usize, u32)> = None;
         let mut is_unique = false;
@@ -66,7 +68,8 @@ impl ExportTable {
             }
         }
         let (common, number) = best.filter(|(common, _)| is_unique && *common >= COMMON_MIN)?;
-        // What differs from every root earlier than the roots differ from each other is in none of the exports.
+        // A handle that differs from every root earlier than the roots differ from each other is in none
+        // of the exports.
         let root = &self.roots[number as usize];
         let mut others = (0..).zip(&self.roots).filter(|(other, _)| *other != number);
         let is_apart = others.all(|(_, other)| common_len(other, root) < common);
@@ -74,17 +77,17 @@ impl ExportTable {
     }
 }
 
-/// How many bytes two handles have in common, as far as these concern the export.
+/// Returns the length of the common prefix of two handles, restricted to the export's part.
 fn common_len(one: &[u8], other: &[u8]) -> usize {
     match (kernel_file_system(one), kernel_file_system(other)) {
-        // All or nothing: identifiers of file systems have no order.
+        // All or nothing: the bytes of file-system identifiers have no hierarchy.
         (Some(one), Some(other)) if one == other => one.1.len() + COMMON_MIN,
         (None, None) => one.iter().zip(other).take_while(|(a, b)| a == b).count(),
         _ => 0,
     }
 }
 
-/// The type and identifier of the file system in a handle of the kernel's server.
+/// Returns the type and identifier of the file system in a handle of the kernel's server.
 fn kernel_file_system(handle: &[u8]) -> Option<(u8, &[u8])> {
     let (version, rest) = handle.split_at_checked(2)?;
     let [file_system_type, _, identifiers @ ..] = rest else { return None };
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!(table.export_of(b"v1-fs-c-1234"), None);
         assert_eq!(table.export_of(b"v1"), None);
         assert_eq!(table.export_of(b""), None);
-        // The server was reinstalled: the export has another root now.
+        // The server was reinstalled: the export has a different root now.
         assert!(table.learn(b"/a", b"v2-fs-a-root"));
         assert_eq!(table.export_of(b"v2-fs-a-1234").map(|number| table.path(number)), Some(&b"/a"[..]));
     }
@@ -139,14 +142,15 @@ mod tests {
         let of = |handle: &[u8]| table.export_of(handle).map(|number| table.path(number).to_vec());
         assert_eq!(of(&handle(0x81, 4, b"inode, generation")), Some(b"/disk/b".to_vec()));
         assert_eq!(of(&handle(2, 3, b"inode, generation")), Some(b"/disk/a".to_vec()));
-        // Another file system that is mounted below one of them is an export of its own.
+        // Another file system mounted below one of them is a separate export.
         assert_eq!(of(&handle(1, 5, b"inode, generation")), None);
-        // Cut off, and of a type that does not exist.
+        // Truncated, and of an unknown type.
         assert_eq!(of(&handle(0, 3, b"")[..12]), None);
         assert_eq!(of(&[&[1, 0, 200, 0][..], &[3; 24]].concat()), None);
     }
 
-    /// Handles that nfs-ganesha 4.3 has given, of exports 1, 2 and 258 in one file system, the last two of one folder.
+    /// Handles from nfs-ganesha 4.3, of exports 1, 2 and 258 in one file system, the last two of one
+    /// folder.
     #[test]
     fn handles_of_ganesha_have_the_number_of_their_export() {
         let system = [0x16, 0x44, 0x48, 0xd4, 0xee, 0x03, 0x51, 0x97, 0xb6, 0x59, 0x01];
@@ -157,7 +161,7 @@ mod tests {
         let file = [0xa6, 0xa3, 0x2b, 0xe2, 0x0e];
         let mut table = ExportTable::default();
         table.learn(b"/gold", &handle([0, 2], folder, 8));
-        // The only one that is known, and yet not every export's.
+        // The only known export, which still does not claim every handle.
         assert_eq!(table.export_of(&handle([0, 1], file, 8)), None);
         table.learn(b"/export", &handle([0, 1], [0x88, 0x20, 0x7a, 0x67, 3], 8));
         table.learn(b"/again", &handle([1, 2], folder, 8));

@@ -16,7 +16,8 @@ use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Instant;
 
-/// How many events one round takes: enough to share the work of a round, few enough not to keep the first ones waiting.
+/// Maximum number of events per round: enough to share the work of a round, few enough to keep the first
+/// ones from waiting.
 const EVENTS_PER_ROUND: usize = 256;
 const HUNG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR);
 
@@ -29,23 +30,23 @@ pub(super) struct LinuxSystem {
     busy_poll: BusyPoll,
     started: Instant,
     spare: SpareDescriptor,
-    /// The address at which the latest client was accepted that its server is told of.
+    /// Local address that accepted the latest client; announced to the server.
     accepted_at: Option<SocketAddr>,
 }
 
-/// A TCP connection, and whether `epoll` watches it.
+/// A TCP connection, with its registration in `epoll`.
 #[derive(Debug)]
 pub(super) struct LinuxStream {
     socket: TcpStream,
     is_watched: bool,
-    /// What the server is told about the client before the first byte from it.
+    /// PROXY header to send to the server before the client's first byte.
     announcement: Vec<u8>,
-    /// The port below 1024 that the connection has, where the server demands one.
+    /// Port below 1024 held by the connection, if the server requires one.
     _port: Option<PortLease>,
 }
 
 impl LinuxSystem {
-    /// A system with these listeners, that wakes up for the orders of other threads.
+    /// Creates a system with these listeners and the waker for commands of other threads.
     ///
     /// # Errors
     /// When the process may open no more files.
@@ -65,7 +66,7 @@ impl LinuxSystem {
             let token = epoll::EventData::new_u64(event_token::listener_token(number));
             epoll::add(&epoll, &front.listener, token, epoll::EventFlags::IN)?;
         }
-        // On a single CPU the event that is polled for cannot happen meanwhile.
+        // On a single CPU the polled event cannot occur while the proxy polls.
         let has_one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
         Ok(Self {
             spare: SpareDescriptor::new(&epoll),
@@ -78,7 +79,7 @@ impl LinuxSystem {
         })
     }
 
-    /// The addresses that are listened at.
+    /// Returns the listening addresses.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|front| front.listener.local_addr().ok()).collect()
     }
@@ -112,10 +113,10 @@ impl System for LinuxSystem {
         let (socket, peer) = front.listener.accept()?;
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        // A client whose machine is gone is noticed in the end, and its session given back.
+        // Detects a client whose machine has disappeared, so that its session is released eventually.
         sockopt::set_socket_keepalive(&socket, true)?;
         if front.connector.announces {
-            // A front may listen at all addresses of the host.
+            // A front may listen at all addresses of the host, so the socket's own address is read.
             self.accepted_at = Some(socket.local_addr()?);
         }
         Ok((LinuxStream { socket, is_watched: false, announcement: Vec::new(), _port: None }, peer))
@@ -158,12 +159,12 @@ impl System for LinuxSystem {
 
     fn unwatch(&mut self, stream: &mut LinuxStream) {
         if std::mem::take(&mut stream.is_watched) {
-            // It was watched, so that nothing can fail.
+            // The socket was registered, so this cannot fail.
             let _ = epoll::delete(&self.epoll, &stream.socket);
         }
     }
 
-    /// Waits for events. It polls while that pays, and then sleeps.
+    /// Waits for events. Polls while that pays, then sleeps.
     fn wait(
         &mut self,
         until: Option<u64>,
@@ -190,7 +191,7 @@ impl System for LinuxSystem {
                 self.busy_poll.learn(clock - begun);
                 return Ok(());
             }
-            // A thread that waits for this CPU may be the one that causes the event.
+            // A thread waiting for this CPU may be the one that causes the event.
             std::thread::yield_now();
         }
     }
@@ -215,7 +216,7 @@ impl ProxyStream for LinuxStream {
 
     fn finish_connecting(&mut self) -> io::Result<()> {
         sockopt::socket_error(&self.socket).and_then(|result| result)?;
-        // A new connection has room for a few dozen bytes.
+        // The send buffer of a new connection has space for a few dozen bytes, so this cannot block.
         self.socket.write_all(&std::mem::take(&mut self.announcement))
     }
 }

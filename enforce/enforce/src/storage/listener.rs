@@ -1,4 +1,4 @@
-//! The sockets that connections come from: listeners at the fronts.
+//! Listening sockets at the fronts.
 
 use super::connector::ServerConnector;
 use super::rules::server_storage;
@@ -8,7 +8,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// A listener at a front, and what connections to the server behind it are made of.
+/// A listener at a front, and the parameters of connections to the server behind it.
 #[derive(Debug)]
 pub(super) struct FrontListener {
     pub(super) protocol: FrontProtocol,
@@ -20,7 +20,7 @@ impl FrontListener {
     /// Listens at all fronts of a server.
     ///
     /// # Errors
-    /// When the deployment does not describe the fronts, or an address cannot be had.
+    /// When the deployment does not describe the fronts, or an address cannot be bound.
     pub(super) fn bind_all(deployment: &Deployment, server: &str) -> Result<Vec<Self>, OperationError> {
         let mut listeners = Vec::new();
         for front in &server_storage(deployment, server)?.front {
@@ -46,11 +46,11 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// A file descriptor that is kept for the time when the process may open no more.
+/// A spare file descriptor, for when the process may open no more.
 ///
-/// A connection that cannot be accepted stays in the listener's backlog, and the listener stays readable: the engine
-/// would wake up for it without end. With this descriptor given up for a moment, the connection can be accepted and
-/// closed.
+/// A connection that cannot be accepted stays in the listener's backlog, and the listener stays readable:
+/// the engine would wake up for it without end. With this descriptor released for a moment, the
+/// connection can be accepted and closed.
 #[derive(Debug)]
 pub(super) struct SpareDescriptor(Option<OwnedFd>);
 
@@ -60,8 +60,8 @@ impl SpareDescriptor {
         Self(rustix::io::fcntl_dupfd_cloexec(any, 0).ok())
     }
 
-    /// Accepts a connection in the place of the spare descriptor and closes it; whether there was one. `any` is
-    /// duplicated to reserve a descriptor again.
+    /// Accepts a connection in place of the spare descriptor and closes it. Returns false if there was
+    /// none. `any` is duplicated to reserve a descriptor again.
     pub(super) fn reject_connection(&mut self, listener: &TcpListener, any: impl AsFd) -> bool {
         drop(self.0.take());
         let is_rejected = listener.accept().is_ok();

@@ -1,21 +1,25 @@
-//! The storage enforcer: a proxy before a storage server that queues every workload's requests, dispatches them by
-//! priority within their limits, and bounds what is outstanding at the device (thesis §2.2.1).
+//! The storage enforcer: a proxy before a storage server that queues every workload's requests,
+//! dispatches them by priority within their limits, and bounds the requests outstanding at the device
+//! (thesis §2.2.1).
 //!
-//! [`Proxy::bind`] takes the addresses of a hosts file, [`Proxy::run`] serves until a [`ProxyHandle`] ends it; the same
-//! handle changes the policy while traffic flows. The order of requests is decided by
-//! [`discipline::enforce::Enforcer`], the code that the simulator runs; here are sockets, bytes and clocks.
+//! [`Proxy::bind`] binds the addresses of a hosts file, and [`Proxy::run`] serves until a [`ProxyHandle`]
+//! ends it; the same handle changes the policy while traffic flows. [`discipline::enforce::Enforcer`]
+//! decides the order of requests, the same code as in the simulator; this module adds sockets, bytes and
+//! clocks.
 //!
-//! The path of a request: `engine` (events) → `session` (bytes ↔ requests, through crate `wire`) → `queue` → `session` →
-//! server. `client_identity` and `exports` say which workload a request belongs to, `rules` what a policy means in flows
-//! and device time, `cost` what requests are charged, and `statistics` counts.
+//! Path of a request: `engine` (events) → `session` (bytes ↔ requests, through crate `wire`) → `queue` →
+//! `session` → server. `client_identity` and `exports` determine the workload of a request, `rules`
+//! translates a policy into flows and device time, `cost` determines the charge, and `statistics` counts.
 //!
-//! Engine and sessions are a state machine over a [`System`]: `linux` is the machine, and tests play others.
+//! Engine and sessions are a state machine over a [`System`]: `linux` is the real one, and tests simulate
+//! others.
 //!
-//! One thread serves all connections, and each client connection has a connection to the server of its own: a crash of
-//! the proxy is to clients a connection that closes, and nothing is acknowledged that the server has not acknowledged.
+//! One thread serves all connections, and each client connection has its own connection to the server. To
+//! clients, a crash of the proxy is a closed connection, and nothing is acknowledged that the server has
+//! not acknowledged.
 //!
-//! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), and the work of metadata
-//! requests, which count as a small read.
+//! Not covered: UDP, TLS and Kerberos privacy (unreadable requests cannot be scheduled), and the work of
+//! metadata requests, which count as a small read.
 
 mod address_counts;
 mod allowed_clients;
@@ -77,29 +81,29 @@ use model::{Observations, OperationError};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-/// What a proxy has counted and recorded in the end.
+/// Final counters and records of a proxy.
 #[derive(Debug)]
 pub struct ProxyReport {
     /// The counters at the end.
     pub snapshot: ProxySnapshot,
     /// The recorded requests from their arrival at the proxy, with the stages `proxy` and `server`.
     pub observations: Observations,
-    /// How many requests were not recorded because there were more than [`ProxyOptions::record`].
+    /// Number of requests not recorded because there were more than [`ProxyOptions::record`].
     pub left_out: u64,
-    /// How many requests [`ProxyOptions::recording`] did not take.
+    /// Number of requests that [`ProxyOptions::recording`] did not accept.
     pub unrecorded: u64,
 }
 
-/// A proxy that listens and does not serve yet.
+/// A proxy that listens but does not serve yet.
 #[derive(Debug)]
 pub struct Proxy {
     engine: ProxyEngine<LinuxSystem>,
     commands: CommandReceiver,
     handle: ProxyHandle,
     addresses: Vec<SocketAddr>,
-    /// The capabilities that connections to the server take.
+    /// Capabilities that connections to the server require.
     capabilities: BTreeSet<&'static str>,
-    /// Where the server answers MOUNT calls: behind the NFS fronts.
+    /// Servers that answer MOUNT calls: behind the NFS fronts.
     nfs_servers: Vec<ProbedServer>,
 }
 
@@ -107,7 +111,7 @@ impl Proxy {
     /// Listens at the server's fronts, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// When the policy or the deployment is wrong, or an address cannot be had.
+    /// When the policy or the deployment is invalid, or an address cannot be bound.
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one proxy")]
     pub fn bind(options: ProxyOptions) -> Result<Self, OperationError> {
         let (handle, commands, waker) = control::channel()?;
@@ -124,33 +128,33 @@ impl Proxy {
         Ok(Self { engine, commands, handle, addresses, capabilities, nfs_servers })
     }
 
-    /// A handle for other threads to control the proxy with.
+    /// Returns a handle for other threads to control the proxy.
     pub fn handle(&self) -> ProxyHandle {
         self.handle.clone()
     }
 
-    /// The addresses that the proxy listens at.
+    /// Returns the listening addresses of the proxy.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.clone()
     }
 
-    /// The instant from which the times of recorded requests count, in nanoseconds since 1970.
+    /// Returns the instant from which the times of recorded requests count, in nanoseconds since 1970.
     pub fn started_at(&mut self) -> u64 {
         let running = System::now(self.engine.system());
         machine::clock::real_time().saturating_sub(running)
     }
 
-    /// The capabilities that the process needs for as long as it runs, by the `source` of the fronts.
+    /// Returns the capabilities that the process needs while it runs, by the `source` of the fronts.
     pub fn capabilities(&self) -> &BTreeSet<&'static str> {
         &self.capabilities
     }
 
-    /// Serves on the calling thread until the proxy is told to end.
+    /// Serves on the calling thread until a handle ends the proxy.
     ///
     /// # Errors
     /// When the kernel does not deliver events.
     pub fn run(mut self) -> Result<ProxyReport, OperationError> {
-        // Limits are as exact as timers. Where those cannot be made exact, a request is dispatched up to 50 µs late.
+        // Limits are as precise as timers. Without exact timers a request is dispatched up to 50 µs late.
         let _ = machine::realtime::exact_timers();
         self.warn();
         self.ask_for_exports();
@@ -171,11 +175,11 @@ impl Proxy {
         Ok(ProxyReport { snapshot, observations, left_out, unrecorded })
     }
 
-    /// Handles all commands that have arrived.
+    /// Handles all pending commands.
     fn handle_commands(&mut self) {
         while let Some(command) = self.commands.next_command() {
             match command {
-                // Nobody may wait for a reply any more.
+                // The requester may have given up, so a failure to reply is ignored.
                 ControlCommand::Configure(policy, deployment, reply) => {
                     let deployment = deployment.map(|deployment: Box<Deployment>| *deployment);
                     let outcome = self.engine.configure(policy.as_deref(), deployment);
@@ -198,12 +202,13 @@ impl Proxy {
         }
     }
 
-    /// Says on stderr what the deployment leaves open.
+    /// Prints the deployment's warnings on stderr.
     fn warn(&self) {
         self.engine.warnings().iter().for_each(|warning| eprintln!("proxy: warning: {warning}"));
     }
 
-    /// Asks the server for the handles of the NFS exports that the deployment names, on a thread of its own.
+    /// Queries the server for the handles of the NFS exports that the deployment names, on a separate
+    /// thread.
     fn ask_for_exports(&self) {
         let exports = self.engine.named_exports();
         if !exports.is_empty() && !self.nfs_servers.is_empty() {

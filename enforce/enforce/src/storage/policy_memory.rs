@@ -1,7 +1,8 @@
-//! What `apply` brought to a proxy, kept in a file so that it holds again after a restart.
+//! The policy that `apply` sent to a proxy, saved in a file so that it applies again after a restart.
 //!
-//! The file is in a folder of its own beside the control socket, `proxy-SERVER/policy.json`, which belongs to the user
-//! that the proxy runs as: so a proxy that has given up root can still replace the file, and nothing else of root's.
+//! The file is in a separate folder beside the control socket, `proxy-SERVER/policy.json`, which belongs
+//! to the user that the proxy runs as. So a proxy that has dropped root can still replace the file, and
+//! nothing else of root's.
 
 use crate::state_folder::StateFolder;
 use model::{OperationError, Policy};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 const FORMAT: &str = "tailwright-proxy-state-1";
 const FILE: &str = "policy.json";
 
-/// A policy that was brought to a proxy, and the text of the hosts file that came with it.
+/// A policy sent to a proxy, and the text of its hosts file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RememberedPolicy {
     format: String,
@@ -25,17 +26,17 @@ impl RememberedPolicy {
     }
 }
 
-/// The place where a proxy remembers what it was brought.
+/// Location of a proxy's saved policy.
 #[derive(Debug, Clone)]
 pub struct PolicyMemory {
-    /// The folder of the control socket.
+    /// Folder of the control socket.
     state: PathBuf,
-    /// The name of the folder within it.
+    /// Name of the folder within it.
     name: String,
 }
 
 impl PolicyMemory {
-    /// The memory of the proxy with this control socket; the folder is made when it is needed.
+    /// Returns the memory of the proxy with this control socket; the folder is created on demand.
     pub fn beside(control: &Path) -> Self {
         let name = control.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".sock").map_or_else(|| format!("{name}.d"), str::to_owned);
@@ -43,21 +44,22 @@ impl PolicyMemory {
         Self { state: state.unwrap_or(Path::new(".")).to_owned(), name }
     }
 
-    /// Where the policy is remembered.
+    /// Returns the path of the saved policy.
     pub fn path(&self) -> PathBuf {
         self.state.join(&self.name).join(FILE)
     }
 
-    /// Makes the folder, and gives it to this user and group, which a proxy will run as; without them to this process.
+    /// Creates the folder, and gives it to this user and group, as which the proxy will run; without them
+    /// to this process.
     ///
     /// # Errors
-    /// When somebody else could change what is in the folder, or it cannot be made.
+    /// When another user could change the folder's contents, or it cannot be created.
     pub fn prepare(&self, owner: Option<(u32, u32)>) -> Result<(), OperationError> {
         let own = Some((rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()));
         StateFolder::create(&self.state)?.private_folder(&self.name, owner.or(own)).map(drop)
     }
 
-    /// What is remembered; `None` where nothing is.
+    /// Returns the saved policy; `None` if there is none.
     pub(super) fn load(&self) -> Result<Option<RememberedPolicy>, OperationError> {
         let Some(folder) = self.folder()? else { return Ok(None) };
         let Some(text) = folder.read(FILE)? else { return Ok(None) };
@@ -73,7 +75,7 @@ impl PolicyMemory {
         if remembered.format == FORMAT { Ok(Some(remembered)) } else { Err(damaged(&remembered.format)) }
     }
 
-    /// Remembers a policy in the place of what was remembered.
+    /// Saves a policy, in place of the earlier one.
     pub(super) fn save(&self, remembered: &RememberedPolicy) -> Result<(), OperationError> {
         let text = serde_json::to_string(remembered).expect("a policy is plain data");
         if let Some(folder) = self.folder()? {
@@ -86,7 +88,7 @@ impl PolicyMemory {
         }
     }
 
-    /// Whether something is remembered.
+    /// Returns true if a policy is saved.
     ///
     /// # Errors
     /// When the folder cannot be trusted.
@@ -97,7 +99,7 @@ impl PolicyMemory {
         })
     }
 
-    /// Forgets what is remembered; whether there was something.
+    /// Deletes the saved policy. Returns false if there was none.
     ///
     /// # Errors
     /// When the file cannot be removed.

@@ -1,4 +1,5 @@
-//! The header by which a proxy tells a server who its client is: the PROXY protocol, version 2, in binary form.
+//! Header by which a proxy announces the client to a server: the PROXY protocol, version 2, in binary
+//! form.
 //!
 //! ```text
 //! signature, 12 bytes | version and command | family and protocol | length of the rest, 2 bytes
@@ -7,23 +8,23 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What no other protocol begins with.
+/// Signature that no other protocol begins with.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// Version 2, and a connection of the proxy itself, which has no client.
+/// Version 2, command LOCAL: a connection of the proxy itself, without a client.
 const LOCAL: u8 = 0x20;
-/// Version 2, and a connection on behalf of a client.
+/// Version 2, command PROXY: a connection on behalf of a client.
 const ON_BEHALF: u8 = 0x21;
 /// A byte stream over IPv4.
 const STREAM_IPV4: u8 = 0x11;
 /// A byte stream over IPv6.
 const STREAM_IPV6: u8 = 0x21;
 
-/// The header of a connection that the proxy makes for itself.
+/// Returns the header of a connection of the proxy itself.
 pub(super) fn own_connection() -> Vec<u8> {
     header(LOCAL, 0, &[])
 }
 
-/// The header of a connection on behalf of `client`, which has connected to `front`.
+/// Returns the header of a connection on behalf of `client`, which has connected to `front`.
 pub(super) fn on_behalf_of(client: SocketAddr, front: SocketAddr) -> Vec<u8> {
     let mut addresses = Vec::with_capacity(36);
     let family = match (client.ip().to_canonical(), front.ip().to_canonical()) {

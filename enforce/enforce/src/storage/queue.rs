@@ -1,5 +1,5 @@
-//! Which request is next: decided by the enforcer, or, to compare with, by another discipline before as many workers as
-//! requests may be outstanding. Both are the code that the simulator runs.
+//! Order of requests: decided by the enforcer, or, for comparison, by another discipline with as many
+//! workers as requests may be outstanding. Both are the code that the simulator runs.
 
 use super::flows::{UNKNOWN_FLOW, data_flow};
 use discipline::enforce::{
@@ -8,57 +8,58 @@ use discipline::enforce::{
 use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline, DisciplineSpec, QueueItem};
 use std::collections::VecDeque;
 
-/// A discipline to compare with. Its classes are the positions of workloads in the policy; unknown clients are one
-/// class more. Bounds on bytes, limits and levels of the policy do not apply.
+/// A discipline for comparison. Its classes are the positions of workloads in the policy; unknown clients
+/// form another class. Bounds on bytes, limits and levels of the policy do not apply.
 #[derive(Debug, Clone)]
 pub struct BaselineDiscipline {
-    /// The discipline: any that is not preemptive and does not share a worker without slices.
+    /// The discipline: not preemptive, and one that shares a worker only by slices.
     pub kind: DisciplineSpec,
-    /// The most requests outstanding.
+    /// Maximum number of outstanding requests.
     pub outstanding: u32,
-    /// The number of workloads that have a class; unknown clients get the class behind them.
+    /// Number of workloads with a class; unknown clients get the class behind them.
     pub workloads: u32,
 }
 
-/// What the queue needs back when a request is no longer outstanding.
+/// Token to return to the queue when a request is no longer outstanding.
 #[derive(Debug)]
 pub(super) enum DispatchTicket {
     Enforcer(DispatchedRequest),
-    /// The worker of the baseline that serves the request.
+    /// Worker of the baseline that serves the request.
     Worker(u32),
 }
 
 impl DispatchTicket {
-    /// Whether bounds do not count the request, because it is best effort and larger than the policy expects.
+    /// Returns true if bounds do not cover the request: it is best effort and larger than the policy
+    /// assumes.
     pub(super) fn is_unexpected(&self) -> bool {
         matches!(self, Self::Enforcer(dispatch) if dispatch.is_unexpected)
     }
 }
 
-/// The requests that wait, and the order in which they are dispatched.
+/// Waiting requests, and the order in which they are dispatched.
 #[derive(Debug)]
 pub(super) enum RequestQueue {
     Enforcer(Box<Enforcer>),
     Baseline(Box<BaselineQueue>),
 }
 
-/// The queue of a discipline to compare with.
+/// The queue of a discipline for comparison.
 #[derive(Debug)]
 pub(super) struct BaselineQueue {
     discipline: AnyDiscipline,
     workloads: u32,
-    /// What the discipline has just begun to serve; empty between two calls.
+    /// Assignments that the discipline has just made; empty between calls.
     begun: Vec<Assignment>,
-    /// Requests that have a worker and were not taken yet.
+    /// Requests with a worker, not yet dispatched.
     ready: VecDeque<(u32, DispatchTicket)>,
     outstanding: u32,
 }
 
 impl RequestQueue {
-    /// A queue for the rules of a policy, or for the baseline if there is one.
+    /// Creates a queue for the rules of a policy, or for the baseline if there is one.
     ///
     /// # Errors
-    /// Says which number of the rules is out of its range, or why a proxy cannot serve by the baseline.
+    /// With the rule that is out of its range, or the reason why a proxy cannot use the baseline.
     pub(super) fn new(
         now: u64,
         rules: &EnforcementRules,
@@ -88,7 +89,7 @@ impl RequestQueue {
         }
     }
 
-    /// Adds a request; returns the handle by which it can be withdrawn, which a baseline has not.
+    /// Adds a request; returns the handle for withdrawing it, which a baseline does not have.
     pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> Option<WaitingRequest> {
         match self {
             Self::Enforcer(enforcer) => Some(enforcer.arrive(now, arrival)),
@@ -99,7 +100,7 @@ impl RequestQueue {
         }
     }
 
-    /// The request to dispatch now, if there is one.
+    /// Returns the request to dispatch now, if there is one.
     pub(super) fn next(&mut self, now: u64) -> Option<(u32, DispatchTicket)> {
         match self {
             Self::Enforcer(enforcer) => {
@@ -109,7 +110,7 @@ impl RequestQueue {
         }
     }
 
-    /// The request to dispatch together with the one of `ticket`, if `continues` accepts it.
+    /// Returns the request to dispatch together with that of `ticket`, if `continues` accepts it.
     pub(super) fn follow(
         &mut self,
         now: u64,
@@ -125,7 +126,7 @@ impl RequestQueue {
         }
     }
 
-    /// The request of this ticket is no longer outstanding; returns the tokens that it has taken.
+    /// Notes that the request of this ticket is no longer outstanding. Returns its tokens.
     pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) -> Option<TokenCharge> {
         match (self, ticket) {
             (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
@@ -139,14 +140,14 @@ impl RequestQueue {
         }
     }
 
-    /// Corrects what a request was charged to what it was served.
+    /// Corrects the charge of a request to its served cost.
     pub(super) fn settle(&mut self, now: u64, charge: TokenCharge, served: u64) {
         if let Self::Enforcer(enforcer) = self {
             enforcer.settle(now, charge, served);
         }
     }
 
-    /// Takes a waiting request out of the queue.
+    /// Removes a waiting request from the queue.
     pub(super) fn withdraw(&mut self, now: u64, waiting: WaitingRequest) {
         if let Self::Enforcer(enforcer) = self {
             enforcer.withdraw(now, waiting);
@@ -160,7 +161,8 @@ impl RequestQueue {
         }
     }
 
-    /// When [`Self::next`] may have a request although nothing arrives or ends before.
+    /// Returns the time at which [`Self::next`] may return a request without an earlier arrival or
+    /// completion.
     pub(super) fn wake_at(&self) -> Option<u64> {
         match self {
             Self::Enforcer(enforcer) => enforcer.wake_at(),
@@ -168,7 +170,7 @@ impl RequestQueue {
         }
     }
 
-    /// Tells the queue the time, in case [`Self::wake_at`] has come.
+    /// Advances the queue's clock, in case [`Self::wake_at`] has come.
     pub(super) fn wake(&mut self, now: u64) {
         if let Self::Baseline(baseline) = self
             && baseline.discipline.wake_at().is_some_and(|at| at <= now)
@@ -192,7 +194,7 @@ impl RequestQueue {
         }
     }
 
-    /// Checks the books of the enforcer.
+    /// Checks the enforcer's invariants.
     pub(super) fn check_invariants(&self) {
         if let Self::Enforcer(enforcer) = self {
             enforcer.check_invariants();
@@ -215,7 +217,7 @@ impl BaselineQueue {
         self.collect_begun();
     }
 
-    /// Makes requests ready that have just got a worker.
+    /// Makes requests that have just got a worker ready for dispatch.
     fn collect_begun(&mut self) {
         for run in self.begun.drain(..) {
             self.outstanding += 1;

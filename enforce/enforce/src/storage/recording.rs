@@ -1,4 +1,4 @@
-//! Finished requests on their way to whoever records them, on a thread of its own: the proxy never waits for a disk.
+//! Finished requests on their way to a recorder on a separate thread: the proxy never waits for a disk.
 
 use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames};
 use super::request::ProxyRequest;
@@ -12,7 +12,7 @@ use units::{Bytes, Nanos};
 /// A read or write that a proxy has finished. Times count from the start of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedRequest {
-    /// The name that the hosts file has for the client's workload, or [`UNKNOWN_WORKLOAD`].
+    /// Name of the client's workload in the hosts file, or [`UNKNOWN_WORKLOAD`].
     pub workload: Arc<str>,
     /// The address of the client.
     pub client: IpAddr,
@@ -20,21 +20,21 @@ pub struct ProxiedRequest {
     pub op: Op,
     /// The number of bytes read or written.
     pub size: Bytes,
-    /// Position in its file or on its device in bytes, where the protocol says it.
+    /// Position in its file or on its device in bytes, if the protocol states it.
     pub offset: Option<u64>,
-    /// When all of it had come.
+    /// Time at which all of it had arrived.
     pub arrived: Nanos,
-    /// When it was sent on to the server.
+    /// Time at which it was sent on to the server.
     pub sent: Nanos,
-    /// When it was answered.
+    /// Time of its answer.
     pub ended: Nanos,
 }
 
-/// Where finished requests go.
+/// Destination of finished requests.
 #[derive(Debug)]
 pub(super) struct RequestSink {
     receiver: Option<SyncSender<ProxiedRequest>>,
-    /// The names of workloads by flow, which all their requests share.
+    /// Names of workloads by flow, shared by all their requests.
     names: BTreeMap<u32, Arc<str>>,
     refused: u64,
 }
@@ -44,7 +44,7 @@ impl RequestSink {
         Self { receiver, names: BTreeMap::new(), refused: 0 }
     }
 
-    /// Hands a request on, unless the receiver is behind or gone.
+    /// Passes a request on, unless the receiver is behind or gone.
     pub(super) fn send(
         &mut self,
         flow: u32,
@@ -70,7 +70,7 @@ impl RequestSink {
         self.refused += u64::from(receiver.try_send(proxied).is_err());
     }
 
-    /// How many requests were not taken.
+    /// Returns the number of requests that the receiver did not accept.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }

@@ -1,22 +1,22 @@
-//! Ports below 1024 for connections to a server that trusts only what root has sent.
+//! Ports below 1024 for connections to a server that trusts only root.
 
 use std::sync::{Arc, Weak};
 
-/// The ports that are used, from the lowest: services have most of those below.
+/// Lowest port used: services have most of those below.
 const FIRST: u16 = 512;
-/// The number of ports that are used.
+/// Number of ports used.
 const COUNT: u16 = 512;
 
-/// Which ports are in use by connections of this proxy to one server.
+/// Ports in use by connections of this proxy to one server.
 ///
-/// A port that was given back comes last: the server may still expect packets of the connection that had it.
+/// A returned port is reused last: the server may still expect packets of its previous connection.
 #[derive(Debug)]
 pub(super) struct ReservedPorts {
     holders: Vec<Weak<()>>,
     next: usize,
 }
 
-/// A port that no other connection gets as long as this exists.
+/// A port that no other connection gets while this exists.
 #[derive(Debug)]
 pub(super) struct PortLease {
     pub(super) port: u16,
@@ -24,8 +24,8 @@ pub(super) struct PortLease {
 }
 
 impl ReservedPorts {
-    /// All ports, of which a number that the caller chooses says the first: programs of one host that begin at the same
-    /// port are in each other's way.
+    /// Creates the set of ports, starting at one derived from `choice`: programs on one host that start
+    /// at the same port would collide.
     pub(super) fn beginning_at(choice: u32) -> Self {
         Self {
             holders: std::iter::repeat_with(Weak::new).take(COUNT.into()).collect(),
@@ -33,7 +33,7 @@ impl ReservedPorts {
         }
     }
 
-    /// The next port that no connection has.
+    /// Returns the next free port.
     pub(super) fn lease(&mut self) -> Option<PortLease> {
         let count = self.holders.len();
         let mut line = (self.next..self.next + count).map(|place| place % count);
@@ -41,7 +41,7 @@ impl ReservedPorts {
         self.next = place + 1;
         let holder = Arc::new(());
         self.holders[place] = Arc::downgrade(&holder);
-        // From the top: programs that listen below 1024 at a port that was not assigned to them choose low ones.
+        // From the top: programs that bind unassigned ports below 1024 prefer low ones.
         let below_top = u16::try_from(place).expect("fewer than ports");
         Some(PortLease { port: FIRST + COUNT - 1 - below_top, _holder: holder })
     }

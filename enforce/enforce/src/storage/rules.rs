@@ -1,17 +1,18 @@
-//! Translates a policy and a hosts file into what a proxy enforces: flows with their levels and limits, bounds on what
-//! is outstanding, and which client belongs to which flow.
+//! Translates a policy and a hosts file into a proxy's rules: flows with their levels and limits, bounds
+//! on outstanding requests, and the flow of each client.
 //!
-//! A request costs the device time of the server's device profile in nanoseconds; limits of the policy at the storage
-//! stage are in the same unit.
+//! The cost of a request is its device time by the server's device profile, in nanoseconds; limits of the
+//! policy at the storage stage are in the same unit.
 //!
-//! Metadata, handshakes and other control requests are charged as the smallest read. They have a queue of their own
-//! for each workload at the workload's level, so that they do not wait behind its data, and share the limits of its
-//! data: both together keep them, and a workload within its limits never waits behind best effort, whatever it asks.
-//! Those of unknown clients and of workloads without a guarantee come after all guaranteed work and before other best
-//! effort, up to a hundredth of the device.
+//! Metadata, handshakes and other control requests are charged as the smallest read. They have a separate
+//! queue for each workload at the workload's level, so that they do not wait behind its data, and share
+//! the limits of its data. Both together keep the limits, and a workload within its limits never waits
+//! behind best effort, for any mix of requests. Control requests of unknown clients and of workloads
+//! without a guarantee come after all guaranteed work and before other best effort, up to a hundredth of
+//! the device.
 //!
-//! A request that takes more device time than the largest that has a level is best effort, whatever the limits allow.
-//! Where the policy does not say which that is, it is one of [`LARGEST_WITH_LEVEL`] bytes.
+//! A request with more device time than the largest with a level is best effort, even within the limits.
+//! If the policy does not state that size, it is [`LARGEST_WITH_LEVEL`] bytes.
 
 use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
@@ -26,28 +27,29 @@ use std::collections::BTreeMap;
 use units::Bytes;
 use workload::device::StorageProfile;
 
-/// The rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the device.
+/// Rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the
+/// device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
-/// The burst of best-effort control requests, in requests: a client that mounts or opens sends a few together.
+/// Burst of best-effort control requests: a client that mounts or opens sends a few together.
 const CONTROL_BURST: u64 = 4;
-/// Nanoseconds in a second, for a second of device time.
+/// Device time of one second.
 const NS_PER_S: f64 = 1e9;
 
-/// What a proxy enforces.
+/// Rules that a proxy enforces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProxyRules {
     pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
     pub(super) allowed: AllowedClients,
-    /// The fronts of the hosts file; which others are refused, the engine says.
+    /// Fronts of the hosts file; the engine refuses changes of them.
     fronts: Vec<Front>,
-    /// The most sequential writes that are dispatched together; 1 for none.
+    /// Maximum number of sequential writes dispatched together; 1 for none.
     pub(super) batch: u32,
-    /// What of the hosts file does not go with what the policy counts on.
+    /// Differences of the hosts file from the policy's assumptions.
     pub(super) warnings: Vec<String>,
 }
 
-/// The storage of the server of this name.
+/// Returns the storage of the server with this name.
 ///
 /// # Errors
 /// When the deployment has no such server, or it has no storage.
@@ -67,8 +69,8 @@ pub(super) fn server_storage<'a>(
 }
 
 impl ProxyRules {
-    /// What a policy means for the server of this name. Without a policy everybody is best effort. New workloads are
-    /// added to `names`.
+    /// Derives the rules of the server with this name from a policy. Without a policy all requests are
+    /// best effort. New workloads are added to `names`.
     ///
     /// # Errors
     /// When the deployment does not describe the server, or a number is out of its range.
@@ -83,7 +85,7 @@ impl ProxyRules {
         let workloads: &[PolicyWorkload] = policy.map_or(&[], |policy| &policy.workloads);
         let mut clients = Vec::new();
         for client in &deployment.clients {
-            // Whoever the policy does not name is best effort, under the name of the hosts file.
+            // A workload that the policy does not name is best effort, under its name in the hosts file.
             let named = workloads.iter().find(|workload| workload.name == client.workload);
             if named.is_none_or(|workload| may_use(workload, server)) {
                 clients.push((client, names.flow(&client.workload)));
@@ -110,7 +112,8 @@ impl ProxyRules {
     }
 }
 
-/// The rules of all flows that are not plain best effort: workloads with a level, and the control requests of all.
+/// Returns the rules of all flows that are not plain best effort: workloads with a level, and the control
+/// requests of all.
 fn flow_rules(
     workloads: &[PolicyWorkload],
     server: &str,
@@ -134,12 +137,13 @@ fn flow_rules(
     flows
 }
 
-/// Whether a workload is placed on the server, or nowhere: then it is best effort on every server that it uses.
+/// Returns true if a workload is placed on this server, or nowhere: then it is best effort on every
+/// server that it uses.
 fn may_use(workload: &PolicyWorkload, server: &str) -> bool {
     workload.server.as_deref().is_none_or(|at| at == server)
 }
 
-/// The rules of a workload's reads and writes; `None` if the policy guarantees it nothing.
+/// Returns the rules of a workload's reads and writes; `None` if the policy guarantees it nothing.
 fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, usual_largest: u64) -> Option<FlowRules> {
     let over = match over {
         OverLimitRule::Demote => OverLimit::Demote,

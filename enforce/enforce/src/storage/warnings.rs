@@ -1,9 +1,9 @@
-//! What a deployment allows that its author may not mean.
+//! Access that a deployment grants, probably unintentionally.
 
 use crate::deployment::{Deployment, DeploymentClient, FrontProtocol};
 
-/// The entries by which anybody can become a workload's client at a server of NBD: those with an export and no
-/// address, because the client chooses the name of its export, and many servers grant any.
+/// Returns warnings about entries that make any NBD client a client of the workload: those with an export
+/// and without an address. The client chooses the name of its export, and many servers grant any name.
 pub(super) fn open_exports(deployment: &Deployment, server: &str) -> Vec<String> {
     let server = deployment.servers.iter().find(|known| known.name == server);
     let storage = server.and_then(|server| server.storage.as_ref());
@@ -51,7 +51,7 @@ mod tests {
         };
         assert!(warnings("nbd", "")[0].contains("client of gold"));
         assert_eq!(warnings("nbd", "address = [\"10.0.0.1\"]"), [""; 0]);
-        // A server of NFS says itself who has an export.
+        // An NFS server itself controls the access to exports.
         assert_eq!(warnings("nfs", ""), [""; 0]);
     }
 }

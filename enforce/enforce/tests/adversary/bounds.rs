@@ -1,4 +1,4 @@
-//! Conservation at the server, and what holds of single connections.
+//! Conservation at the server, and properties of single connections.
 
 use crate::alone_on_the_machine;
 use crate::caller::{BLOCK, Caller};
@@ -21,7 +21,8 @@ use units::Nanos;
 /// Requests of each connection.
 const REQUESTS: u64 = 400;
 
-/// Every request comes to the server once and is answered once, and never more are there than may be.
+/// Every request reaches the server once and is answered once, and the number at the server stays within
+/// the bound.
 #[test]
 fn every_request_is_answered_once() {
     let _alone = alone_on_the_machine();
@@ -55,7 +56,7 @@ fn every_request_is_answered_once() {
     }
 }
 
-/// What the proxy says of best effort that no bound counts is what the server has seen of it.
+/// The proxy's count of best effort beyond the bounds is what the server saw.
 #[test]
 fn best_effort_that_bounds_do_not_count_is_counted() {
     let _alone = alone_on_the_machine();
@@ -96,12 +97,12 @@ fn best_effort_that_bounds_do_not_count_is_counted() {
         counts.served.iter().filter(larger).count() as u64
     };
     assert_eq!((told("(unknown)"), seen(b"01")), (Some(40), 40));
-    // Gold keeps its limits with a request at a time. What silver asks beyond its limits is best effort.
+    // Gold keeps its limits with one request at a time. Silver's excess is best effort.
     assert!(told("silver").expect("it was there") > 0, "{status:?}");
     assert!(told("silver") <= Some(seen(b"s")), "{status:?}");
 }
 
-/// Quiet gets that miss are not answered, and still count until what is behind them is.
+/// Quiet gets that miss are not answered; they count until the request behind them is answered.
 #[test]
 fn quiet_gets_are_bounded() {
     let _alone = alone_on_the_machine();
@@ -114,7 +115,7 @@ fn quiet_gets_are_bounded() {
     assert!(counts.most_at_once <= 4, "{} were at the server", counts.most_at_once);
 }
 
-/// A client that the server calls answers as soon as it has read the call, whatever it has asked for itself.
+/// A client's answer to a call of the server is forwarded at once, beside the client's own requests.
 #[test]
 fn answers_to_the_server_do_not_wait_behind_requests() {
     let _alone = alone_on_the_machine();
@@ -129,7 +130,7 @@ fn answers_to_the_server_do_not_wait_behind_requests() {
     });
 }
 
-/// The real memcached stays silent on what it is told to do without a reply.
+/// The real memcached does not answer commands with `noreply`.
 #[test]
 fn silence_of_the_real_memcached() {
     let _alone = alone_on_the_machine();
@@ -155,7 +156,7 @@ fn silence_of_the_real_memcached() {
         let alone = longest();
         let mut hostile = connect_from(stranger(1), proxy.address).expect("the proxy listens");
         hostile.write_all(&silent_text()).expect("the proxy reads");
-        // It has time to arrive.
+        // Time for the command to arrive.
         std::thread::sleep(Duration::from_millis(50));
         let beside = longest();
         if beside < 200 * alone { Ok(()) } else { Err(format!("alone {alone:?}, beside {beside:?}")) }

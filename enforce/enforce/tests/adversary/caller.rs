@@ -12,23 +12,23 @@ use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 /// Bytes of an ordinary request.
 pub const BLOCK: u32 = 4096;
 
-/// A reply as far as clients look at it.
+/// The parts of a reply that clients check.
 #[derive(Debug)]
 pub struct ReplySeen {
-    /// The place of the request, or 0 with memcached.
+    /// Place of the request, or 0 with memcached.
     pub place: u64,
-    /// The first bytes of the data.
+    /// First bytes of the data.
     pub data: Vec<u8>,
 }
 
-/// A connection that is past its handshake.
+/// A connection after its handshake.
 pub struct Caller {
     pub stream: TcpStream,
     pub protocol: FrontProtocol,
     tag: u8,
-    /// The file of NFS.
+    /// Handle of the NFS file.
     pub handle: Vec<u8>,
-    /// The place of the latest request.
+    /// Place of the latest request.
     pub place: u64,
     pub out: Vec<u8>,
     input: Vec<u8>,
@@ -66,7 +66,7 @@ impl Caller {
         u32::try_from(self.place).expect("a connection has fewer calls than 2^32")
     }
 
-    /// Adds a read to what is to be sent.
+    /// Appends a read to the output.
     pub fn read(&mut self, len: u32) {
         self.place += 1;
         let offset = self.place * u64::from(BLOCK);
@@ -102,7 +102,7 @@ impl Caller {
         }
     }
 
-    /// Adds a request that moves no data: FLUSH, GETATTR, or a get of nothing.
+    /// Appends a request that moves no data: FLUSH, GETATTR, or a get of a missing key.
     pub fn sync(&mut self) {
         self.place += 1;
         let xid = self.xid();
@@ -115,12 +115,12 @@ impl Caller {
         }
     }
 
-    /// Adds a call of NFS with the handle of this connection.
+    /// Appends an NFS call with the handle of this connection.
     pub fn call(&mut self, encode: impl FnOnce(&mut CallEncoder<'_>, &[u8])) {
         encode(&mut CallEncoder::new(&mut self.out, Credentials::None), &self.handle);
     }
 
-    /// Adds a command of NBD without data, of any kind and length.
+    /// Appends an NBD command without data, of any kind and length.
     pub fn command(&mut self, kind: u16, len: u32) {
         self.place += 1;
         self.out.extend(wire::nbd::protocol::REQUEST_MAGIC.to_be_bytes());
@@ -137,7 +137,7 @@ impl Caller {
         sent
     }
 
-    /// The next reply; calls of the server are answered on the way.
+    /// Returns the next reply; answers calls of the server on the way.
     pub fn reply(&mut self) -> io::Result<ReplySeen> {
         loop {
             if let Some((len, reply)) = self.frame() {
@@ -159,7 +159,8 @@ impl Caller {
         }
     }
 
-    /// The length of the first message, and the reply unless it is a call of the server; then its answer is to be sent.
+    /// Returns the length of the first message, and the reply. There is none for a call of the server,
+    /// whose answer is then appended.
     fn frame(&mut self) -> Option<(usize, Option<ReplySeen>)> {
         let input = &self.input[self.used..];
         let front = |from: usize| input[from.min(input.len())..].iter().take(8).copied().collect();
@@ -176,7 +177,8 @@ impl Caller {
                 let message = input.get(..len)?;
                 let place = u64::from(word(message, 4));
                 if word(message, 8) == 1 {
-                    // Behind mark, xid, kind, four words of acceptance, status, attributes, count, end, length.
+                    // Behind mark, xid, kind, four words of acceptance, status, attributes, count, end,
+                    // length.
                     return Some((len, Some(ReplySeen { place, data: front(28 + 20) })));
                 }
                 let words = [24 | 1 << 31, word(message, 4), 1, 0, 0, 0, 0];
@@ -188,14 +190,14 @@ impl Caller {
         }
     }
 
-    /// Whether a reply to a read has the data that belong there.
+    /// Returns true if the reply to a read has the expected data.
     pub fn is_right(&self, reply: &ReplySeen, place: u64) -> bool {
         let named = self.protocol == FrontProtocol::Memcached || reply.place == place;
         named && reply.data == data_head(place * u64::from(BLOCK), 8)
     }
 }
 
-/// The length of a reply, and where the data of its first value begins.
+/// Returns the length of a reply, and the offset of the data of its first value.
 fn memcached_reply(input: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     let mut data = 0;

@@ -1,9 +1,10 @@
-//! A device: channels that serve one request each, first come, first served, in exactly the time that a request takes.
+//! A device: channels that serve one request each, first come, first served, in exactly the time of the
+//! request.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a request takes: so long, and so much longer for each byte.
+/// Service time of a request: a constant, and a time per byte.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceCost {
     pub base_ns: u64,
@@ -15,7 +16,7 @@ impl ServiceCost {
         self.base_ns * requests + self.byte_ns * bytes
     }
 
-    /// The device profile that says the same.
+    /// Returns the equivalent device profile.
     pub fn profile(self) -> String {
         let row = |size: u64| {
             let rate = size as f64 / (self.of(1, size) as f64 / 1e9);
@@ -47,11 +48,11 @@ impl ChanneledDevice {
         }
     }
 
-    /// The next request that is served by now, and since when.
+    /// Returns the next request whose service has ended, and the time of its end.
     pub fn finish(&mut self, now: u64) -> Option<(u64, u64)> {
         let Reverse((end, number)) = *self.serving.peek().filter(|first| first.0.0 <= now)?;
         self.serving.pop();
-        // Whoever waited began when the channel was free, whenever this was noticed.
+        // The next request began when the channel became free, however late this is noticed.
         if let Some((next, takes)) = self.waiting.pop_front() {
             self.serving.push(Reverse((end + takes, next)));
         }

@@ -16,16 +16,16 @@ const PROXY_FIFO: u32 = 30;
 pub const GOLD: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 /// A workload below it, with 1 % of the device.
 pub const SILVER: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 2);
-/// Rates and bursts in device time: as much as one request at a time needs, and little.
+/// Rates and bursts in device time: enough for one request at a time, and little.
 pub const GOLD_LIMIT: (f64, f64) = (1.0, 0.2);
 pub const SILVER_LIMIT: (f64, f64) = (0.01, 0.03);
 
-/// Somebody whom no entry names.
+/// Returns an address that no entry names.
 pub const fn stranger(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 2, number)
 }
 
-/// How proxy and device are set.
+/// Settings of proxy and device.
 #[derive(Debug, Clone, Copy)]
 pub struct GroundSetting {
     pub outstanding: u32,
@@ -36,7 +36,7 @@ pub struct GroundSetting {
 }
 
 impl GroundSetting {
-    /// As few as the proxy lets there be in practice: as many as the device has channels.
+    /// As few outstanding requests as are useful: one per channel of the device.
     pub const SMALL: Self =
         Self { outstanding: 4, channels: 4, cost: ServiceCost { base_ns: 500_000, byte_ns: 10 }, fields: "" };
     /// Two more than channels, one of them reserved.
@@ -52,7 +52,7 @@ impl GroundSetting {
     }
 }
 
-/// Where clients connect, by protocol.
+/// Addresses for clients, by protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct ProxyFronts([SocketAddr; 3]);
 
@@ -89,18 +89,18 @@ const BY_ADDRESS: &str = r#"
     host = "here"
     address = ["127.0.1.2"]"#;
 
-/// Gold may have one channel, silver 1 % of one.
+/// Gold may use one channel, silver 1 % of one.
 pub fn usual_policy() -> model::Policy {
     policy(&[("gold", 0, &[GOLD_LIMIT]), ("silver", 1, &[SILVER_LIMIT])])
 }
 
-/// Gold and silver by their addresses.
+/// Clients of gold and silver, by their addresses.
 pub const fn usual_clients() -> &'static str {
     BY_ADDRESS
 }
 
 impl Ground {
-    /// Gold and silver by their addresses, under the usual policy.
+    /// Starts gold and silver, by their addresses, under the usual policy.
     pub fn new(setting: GroundSetting) -> Self {
         let server = RunningServer::start(setting.channels, setting.cost);
         Self::before(server, setting, BY_ADDRESS, Some(usual_policy()))
@@ -138,7 +138,7 @@ impl Ground {
         }
     }
 
-    /// How many data requests of a workload the proxy has counted.
+    /// Returns the number of data requests of a workload that the proxy has counted.
     pub fn requests_of(&self, workload: &str) -> u64 {
         let status = self.handle.status().expect("the proxy runs");
         status.workloads.iter().filter(|of| of.workload == workload).map(|of| of.requests).sum()

@@ -1,4 +1,5 @@
-//! Whose a request is: by what the server granted, at once when the policy changes, whatever others claim.
+//! Attribution of requests to workloads: by the server's grants, effective at once when the policy
+//! changes, and independent of other clients' claims.
 
 use crate::alone_on_the_machine;
 use crate::caller::{BLOCK, Caller};
@@ -26,7 +27,7 @@ const BY_EXPORT: &str = r#"
     host = "here"
     export = "/export/bulk""#;
 const COUNT: u64 = 50;
-/// How long anything here may take on a loaded machine.
+/// Timeout for any step on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(clients: &str, policy: Option<model::Policy>) -> Ground {
@@ -42,7 +43,7 @@ fn export_policy() -> model::Policy {
     policy(&[("gold", 0, &[(1.0, 1.0)]), ("bulk", 1, &[(1.0, 1.0)])])
 }
 
-/// All at once, and all replies.
+/// Sends all mounts at once, and reads all replies.
 fn mount(ground: &Ground, from: Ipv4Addr, paths: &[&str]) -> Caller {
     let mut caller = Caller::connect(&ground.fronts, Nfs, from, b'x').expect("the proxy listens");
     for (path, xid) in paths.iter().zip(1..) {
@@ -53,7 +54,7 @@ fn mount(ground: &Ground, from: Ipv4Addr, paths: &[&str]) -> Caller {
     caller
 }
 
-/// Reads with the handle of an export's root, on a connection of their own.
+/// Reads with the handle of an export's root, on a separate connection.
 fn read(ground: &Ground, from: Ipv4Addr, handle: &str) {
     let mut caller = Caller::connect(&ground.fronts, Nfs, from, b'x').expect("the proxy listens");
     caller.handle = handle.as_bytes().to_vec();
@@ -62,8 +63,8 @@ fn read(ground: &Ground, from: Ipv4Addr, handle: &str) {
     (0..COUNT).for_each(|_| drop(caller.reply().expect("every READ is answered")));
 }
 
-/// Two clients that always have 32 requests waiting become their workloads' when a policy gives them the server: only what was
-/// asked for before may still count as nobody's.
+/// Two clients that always have 32 requests waiting become their workloads' when a policy gives them the
+/// server. Only requests sent before may still count as unknown.
 #[test]
 fn a_policy_reaches_busy_connections() {
     let _alone = alone_on_the_machine();
@@ -101,7 +102,7 @@ fn a_policy_reaches_busy_connections() {
 #[test]
 fn a_refused_mount_gives_nothing() {
     let _alone = alone_on_the_machine();
-    // Paths of the same length.
+    // Paths of equal length.
     let refused = "/no/gold/abc";
     let granted = "/export/bulk";
     for paths in [&[refused][..], &[refused, granted], &[granted, refused]] {
@@ -119,7 +120,7 @@ fn a_mount_of_another_export_takes_nothing_away() {
     let _gold = mount(&ground, GOLD, &["/export/gold"]);
     read(&ground, GOLD, "/export/gold");
     assert_eq!(ground.requests_of("gold"), COUNT);
-    // Anybody on the same host may ask for it.
+    // Any client on the same host may mount it.
     drop(mount(&ground, GOLD, &["/export/bulk"]));
     read(&ground, GOLD, "/export/gold");
     assert_eq!(ground.requests_of("gold"), 2 * COUNT);
@@ -141,7 +142,7 @@ fn a_restart_forgets_no_mounts() {
     drop(mount(&ground, GOLD, &["/export/gold"]));
     read(&ground, GOLD, "/export/gold");
     ground.restart_proxy(BY_EXPORT, Some(export_policy()));
-    // Clients keep their handles and mount nothing again. The proxy may have to ask the server first.
+    // Clients keep their handles and do not mount again. The proxy may have to query the server first.
     wait_until(PATIENCE, "gold is known again", || {
         read(&ground, GOLD, "/export/gold");
         ground.requests_of("gold") > 0
@@ -151,8 +152,8 @@ fn a_restart_forgets_no_mounts() {
     assert_eq!(ground.requests_of("gold"), before + COUNT);
 }
 
-/// Whose an NBD connection is that only its export tells is not known before the export is granted: the question must not
-/// wait for long.
+/// An NBD connection that only its export identifies is unknown before the export is granted. The option
+/// that selects the export must not wait for long.
 #[test]
 fn an_export_is_granted_beside_a_flood() {
     let _alone = alone_on_the_machine();

@@ -1,4 +1,5 @@
-//! Beside every hostile script the priority client is served about as it is alone, and nothing is lost.
+//! Beside every hostile script the priority client is served about as fast as alone, and no request is
+//! lost.
 
 use crate::alone_on_the_machine;
 use crate::priority::{LatencySample, PriorityLane};
@@ -10,21 +11,23 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use testkit::Rounds;
 
-/// What was found before was a hundred times as long; beside a plain flood it is two to three times.
+/// Earlier faults gave a hundred times the latency; beside a plain flood it is two to three times.
 const P99_RATIO: f64 = 10.0;
-/// A machine with other work delays single requests; what was found was thousands of times as long.
+/// Other work on the machine delays single requests; earlier faults gave thousands of times the latency.
 const MAX_RATIO: f64 = 200.0;
-/// Of what a client gets whose every request waits for one that is at the device. Beside a plain flood it is above 1.
+/// Relative to a client whose every request waits for one at the device. Beside a plain flood the ratio
+/// is above 1.
 const THROUGHPUT_RATIO: f64 = 0.2;
 
-/// On its way a request is handed to the proxy, the server, the proxy again and its client, each of which wakes for it.
+/// Hand-overs of a request, each a wake-up: to the proxy, the server, the proxy again, and its client.
 const WAKES: f64 = 4.0;
 
-/// The share of all CPUs that other programs may have where latencies are judged. Beside hang-ups and programs that want all
-/// CPUs, single requests were seen to take 10 to 50 ms longer, real-time priority or not.
+/// Maximum share of all CPUs that other programs may use where latencies are judged. Beside programs that
+/// want all CPUs, single requests took 10 to 50 ms longer, with or without real-time priority.
 const OTHERS_MAX: f64 = 0.3;
 
-/// A request waits at most for what is at the device, a few deep, and for threads that the machine wakes late.
+/// A request waits at most for the few requests at the device, and for threads that the machine wakes
+/// late.
 fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts) -> Result<(), String> {
     let unavoidable = 3.0 * seen.longest_ns as f64 + WAKES * beside.machine_p99_ns;
     let waited_ns = seen.longest_ns as f64 + WAKES * beside.machine_p99_ns;
@@ -42,7 +45,7 @@ fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts)
     if fine { Ok(()) } else { Err(format!("alone {}; beside {}; {seen:?}", told(alone), told(beside))) }
 }
 
-/// Runs something, and says which share of all CPUs other programs had meanwhile.
+/// Runs something. Returns its result, and the share of all CPUs that other programs used meanwhile.
 fn beside_others<T>(run: impl FnOnce() -> T) -> (T, f64) {
     let cpus: BTreeSet<usize> = (0..std::thread::available_parallelism().map_or(1, usize::from)).collect();
     let others = || cpu_time::busy(&cpus).map_or(0.0, |busy| busy as f64 - cpu_time::of_process() as f64);
@@ -53,7 +56,7 @@ fn beside_others<T>(run: impl FnOnce() -> T) -> (T, f64) {
     (result, (others() - before) / time)
 }
 
-/// What does not depend on how fast the machine is.
+/// Checks everything that does not depend on the speed of the machine.
 fn assert_right(trial: &HostileTrial<'_>, seen: &OracleVerdicts) {
     let outstanding = u64::from(trial.setting.outstanding);
     assert!(seen.most_at_once <= outstanding, "more than {outstanding} were at the server: {seen:?}");
@@ -115,7 +118,7 @@ fn attributes_beside_attributes() {
     check_script("getattr-flood");
 }
 
-/// A priority client of another protocol shares nothing with the script but the device.
+/// A priority client of another protocol shares only the device with the script.
 #[test]
 fn across_protocols() {
     let trial = HostileTrial::new(named("flood-memcached"));

@@ -1,4 +1,4 @@
-//! A limit holds for the device time that is served at the server, whatever the requests say that they are.
+//! A limit holds for the device time served at the server, whatever the requests claim.
 
 use crate::alone_on_the_machine;
 use crate::caller::Caller;
@@ -14,13 +14,13 @@ const TAG: u8 = b's';
 const DEPTH: u32 = 16;
 const CONNECTIONS: u32 = 2;
 
-/// What all that waits or is outstanding may turn out to cost more than it claims.
+/// Maximum number of requests, waiting or outstanding, that may cost more than they claim.
 const WHATEVER_WAITS: u32 = DEPTH * CONNECTIONS + 1;
-/// Only what is outstanding.
+/// The same, for outstanding requests only.
 const WHATEVER_IS_OUTSTANDING: u32 = GroundSetting::SMALL.outstanding + 1;
 
-/// Silver asks as fast as it can, with limits that make it wait; of so many requests at a time nobody can know how large
-/// they are before they are let go.
+/// Silver sends as fast as it can, with limits that make it wait. The sizes of up to `surprises` requests
+/// at a time are unknown before they are dispatched.
 fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sync) {
     let _alone = alone_on_the_machine();
     let ground = Ground::new(GroundSetting::SMALL.with("over = \"queue\""));
@@ -46,7 +46,7 @@ fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sy
     };
     let unknown = longest * f64::from(surprises);
     assert!(answered > 0 && needed > 0.0, "{answered} answered in {needed} s of a device");
-    // Where service ends is not where it was let go: another half.
+    // Service ends after the dispatch, which adds up to half.
     assert!(
         needed <= 1.5 * (burst + unknown),
         "a burst of {burst} s was allowed, {needed} s needed; requests of {longest} s"
@@ -59,7 +59,7 @@ fn plain_reads() {
     check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| caller.read(64 << 10));
 }
 
-/// Requests without data count as the smallest read, which takes the device of these tests as long.
+/// Requests without data are charged as the smallest read, which takes the device of these tests as long.
 #[test]
 fn control_requests() {
     for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
@@ -67,7 +67,7 @@ fn control_requests() {
     }
 }
 
-/// They and data use the limit together.
+/// Control requests and data share the limit.
 #[test]
 fn control_requests_among_reads() {
     for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
@@ -113,13 +113,14 @@ fn reads_behind_an_unknown_operation() {
     check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[72, 0], 25, 64 << 10));
 }
 
-/// What waits is not let go by a claim that others have shown to be too low: the limit is used up.
+/// Waiting requests are not dispatched on a claim that others have shown to be too low: the limit is used
+/// up.
 #[test]
 fn values_that_wait_while_the_first_are_measured() {
     check(FrontProtocol::Memcached, WHATEVER_IS_OUTSTANDING, |caller| caller.read(1 << 20));
 }
 
-/// Small values teach that values are small; then come large ones, again and again.
+/// Small values teach the proxy that values are small; then large ones follow, repeatedly.
 #[test]
 fn values_that_are_small_and_then_large() {
     check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {

@@ -1,5 +1,6 @@
-//! Whatever hostile clients do, the proxy keeps its promises to everybody else. The judge counts at the server, behind a
-//! device of a known speed; latencies are compared with those of the same client alone, in the same round.
+//! Hostile clients cannot break the proxy's promises to others. The judge counts at the server, behind a
+//! device of a known speed; latencies are compared with those of the same client alone, in the same
+//! round.
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 #![allow(dead_code, reason = "the benchmark uses the rest")]
@@ -22,7 +23,7 @@ mod trial;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time has the machine.
+/// One test at a time uses the machine.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn alone_on_the_machine() -> MutexGuard<'static, ()> {

@@ -1,12 +1,12 @@
-//! What is counted at the server, by the tag that every request carries.
+//! Counts at the server, by the tag that every request carries.
 
 use std::collections::BTreeMap;
 use units::Nanos;
 
-/// The tag of requests that ask nothing of the server, and may be there beside those that do.
+/// Tag of requests that do not use the server, and may be present beside those that do.
 pub const UNCOUNTED: u8 = b'-';
 
-/// A request that was served: when its service ended, and what it took.
+/// A served request: the end of its service, and its cost.
 #[derive(Debug, Clone, Copy)]
 pub struct ServedRequest {
     pub tag: u8,
@@ -14,7 +14,7 @@ pub struct ServedRequest {
     pub cost_ns: u64,
 }
 
-/// What came of one tag.
+/// Counts of one tag.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TagCount {
     pub arrived: u64,
@@ -22,26 +22,26 @@ pub struct TagCount {
     pub at_once: u64,
     pub most_at_once: u64,
     last: u64,
-    /// Requests that came again, came too late, or were jumped over: for tags whose requests come in order.
+    /// Requests that came again, came too late, or were skipped: for tags whose requests come in order.
     pub duplicated: u64,
     pub disordered: u64,
     pub skipped: u64,
 }
 
-/// The counts of a server.
+/// Counts of a server.
 #[derive(Debug, Default)]
 pub struct ServerCounts {
     pub tags: BTreeMap<u8, TagCount>,
     pub at_once: u64,
     pub most_at_once: u64,
     pub served: Vec<ServedRequest>,
-    /// How long clients took to answer the server's own calls.
+    /// Times that clients took to answer the server's own calls.
     pub callbacks_ns: Vec<u64>,
     pub connections: u64,
 }
 
 impl ServerCounts {
-    /// A request is complete at the server. Places count from 1; 0 is none.
+    /// Counts a request that is complete at the server. Places count from 1; 0 is none.
     pub fn arrive(&mut self, tag: u8, place: u64) {
         self.at_once += u64::from(tag != UNCOUNTED);
         self.most_at_once = self.most_at_once.max(self.at_once);
@@ -69,7 +69,8 @@ impl ServerCounts {
         self.tags.get(&tag).copied().unwrap_or_default()
     }
 
-    /// The burst in seconds of device time that the work served of a tag needs beside a rate: over all intervals.
+    /// Returns the burst, in seconds of device time, that the served work of a tag needs beside a rate,
+    /// over all intervals.
     pub fn needed_burst(&self, tag: u8, rate: f64) -> f64 {
         let of_tag = self.served.iter().filter(|request| request.tag == tag);
         let mut work: Vec<(Nanos, f64)> =
@@ -78,7 +79,7 @@ impl ServerCounts {
         verify::measure_conformance(work, rate, 0.0).needed_burst
     }
 
-    /// The longest service of a tag in seconds.
+    /// Returns the longest service of a tag in seconds.
     pub fn longest(&self, tag: u8) -> f64 {
         let of_tag = self.served.iter().filter(|request| request.tag == tag);
         of_tag.map(|request| request.cost_ns).max().unwrap_or_default() as f64 / 1e9

@@ -1,4 +1,4 @@
-//! The client whose latency is measured: one request at a time, every reply looked at.
+//! The client whose latency is measured: one request at a time, every reply checked.
 
 use crate::caller::{BLOCK, Caller};
 use crate::ground::{GOLD, Ground};
@@ -7,26 +7,26 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// More than best-effort clients have, less than the proxy.
+/// Above best-effort clients, below the proxy.
 const CLIENT_FIFO: u32 = 20;
-/// Its requests carry this.
+/// Tag of its requests.
 pub const PRIORITY_TAG: u8 = b'p';
-/// Requests at the start that do not count.
+/// Number of requests at the start that are not measured.
 const WARM_UP: usize = 10;
-/// Who has not come beyond them by then is not measured any longer.
+/// Time by which the warm-up must have ended; otherwise the measurement ends.
 const STUCK: Duration = Duration::from_secs(3);
-/// A request that failed counts as long.
+/// Latency that a failed request counts as.
 const FAILED: Duration = Duration::from_secs(20);
 
-/// What the priority client asks for, and when.
+/// Requests of the priority client, and their timing.
 #[derive(Debug, Clone, Copy)]
 pub struct PriorityLane {
     pub protocol: FrontProtocol,
-    /// From one request to the next; without one, as soon as the last is answered.
+    /// Interval between requests; without one, each follows the last answer.
     pub pace: Option<Duration>,
-    /// Whether requests move no data: FLUSH, GETATTR.
+    /// True if requests move no data: FLUSH, GETATTR.
     pub syncs: bool,
-    /// Whether every request comes on a connection of its own.
+    /// True if every request uses a new connection.
     pub connects: bool,
 }
 
@@ -36,7 +36,7 @@ impl PriorityLane {
     }
 }
 
-/// What a priority client saw.
+/// Measurements of a priority client.
 #[derive(Debug, Clone, Default)]
 pub struct LatencySample {
     /// In nanoseconds, ascending.
@@ -44,7 +44,8 @@ pub struct LatencySample {
     pub per_s: f64,
     pub failed: u64,
     pub wrong: u64,
-    /// How late the machine wakes a thread of the same real-time priority at the 99th percentile, in nanoseconds.
+    /// 99th percentile of the delay with which the machine wakes a thread of the same real-time priority,
+    /// nanoseconds.
     pub machine_p99_ns: f64,
 }
 
@@ -59,7 +60,7 @@ impl LatencySample {
     }
 }
 
-/// Measures for at least `window`; a request that is under way in the end is waited for.
+/// Measures for at least `window`; a request in flight at the end is completed.
 pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> LatencySample {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -93,7 +94,8 @@ pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> Latency
     })
 }
 
-/// How late a thread wakes that sleeps a millisecond at a time until it is over, at the 99th percentile, in nanoseconds.
+/// Returns the 99th percentile of the wake-up delay of a thread that sleeps a millisecond at a time until
+/// the end, nanoseconds.
 fn lateness_of_wakes(is_over: &AtomicBool) -> f64 {
     let _ = (machine::realtime::fifo(CLIENT_FIFO), machine::realtime::exact_timers());
     let mut sample = LatencySample::default();
@@ -107,7 +109,7 @@ fn lateness_of_wakes(is_over: &AtomicBool) -> f64 {
     sample.p99()
 }
 
-/// One request, on the connection that there is or a new one.
+/// Makes one request, on the existing connection or a new one.
 fn one(ground: &Ground, lane: PriorityLane, caller: &mut Option<Caller>, sample: &mut LatencySample) {
     let begun = Instant::now();
     let place = caller.as_ref().map_or(0, |caller| caller.place);

@@ -1,4 +1,4 @@
-//! A server of three protocols before one device, on one thread, which counts what reaches it.
+//! A server of three protocols before one device, on one thread, which counts the requests that reach it.
 
 use crate::device::{ChanneledDevice, ServiceCost};
 use crate::oracle::{ServedRequest, ServerCounts};
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// More than the proxy and the clients have: the server is not what is tested.
+/// Above the proxy and the clients: the server is not under test.
 pub const SERVER_FIFO: u32 = 40;
-/// A connection with more bytes to send is not read.
+/// A connection with more pending output is not read.
 const OUTPUT_MAX: usize = 4 << 20;
 const READ_SIZE: usize = 256 << 10;
 const CALLBACK_NS: u64 = 20_000_000;
@@ -33,10 +33,10 @@ struct ServedConnection {
     output: Vec<u8>,
     written: usize,
     is_reading: bool,
-    /// Whether one of its requests is at the device, where they go one by one, and those behind it.
+    /// True if one of its requests is at the device, which serves this connection in order.
     is_busy: bool,
     behind: VecDeque<DeviceRequest>,
-    /// When the next call of the server goes, and when the one under way went.
+    /// Time of the server's next call, and of the one in progress.
     callback_at: Option<u64>,
     called_at: Option<u64>,
 }
@@ -56,7 +56,7 @@ struct DeviceServer {
     piece: Vec<u8>,
 }
 
-/// A server that runs until this is dropped. Addresses are those of NBD, memcached and NFS.
+/// A server that runs until dropped. Addresses are those of NBD, memcached and NFS.
 pub struct RunningServer {
     pub addresses: [SocketAddr; 3],
     pub counts: Arc<Mutex<ServerCounts>>,
@@ -94,7 +94,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// With room for many connections that come at once.
+/// Listens with a backlog for many connections at once.
 fn listen() -> std::io::Result<TcpListener> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -121,7 +121,7 @@ impl ServedConnection {
         }
     }
 
-    /// Writes what the socket takes; whether the connection lives.
+    /// Writes as much as the socket accepts. Returns false if the connection has failed.
     fn write(&mut self) -> bool {
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
@@ -251,7 +251,7 @@ impl DeviceServer {
         self.settle(slot);
     }
 
-    /// Writes what can be written, and watches for what is next; a connection that is over is dropped.
+    /// Writes pending output, and registers for the next events; drops a finished connection.
     fn settle(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         if !connection.write() {
@@ -277,14 +277,14 @@ impl DeviceServer {
 
     fn end(&mut self, slot: usize) {
         let connection = self.connections.remove(slot);
-        // What was not begun is not served any more.
+        // Requests that were not begun are no longer served.
         let mut counts = self.counts.lock().expect("nobody panics with it");
         for request in connection.behind {
             counts.serve(ServedRequest { tag: request.tag, end_ns: 0, cost_ns: 0 });
         }
     }
 
-    /// Takes all requests out of what has come; whether the connection goes on.
+    /// Parses all requests received. Returns false if the connection must end.
     fn hear(&mut self, slot: usize) -> bool {
         let mut used = 0;
         loop {
@@ -337,7 +337,7 @@ impl DeviceServer {
         self.next_job += 1;
     }
 
-    /// Answers what the device has served.
+    /// Answers the requests that the device has served.
     fn finish(&mut self) {
         while let Some((job, end_ns)) = self.device.finish(self.now()) {
             let (slot, serial, request) = self.jobs.remove(&job).expect("it is at the device");

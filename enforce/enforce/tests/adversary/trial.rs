@@ -6,15 +6,15 @@ use crate::scripts::{HostileScript, flood};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// How long a script may prepare what it does.
+/// Maximum time for a script's preparation.
 const PREPARATION: Duration = Duration::from_secs(15);
 
-/// What a script sees and says.
+/// Environment of a script.
 pub struct Scene<'a> {
     pub ground: &'a Ground,
-    /// Set when it is to end.
+    /// Set when the script must end.
     pub over: &'a AtomicBool,
-    /// Set by it when the priority client may begin.
+    /// Set by the script when the priority client may begin.
     pub ready: &'a AtomicBool,
 }
 
@@ -36,20 +36,20 @@ impl Scene<'_> {
     }
 }
 
-/// What the server counted in the end.
+/// Final counts of the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OracleVerdicts {
     pub most_at_once: u64,
     pub duplicated: u64,
     pub disordered: u64,
-    /// Priority requests that were sent and neither came nor were answered.
+    /// Priority requests that were sent, but neither arrived nor were answered.
     pub lost: u64,
     pub wrong: u64,
-    /// The device time of best effort per second.
+    /// Device time of best effort per second.
     pub best_effort_per_s: f64,
-    /// The longest service of another request, in nanoseconds: what is at the device cannot be taken back.
+    /// Longest service of another request, nanoseconds: a request at the device cannot be taken back.
     pub longest_ns: u64,
-    /// The longest time that a client took to answer a call of the server, in milliseconds.
+    /// Longest time that a client took to answer a call of the server, milliseconds.
     pub callback_ms: f64,
 }
 
@@ -72,7 +72,7 @@ pub struct HostileTrial<'a> {
 }
 
 impl HostileTrial<'_> {
-    /// The setting that the script wants, unless another is given.
+    /// Creates a trial with the script's own setting.
     pub fn new(script: &HostileScript) -> HostileTrial<'_> {
         let lane = PriorityLane { connects: script.connects, ..PriorityLane::closed(script.protocol) };
         HostileTrial {
@@ -108,7 +108,7 @@ impl HostileTrial<'_> {
         let sample = std::thread::scope(|scope| {
             let scene = Scene { ground: &ground, over: &over, ready: &ready };
             let script = scope.spawn(move || act(&scene));
-            // One that is not let do what it wants is as far as it gets.
+            // A script that the proxy obstructs never becomes ready, hence the time limit.
             while !ready.load(SeqCst) && !script.is_finished() && begun.elapsed() < PREPARATION {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -1,4 +1,5 @@
-//! nfs-ganesha in namespaces of its own, at the loopback address, and clients that have several addresses of the host.
+//! nfs-ganesha in separate namespaces, at the loopback address, and clients at several addresses of the
+//! host.
 
 #![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
@@ -15,15 +16,16 @@ use wire::rpc::decode::{self, CallError};
 const SET_UP: &str = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up \
     && for n in 1 2 3 4; do ip addr add 10.99.0.$n/24 dev v0 || exit 1; done";
 
-/// Runs the test of this name again in namespaces of its own, and there its body. Nothing without root or the programs.
+/// Runs the test with this name again in separate namespaces, and its body there. Does nothing without
+/// root or the programs.
 pub fn in_namespaces(test: &str, programs: &[&str], body: impl FnOnce()) {
     NamespacedTest { name: test, processes: ProcessNumbers::Own, programs, set_up: SET_UP }.run(body);
 }
 
-/// The server with these exports; it can be mounted when this returns.
+/// Starts the server with these exports; they can be mounted when this returns.
 pub fn start_server(exports: &[String]) -> GaneshaServer {
     let mut server = GaneshaServer::start(Some("127.0.0.1"), exports);
-    // It listens before it registers.
+    // The server listens before it registers.
     while mount_port() == 0 {
         server.check_runs();
     }
@@ -31,14 +33,14 @@ pub fn start_server(exports: &[String]) -> GaneshaServer {
     server
 }
 
-/// Where the portmapper says that MOUNT is; 0 as long as it is not registered.
+/// Returns the port of MOUNT by the portmapper; 0 while it is not registered.
 fn mount_port() -> u32 {
     let mut portmapper = RpcClient(from("127.0.0.1", "127.0.0.1", 111));
     portmapper.send(Credentials::None, |call| call.getport(1, MOUNT, 3));
     decode::getport(&portmapper.reply()).unwrap()
 }
 
-/// A connection from an address of the host.
+/// Opens a connection from an address of the host.
 pub fn from(address: &str, to: &str, port: u16) -> TcpStream {
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     bind(&socket, &SocketAddr::new(address.parse().unwrap(), 0)).unwrap();
@@ -51,16 +53,16 @@ pub fn from(address: &str, to: &str, port: u16) -> TcpStream {
 pub const ROOT: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 0, gid: 0 };
 pub const NOBODY: Credentials<'_> = Credentials::Unix { machine: "tests", uid: 1000, gid: 1000 };
 
-/// A connection on which calls are made.
+/// A connection for calls.
 pub struct RpcClient(pub TcpStream);
 
 impl RpcClient {
-    /// To the proxy's NFS, from an address.
+    /// Connects to the proxy's NFS front, from an address.
     pub fn nfs(address: &str) -> Self {
         Self(from(address, "10.99.0.1", 2049))
     }
 
-    /// To the proxy's MOUNT, from an address.
+    /// Connects to the proxy's MOUNT front, from an address.
     pub fn mountd(address: &str) -> Self {
         Self(from(address, "10.99.0.1", 20048))
     }
@@ -71,7 +73,7 @@ impl RpcClient {
         self.0.write_all(&call).expect("the proxy reads");
     }
 
-    /// The body of the next reply.
+    /// Returns the body of the next reply.
     pub fn reply(&mut self) -> Vec<u8> {
         let mut reply = vec![0; 4];
         self.0.read_exact(&mut reply).expect("a reply");
@@ -81,13 +83,13 @@ impl RpcClient {
         decode::record_body(&reply).expect("a record").into_owned()
     }
 
-    /// The handle of an export's root.
+    /// Returns the handle of an export's root.
     pub fn mount(&mut self, who: Credentials<'_>, path: &str) -> Result<Vec<u8>, CallError> {
         self.send(who, |call| call.mount(1, path.as_bytes()));
         decode::mount(&self.reply())
     }
 
-    /// The handle of a file that is made, with a byte in it.
+    /// Creates a file with one byte in it, and returns its handle.
     pub fn create(&mut self, root: &[u8], name: &str) -> Vec<u8> {
         self.send(ROOT, |call| call.create(2, root, name.as_bytes(), 0o666, None));
         let file = decode::create(&self.reply()).expect("root may create").handle;
@@ -96,7 +98,7 @@ impl RpcClient {
         file
     }
 
-    /// Reads a file so often; whether the server lets it.
+    /// Reads a file this many times. Returns false if the server refuses.
     pub fn read(&mut self, file: &[u8], count: u32) -> bool {
         for number in 0..count {
             self.send(ROOT, |call| call.read(100 + number, file, 0, 4096));

@@ -1,4 +1,4 @@
-//! Whatever both sides say: the proxy goes on, and nothing is left over.
+//! Arbitrary input from both sides: the proxy continues, and keeps no state of it.
 
 use crate::codec::Protocol;
 use crate::honest::{PROTOCOLS, wait_for_status};
@@ -17,7 +17,7 @@ use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 /// Listeners and proxies for all cases.
 static GROUND: Mutex<Vec<(TcpListener, Running)>> = Mutex::new(Vec::new());
 
-/// Who speaks, what, how much of it.
+/// Sender, kind and amount of data.
 type Word = (bool, u8, u16, Vec<u8>);
 
 fn words() -> impl Strategy<Value = Vec<Word>> {
@@ -29,7 +29,7 @@ fn be(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Mostly what a client may say.
+/// Mostly valid input of a client.
 fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let data = vec![what; size.into()];
@@ -68,7 +68,7 @@ fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Mostly what a server may say.
+/// Mostly valid input of a server.
 fn server(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
     let data = vec![what; size.into()];
     let id = u32::from(what % 8);
@@ -102,7 +102,7 @@ fn ground() -> Vec<(TcpListener, Running)> {
     PROTOCOLS.map(one).into()
 }
 
-/// What is there; nobody waits for more.
+/// Reads the available bytes, without waiting for more.
 fn drink(stream: &mut TcpStream) {
     stream.set_nonblocking(true).unwrap();
     let mut piece = [0; 65536];
@@ -122,7 +122,7 @@ proptest! {
         let (mut far, _) = listener.accept().unwrap();
         for stream in [&near, &far] {
             stream.set_nodelay(true).unwrap();
-            // One side may wait for the other with its mouth full.
+            // One side may block on the other, which does not read.
             stream.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
         }
         for (is_client, what, size, noise) in &words {

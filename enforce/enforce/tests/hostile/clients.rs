@@ -1,4 +1,4 @@
-//! Clients that break the protocol, take nothing, stop in the middle, hang up or say nothing.
+//! Clients that break the protocol, read nothing, stop in the middle, hang up or stay silent.
 
 use crate::codec::{ClientCodec, Protocol};
 use crate::honest::{
@@ -24,14 +24,14 @@ fn command(kind: u16, len: u32) -> Vec<u8> {
     [&words(&[REQUEST_MAGIC])[..], &[0, 0], &kind.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
 }
 
-/// What no client may say, first thing and after a handshake.
+/// Returns invalid input, first on a connection and after a handshake.
 fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let option = |len: u32| [&[0, 0, 0, 3][..], b"IHAVEOPT", &words(&[7, len])].concat();
     let call = |rest: &[u32]| {
         let body = words(&[&[9, 0, 2, 100_003, 3, 6], rest].concat());
         [words(&[1 << 31 | u32::try_from(body.len()).unwrap()]), body].concat()
     };
-    // A call that is right, byte by byte, and has no end.
+    // A valid call, byte by byte, without an end.
     let head = words(&[9, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
     let flood = head.iter().chain(&[0; 5000]).flat_map(|byte| [0, 0, 0, 1, *byte]).collect();
     match protocol {
@@ -81,7 +81,7 @@ fn who_breaks_the_protocol_is_cut_off_alone() {
         let count = beside_honest_clients(&proxy, protocol, || {
             for said in &first {
                 let mut stream = proxy.connect();
-                // It may have been cut off before it has said all.
+                // The connection may be cut off before everything is sent.
                 let _ = stream.write_all(said);
                 read_to_end(&mut stream);
             }
@@ -117,14 +117,14 @@ fn a_client_that_takes_nothing_gives_the_device_back() {
         })
     });
     assert!(snapshot.buffered_bytes < 2 << 20 && snapshot.released == 0, "{snapshot:?}");
-    // It was slow, not wrong: it gets all.
+    // It was slow, not invalid: it gets all answers.
     stream.shutdown(Shutdown::Write).unwrap();
     let one = [b"VALUE big 0 200000\r\n", &value[..], b"\r\nEND\r\n"].concat();
     assert!(read_to_end(&mut stream) == one.repeat(GETS));
     assert_eq!(drain_empty(proxy), 0);
 }
 
-/// A large write, how much of it is sent at first, and whether it is answered.
+/// Returns a large write, the length of its first part, and true if it is answered.
 fn large(protocol: Protocol, codec: &mut ClientCodec, data: &[u8], answered: bool) -> Vec<u8> {
     let mut out = Vec::new();
     if answered {
@@ -158,21 +158,21 @@ fn a_write_that_stops_in_the_middle_holds_up_nobody() {
         wait_for_status(&proxy, "what was sent", |snapshot| snapshot.connections == 1);
         let snapshot = beside_honest_clients(&proxy, protocol, || proxy.remote.status().expect("it runs"));
         assert_eq!(snapshot.released, 0, "it has no place at the device: {snapshot:?}");
-        // It goes on where it stopped.
+        // It continues where it stopped.
         stream.write_all(later).unwrap();
         if answered {
             answer(&mut stream, &mut writer);
         }
         let mut reader = handshake(&proxy, protocol, 7);
         if !answered {
-            // Without an answer it can only be known on its own connection that it has happened.
+            // Without an answer, only its own connection shows that the write has happened.
             reader = (stream.try_clone().unwrap(), ClientCodec::memcached(7));
         }
         let mut out = Vec::new();
         reader.1.read(&mut out, 1, data.len());
         reader.0.write_all(&out).unwrap();
         assert!(answer(&mut reader.0, &mut reader.1).1 == Some(data), "{protocol:?}");
-        // And one that never goes on.
+        // And one that never continues.
         let (mut torn, mut writer) = handshake(&proxy, protocol, 8);
         torn.write_all(&large(protocol, &mut writer, &[1; 3_000_000], true)[..1_500_000]).unwrap();
         beside_honest_clients(&proxy, protocol, || drop(torn));
@@ -190,7 +190,7 @@ fn an_answer_that_the_server_has_not_asked_for_is_refused() {
     codec.read(&mut out, 0, 1000);
     stream.write_all(&out).unwrap();
     assert_eq!(answer(&mut stream, &mut codec).1, Some(vec![0; 1000]));
-    // A reply as to a callback would pass beside the queue.
+    // A reply as to a callback would bypass the queue.
     stream.write_all(&words(&[1 << 31 | 24, 5, 1, 0, 0, 0, 0])).unwrap();
     assert_eq!(read_to_end(&mut stream), b"");
     assert_eq!(drain_empty(proxy), 1);
@@ -202,7 +202,7 @@ fn who_hangs_up_by_half_gets_all_answers() {
         let server = mini(protocol);
         let proxy = proxy_before(&server, protocol, "outstanding = 3");
         let (mut stream, mut codec) = handshake(&proxy, protocol, 7);
-        // More than a connection may have outstanding; answers that do not fit into the sockets' buffers.
+        // More than a connection may have outstanding; answers that exceed the sockets' buffers.
         let mut out = Vec::new();
         let requests = 3500;
         let ids: Vec<u64> = (0..requests).map(|n| codec.read(&mut out, n % 50, 4096)).collect();
@@ -231,7 +231,7 @@ fn what_waits_of_a_client_that_has_gone_is_taken_back() {
     wait_for_status(&proxy, "a queue", |snapshot| (snapshot.waiting, snapshot.outstanding) == (18, 2));
     set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
-    // What the device does for it still counts.
+    // The device's work for it still counts.
     wait_for_status(&proxy, "the queue to go", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 2));
     server.store.open();
     wait_for_status(&proxy, "the slots", |snapshot| (snapshot.outstanding, snapshot.connections) == (0, 0));
@@ -263,7 +263,8 @@ fn who_says_nothing_is_kept_and_counted() {
     options.connections_max = 200;
     let proxy = Running::start(options);
     let mut honest = HonestClient::new(&proxy, Protocol::Memcached, 1);
-    // Three quarters of the places are for everybody; of the rest an address gets none that has half of all.
+    // Three quarters of the places are free to all; of the rest an address that has half of all gets
+    // none.
     let mut silent: Vec<TcpStream> = (0..149).map(|_| proxy.connect()).collect();
     wait_for_status(&proxy, "connections", |snapshot| snapshot.connections == 150);
     for _ in 0..20 {
@@ -285,8 +286,8 @@ fn commands_do_not_overtake_the_handshake() {
     let deployment = deployment("nbd", server.address, "", clients);
     let policy = crate::proxy::policy(&[("one", 0, &[])]);
     let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));
-    // Who asks by EXPORT_NAME cannot be refused and need not wait. More handshakes than control requests are let
-    // go at once.
+    // An option EXPORT_NAME cannot be refused and is not delayed. There are more handshakes than control
+    // requests are dispatched at once.
     let hello = [&words(&[3])[..], b"IHAVEOPT", &words(&[1, 0])].concat();
     let said = [hello, [command(0, 512), command(2, 0)].concat()].concat();
     let mut streams: Vec<TcpStream> = (0..50).map(|_| proxy.connect()).collect();
@@ -299,7 +300,8 @@ fn commands_do_not_overtake_the_handshake() {
     assert_eq!(drain_empty(proxy), 0);
 }
 
-/// The proxy learns of both in one round: it has stopped listening when the event about the connection is handled.
+/// The proxy learns of both in one round: it has stopped listening when it handles the event of the
+/// connection.
 #[test]
 fn a_client_that_comes_with_the_order_to_drain_ends_nothing() {
     let deployment = deployment("memcached", testkit::free_address(), "", "");

@@ -1,4 +1,5 @@
-//! A proxy that may open fewer files than it has clients. It is a process of its own: this test again, with a limit.
+//! A proxy that may open fewer files than it has clients. It runs in a separate process: this test again,
+//! with a limit.
 
 use crate::codec::Protocol;
 use crate::honest::{HonestClient, proxy_before, read_to_end};
@@ -9,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Set in the second run: where the server is.
+/// Set in the second run: address of the server.
 const SERVER: &str = "TAILWRIGHT_ENFORCE_TEST_FEW_FILES";
 const NAME: &str = "files::whom_there_are_no_files_for_is_turned_away";
 
@@ -21,7 +22,7 @@ fn whom_there_are_no_files_for_is_turned_away() {
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         return;
     }
-    // Two files a client: with one to spare the second is missing, with none the first.
+    // Each client needs two files: with one to spare the second is missing, with none the first.
     [64, 65].into_iter().for_each(with_limit);
 }
 
@@ -40,7 +41,7 @@ fn with_limit(files: u32) {
     let address =
         lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
     let address: SocketAddr = address.expect("it says where it listens");
-    // Speaks to the other process; the proxy here only lends its clients.
+    // Talks to the other process; the proxy here only provides its client code.
     let mut near = proxy_before(&server, Protocol::Memcached, "");
     near.address = address;
     let mut honest = HonestClient::new(&near, Protocol::Memcached, 1);
@@ -58,7 +59,7 @@ fn with_limit(files: u32) {
     assert!(child.wait().expect("it was started").success());
 }
 
-/// Whether a new client is answered.
+/// Returns true if a new client is answered.
 fn admitted(address: SocketAddr) -> bool {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");

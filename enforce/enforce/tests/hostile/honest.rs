@@ -1,4 +1,4 @@
-//! A client that does all right, and looks at every byte that it gets.
+//! A client that follows the protocol, and checks every byte that it receives.
 
 use crate::codec::{BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::Nfs];
 
-/// Requests that it has outstanding.
+/// Number of outstanding requests.
 const DEPTH: usize = 4;
 const BLOCKS: usize = 64;
 
@@ -25,13 +25,13 @@ pub fn mini(protocol: Protocol) -> Mini {
     }
 }
 
-/// A proxy before a server, with fields of its storage.
+/// Starts a proxy before a server, with fields of its storage.
 pub fn proxy_before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
     let deployment = deployment(protocol.name(), server.address, fields, "");
     Running::start(ProxyOptions::new("ssd", deployment, None, profile()))
 }
 
-/// A connection past its handshake.
+/// Opens a connection and completes its handshake.
 pub fn handshake(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, ClientCodec) {
     let mut stream = proxy.connect();
     let codec = match protocol {
@@ -42,7 +42,7 @@ pub fn handshake(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream,
     (stream, codec.expect("a handshake"))
 }
 
-/// What comes until the connection ends, whichever way.
+/// Reads until the connection ends in any way.
 pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let ended = stream.read_to_end(&mut all);
@@ -52,7 +52,7 @@ pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// Waits until the proxy says so.
+/// Waits until the proxy's status satisfies a condition.
 pub fn wait_for_status(
     proxy: &Running,
     what: &str,
@@ -69,7 +69,7 @@ pub fn wait_for_status(
     }
 }
 
-/// The next complete answer: its name and what it brought.
+/// Returns the next complete answer: its id and data.
 pub fn answer(stream: &mut TcpStream, codec: &mut ClientCodec) -> (u64, Option<Vec<u8>>) {
     loop {
         if let Some(answer) = codec.answer().expect("answers can be read") {
@@ -99,7 +99,7 @@ impl HonestClient {
         Self { stream, codec, ledger, in_flight: BTreeMap::new(), turn: 0 }
     }
 
-    /// So many requests, half of them writes, and all their answers.
+    /// Sends this many requests, half of them writes, and reads all answers.
     pub fn round(&mut self, requests: usize) {
         for _ in 0..requests {
             // Odd factors walk through all blocks; two passes write before one reads.
@@ -137,7 +137,7 @@ impl HonestClient {
     }
 }
 
-/// Does something while honest clients go on, and lets them have another round afterwards.
+/// Runs something while honest clients continue, and lets them do another round afterwards.
 pub fn beside_honest_clients<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ pub fn beside_honest_clients<T>(proxy: &Running, protocol: Protocol, act: impl F
             honest.round(200);
         };
         let threads = [100, 101].map(|owner| scope.spawn(move || honest(owner)));
-        // Also when it panics: the others must end.
+        // Also on a panic: the other threads must end.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
         over.store(true, SeqCst);
         for thread in threads {
@@ -159,7 +159,7 @@ pub fn beside_honest_clients<T>(proxy: &Running, protocol: Protocol, act: impl F
     })
 }
 
-/// Ends a proxy of which nothing may be left over; gives how many connections were cut.
+/// Ends a proxy, which must hold no state, and returns the number of connections cut.
 pub fn drain_empty(proxy: Running) -> u64 {
     let left = |s: &ProxySnapshot| (s.connections, s.waiting, s.outstanding, s.buffered_bytes);
     wait_for_status(&proxy, "an empty proxy", |snapshot| left(snapshot) == (0, 0, 0, 0));

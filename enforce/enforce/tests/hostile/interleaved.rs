@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// Servers and proxies for all cases.
 static GROUND: Mutex<Vec<(Mini, Running)>> = Mutex::new(Vec::new());
 
-/// Of one connection: requests (which, size), lengths of the pieces.
+/// Requests (kind, size) and lengths of the pieces of one connection.
 type Plan = (Vec<(u8, u16)>, Vec<usize>);
 
 fn plans() -> impl Strategy<Value = Vec<Plan>> {
@@ -21,7 +21,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
     prop::collection::vec((requests, pieces), 1..5)
 }
 
-/// Sends what each connection has to say, piece by piece, the next piece that of the connection that `turns` says.
+/// Sends the data of each connection piece by piece, in the order of `turns`.
 fn send(streams: &mut [TcpStream], said: &[Vec<u8>], plans: &[Plan], turns: &[usize]) {
     let mut sent = vec![0; said.len()];
     let mut turns = turns.iter().copied().cycle();
@@ -41,7 +41,7 @@ fn content(index: usize, request: usize, size: u16) -> Vec<u8> {
     (0..usize::from(size)).map(|at| ((at + seed) % 251).to_le_bytes()[0]).collect()
 }
 
-/// Requests to memcached on three keys, all of them written first, and every byte of the answers.
+/// Returns requests to memcached on three keys, all of them written first, and every byte of the answers.
 fn script(index: usize, requests: &[(u8, u16)]) -> (Vec<u8>, Vec<u8>) {
     let mut said = Vec::new();
     let mut answers = Vec::new();
@@ -82,7 +82,7 @@ fn in_order(proxy: &Running, plans: &[Plan], turns: &[usize]) {
     }
 }
 
-/// Writes, and after their answers reads.
+/// Writes, then reads after the writes' answers.
 fn in_any_order(proxy: &Running, protocol: Protocol, plans: &[Plan], turns: &[usize]) {
     let owners = 0..u32::try_from(plans.len()).unwrap();
     let (mut streams, mut codecs): (Vec<_>, Vec<_>) =

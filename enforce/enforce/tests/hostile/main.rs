@@ -1,5 +1,5 @@
-//! What goes wrong on one connection costs that connection: a client beside_honest_clients it gets all of its answers, with the contents
-//! that it has written.
+//! A fault on one connection affects only that connection: an honest client beside it gets all of its
+//! answers, with the contents that it has written.
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 

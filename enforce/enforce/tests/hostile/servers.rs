@@ -1,4 +1,4 @@
-//! Servers that refuse, hang up, break off, say nonsense or nothing.
+//! Servers that refuse, hang up, break off, send garbage or nothing.
 
 use crate::codec::Protocol;
 use crate::honest::{beside_honest_clients, drain_empty, proxy_before, read_to_end, wait_for_status};
@@ -20,14 +20,15 @@ fn a_server_that_breaks_off_costs_one_connection() {
             stream.write_all(format!("get {key}\r\nget none\r\nget none\r\n").as_bytes()).unwrap();
             let said = read_to_end(&mut stream);
             match *key {
-                // What a server has said is passed on before it is judged.
+                // Bytes of the server are passed on before they are checked.
                 "half" => assert_eq!(said, b"VALUE half 0 1000\r\nonly a part"),
                 "close" | "reset" => assert_eq!(said, b""),
                 _ => {}
             }
         }
     });
-    // "twice" answers the requests that follow, so it is found out with the third or when the server is gone.
+    // "twice" answers the requests that follow, so it is detected at the third or when the server is
+    // gone.
     assert!(drain_empty(proxy) >= 40);
 }
 
@@ -88,7 +89,7 @@ fn draining_loses_no_answer() {
     stream.write_all(&[&b"get big\r\n".repeat(10)[..], b"get hold\r\n"].concat()).unwrap();
     wait_for_status(&proxy, "the last", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 1));
     proxy.remote.drain();
-    // Not taken any more.
+    // No longer accepted.
     stream.write_all(&b"get big\r\n".repeat(100)).unwrap();
     proxy.remote.status().unwrap();
     server.store.open();

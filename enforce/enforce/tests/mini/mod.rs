@@ -1,5 +1,5 @@
-//! Small servers of the three protocols on threads of this process: they keep what they are given, and misbehave when they
-//! are asked to.
+//! Small servers of the three protocols on threads of this process. They store data, and misbehave on
+//! request.
 
 #![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What all connections of a server share.
+/// State shared by all connections of a server.
 #[derive(Default)]
 pub struct Store {
-    /// By key, file or (under "") of the volume.
+    /// Values by key, file or (under "") of the volume.
     pub values: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Requests that have come.
+    /// Number of requests received.
     pub seen: AtomicU64,
-    /// Every so many reads one byte is wrong; every so many writes nothing is written. 0: never.
+    /// One of this many reads has a wrong byte; one of that many writes is dropped. 0: never.
     pub wrong_read: AtomicU64,
     pub dropped_write: AtomicU64,
     reads: AtomicU64,
@@ -37,7 +37,7 @@ impl Store {
         every > 0 && (turn.fetch_add(1, SeqCst) + 1).is_multiple_of(every)
     }
 
-    /// What is read, with a lie now and then.
+    /// Returns the data of a read, sometimes with a wrong byte.
     fn read(&self, mut data: Vec<u8>) -> Vec<u8> {
         if Self::lies(&self.reads, &self.wrong_read)
             && let Some(byte) = data.last_mut()
@@ -51,7 +51,7 @@ impl Store {
         Self::lies(&self.writes, &self.dropped_write)
     }
 
-    /// Bytes of a volume or file; behind its end there are zeroes.
+    /// Returns bytes of a volume or file, with zeroes beyond its end.
     fn slice(&self, name: &[u8], offset: usize, len: usize) -> Vec<u8> {
         let values = self.values.lock().unwrap();
         let whole = values.get(name).map_or(&[][..], Vec::as_slice);
@@ -70,7 +70,7 @@ impl Store {
         whole[offset..offset + data.len()].copy_from_slice(data);
     }
 
-    /// Requests that are held are answered from now on.
+    /// Answers the held requests, and later ones at once.
     pub fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.opened.notify_all();
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until this many requests have come.
     pub fn await_seen(&self, count: u64) {
         let what = format!("{count} requests at the server");
         testkit::wait_until(Duration::from_secs(60), &what, || self.seen.load(SeqCst) >= count);

@@ -1,4 +1,4 @@
-//! MOUNT and NFSv3, as far as tests use them: a file's handle is its name. Answers come in fragments.
+//! MOUNT and NFSv3, as far as tests use them: a file's handle is its name. Answers are fragmented.
 
 use super::{Store, long, take, word};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
         let call = record(stream)?;
         store.seen.fetch_add(1, SeqCst);
         if word(&call, 4) != 0 {
-            // An answer to what this server never asked.
+            // An answer to a call that this server never made.
             continue;
         }
         let program = word(&call, 12);
@@ -70,7 +70,7 @@ fn opaque(out: &mut Vec<u8>, data: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Opaque data at the start, and what stands behind it.
+/// Splits bytes into the opaque data at the start and the rest.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let len = word(bytes, 0);
     (&bytes[4..4 + len], &bytes[4 + len.next_multiple_of(4)..])
@@ -81,7 +81,7 @@ fn create(reply: &mut Vec<u8>, arguments: &[u8]) {
     let (name, _) = split(rest);
     words(reply, &[0, 1]);
     opaque(reply, name);
-    // No attributes of the file, and nothing about the directory.
+    // No attributes of the file, and none of the directory.
     words(reply, &[0, 0, 0]);
 }
 

@@ -1,4 +1,4 @@
-//! A proxy on a thread of its own, before a server on a loopback address.
+//! A proxy on a separate thread, before a server on a loopback address.
 
 #![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read};
 use workload::device::StorageProfile;
 
-/// 1 ms for 4 KiB, and in proportion.
+/// Device time of 1 ms for 4 KiB, and in proportion.
 pub const PROFILE: &str = r#"{ "bandwidthTable": [
     { "requestSize": 512, "readBandwidth": 4096000, "writeBandwidth": 4096000 },
     { "requestSize": 1048576, "readBandwidth": 4096000, "writeBandwidth": 4096000 } ] }"#;
@@ -22,7 +22,7 @@ pub fn profile() -> StorageProfile {
     StorageProfile::from_json(PROFILE).expect("the profile of the tests is right")
 }
 
-/// Hosts with one server, whose storage has `fields`, and `clients`.
+/// Returns hosts with one server, whose storage has `fields`, and `clients`.
 pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &str) -> Deployment {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let text = testkit::one_server_hosts(&[(protocol, listen, forward)], fields, clients);
@@ -67,7 +67,7 @@ impl Running {
         Self { address, remote, thread: Some(std::thread::spawn(move || proxy.run())) }
     }
 
-    /// Before a server, without a policy.
+    /// Starts a proxy before a server, without a policy.
     pub fn plain(protocol: &str, forward: SocketAddr) -> Self {
         Self::start(ProxyOptions::new("ssd", deployment(protocol, forward, "", ""), None, profile()))
     }
@@ -75,12 +75,13 @@ impl Running {
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the proxy listens");
         stream.set_nodelay(true).expect("a socket of TCP");
-        // Only so that a test that fails ends.
+        // Lets a failing test end.
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         stream
     }
 
-    /// Ends it when all that was asked is answered. In its observations, requests were sent when the proxy sent them on.
+    /// Ends the proxy once everything is answered. In its observations, the sending time is that of the
+    /// proxy's dispatch.
     pub fn drain(mut self) -> ProxyReport {
         self.remote.drain();
         let mut report = self.join();
@@ -111,14 +112,15 @@ impl Drop for Running {
     }
 }
 
-/// A server that is killed in the end.
+/// A server that is killed on drop.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
 }
 
 impl Server {
-    /// `args` with PORT in them, on a port that is free now; it listens when this returns. None without the program.
+    /// Starts a program with PORT in `args` replaced by a free port; it listens when this returns. `None`
+    /// without the program.
     pub fn start(program: &str, args: &str) -> Option<Self> {
         let path = testkit::program(program)?;
         Some(Self::start_at(&path, args, testkit::free_address()))
@@ -162,7 +164,7 @@ pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A connection that was granted an export.
+/// Opens a connection with a granted export.
 pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a socket option");
@@ -186,7 +188,7 @@ pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
     }
 }
 
-/// 1 ms of device time, by the profile of the tests.
+/// Size of a request of 1 ms of device time, by the profile of the tests.
 const SIZE: u32 = 4096;
 
 /// Sends `count` reads at once, and takes all replies.

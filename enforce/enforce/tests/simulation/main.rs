@@ -1,5 +1,5 @@
-//! Simulated worlds in which the proxy has to keep its promises, whatever goes wrong. A failing seed is replayed by
-//! `cargo bench -p enforce --bench simulation -- --seed N`.
+//! Simulated worlds with faults in which the proxy has to keep its promises. A failing seed is replayed
+//! by `cargo bench -p enforce --bench simulation -- --seed N`.
 
 mod simulated;
 
@@ -8,7 +8,7 @@ use simulated::run::{WorldReport, play, play_pass_through};
 use simulated::tamper::ProxyMistake;
 use std::thread;
 
-/// How many worlds are played in every run of the tests.
+/// Number of worlds played in every run of the tests.
 const SEEDS: u64 = 300;
 
 /// Plays worlds on all CPUs.
@@ -65,7 +65,7 @@ fn a_seed_is_a_world() {
     }
 }
 
-/// The first seed whose world shows a mistake as what it is.
+/// Returns the first seed whose world exposes a mistake with the expected violation.
 fn find(mistake: ProxyMistake) -> Option<u64> {
     let shows = |text: &String| {
         let told = text.split(" s: ").nth(1).unwrap_or("");

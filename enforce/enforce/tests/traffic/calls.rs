@@ -1,4 +1,4 @@
-//! Requests over TCP in open loop, and bulk transfers beside them.
+//! Open-loop requests over TCP, and bulk transfers beside them.
 
 use super::{any, within};
 use enforce::command::{CommandRunner, Programs, SystemCommand};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Requests over one TCP connection in open loop.
+/// Open-loop requests over one TCP connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Calls {
     pub(crate) per_s: f64,
@@ -18,8 +18,8 @@ pub(crate) struct Calls {
     pub(crate) seconds: f64,
 }
 
-/// Latencies in seconds from the time at which each request was to be sent, ascending, and the 99th percentile of
-/// how late the generator was.
+/// Latencies in seconds from the intended sending times, ascending, and the 99th percentile of the
+/// generator's delay.
 pub(crate) struct Latencies {
     pub(crate) sorted: Vec<f64>,
     pub lag_p99: f64,
@@ -60,13 +60,13 @@ pub(crate) fn answer(netns: &str, port: u16, reply_bytes: usize) -> JoinHandle<(
     server
 }
 
-/// Reno, which fills queues and knows no rates of its own; no delay for small segments.
+/// Uses Reno, which fills queues and has no pacing; disables the delay of small segments.
 fn prepare(stream: &TcpStream) {
     setsockopt(stream, sockopt::TcpCongestion, &"reno".into()).expect("every kernel has reno");
     stream.set_nodelay(true).expect("TCP can");
 }
 
-/// Calls the server from a host; latencies from intended times.
+/// Calls the server from a host; latencies count from intended times.
 pub(crate) fn call(netns: &str, to: SocketAddr, calls: Calls) -> JoinHandle<Latencies> {
     within(netns, move || {
         let mut stream = TcpStream::connect(to).expect("the server listens");
@@ -100,7 +100,8 @@ pub(crate) fn call(netns: &str, to: SocketAddr, calls: Calls) -> JoinHandle<Late
     })
 }
 
-/// Waits for the instant at which an open-loop generator has to send: the schedule of the traffic, whatever happens.
+/// Waits for the intended sending time of an open-loop generator, which does not shift when a request is
+/// late.
 pub(crate) fn wait_for(instant: Instant) {
     loop {
         let left = instant.saturating_duration_since(Instant::now());
@@ -111,7 +112,7 @@ pub(crate) fn wait_for(instant: Instant) {
     }
 }
 
-/// Real-time priority for the calling thread, where it is to be had: what is measured is the network, not the CPU.
+/// Gives the calling thread real-time priority if possible: the test measures the network, not the CPU.
 fn urgent() {
     let thread = thread_id();
     let _ = Programs.run(&SystemCommand::new(&format!("chrt --fifo --pid 20 {thread}")));
@@ -121,7 +122,7 @@ fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Pours bytes over TCP from one host to another until told to stop.
+/// Sends bytes over TCP from one host to another until stopped.
 pub(crate) fn pour(
     from: &str,
     to: &str,

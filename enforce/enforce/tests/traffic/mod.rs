@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use tempfile::TempDir;
 
-/// Why traffic tests cannot run here.
+/// Returns the reason why traffic tests cannot run here.
 pub(crate) fn lacking() -> Option<String> {
     if !enforce::command::may_configure_networks() {
         return Some("without root no network namespaces can be made".into());
@@ -35,11 +35,11 @@ pub(crate) fn lacking() -> Option<String> {
     None
 }
 
-/// A virtual network that is removed with the value, and a folder for state files that is not created yet.
+/// A virtual network that is removed on drop, and a folder for state files that is not created yet.
 pub(crate) struct Testbed {
     pub(crate) network: VirtualNetwork,
     pub(crate) state: PathBuf,
-    /// The folder around the state folder, which is removed with the value.
+    /// Parent of the state folder, removed on drop.
     _folder: TempDir,
 }
 
@@ -69,7 +69,8 @@ impl Testbed {
         Programs.run(&SystemCommand::new(line)).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// The text of a hosts file: every host with its device at `link`, the switch, and the lines in `more`.
+    /// Returns the text of a hosts file: every host with its device at `link`, the switch, and the lines
+    /// in `more`.
     pub(crate) fn hosts_file(&self, link: &str, switch: Option<(&str, &str)>, more: &str) -> String {
         let mut text = String::new();
         for host in &self.network.hosts {
@@ -88,7 +89,7 @@ impl Testbed {
         text + more
     }
 
-    /// How many bytes a device of a host has sent since its queueing discipline was set up.
+    /// Returns the bytes that a device of a host has sent since its queueing discipline was installed.
     pub(crate) fn sent_bytes(&self, host: &str, device: &str) -> u64 {
         let printed = self.run(&format!("tc -n {} -statistics qdisc show dev {device}", self.netns(host)));
         let (_, rest) = printed.split_once(" Sent ").expect("tc prints a counter");
@@ -119,10 +120,10 @@ impl Drop for Testbed {
 #[derive(Clone)]
 pub(crate) struct Tenant<'a>(pub(crate) &'a str, pub(crate) u32, pub(crate) &'a [(f64, f64)]);
 
-/// What the links of the tests carry, in bytes per second: 100 Mbit/s.
+/// Capacity of the tests' links, bytes per second: 100 Mbit/s.
 const LINK: f64 = 12.5e6;
 
-/// A policy that places all tenants on the server `s`.
+/// Returns a policy that places all tenants on the server `s`.
 pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
     let workload = |Tenant(name, priority, pairs): &Tenant| {
         let links = [Stage::NetworkIn, Stage::NetworkOut];
@@ -154,7 +155,7 @@ fn limits(stage: Stage, pairs: &[(f64, f64)]) -> Vec<StageLimit> {
     pairs.iter().map(limit).collect()
 }
 
-/// Runs in a thread of its own within a network namespace.
+/// Runs a function in a separate thread within a network namespace.
 pub(crate) fn within<T: Send + 'static>(
     netns: &str,
     work: impl FnOnce() -> T + Send + 'static,

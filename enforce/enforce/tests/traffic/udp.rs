@@ -1,8 +1,8 @@
-//! Greedy UDP senders, and a receiver that keeps the kernel's time stamps.
+//! Greedy UDP senders, and a receiver with the kernel's time stamps.
 //!
-//! A veth device hands a packet to its peer, and the kernel stamps it, while the queue of the sender's device lets
-//! it go: the stamps are those of the shaper, whatever the receiving thread is delayed by. Their error is the order of
-//! a microsecond.
+//! A veth device hands a packet to its peer, and the kernel stamps it, at the moment when the sender's
+//! queue releases it. So the stamps are those of the shaper, independent of delays of the receiving
+//! thread. Their error is about a microsecond.
 
 use super::{any, within};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
@@ -15,34 +15,34 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use testkit::wait_until;
 
-/// The bytes of the headers of Ethernet, IPv4 and UDP, which a token bucket counts and a socket does not.
+/// Bytes of the headers of Ethernet, IPv4 and UDP, which a token bucket counts and a socket does not.
 pub(crate) const HEADERS: u64 = 14 + 20 + 8;
-/// How many bytes a UDP sender puts into a packet.
+/// Payload of a UDP packet.
 pub(crate) const PAYLOAD: usize = 1400;
 
-/// Sends UDP packets as fast as the queue takes them, until told to stop.
+/// Sends UDP packets as fast as the queue accepts them, until stopped.
 pub(crate) fn greedy(netns: &str, to: SocketAddr, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = Arc::clone(stop);
     within(netns, move || {
         let socket = UdpSocket::bind(any(to.is_ipv6(), 0)).expect("a port is free");
-        // Less than a queue of 1000 packets: the sender waits, and nothing is dropped at its own host.
+        // Less than a queue of 1000 packets: the sender blocks, and its own host drops nothing.
         setsockopt(&socket, sockopt::SndBufForce, &500_000).expect("root may");
         socket.set_write_timeout(Some(Duration::from_millis(100))).expect("not zero");
         while !stop.load(Ordering::Relaxed) {
-            // Refused: nobody listens yet. Would block: the queue is full.
+            // Refused: the receiver is not listening yet. Would block: the queue is full.
             let _ = socket.send_to(&[0; PAYLOAD], to);
         }
     })
 }
 
-/// The arrivals of frames: when, in nanoseconds since 1970, and how many bytes.
+/// Arrivals of frames: times in nanoseconds since 1970, and sizes in bytes.
 pub(crate) type Arrivals = Vec<(u64, u64)>;
 
-/// The longest that a recorder waits for traffic that does not come.
+/// Maximum time that a recorder waits for traffic.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Records what comes to a UDP port, until `is_enough` says so of the arrivals and of whether nothing came for a moment,
-/// or until nothing has come for a minute. Returns when the port is open.
+/// Records the arrivals at a UDP port, until `is_enough` accepts them (its second argument is true during
+/// a pause), or until nothing has arrived for a minute. Returns when the port is open.
 pub(crate) fn record(
     netns: &str,
     port: u16,
@@ -75,14 +75,15 @@ pub(crate) fn record(
     recorder
 }
 
-/// Whether the first and the last arrival are that far apart, by the stamps of the kernel.
+/// Returns true if the first and the last arrival are that far apart, by the kernel's stamps.
 pub(crate) fn spans(arrivals: &Arrivals, time: Duration) -> bool {
     let (Some((first, _)), Some((last, _))) = (arrivals.first(), arrivals.last()) else { return false };
     u128::from(last.saturating_sub(*first)) >= time.as_nanos()
 }
 
-/// Whether the kernel stamps packets when they come. It begins some time after it was asked to, and until then a packet
-/// gets the time at which it is read. Told apart by a packet to oneself, which has come before it is read.
+/// Returns true if the kernel stamps packets on arrival. It begins some time after the request, and until
+/// then a packet gets the time at which it is read. A packet to oneself, which arrives before it is read,
+/// distinguishes the two.
 fn stamps_as_they_come(socket: &UdpSocket, ipv6: bool) -> bool {
     let port = socket.local_addr().expect("it is bound").port();
     let itself: SocketAddr =
@@ -107,16 +108,16 @@ fn arrival(socket: &UdpSocket) -> Option<(u64, u64)> {
     Some((u64::try_from(stamp.as_nanos()).expect("this century"), message.bytes as u64 + HEADERS))
 }
 
-/// How traffic keeps to a token bucket.
+/// Conformance of traffic to a token bucket.
 #[derive(Debug)]
 pub(crate) struct Conformance {
-    /// The largest ratio of bytes / (r·t + b + a packet) over all windows of 100 ms and longer.
+    /// Largest ratio of bytes / (r·t + b + a packet) over all windows of 100 ms and longer.
     pub(crate) fullest: f64,
-    /// The ratio of the long-run rate to r, from when the burst is spent.
+    /// Ratio of the long-run rate to r, after the burst is exhausted.
     pub(crate) steady: f64,
 }
 
-/// How arrivals keep to a token bucket, by all windows of at least 100 ms.
+/// Returns the conformance of arrivals to a token bucket, over all windows of at least 100 ms.
 pub(crate) fn conformance(arrivals: &[(u64, u64)], rate: f64, burst: f64) -> Conformance {
     const WINDOW_NS: u64 = 100_000_000;
     let packet = arrivals.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as f64;
@@ -135,7 +136,8 @@ pub(crate) fn conformance(arrivals: &[(u64, u64)], rate: f64, burst: f64) -> Con
     Conformance { fullest, steady: steady(arrivals, burst) / rate }
 }
 
-/// The rate in bytes per second once the burst is spent twice over and half a second has passed.
+/// Returns the rate in bytes per second once the burst has been spent twice over and half a second has
+/// passed.
 fn steady(arrivals: &[(u64, u64)], burst: f64) -> f64 {
     let Some(&(start, _)) = arrivals.first() else { return 0.0 };
     let mut sum = 0.0;
@@ -145,7 +147,7 @@ fn steady(arrivals: &[(u64, u64)], burst: f64) -> f64 {
     });
     let rest = &arrivals[spent.unwrap_or(arrivals.len())..];
     let [first, .., last] = rest else { return 0.0 };
-    // The first opens the interval and is not in it.
+    // The first arrival opens the interval and is outside it.
     let bytes: u64 = rest[1..].iter().map(|(_, bytes)| bytes).sum();
     bytes as f64 / ((last.0 - first.0) as f64 / 1e9)
 }

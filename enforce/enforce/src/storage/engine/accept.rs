@@ -6,11 +6,11 @@ use super::{ConnectedSession, ProxyEngine, WatchedStream};
 use std::io;
 use std::net::SocketAddr;
 
-/// How many clients are accepted before others are served again.
+/// Maximum number of clients accepted in a row before other events are handled.
 const ACCEPTED_PER_ROUND: usize = 64;
 
 impl<S: System> ProxyEngine<S> {
-    /// Accepts connections that wait at a front.
+    /// Accepts pending connections at a front.
     pub(super) fn accept(&mut self, front: usize) {
         for _ in 0..ACCEPTED_PER_ROUND {
             // In the round in which the proxy stops listening, events about its fronts may still follow.
@@ -21,7 +21,8 @@ impl<S: System> ProxyEngine<S> {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    // One client has gone, or the process may open no more files: the other clients are still served.
+                    // The client has gone, or the process may open no more files. Other clients are still
+                    // served.
                     self.log.write(self.shared.now, || format!("a client cannot be accepted: {error}"));
                     match self.system.reject(front) {
                         true => continue,

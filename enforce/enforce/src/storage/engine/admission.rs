@@ -1,24 +1,25 @@
-//! Who may connect when there are many connections: no address can keep the others out.
+//! Admission of clients when there are many connections: no address can exclude the others.
 //!
-//! Up to three quarters of the places are free to everybody. Beyond that, connections that have asked for nothing for
-//! ten seconds are closed, and an address gets one more only while it has fewer than half of all places; the last
-//! eighth is for addresses of workloads. When all places are taken, a newcomer gets the place of the connection that
-//! has been idle for longest of the address that has most, if that address has at least two more than the newcomer's.
-//! Addresses of one IPv6 network of 64 bits count as one: a host has as many of them as it likes.
+//! Up to three quarters of the places are free to all. Beyond that, connections without a request for ten
+//! seconds are closed, and an address gets one more only while it has fewer than half of all places; the
+//! last eighth is for addresses of workloads. When all places are taken, a new client may replace a
+//! connection: the longest idle one of the address with the most, if that address has at least two more
+//! than the new client's. Addresses of one IPv6 network of 64 bits count as one: a host can use any
+//! number of them.
 
 use super::super::address_counts::network_of;
 use super::super::system::System;
 use super::ProxyEngine;
 use std::net::IpAddr;
 
-/// How long a connection that has never asked for anything is kept while places are scarce.
+/// Time for which a connection without any request is kept while places are scarce.
 const SILENT_NS: u64 = 10_000_000_000;
 
 impl<S: System> ProxyEngine<S> {
-    /// Finds a place for a client at this address, by closing an idle connection if need be.
+    /// Finds a place for a client at this address, by closing an idle connection if necessary.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no place.
     pub(super) fn make_room(&mut self, address: IpAddr) -> Result<(), &'static str> {
         let count = self.sessions.len() as u64;
         let most = self.connections_max;
@@ -42,7 +43,7 @@ impl<S: System> ProxyEngine<S> {
         Ok(())
     }
 
-    /// The connection from an address that has been idle for longest.
+    /// Returns the connection of an address that has been idle for longest.
     fn idle_longest(&self, holder: IpAddr) -> Option<usize> {
         let idle = self
             .sessions
@@ -53,12 +54,12 @@ impl<S: System> ProxyEngine<S> {
         longest.map(|(slot, _)| slot)
     }
 
-    /// Whether so many places are taken that not everybody gets one.
+    /// Returns true if the remaining places are rationed.
     pub(super) fn is_scarce(&self) -> bool {
         self.sessions.len() as u64 >= self.connections_max - self.connections_max / 4
     }
 
-    /// Closes connections that have asked for nothing, while places are scarce.
+    /// Closes connections without any request, while places are scarce.
     pub(super) fn close_silent_when_crowded(&mut self) {
         if !self.is_scarce() {
             return;

@@ -1,4 +1,4 @@
-//! What others ask of the proxy between two rounds.
+//! Commands of other threads, handled between two rounds.
 
 use super::super::rules::{ProxyRules, server_storage};
 use super::super::session::CloseReason;
@@ -11,11 +11,13 @@ use crate::deployment::Deployment;
 use model::{OperationError, Policy};
 
 impl<S: System> ProxyEngine<S> {
-    /// Replaces the policy, at once for everybody and for all that waits; without a deployment the present one stays.
-    /// Clients that may not connect any more are cut off. After an error nothing has changed. Whether anything has: what is enforced already is not enforced anew.
+    /// Replaces the policy at once, also for waiting requests; without a deployment the present one
+    /// stays. Clients that are no longer allowed are cut off. Returns true if anything changed; an equal
+    /// configuration has no effect. After an error nothing has changed.
     ///
     /// # Errors
-    /// When the policy or the deployment is wrong, or the server has other fronts than those that are served.
+    /// When the policy or the deployment is invalid, or the server has other fronts than the running
+    /// ones.
     pub fn configure(
         &mut self,
         policy: Option<&Policy>,
@@ -44,7 +46,7 @@ impl<S: System> ProxyEngine<S> {
         Ok(true)
     }
 
-    /// Refuses a deployment that has other fronts than those that are served.
+    /// Refuses a deployment with other fronts than the running ones.
     fn check_fronts(&self, deployment: &Deployment) -> Result<(), OperationError> {
         let wanted = &server_storage(deployment, &self.server)?.front;
         let running = &server_storage(&self.deployment, &self.server)?.front;
@@ -59,7 +61,7 @@ impl<S: System> ProxyEngine<S> {
         .hint("restart the proxy for other fronts; only their `allow` changes while it runs"))
     }
 
-    /// Cuts off the clients that may not connect any more.
+    /// Cuts off clients that are no longer allowed.
     fn cut_off_forbidden(&mut self) {
         let allowed = &self.shared.enforced.allowed;
         let forbidden =
@@ -70,25 +72,26 @@ impl<S: System> ProxyEngine<S> {
         }
     }
 
-    /// Learns the root handle of an NFS export.
+    /// Records the root handle of an NFS export.
     pub fn learn_export(&mut self, path: &[u8], root: &[u8]) {
         self.shared.learn_export(path, root);
     }
 
-    /// The NFS and NBD exports that the deployment names.
+    /// Returns the NFS and NBD exports that the deployment names.
     pub(in super::super) fn named_exports(&self) -> Vec<Vec<u8>> {
         self.shared.enforced.clients.exports().into_iter().map(<[u8]>::to_vec).collect()
     }
 
-    /// What the deployment says that somebody may use who should not, and that does not go with the policy.
+    /// Returns warnings about access that the deployment leaves open, and about its differences from the
+    /// policy's assumptions.
     pub(in super::super) fn warnings(&self) -> Vec<String> {
         let mut warnings = open_exports(&self.deployment, &self.server);
         warnings.extend_from_slice(&self.shared.enforced.warnings);
         warnings
     }
 
-    /// Takes no more connections and requests; the engine stops when those in flight are answered. The second time it
-    /// stops at once.
+    /// Accepts no more connections and requests; the engine stops once those in flight are answered. A
+    /// second call stops it at once.
     pub fn drain(&mut self) {
         if self.draining_since.is_some() {
             self.is_stopped = true;
@@ -102,12 +105,12 @@ impl<S: System> ProxyEngine<S> {
         self.is_stopped |= self.sessions.is_empty();
     }
 
-    /// Stops at once, whatever is in flight.
+    /// Stops at once, with requests possibly in flight.
     pub fn stop(&mut self) {
         self.is_stopped = true;
     }
 
-    /// The counters at this instant.
+    /// Returns the present counters.
     pub fn snapshot(&self) -> ProxySnapshot {
         let SharedState { queue, buffered_bytes, statistics, names, .. } = &self.shared;
         ProxySnapshot {
@@ -123,7 +126,7 @@ impl<S: System> ProxyEngine<S> {
         }
     }
 
-    /// The counters with distributions.
+    /// Returns the counters with distributions.
     pub(in crate::storage) fn metrics(&self) -> ProxyMetrics {
         let SharedState { statistics, names, .. } = &self.shared;
         ProxyMetrics { snapshot: self.snapshot(), times: statistics.times(names) }

@@ -1,15 +1,15 @@
-//! What holds after every round of the engine.
+//! Invariants after every round of the engine.
 
 use super::super::request::{NO_SESSION, RequestState};
 use super::super::system::System;
 use super::ProxyEngine;
 
-/// How many rounds pass between two checks while real clients are served: a check looks at every request.
+/// Number of rounds between two checks while real clients are served: a check visits every request.
 #[cfg(debug_assertions)]
 const ROUNDS_BETWEEN_CHECKS: u64 = 64;
 
 impl<S: System> ProxyEngine<S> {
-    /// Checks the books in some of the rounds.
+    /// Checks the invariants in some of the rounds.
     #[cfg(debug_assertions)]
     pub(in super::super) fn check_invariants_now_and_then(&mut self) {
         self.rounds_unchecked += 1;
@@ -19,10 +19,10 @@ impl<S: System> ProxyEngine<S> {
         }
     }
 
-    /// Checks the books of the engine, its sessions and its queue against each other. It looks at every request.
+    /// Checks the engine, its sessions and its queue against each other. Visits every request.
     ///
     /// # Panics
-    /// When they differ: that is a mistake in this code.
+    /// When they are inconsistent, which is an error in this code.
     pub fn check_invariants(&self) {
         let shared = &self.shared;
         let mut queued = 0;

@@ -1,14 +1,15 @@
-//! Bytes between connections and sessions: what the system reports is read, and what sessions have is written.
+//! Bytes between connections and sessions: reads on events of the system, and writes the output of
+//! sessions.
 
 use super::super::session::{CloseReason, ProxySide, SessionOrder};
 use super::super::system::{ProxyStream, System};
 use super::{ConnectedSession, ProxyEngine, READ_SIZE, WatchedStream};
 use std::io;
 
-/// The most that is read from a client that is cut off: what it may have on its way.
+/// Maximum number of bytes read from a client that is cut off, to empty its socket.
 const LAST_READ_MAX: usize = 1 << 20;
 
-/// What came of reading once.
+/// Result of one read.
 enum ReadOutcome {
     Bytes(usize),
     EndOfStream,
@@ -27,7 +28,7 @@ fn read_once(stream: &mut impl ProxyStream, scratch: &mut [u8]) -> io::Result<Re
 }
 
 impl<S: System> ProxyEngine<S> {
-    /// Something happened on a client's connection.
+    /// Handles an event on a client's connection.
     pub(super) fn on_client_event(
         &mut self,
         slot: usize,
@@ -46,14 +47,14 @@ impl<S: System> ProxyEngine<S> {
                 Err(error) => return Err(session.fail_client(error)),
             }
         } else if hung_up {
-            // It is not to be read now, but it is broken: nothing that it has sent can be answered.
+            // Not read now, but broken: its requests cannot be answered.
             session.give_client_up(&mut self.shared);
             self.close_client_stream(slot);
         }
         Ok(())
     }
 
-    /// Something happened on the connection to the server.
+    /// Handles an event on the connection to the server.
     pub(super) fn on_server_event(
         &mut self,
         slot: usize,
@@ -81,13 +82,13 @@ impl<S: System> ProxyEngine<S> {
                 ReadOutcome::Nothing => {}
             }
         } else if hung_up {
-            // Its last replies are read when there is room for them.
+            // Its last replies are read once there is space for them.
             set_aside(&mut self.system, server);
         }
         Ok(())
     }
 
-    /// Writes what a session has for its connections, and ends it if it is at its end.
+    /// Writes the output of a session to its connections, and removes a finished session.
     pub(super) fn write_session(&mut self, slot: usize) -> Result<(), CloseReason> {
         let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
         let ConnectedSession { session, client, server, .. } = &mut **entry;
@@ -112,26 +113,26 @@ impl<S: System> ProxyEngine<S> {
         let order = entry.session.settle(&mut self.shared)?;
         self.has_timed_session |= entry.session.is_timed();
         if was_full && !entry.session.is_output_full() {
-            // What waited for the room can go on, and no event will tell.
+            // Progress was waiting for this space, and no event will report it.
             self.ready.push(slot);
         }
         self.carry_out(slot, order);
         Ok(())
     }
 
-    /// Does to the connections of a session what it asks for.
+    /// Carries out the session's order on its connections.
     pub(super) fn carry_out(&mut self, slot: usize, order: SessionOrder) {
         let Some(entry) = self.sessions.get_mut(slot) else { return };
         if order == SessionOrder::EndServerStream
             && let Some(stream) = &mut entry.server.stream
         {
-            // A connection that has failed is found out when it is read.
+            // A failed connection is detected by the next read.
             let _ = stream.shutdown_write();
         }
     }
 
-    /// Closes the connection to the client. What the client has sent in the meantime is read: unread bytes would make
-    /// the kernel reset the connection, and throw away the replies that are on their way to the client.
+    /// Closes the connection to the client, after reading its pending bytes. Unread bytes would make the
+    /// kernel reset the connection, and discard replies on their way to the client.
     pub(super) fn close_client_stream(&mut self, slot: usize) {
         let Some(entry) = self.sessions.get_mut(slot) else { return };
         let Some(mut stream) = entry.client.stream.take() else { return };
@@ -144,7 +145,7 @@ impl<S: System> ProxyEngine<S> {
     }
 }
 
-/// Stops watching a connection that has hung up, until something is wanted of it.
+/// Stops watching a connection that has hung up, until the session needs it.
 fn set_aside<S: System>(system: &mut S, side: &mut WatchedStream<S::Stream>) {
     if let Some(stream) = &mut side.stream {
         system.unwatch(stream);

@@ -1,4 +1,4 @@
-//! Why a session ends, in the words of the log.
+//! Reasons for the end of a session, with their log messages.
 
 use std::fmt;
 use wire::ProtocolError;
@@ -19,7 +19,7 @@ impl fmt::Display for ProxySide {
     }
 }
 
-/// Why a session ends.
+/// Reason for the end of a session.
 #[derive(Debug)]
 pub(in super::super) enum CloseReason {
     /// Both sides have closed, or the proxy drains, and everything is answered.
@@ -30,16 +30,16 @@ pub(in super::super) enum CloseReason {
     SocketFailed(ProxySide, std::io::Error),
     /// A side closed in the middle of a request or of a reply.
     ClosedEarly(ProxySide),
-    /// The hosts file does not allow the client's address any more.
+    /// The hosts file no longer allows the client's address.
     Forbidden,
-    /// The client neither took replies nor sent the rest of a request for too long.
+    /// The client neither read replies nor sent the rest of a request for too long.
     ClientStalled,
-    /// The server did not answer for too long, or not at all when its client had gone.
+    /// The server left a request unanswered for too long, possibly after its client had gone.
     ServerSilent,
 }
 
 impl CloseReason {
-    /// Whether the client alone has brought it about.
+    /// Returns true if only the client can have caused it.
     pub(in super::super) fn is_caused_by_client(&self) -> bool {
         match self {
             Self::Malformed(side, _) | Self::SocketFailed(side, _) | Self::ClosedEarly(side) => {

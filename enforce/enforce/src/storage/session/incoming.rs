@@ -1,16 +1,15 @@
 //! The request that a session is receiving.
 
-/// The request that is being received. A request comes as one piece, or as several fragments.
+/// A request being received. It arrives as one piece, or as several fragments.
 #[derive(Debug)]
 pub(super) struct IncomingRequest {
-    /// The number of the request.
     pub(super) number: u32,
-    /// How many bytes of the present piece have not come yet.
+    /// Number of bytes of the present piece that have not arrived.
     pub(super) missing: u64,
-    /// Whether the request ends with the present piece.
+    /// True if the request ends with the present piece.
     pub(super) is_last_piece: bool,
-    /// Whether its beginning was sent to the server already, because it is larger than what may be buffered.
+    /// True if its beginning was already sent to the server, because it exceeds the buffer.
     pub(super) is_ahead: bool,
-    /// What follows it: a request by which the server tells that it is done with it.
+    /// Request to send behind it; the server's answer shows that it has processed this one.
     pub(super) barrier: &'static [u8],
 }

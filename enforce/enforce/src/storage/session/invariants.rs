@@ -1,14 +1,14 @@
-//! What holds for a session after every step.
+//! Invariants of a session after every step.
 
 use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
 
 impl ProxySession {
-    /// Checks the session's books against the requests.
+    /// Checks the session's state against the requests.
     ///
     /// # Panics
-    /// When they differ: that is a mistake in this code.
+    /// When they are inconsistent, which is an error in this code.
     pub(in super::super) fn check_invariants(&self, shared: &SharedState) {
         let slot = self.slot;
         let mut held = 0;
@@ -42,7 +42,7 @@ impl ProxySession {
         }
     }
 
-    /// The bytes that are counted for the session.
+    /// Returns the bytes counted for the session.
     pub(in super::super) fn counted_bytes(&self) -> usize {
         self.counted_bytes
     }

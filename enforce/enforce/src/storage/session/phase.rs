@@ -1,13 +1,13 @@
-//! How far the two connections of a session have come.
+//! Phases of the two connections of a session.
 
-/// How far the client's connection has come.
+/// Phase of the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientPhase {
     /// The client may send requests.
     Open,
-    /// The client has ended its stream, and still takes replies.
+    /// The client has ended its stream, but still reads replies.
     Ended,
-    /// Nothing is read from the client or written to it any more, since this instant.
+    /// Neither read nor written since this instant.
     Closed { since: u64 },
 }
 
@@ -17,16 +17,16 @@ impl ClientPhase {
     }
 }
 
-/// How far the connection to the server has come.
+/// Phase of the connection to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerPhase {
-    /// It is being made.
+    /// Being established.
     Connecting { since: u64 },
     /// Both directions are open.
     Open,
-    /// The server was told at this instant that the client sends nothing more.
+    /// The stream to the server was ended at this instant, because the client sends nothing more.
     Told { since: u64 },
-    /// The server will send nothing more, or nothing that it sends is waited for.
+    /// The server will send nothing more, or its replies are no longer needed.
     Ended,
 }
 

@@ -1,23 +1,22 @@
-//! The connection to the server, as far as bytes and requests are concerned.
+//! The connection to the server: its bytes and requests.
 
 use super::super::buffer::{ReadBuffer, WriteQueue};
 use super::phase::ServerPhase;
 use super::reply_stream::ReplyStream;
 use std::collections::VecDeque;
 
-/// The connection to the server, as far as bytes and requests are concerned.
+/// The connection to the server: its bytes and requests.
 #[derive(Debug)]
 pub(in super::super) struct ServerSide {
     pub(super) phase: ServerPhase,
     /// Bytes for the server.
     pub(in super::super) output: WriteQueue,
-    /// Requests that were sent and not answered, in the order in which they were sent: the identifier that the reply
-    /// will have, and the number.
+    /// Requests sent and not answered, in sending order: the identifier of the reply, and the number.
     pub(super) in_flight: VecDeque<(u64, u32)>,
     pub(super) replies: ReplyStream,
-    /// When the latest part of a reply came.
+    /// Time of the latest part of a reply.
     pub(super) heard_at: u64,
-    /// Whether the server has left a request unanswered for long that was sent after its latest reply.
+    /// True if a request sent after the server's latest reply has been unanswered for long.
     pub(super) is_silent: bool,
 }
 
@@ -33,12 +32,12 @@ impl ServerSide {
         }
     }
 
-    /// The bytes that the client is to be sent.
+    /// Returns the bytes to send to the client.
     pub(in super::super) fn replies_to_client(&mut self) -> &mut ReadBuffer {
         &mut self.replies.unwritten
     }
 
-    /// Whether everything was sent and answered.
+    /// Returns true if everything was sent and answered.
     pub(super) fn owes_nothing(&self) -> bool {
         self.output.is_empty() && self.in_flight.is_empty()
     }

@@ -8,30 +8,30 @@ use crate::deployment::FrontProtocol;
 use wire::{Extent, ParseStep, ReplyHead};
 
 impl ProxySession {
-    /// The connection to the server was made.
+    /// Notes that the connection to the server is established.
     pub(in super::super) fn connect_server(&mut self) {
         if matches!(self.server.phase, ServerPhase::Connecting { .. }) {
             self.server.phase = ServerPhase::Open;
         }
     }
 
-    /// Whether the connection to the server is being made.
+    /// Returns true while the connection to the server is being established.
     pub(in super::super) fn is_connecting(&self) -> bool {
         matches!(self.server.phase, ServerPhase::Connecting { .. })
     }
 
-    /// Whether bytes may be written to the server.
+    /// Returns true if bytes may be written to the server.
     pub(in super::super) fn may_write_server(&self) -> bool {
         self.server.phase.is_connected() && !self.server.output.is_empty()
     }
 
-    /// Whether the server should be read.
+    /// Returns true if the server's socket should be read.
     pub(in super::super) fn wants_server_input(&self, shared: &SharedState) -> bool {
         let has_requests = !self.server.in_flight.is_empty();
         self.server.phase.is_connected() && self.server.replies.has_room(has_requests, shared.is_crowded())
     }
 
-    /// The server has ended its stream.
+    /// Notes that the server has ended its stream.
     pub(in super::super) fn end_of_server(&mut self) {
         self.server.phase = ServerPhase::Ended;
     }
@@ -55,7 +55,7 @@ impl ProxySession {
         Ok(())
     }
 
-    /// Parses replies and passes their bytes on; returns how many bytes are dealt with.
+    /// Parses replies and passes their bytes on. Returns the number of bytes processed.
     fn parse_replies(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<usize, CloseReason> {
         let mut used = 0;
         loop {
@@ -84,7 +84,7 @@ impl ProxySession {
         }
     }
 
-    /// Counts a part of a reply. With the last part the device has done its work on the request.
+    /// Counts a part of a reply. At its last part the device has completed the request.
     fn on_reply_part(&mut self, reply: &ReplyHead, len: u64, is_last: bool, shared: &mut SharedState) {
         if !reply.is_solicited {
             return;
@@ -106,7 +106,7 @@ impl ProxySession {
         }
     }
 
-    /// memcached answers in order: the requests before the one that is answered are done, too.
+    /// memcached answers in order, so the requests before the answered one are also done.
     fn on_ordered_reply(&mut self, reply: &ReplyHead, len: u64, is_last: bool, shared: &mut SharedState) {
         while let Some(&(id, number)) = self.server.in_flight.front() {
             if id > reply.id || (id == reply.id && !is_last) {

@@ -17,7 +17,7 @@ fn connect(scene: &Scene<'_>, protocol: FrontProtocol, number: u8) -> io::Result
 /// 900 connections with 256 requests each hang up at once.
 pub(super) fn hang_up(scene: &Scene<'_>) {
     while !scene.is_over() {
-        // Their handshakes would wait behind the requests of the others.
+        // Done first: otherwise their handshakes would wait behind the requests of the others.
         let mut callers: Vec<Caller> = (0..900)
             .take_while(|_| !scene.is_over())
             .filter_map(|number| connect(scene, Nbd, u8::try_from(number % 200).expect("small")).ok())
@@ -36,7 +36,7 @@ pub(super) fn hang_up(scene: &Scene<'_>) {
     }
 }
 
-/// Writes of 8 MiB that stop behind a quarter, on 16 connections, again and again.
+/// Writes of 8 MiB that stop after a quarter, on 16 connections, repeatedly.
 fn stop_in_writes(scene: &Scene<'_>, protocol: FrontProtocol, size: usize, sent: usize) {
     on_threads(scene, 16, |_| {
         while !scene.is_over() {
@@ -52,12 +52,12 @@ pub(super) fn half_writes(scene: &Scene<'_>) {
     stop_in_writes(scene, Nbd, 8 << 20, 2 << 20);
 }
 
-/// A record of NFS has 4 MiB at most.
+/// An NFS record has 4 MiB at most.
 pub(super) fn half_writes_nfs(scene: &Scene<'_>) {
     stop_in_writes(scene, Nfs, 3 << 20, 2 << 20);
 }
 
-/// Asks for much, reads a little of it, and resets the connection.
+/// Requests much data, reads a little of it, and resets the connection.
 pub(super) fn resets_in_replies(scene: &Scene<'_>) {
     on_threads(scene, 8, |_| {
         while !scene.is_over() {
@@ -69,7 +69,7 @@ pub(super) fn resets_in_replies(scene: &Scene<'_>) {
     });
 }
 
-/// Takes nothing of what it asked for.
+/// Reads no replies.
 pub(super) fn slow_readers(scene: &Scene<'_>) {
     on_threads(scene, 16, |number| {
         let mut kept = Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn slow_readers(scene: &Scene<'_>) {
     });
 }
 
-/// Connections that ask for much, take nothing, and are replaced by others before they are cut off.
+/// Connections that request much data, read nothing, and are replaced by others before they are cut off.
 pub(super) fn stallers(scene: &Scene<'_>) {
     on_threads(scene, 32, |number| {
         let number = u8::try_from(number).expect("few");
@@ -98,7 +98,7 @@ pub(super) fn stallers(scene: &Scene<'_>) {
     });
 }
 
-/// Values that come in small pieces.
+/// Values that arrive in small pieces.
 pub(super) fn slow_writers(scene: &Scene<'_>) {
     on_threads(scene, 16, |_| {
         while !scene.is_over() {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::time::Duration;
 use testkit::connect_from;
 
-/// Connects, asks once, goes.
+/// Connects, makes one request, and leaves.
 pub(super) fn churn(scene: &Scene<'_>) {
     on_threads(scene, 4, |_| {
         while !scene.is_over() {
@@ -22,7 +22,7 @@ pub(super) fn churn(scene: &Scene<'_>) {
     });
 }
 
-/// Takes as many connections as it gets from so many addresses, in which `said` was said.
+/// Opens as many connections as possible from this many addresses, and sends `said` on each.
 fn occupy(scene: &Scene<'_>, count: u8, said: &[u8]) {
     let mut kept = Vec::new();
     for number in (0..1024).map(|turn| turn % u32::from(count)) {
@@ -43,20 +43,20 @@ pub(super) fn idle_connections(scene: &Scene<'_>) {
     occupy(scene, 1, b"");
 }
 
-/// No address has many of them.
+/// No address has many of the connections.
 pub(super) fn idle_from_everywhere(scene: &Scene<'_>) {
     occupy(scene, 250, b"");
 }
 
-/// With half an option.
+/// With half an option sent.
 pub(super) fn half_open(scene: &Scene<'_>) {
     occupy(scene, 1, b"\0\0\0\x03IHAVEOPT\0\0");
 }
 
-/// 3,000 clients at a time, of which most find no place; the priority client was there before.
+/// 3,000 clients at a time, most of which find no place; the priority client was connected before.
 pub(super) fn turned_away(scene: &Scene<'_>) {
     scene.set_ready();
-    // The priority client is connected by then.
+    // By then the priority client is connected.
     scene.pause(Duration::from_millis(100));
     on_threads(scene, 2, |number| {
         let from = stranger(u8::try_from(number).expect("few"));

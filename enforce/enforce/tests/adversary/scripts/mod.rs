@@ -1,4 +1,4 @@
-//! What clients do that mean harm, or have an accident.
+//! Scripts of hostile and faulty clients.
 
 mod accidents;
 mod crowds;
@@ -11,17 +11,17 @@ use crate::trial::Scene;
 use enforce::deployment::FrontProtocol;
 use std::net::Ipv4Addr;
 
-/// A script, and what is like it but harmless.
+/// A script, with a similar harmless load.
 pub struct HostileScript {
     pub name: &'static str,
     pub protocol: FrontProtocol,
-    /// Connections and requests in flight on each, of the plain flood that it is compared with.
+    /// Connections and requests in flight on each, of the plain flood for comparison.
     pub like: (usize, usize),
-    /// The size of their reads: as long at the device as what the script asks for.
+    /// Size of the flood's reads, with the same device time as the script's requests.
     pub like_size: u32,
     /// Further fields of the storage.
     pub fields: &'static str,
-    /// Whether the priority client connects anew for each request.
+    /// True if the priority client opens a new connection for each request.
     pub connects: bool,
     pub act: fn(&Scene<'_>),
 }
@@ -96,12 +96,12 @@ pub const ALL: &[HostileScript] = &[
     script("turned-away", Nbd, (1, 1), crowds::turned_away),
 ];
 
-/// The script of a name.
+/// Returns the script with a name.
 pub fn named(name: &str) -> &'static HostileScript {
     ALL.iter().find(|script| script.name == name).unwrap_or_else(|| panic!("there is no script {name}"))
 }
 
-/// Runs `each` on threads of their own, and lets the priority client begin when all have begun.
+/// Runs `each` on several threads, and starts the priority client once all have begun.
 fn on_threads(scene: &Scene<'_>, count: usize, each: impl Fn(usize) + Sync) {
     std::thread::scope(|scope| {
         for number in 0..count {
@@ -113,7 +113,8 @@ fn on_threads(scene: &Scene<'_>, count: usize, each: impl Fn(usize) + Sync) {
     });
 }
 
-/// Connections that each keep so many requests in flight, made by `ask`, and made again when they end.
+/// Opens connections with this many requests in flight each, made by `ask`, and reopens them when they
+/// end.
 fn pipelines(
     scene: &Scene<'_>,
     protocol: FrontProtocol,

@@ -1,4 +1,4 @@
-//! Requests that cost more, or less, than they seem to.
+//! Requests that cost more, or less, than they appear to.
 
 use super::{on_threads, pipeline, pipelines};
 use crate::caller::{BLOCK, Caller};
@@ -20,7 +20,7 @@ pub(super) fn huge_zeroes(scene: &Scene<'_>) {
     });
 }
 
-/// 200 reads at a time, all with one number, of which the proxy may drop those that repeat others.
+/// 200 reads at a time, all with one identifier; the proxy may drop repetitions.
 pub(super) fn one_xid(scene: &Scene<'_>) {
     on_threads(scene, 1, |_| {
         let Ok(mut caller) = Caller::connect(&scene.ground.fronts, Nfs, stranger(1), b'f') else { return };
@@ -37,7 +37,7 @@ pub(super) fn one_xid(scene: &Scene<'_>) {
     });
 }
 
-/// Calls that come byte by byte.
+/// Calls that arrive byte by byte.
 pub(super) fn fragments(scene: &Scene<'_>) {
     pipelines(scene, Nfs, stranger(1), (4, 32), |caller| {
         let mut rest = std::mem::take(&mut caller.out);
@@ -51,7 +51,7 @@ pub(super) fn fragments(scene: &Scene<'_>) {
     });
 }
 
-/// A COMPOUND of version 4.2 that puts a handle, does `operations`, and reads with `read`.
+/// Sends an NFSv4.2 COMPOUND that sets a handle, performs `operations`, and reads with `read`.
 pub fn compound(caller: &mut Caller, operations: &[u32], read: u32, count: u32) {
     caller.place += 1;
     let mut body = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn read_plus(scene: &Scene<'_>) {
     pipelines(scene, Nfs, stranger(1), (4, 32), |caller| compound(caller, &[], 68, 64 << 10));
 }
 
-/// GETXATTR of a name without letters, which no decoder of version 4.1 knows.
+/// GETXATTR of an empty name, which no decoder of version 4.1 knows.
 pub(super) fn unknown_operation(scene: &Scene<'_>) {
     pipelines(scene, Nfs, stranger(1), (4, 32), |caller| compound(caller, &[72, 0], 25, 64 << 10));
 }
@@ -106,7 +106,7 @@ pub(super) fn tiny_pipeline_memcached(scene: &Scene<'_>) {
     pipelines(scene, Memcached, stranger(1), (4, 4096), |caller| caller.read(1));
 }
 
-/// The workload itself asks for what is refused, on another connection, while others flood.
+/// The workload itself makes requests that are refused, on another connection, while others flood.
 fn beside_flood(scene: &Scene<'_>, protocol: FrontProtocol, ask: impl Fn(&mut Caller) + Sync) {
     on_threads(scene, 5, |number| {
         while !scene.is_over() {
@@ -128,7 +128,7 @@ fn ask_now_and_then(
     while !scene.is_over() {
         ask(&mut caller);
         caller.send()?;
-        // With limits that are used up it may never be answered.
+        // With exhausted limits it may never be answered.
         scene.pause(Duration::from_millis(100));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Requests that nobody answers, and answers that are not requests.
+//! Requests without answers, and answers that are not requests.
 
 use super::on_threads;
 use crate::caller::Caller;
@@ -8,11 +8,11 @@ use enforce::deployment::FrontProtocol::{Memcached, Nfs};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// On these memcached stays silent.
+/// Commands that memcached does not answer.
 const SILENT: &str =
     "lru mode segmented noreply\r\nlru tune 10 25 0.1 2.0 noreply\r\nslabs automove 1 noreply\r\n";
 
-/// 6 kB of them.
+/// Returns 6 kB of them.
 pub fn silent_text() -> Vec<u8> {
     SILENT.repeat(70).into_bytes()
 }
@@ -21,7 +21,7 @@ fn connect(scene: &Scene<'_>) -> io::Result<Caller> {
     Caller::connect(&scene.ground.fronts, Memcached, stranger(1), b'f')
 }
 
-/// The same words on one connection after the other, which stays until the end.
+/// Sends the same bytes on one connection after the other; the last stays until the end.
 fn say_again(scene: &Scene<'_>, said: &(dyn Fn() -> Vec<u8> + Sync), each: Duration) {
     on_threads(scene, 1, |_| {
         let mut kept = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn silent_commands(scene: &Scene<'_>) {
     say_again(scene, &silent_text, Duration::from_millis(400));
 }
 
-/// 1,000 misses that are not answered, and a no-op.
+/// Returns 1,000 quiet gets that miss, and a no-op.
 pub fn quiet_gets_text() -> Vec<u8> {
     let mut said: Vec<u8> = (0..1000).flat_map(|key| format!("mg fmiss{key} v q\r\n").into_bytes()).collect();
     said.extend(b"mn\r\n");
@@ -50,7 +50,7 @@ pub(super) fn quiet_gets(scene: &Scene<'_>) {
     say_again(scene, &quiet_gets_text, Duration::from_millis(100));
 }
 
-/// 1,000 sets that are not answered.
+/// Returns 1,000 sets without replies.
 fn noreply_sets_text() -> Vec<u8> {
     let mut said = Vec::new();
     for key in 0..1000 {
@@ -65,7 +65,8 @@ pub(super) fn noreply_sets(scene: &Scene<'_>) {
     say_again(scene, &noreply_sets_text, Duration::from_millis(100));
 }
 
-/// An NFS client that the server calls, with a backlog of its own: the answer must not wait behind it.
+/// An NFS client with a backlog of requests, which the server calls: the answer must not wait behind
+/// them.
 pub(super) fn callback_behind_backlog(scene: &Scene<'_>) {
     on_threads(scene, 1, |_| {
         let Ok(mut caller) = Caller::connect(&scene.ground.fronts, Nfs, stranger(1), b'f') else { return };

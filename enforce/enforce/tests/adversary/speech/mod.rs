@@ -1,12 +1,12 @@
-//! The protocols as a server hears them: where a request ends, what it takes, what is answered.
+//! The server side of the protocols: ends of requests, their cost, and their answers.
 //!
-//! They are written apart from crate `wire`, so that the server does not repeat its mistakes.
+//! Written independently of crate `wire`, so that the server does not repeat its mistakes.
 
 pub mod memcached;
 pub mod nbd;
 pub mod nfs;
 
-/// A reply: its first bytes, so many bytes of no meaning, and its last bytes.
+/// A reply: its first bytes, filling of a given length, and its last bytes.
 #[derive(Debug, Default)]
 pub struct ReplyBytes {
     pub head: Vec<u8>,
@@ -23,26 +23,26 @@ impl ReplyBytes {
 /// A request that the device serves.
 #[derive(Debug)]
 pub struct DeviceRequest {
-    /// Whose it is: clients say so in names, handles and keys.
+    /// Owner of the request; clients encode it in names, handles and keys.
     pub tag: u8,
-    /// Its place among those of its tag, from 1; 0 for none.
+    /// Place among the requests of its tag, from 1; 0 for none.
     pub place: u64,
-    /// How many accesses it makes, and the bytes of them; without any, it is answered at once.
+    /// Number of accesses, with their bytes; a request without any is answered at once.
     pub accesses: u64,
     pub bytes: u64,
     pub reply: ReplyBytes,
 }
 
-/// What a server makes of the bytes that have come.
+/// Meaning of received bytes.
 #[derive(Debug)]
 pub enum Heard {
     Incomplete,
-    /// Something that is answered at once and is no request.
+    /// A message that is answered at once and is not a request.
     Answer(usize, Vec<u8>),
     Request(usize, DeviceRequest),
     /// The answer to a call of the server.
     CallbackAnswered(usize),
-    /// The server calls the client from now on, now and then.
+    /// A request that makes the server call the client from time to time.
     CallbackWanted(usize, Vec<u8>),
     Over,
 }
@@ -50,11 +50,11 @@ pub enum Heard {
 /// One connection of a protocol.
 pub trait ServerSpeech: Send {
     fn hear(&mut self, input: &[u8]) -> Heard;
-    /// Whether requests are served one after the other.
+    /// Returns true if requests are served one after the other.
     fn is_serial(&self) -> bool {
         false
     }
-    /// A call of the server, where the protocol has any.
+    /// Returns a call of the server, if the protocol has any.
     fn callback(&mut self) -> Vec<u8> {
         Vec::new()
     }
@@ -72,12 +72,12 @@ pub fn put(out: &mut Vec<u8>, words: &[u32]) {
     out.extend(words.iter().flat_map(|word| word.to_be_bytes()));
 }
 
-/// Data of a read: its first eight bytes say where it stands.
+/// Returns the data of a read: its first eight bytes encode the offset.
 pub fn data_head(offset: u64, len: usize) -> Vec<u8> {
     offset.to_be_bytes()[..len.min(8)].to_vec()
 }
 
-/// The place of a request of 4 KiB by its offset.
+/// Returns the place of a request of 4 KiB by its offset.
 pub fn place(tag: u8, offset: u64) -> u64 {
     if tag == b'p' { offset / 4096 } else { 0 }
 }

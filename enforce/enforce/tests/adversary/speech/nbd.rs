@@ -6,12 +6,12 @@ use wire::nbd::protocol::{
 };
 
 pub const GREETING: &[u8] = b"NBDMAGICIHAVEOPT\0\x03";
-/// Larger reads and writes are refused, as many servers do.
+/// Maximum payload; larger reads and writes are refused, as by many servers.
 const PAYLOAD_MAX: usize = 32 << 20;
-/// Has flags, and takes flush, FUA, trim, zeroes, cache.
+/// Has flags; supports flush, FUA, trim, zeroes, cache.
 const FLAGS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 10;
 
-/// How far a connection has come.
+/// Phase of a connection.
 #[derive(Debug, Default)]
 pub enum NbdSpeech {
     #[default]

@@ -1,14 +1,15 @@
-//! MOUNT and NFS of versions 3 and 4. A handle is the path of its export, or a file's name; its first letter is the tag, and
-//! one that begins with `bad` is none. Exports whose path begins with `/no` are refused.
+//! MOUNT and NFS of versions 3 and 4. A handle is the path of its export, or a file's name. Its first
+//! letter is the tag, and one that begins with `bad` is invalid. Exports whose path begins with `/no` are
+//! refused.
 
 use super::{DeviceRequest, Heard, ReplyBytes, ServerSpeech, data_head, long, place, put, word};
 
-/// As most servers: more is not read at once.
+/// Maximum read, as with most servers.
 const READ_MAX: usize = 1 << 20;
 const ACCESS_DENIED: u32 = 13;
 const BAD_HANDLE: u32 = 10_001;
 
-/// A connection, with the calls of the server that were not answered yet.
+/// A connection, with the unanswered calls of the server.
 #[derive(Debug, Default)]
 pub struct NfsSpeech {
     callbacks: u32,
@@ -28,7 +29,7 @@ impl<'a> CallArguments<'a> {
         long(bytes, 0)
     }
 
-    /// What is missing is zero.
+    /// Missing bytes read as zero.
     fn take(&mut self, len: usize) -> &'a [u8] {
         const NOTHING: &[u8] = &[0; 64];
         if self.0.len() < len {
@@ -50,7 +51,7 @@ impl<'a> CallArguments<'a> {
     }
 }
 
-/// A whole record without its marks, and how many bytes it had.
+/// Returns a whole record without its marks, and its length in bytes.
 fn record(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut body = Vec::new();
     let mut used = 0;
@@ -127,7 +128,7 @@ fn version_3(procedure: u32, mut arguments: CallArguments<'_>, mut body: Vec<u8>
             bytes = arguments.opaque().len() as u64;
             put(&mut body, &[0, 0, 0, u32::try_from(bytes).expect("short"), 2, 7, 7]);
         }
-        // GETATTR: attributes of no meaning.
+        // GETATTR: meaningless attributes.
         1 => put(&mut body, &[0; 22]),
         // COMMIT.
         21 => put(&mut body, &[0, 0, 0, 7, 7]),
@@ -136,7 +137,7 @@ fn version_3(procedure: u32, mut arguments: CallArguments<'_>, mut body: Vec<u8>
     DeviceRequest { tag, place: at, accesses, bytes, reply: reply(body, filling) }
 }
 
-/// The operations that the scripts send: others have no arguments.
+/// Only the operations that the scripts send; all others have no arguments.
 fn version_4(mut arguments: CallArguments<'_>, mut body: Vec<u8>) -> DeviceRequest {
     let tag_text = arguments.opaque();
     arguments.word();
@@ -155,7 +156,7 @@ fn version_4(mut arguments: CallArguments<'_>, mut body: Vec<u8>) -> DeviceReque
         put(&mut body, &[operation, 0]);
         match operation {
             22 => tag = tag_of(arguments.opaque()),
-            // GETXATTR, which answers with a value.
+            // GETXATTR, which returns a value.
             72 => {
                 arguments.opaque();
                 put(&mut body, &[0]);
@@ -196,7 +197,7 @@ impl ServerSpeech for NfsSpeech {
         put(&mut body, &[1, 0, 0, 0, 0]);
         match (program, version, procedure) {
             (100_005, ..) => Heard::Request(used, mount(procedure, arguments, body)),
-            // A callback channel is asked for by a NULL with this number.
+            // A NULL call with this number requests a callback channel.
             (_, _, 0) if word(&call, 0) == 0xcb => Heard::CallbackWanted(used, reply(body, 0).head),
             (_, 3, _) => Heard::Request(used, version_3(procedure, arguments, body)),
             (_, 4, 1) => Heard::Request(used, version_4(arguments, body)),

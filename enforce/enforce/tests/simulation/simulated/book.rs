@@ -1,17 +1,17 @@
-//! What a client waits for: the bytes of every answer that it is owed, and whether they came.
+//! Outstanding answers of a client: their expected bytes, compared with those received.
 
 use super::reader::number;
 use enforce::deployment::FrontProtocol;
 use std::collections::{BTreeMap, VecDeque};
 
-/// An answer that is owed.
+/// An outstanding answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OwedAnswer {
     bytes: Vec<u8>,
     asked_at: u64,
 }
 
-/// The answers that a connection is owed, and what came of them.
+/// Outstanding answers of a connection, with their totals.
 #[derive(Debug)]
 pub struct ReplyBook {
     protocol: FrontProtocol,
@@ -20,30 +20,30 @@ pub struct ReplyBook {
     /// Answers that come in any order, by identifier.
     by_id: BTreeMap<u64, VecDeque<OwedAnswer>>,
     inbox: Vec<u8>,
-    /// How many answers are owed.
+    /// Number of outstanding answers.
     pub open: usize,
-    /// How many came.
+    /// Number of answers received.
     pub answered: u64,
 }
 
-/// What came of some bytes.
+/// Contents of received bytes.
 #[derive(Debug, Default)]
 pub struct ReceivedAnswers {
-    /// When the requests were sent whose answers are complete now.
+    /// Sending times of the requests that are now completely answered.
     pub asked_at: Vec<u64>,
-    /// The identifiers of calls of the server.
+    /// Identifiers of calls of the server.
     pub calls: Vec<u32>,
 }
 
 impl ReplyBook {
-    /// A book for a connection that begins.
+    /// Creates the book of a new connection.
     pub fn new(protocol: FrontProtocol) -> Self {
         let ordered = VecDeque::new();
         let by_id = BTreeMap::new();
         Self { protocol, ordered, by_id, inbox: Vec::new(), open: 0, answered: 0 }
     }
 
-    /// Notes an answer that is owed.
+    /// Adds an expected answer.
     pub fn owe(&mut self, id: Option<u64>, bytes: Vec<u8>, asked_at: u64) {
         if bytes.is_empty() {
             return;
@@ -56,7 +56,7 @@ impl ReplyBook {
         }
     }
 
-    /// When the oldest request was sent that has no answer.
+    /// Returns the sending time of the oldest unanswered request.
     pub fn oldest(&self) -> Option<u64> {
         let unordered = self.by_id.values().filter_map(|answers| answers.front());
         self.ordered.iter().take(1).chain(unordered).map(|answer| answer.asked_at).min()
@@ -65,7 +65,7 @@ impl ReplyBook {
     /// Takes bytes from the server.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The discrepancy.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<ReceivedAnswers, String> {
         self.inbox.extend_from_slice(bytes);
         let mut received = ReceivedAnswers::default();
@@ -86,7 +86,7 @@ impl ReplyBook {
     }
 }
 
-/// Takes one answer from the start of `rest`, and returns its length when it is complete.
+/// Takes one answer from the start of `rest`, and returns its length if it is complete.
 fn take_answer(
     protocol: FrontProtocol,
     rest: &[u8],

@@ -1,12 +1,12 @@
-//! What an observer at the server checks of every request that the proxy hands on: that nothing of a higher level was
-//! ready to go, and that its workload keeps its limits.
+//! Checks of an observer at the server on every request that the proxy hands on: no request of a higher
+//! level was ready, and its workload keeps its limits.
 
 use super::configuration::{NO_LEVEL, PriorityOrder};
 use super::plan::MS;
 use super::session::{HandedRequest, ObservedSession};
 use super::world::World;
 
-/// How much later than it was read a request may be in its queue.
+/// Maximum delay between reading a request and queueing it.
 const SLACK_NS: u64 = MS;
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
     fn check_level(&mut self, number: usize, handed: &HandedRequest) {
         let session = &self.sessions[number];
         let level = self.configuration.level(session.network);
-        // What streams or was blocked has had its turn earlier.
+        // A streaming or blocked request was dispatched earlier.
         let was_late = session.has_streamed || handed.begun_at < self.now;
         let since = self.now.saturating_sub(SLACK_NS);
         if level == 0 || was_late || session.generation != self.generation || self.is_draining {
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    /// The proxy waits: what it has overtaken and not handed on by now, it has passed over.
+    /// Confirms overtaken requests when the proxy waits: those still not handed on were passed over.
     pub fn confirm_overtaken(&mut self) {
         for (session, level, text) in std::mem::take(&mut self.overtaken) {
             let since = self.now.saturating_sub(SLACK_NS);
@@ -62,12 +62,12 @@ impl World {
         }
     }
 
-    /// Since when a session has a request ready whose level is above this one.
+    /// Returns the time since when a session has a ready request of a level above this one.
     fn ready_request(&self, session: &ObservedSession, below: u32) -> Option<u64> {
         let own = self.configuration.level(session.network);
         // The third workload may be beyond its limits.
         let is_free = own < below && own < 2;
-        // A workload is first in, first out: what its odd clients ask for holds up the others.
+        // A workload is first in, first out: requests of its odd clients hold up the others.
         let clients = &self.plan.clients;
         let has_odd =
             clients.iter().any(|client| client.network == session.network && !client.style.is_ordinary());
@@ -88,7 +88,7 @@ impl World {
             .map(|held| held.read_at.max(session.blocked_at))
     }
 
-    /// Checks the third workload against its limit: what it was served since the limit holds.
+    /// Checks the third workload against its limit: the work served since the limit is in force.
     fn check_limit(&mut self, number: usize, handed: &HandedRequest) {
         let session = &self.sessions[number];
         let is_limited = self.configuration.workload(session.network) == Some(2)
@@ -104,8 +104,8 @@ impl World {
         let (served, since) = self.limit_level;
         let served = served + self.plan.profiled_ns(handed.request.work.bytes()) as f64;
         self.limit_level.0 = served;
-        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be,
-        // those that wait with them included.
+        // A burst, the excess of the largest request over it, and the surprise of gets, whose size only
+        // the reply shows, including those that wait with them.
         let largest = self.plan.profiled_ns(size_max.max(64 << 10));
         let excess = 2 * (u64::from(self.plan.outstanding) + 1) * largest;
         let allowed = (self.now - since) as f64 * permille as f64 / 1e3 + (burst_ms * MS + excess) as f64;
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// The limits hold anew from now on: a policy has come, or a proxy has begun.
+    /// Restarts the accounting of limits: a policy has changed, or a proxy has begun.
     pub fn restart_limits(&mut self) {
         self.limit_level = (0.0, self.now);
     }

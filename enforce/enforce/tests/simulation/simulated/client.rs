@@ -1,4 +1,4 @@
-//! A simulated client: it connects, asks, takes answers at its own pace, and leaves.
+//! A simulated client: it connects, sends requests, reads answers at its own pace, and leaves.
 
 use super::book::ReplyBook;
 use super::faults::FaultKind;
@@ -11,37 +11,35 @@ use super::world::{LEAVES_AFTER_NS, World, WorldEvent};
 use enforce::deployment::FrontProtocol;
 use std::collections::VecDeque;
 
-/// The most requests that hostile clients send in one connection beyond their number, so that worlds end.
+/// Maximum number of requests that hostile clients send in one connection beyond their plan, so that
+/// worlds end.
 const BURST_MAX: usize = 300;
 
 /// A client of a world.
 #[derive(Debug)]
 pub struct SimulatedClient {
-    /// What it is like.
     pub plan: ClientPlan,
-    /// Its connection, if it has one.
     pub link: Option<usize>,
     left: u32,
     source: RequestSource,
-    /// Reads what it sends, to know what it is owed.
+    /// Parses its own output, to know the expected answers.
     sent: RequestReader,
     book: ReplyBook,
     outbox: VecDeque<u8>,
-    /// Until when it sends nothing.
+    /// Time until which it sends nothing.
     pauses_until: u64,
-    /// Whether it has ended its direction of the connection.
+    /// True if it has ended its direction of the connection.
     has_ended: bool,
-    /// Whether it comes back no more.
+    /// True if it never connects again.
     pub is_done: bool,
     connections: u32,
-    /// The longest time from a request to its answer.
+    /// Longest time from a request to its answer.
     pub longest_ns: u64,
-    /// How many answers came in all.
     pub answered: u64,
 }
 
 impl SimulatedClient {
-    /// A client that has not connected yet.
+    /// Creates a client that has not connected yet.
     pub fn new(plan: ClientPlan, protocol: FrontProtocol, dice: &mut super::dice::Dice) -> Self {
         let dialect = NbdDialect::new(false, false);
         Self {
@@ -67,7 +65,7 @@ impl SimulatedClient {
 }
 
 impl World {
-    /// A client does what it wants to do now.
+    /// Performs a client's present actions.
     pub fn client_steps(&mut self, number: usize) {
         let client = &self.clients[number];
         if client.is_done {
@@ -151,7 +149,7 @@ impl World {
         }
         let client = &mut self.clients[number];
         if !client.is_honest() {
-            // Only to know how far its handshake is.
+            // Only to follow the handshake.
             let _ = client.book.receive(bytes);
             return self.schedule(self.now, WorldEvent::Client(number));
         }
@@ -177,14 +175,14 @@ impl World {
         }
     }
 
-    /// The proxy has closed the connection: there must be a reason, or everything was said.
+    /// Handles a connection closed by the proxy: it requires an excuse, or complete answers.
     fn client_sees_end(&mut self, number: usize, link: usize) {
         let session = self.links[link].session;
         let client = &self.clients[number];
         let is_fair = client.is_honest() && !self.links[link].is_far_gone;
         let excuse = match session {
             Some(session) => self.sessions[session].excuse,
-            // It was not accepted, which accidents and ends of proxies explain.
+            // It was not accepted, which faults and ends of proxies excuse.
             None => self.unaccepted_excuse(link),
         };
         if is_fair && excuse.is_none() {
@@ -203,7 +201,7 @@ impl World {
         self.client_forgets(number, link);
     }
 
-    /// The client gives up its connection and perhaps comes back.
+    /// Makes the client drop its connection and possibly return.
     pub fn client_forgets(&mut self, number: usize, link: usize) {
         let now = self.now;
         self.note(|| format!("client {number} closes link {link}"));
@@ -314,12 +312,12 @@ impl World {
         if !client.is_honest() && is_late {
             return self.client_hangs_up(number, link);
         }
-        // Long after the end nobody waits for answers that were lost.
+        // Long after the end, clients stop waiting for lost answers.
         if now >= self.plan.ends_at + LEAVES_AFTER_NS && client.is_honest() {
             let excuse = self.links[link]
                 .session
                 .map_or(self.unaccepted_excuse(link), |session| self.sessions[session].excuse);
-            // The limit of the third workload may let its requests wait for long.
+            // The limit of the third workload may delay its requests for long.
             let may_wait = self.clients[number].plan.network == 2 && self.plan.queues_over_limits;
             if excuse.is_none() && !may_wait {
                 let open = self.clients[number].book.open;

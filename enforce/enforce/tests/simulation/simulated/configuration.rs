@@ -1,5 +1,5 @@
-//! The policies and deployments of simulated worlds: three workloads, whose clients are in networks of their own, in
-//! several orders of priority.
+//! Policies and deployments of simulated worlds: three workloads, whose clients are in separate networks,
+//! in several orders of priority.
 
 use super::plan::WorldPlan;
 use enforce::deployment::{Deployment, FrontProtocol};
@@ -7,19 +7,19 @@ use model::Policy;
 use std::fmt::Write;
 use workload::device::StorageProfile;
 
-/// The name of the storage server behind the proxy.
+/// Name of the storage server behind the proxy.
 pub const SERVER: &str = "ssd";
-/// The names of the workloads; the clients of the fourth network are nobody's.
+/// Names of the workloads; the clients of the fourth network belong to none.
 const WORKLOADS: [&str; 3] = ["gold", "silver", "tin"];
-/// The level of whoever has no guarantee.
+/// Level of requests without a guarantee.
 pub const NO_LEVEL: u32 = u32::MAX;
 
-/// What holds at present.
+/// Configuration in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Configuration {
-    /// Which policy: one of the orders of priority, or none.
+    /// Order of priority of the policy, or no policy.
     pub order: PriorityOrder,
-    /// Whether the first two networks have changed their owners.
+    /// True if the first two networks have exchanged their workloads.
     pub is_swapped: bool,
 }
 
@@ -30,15 +30,15 @@ pub enum PriorityOrder {
     GoldFirst,
     /// Silver, gold, tin.
     SilverFirst,
-    /// There is no policy.
+    /// No policy.
     Without,
 }
 
 impl Configuration {
-    /// What worlds begin with.
+    /// Initial configuration of worlds.
     pub const FIRST: Self = Self { order: PriorityOrder::GoldFirst, is_swapped: false };
 
-    /// The position of the workload that a network belongs to.
+    /// Returns the position of the workload that a network belongs to.
     pub fn workload(self, network: usize) -> Option<usize> {
         match (network, self.is_swapped) {
             (3.., _) => None,
@@ -47,7 +47,7 @@ impl Configuration {
         }
     }
 
-    /// The level of a network's requests.
+    /// Returns the level of a network's requests.
     pub fn level(self, network: usize) -> u32 {
         let Some(workload) = self.workload(network) else { return NO_LEVEL };
         match (self.order, workload) {
@@ -58,7 +58,6 @@ impl Configuration {
         }
     }
 
-    /// The policy.
     pub fn policy(self, plan: &WorldPlan) -> Option<Policy> {
         if self.order == PriorityOrder::Without {
             return None;
@@ -86,12 +85,11 @@ impl Configuration {
         Some(Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
     }
 
-    /// The deployment.
     pub fn deployment(self, plan: &WorldPlan) -> Deployment {
         self.deployment_of(plan, SERVER)
     }
 
-    /// A deployment that knows nothing of the server.
+    /// Returns a deployment that lacks the server.
     pub fn wrong_deployment(self, plan: &WorldPlan) -> Deployment {
         self.deployment_of(plan, "other")
     }
@@ -133,7 +131,7 @@ fn protocol_name(protocol: FrontProtocol) -> &'static str {
     }
 }
 
-/// A profile of an SSD that takes the plan's time for 4 KiB, and in proportion.
+/// Returns a profile of an SSD with the plan's time for 4 KiB, and in proportion.
 pub fn profile(plan: &WorldPlan) -> StorageProfile {
     let bandwidth = 4096.0 * 1e9 / plan.service_4k_ns as f64;
     let row = |size: u64| {
@@ -144,6 +142,5 @@ pub fn profile(plan: &WorldPlan) -> StorageProfile {
 }
 
 impl PriorityOrder {
-    /// All orders.
     pub const ALL: [Self; 3] = [Self::GoldFirst, Self::SilverFirst, Self::Without];
 }

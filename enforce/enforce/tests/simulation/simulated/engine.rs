@@ -1,4 +1,4 @@
-//! The proxies that are put into worlds: the one that is to be tested, and one that only passes bytes on.
+//! The proxies in worlds: the one under test, and one that only passes bytes on.
 
 use super::configuration::{Configuration, SERVER, profile};
 use super::plan::WorldPlan;
@@ -12,19 +12,19 @@ use std::io::{self, IoSlice};
 
 /// A proxy in a world.
 pub trait ProxyUnderTest {
-    /// A proxy that begins.
+    /// Starts a proxy.
     fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self;
-    /// Waits once, and does what can be done then.
+    /// Waits once, and does all work possible then.
     fn round(&mut self) -> io::Result<bool>;
     /// Replaces policy and deployment.
     fn configure(&mut self, policy: Option<&Policy>, deployment: Deployment) -> Result<bool, OperationError>;
-    /// Takes no more connections and ends when all is answered.
+    /// Accepts no more connections, and ends once everything is answered.
     fn drain(&mut self);
-    /// Whether it has ended.
+    /// Returns true if it has ended.
     fn is_stopped(&self) -> bool;
-    /// Its counters.
+    /// Returns its counters.
     fn snapshot(&self) -> ProxySnapshot;
-    /// Checks its books.
+    /// Checks its invariants.
     fn check_invariants(&self);
 }
 
@@ -60,7 +60,7 @@ impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
     }
 }
 
-/// A proxy that passes bytes on as they come, and knows no requests.
+/// A proxy that passes bytes on at once, without knowledge of requests.
 #[derive(Debug)]
 pub struct PassThrough {
     system: SimulatedSystem,
@@ -68,20 +68,20 @@ pub struct PassThrough {
     is_stopped: bool,
 }
 
-/// The two connections of a client, and what is on its way between them.
+/// The two connections of a client, and bytes on their way between them.
 #[derive(Debug)]
 struct PassedPair {
     streams: [SimulatedStream; 2],
-    /// What was read from each side and not written to the other.
+    /// Bytes read from each side and not yet written to the other.
     held: [Vec<u8>; 2],
-    /// Whether each side has ended, and whether the other was told.
+    /// True for a side that has ended, and true if the other was notified.
     has_ended: [bool; 2],
     was_told: [bool; 2],
     is_made: bool,
 }
 
 impl PassedPair {
-    /// Moves what can be moved from one side to the other; an error ends the pair.
+    /// Moves available bytes from one side to the other; an error ends the pair.
     fn pass(&mut self, from: usize) -> io::Result<()> {
         let mut piece = [0; 4096];
         while self.held[from].len() < 64 << 10 && !self.has_ended[from] {

@@ -1,19 +1,19 @@
-//! What can go wrong in a simulated world, how often, and how often it did.
+//! Faults of a simulated world, their rates and counts.
 
 use super::dice::Dice;
 
-/// The kinds of accidents, as indices of rates and counts.
+/// Kinds of faults, as indices of rates and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// A read returns fewer bytes than there are.
     PartialRead,
     /// A write takes fewer bytes than there is room for.
     PartialWrite,
-    /// A call says that it would wait although it need not.
+    /// A call would block although bytes or space are available.
     SpuriousWouldBlock,
     /// A wait returns early, without events, as after a signal.
     EarlyWakeUp,
-    /// A wait reports only some of the events that there are.
+    /// A wait reports only some of the pending events.
     WithheldEvents,
     /// The proxy does not run for a while, up to seconds.
     ClockJump,
@@ -21,7 +21,7 @@ pub enum FaultKind {
     ClientReset,
     /// A connection to the server is reset.
     ServerReset,
-    /// A client hangs up in the middle of something.
+    /// A client hangs up in the middle of a message.
     ClientHangUp,
     /// A client reads nothing for a while.
     ClientStall,
@@ -29,7 +29,7 @@ pub enum FaultKind {
     HalfRequest,
     /// A server reads nothing for a while.
     ServerStall,
-    /// The device does nothing for a while.
+    /// The device is idle for a while.
     DeviceStall,
     /// The server loses a request and never answers it.
     LostReply,
@@ -37,9 +37,9 @@ pub enum FaultKind {
     ServerRestart,
     /// A connection to the server is refused.
     ConnectRefused,
-    /// A connection to the server is made late.
+    /// A connection to the server is established late.
     ConnectSlow,
-    /// A connection to the server is never made.
+    /// A connection to the server is never established.
     ConnectNever,
     /// A connection to the server cannot even be begun.
     ConnectFails,
@@ -51,7 +51,7 @@ pub enum FaultKind {
     WatchFails,
     /// A policy or a deployment is replaced.
     Configuration,
-    /// A policy that is wrong is offered.
+    /// An invalid policy is offered.
     WrongConfiguration,
     /// The proxy drains and starts again.
     ProxyDrain,
@@ -59,15 +59,13 @@ pub enum FaultKind {
     ProxyStop,
     /// The server calls its client.
     Callback,
-    /// A hostile client sends what no client should.
+    /// A hostile client sends invalid bytes.
     HostileBytes,
 }
 
-/// The number of kinds.
 pub const FAULT_KINDS: usize = FaultKind::HostileBytes as usize + 1;
 
 impl FaultKind {
-    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; FAULT_KINDS] = [
         Self::PartialRead,
         Self::PartialWrite,
@@ -99,15 +97,15 @@ impl FaultKind {
         Self::HostileBytes,
     ];
 
-    /// Once in how many chances a kind happens in a world that has it.
+    /// Returns the number of chances per fault of a kind in a world that has it.
     fn usual_rate(self) -> u64 {
         match self {
             Self::PartialRead | Self::PartialWrite => 4,
             Self::SpuriousWouldBlock | Self::EarlyWakeUp | Self::WithheldEvents => 12,
             Self::ClockJump => 3000,
-            // Chances of these come with each accident that the world has time for.
+            // Chances of these come with each fault event scheduled in the world.
             Self::ClientReset | Self::ServerReset | Self::DeviceStall => 3,
-            // Chances of these come with each look of the server at a connection.
+            // Chances of these come with each step of the server on a connection.
             Self::ServerStall => 200,
             Self::ServerRestart => 12,
             Self::Configuration | Self::WrongConfiguration => 2,
@@ -125,7 +123,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether promises about latency hold beside it.
+    /// Returns true if promises about latency hold despite it.
     fn is_harmless_to_others(self) -> bool {
         !matches!(
             self,
@@ -149,17 +147,18 @@ impl FaultKind {
     }
 }
 
-/// How often accidents happen, and how often they did.
+/// Rates and counts of faults.
 #[derive(Debug, Clone)]
 pub struct FaultLog {
     rates: [u64; FAULT_KINDS],
-    /// How often each kind happened.
+    /// Number of faults of each kind.
     pub counts: [u64; FAULT_KINDS],
 }
 
 impl FaultLog {
-    /// Each kind of accident is in every second world only: what one hides, another world without it shows. In a calm
-    /// world nothing goes wrong that would excuse a late answer to the client with the highest priority.
+    /// Draws the rates. Each kind of fault is in every second world only: one kind may mask a violation
+    /// that another world without it shows. A calm world has no faults that would excuse a late answer to
+    /// the client with the highest priority.
     pub fn random(dice: &mut Dice, is_calm: bool) -> Self {
         let rates = FaultKind::ALL.map(|kind| {
             let is_present = dice.one_in(2) && (!is_calm || kind.is_harmless_to_others());
@@ -168,19 +167,19 @@ impl FaultLog {
         Self { rates, counts: [0; FAULT_KINDS] }
     }
 
-    /// Whether an accident happens now; it is counted.
+    /// Returns true if a fault happens now, and counts it.
     pub fn strikes(&mut self, kind: FaultKind, dice: &mut Dice) -> bool {
         let happens = dice.one_in(self.rates[kind as usize]);
         self.counts[kind as usize] += u64::from(happens);
         happens
     }
 
-    /// Counts an accident that somebody else has decided.
+    /// Counts a fault that was decided elsewhere.
     pub fn count(&mut self, kind: FaultKind) {
         self.counts[kind as usize] += 1;
     }
 
-    /// Whether the world has accidents of a kind.
+    /// Returns true if the world has faults of a kind.
     pub fn has(&self, kind: FaultKind) -> bool {
         self.rates[kind as usize] > 0
     }

@@ -6,7 +6,7 @@ use enforce::storage::{StreamInterest, StreamToken};
 use std::io;
 use std::net::SocketAddr;
 
-/// What is at the far end of a connection.
+/// Far end of a connection.
 #[derive(Debug)]
 pub enum FarEnd {
     /// The client with this number.
@@ -18,51 +18,50 @@ pub enum FarEnd {
 /// One connection.
 #[derive(Debug)]
 pub struct Link {
-    /// The front that it belongs to.
+    /// Front that it belongs to.
     pub front: usize,
-    /// The address of the client.
+    /// Address of the client.
     pub address: SocketAddr,
-    /// The session that it belongs to, once the proxy has accepted it.
+    /// Session that it belongs to, once the proxy has accepted it.
     pub session: Option<usize>,
-    /// What is at the other end.
     pub far: FarEnd,
     /// From the far end to the proxy.
     pub to_proxy: BytePipe,
     /// From the proxy to the far end.
     pub from_proxy: BytePipe,
-    /// How long bytes travel.
+    /// Travel time of bytes.
     pub latency_ns: u64,
-    /// When the connection is made or has failed; `None` while it is never made.
+    /// Time at which the connection is established or has failed; `None` while it never is.
     pub made_at: Option<u64>,
-    /// Whether it is refused instead of made.
+    /// True if it is refused instead of established.
     pub is_refused: bool,
-    /// From when on the proxy finds that it was reset.
+    /// Time from which the proxy sees a reset.
     pub reset_at: Option<u64>,
-    /// Whether the far end has closed both directions.
+    /// True if the far end has closed both directions.
     pub is_far_gone: bool,
-    /// Whether the proxy has closed both directions.
+    /// True if the proxy has closed both directions.
     pub is_proxy_gone: bool,
-    /// The name and the interest by which the proxy watches it.
+    /// Token and interest by which the proxy watches it.
     pub watched: Option<(StreamToken, StreamInterest)>,
-    /// Until when the far end does not read.
+    /// Time until which the far end does not read.
     pub stalled_until: u64,
 }
 
-/// Whether a connection is ready: readable, writable, hung up.
+/// Readiness of a connection: readable, writable, hung up.
 pub type LinkReadiness = (bool, bool, bool);
 
 impl Link {
-    /// Whether the connection is made.
+    /// Returns true if the connection is established.
     pub fn is_made(&self, now: u64) -> bool {
         self.made_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether the proxy finds that it was reset.
+    /// Returns true if the proxy sees a reset.
     pub fn is_reset(&self, now: u64) -> bool {
         self.reset_at.is_some_and(|at| at <= now)
     }
 
-    /// What the kernel would report, as far as something is wanted.
+    /// Returns the events that the kernel would report, subject to the registered interest.
     pub fn readiness(&self, now: u64) -> LinkReadiness {
         if !self.is_made(now) {
             return (false, false, false);
@@ -76,7 +75,7 @@ impl Link {
     /// Checks that bytes can be read or written at all.
     ///
     /// # Errors
-    /// What a system call would say.
+    /// The error of the system call.
     pub fn check_usable(&self, now: u64) -> io::Result<()> {
         if !self.is_made(now) {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -90,12 +89,13 @@ impl Link {
         Ok(())
     }
 
-    /// The far end closes its direction.
+    /// Closes the far end's direction.
     pub fn end_far(&mut self, now: u64) -> u64 {
         self.to_proxy.end(now + self.latency_ns)
     }
 
-    /// The far end closes both directions. What the proxy has sent and the far end has not read resets the connection.
+    /// Closes both directions of the far end. Bytes from the proxy that the far end has not read reset
+    /// the connection.
     pub fn close_far(&mut self, now: u64) -> u64 {
         if self.is_far_gone {
             return now;
@@ -108,7 +108,7 @@ impl Link {
         self.end_far(now)
     }
 
-    /// The far end resets the connection: what is on its way is lost.
+    /// Resets the connection from the far end: bytes on their way are lost.
     pub fn reset_far(&mut self, now: u64) -> u64 {
         self.is_far_gone = true;
         self.from_proxy.lose();

@@ -1,24 +1,25 @@
-//! Requests of memcached, text and binary, and what a memcached answers that has a value for each key with a `k`.
+//! Requests of memcached, text and binary, and the answers of a memcached that has a value for each key
+//! with a `k`.
 
 use super::reader::{DeviceWork, SeenRequest, Unread, hash_of, number, pattern, take};
 
-/// The longest value that the simulated memcached stores.
+/// Longest value that the simulated memcached stores.
 const VALUE_MAX: u64 = 1 << 20;
-/// Longer lines and values are no requests, but an attempt on somebody's memory.
+/// Longer lines and values are not requests, but attempts to exhaust memory.
 const LINE_MAX: usize = 64 << 10;
 
-/// Reads one request; `needed` becomes the length from which on it can be complete.
+/// Parses one request; `needed` becomes the length from which on it can be complete.
 pub fn read_memcached(bytes: &[u8], is_binary: bool, needed: &mut usize) -> Result<SeenRequest, Unread> {
     if is_binary { read_binary(bytes, needed) } else { read_text(bytes, needed) }
 }
 
-/// How long the value of a key is: the number behind its `k`, or it has no value.
+/// Returns the length of the value of a key: the number behind its `k`; `None` without a value.
 fn value_len(key: &[u8]) -> Option<u64> {
     let digits = key.strip_prefix(b"k")?.split(|byte| *byte == b'_').next()?;
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|len| *len <= VALUE_MAX)
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub fn value_of(key: &[u8]) -> Option<Vec<u8>> {
     value_len(key).map(|len| pattern(hash_of(key), len))
 }
@@ -80,7 +81,7 @@ fn read_values(len: usize, keys: &[&[u8]]) -> SeenRequest {
     SeenRequest { work: DeviceWork::Read(moved), ..answered(len, &reply) }
 }
 
-/// The opaque value of a meta command, as it is repeated in the answer.
+/// Returns the opaque value of a meta command, as repeated in the answer.
 fn opaque(words: &[&[u8]]) -> Vec<u8> {
     let mut repeated = Vec::new();
     for word in words.iter().filter(|word| word.starts_with(b"O")) {
@@ -105,7 +106,7 @@ fn meta_get(len: usize, words: &[&[u8]]) -> SeenRequest {
     SeenRequest { work: DeviceWork::Read(value.len() as u64), ..answered(len, &reply) }
 }
 
-/// A command with a value: the word at `place` says how many bytes follow the line.
+/// Parses a command with a value: the word at `place` is the number of bytes behind the line.
 fn store(
     bytes: &[u8],
     line_len: usize,

@@ -1,6 +1,6 @@
-//! A deterministic simulation of the storage proxy with everything around it: clients, servers, device, control and all
-//! that can go wrong, in one thread, under a clock of its own, from one seed. An observer between them holds the proxy
-//! to its promises; it shares no code with it.
+//! A deterministic simulation of the storage proxy and its environment: clients, servers, device, control
+//! and faults. It runs in one thread, under a simulated clock, from one seed. An observer between them
+//! checks the proxy's promises; it shares no code with it.
 
 #![allow(dead_code, unreachable_pub, reason = "a test program and a bench program use parts of it")]
 

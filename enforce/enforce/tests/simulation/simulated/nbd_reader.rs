@@ -1,32 +1,32 @@
-//! Requests of NBD: the fixed newstyle handshake, and commands in three framings, with the answers of a server that has
-//! one export whose name begins with `good`.
+//! Requests of NBD: the fixed newstyle handshake, and commands in three framings. The simulated server
+//! has one export, whose name begins with `good`.
 
 use super::reader::{DeviceWork, SeenRequest, Unread, hash_of, number, pattern, take};
 
-/// The size of the export in bytes.
+/// Size of the export, bytes.
 pub const EXPORT_SIZE: u64 = 1 << 40;
-/// The longest read or write that the server accepts.
+/// Longest read or write that the server accepts.
 const PAYLOAD_MAX: u64 = 4 << 20;
 const EINVAL: u32 = 22;
 const OPTION_MAGIC: u64 = 0x4948_4156_454F_5054;
 
-/// What a simulated NBD server knows, and how far a connection to it has come.
+/// Features of a simulated NBD server, and the state of a connection to it.
 #[derive(Debug, Clone, Copy)]
 pub struct NbdDialect {
-    /// Whether the server agrees to structured replies.
+    /// True if the server supports structured replies.
     pub knows_structured: bool,
-    /// Whether the server agrees to extended headers.
+    /// True if the server supports extended headers.
     pub knows_extended: bool,
     has_flags: bool,
     is_without_zeroes: bool,
-    /// Whether an export was granted.
+    /// True if an export was granted.
     pub is_transmitting: bool,
     is_structured: bool,
     is_extended: bool,
 }
 
 impl NbdDialect {
-    /// The dialect of a server, before its first connection.
+    /// Creates the dialect of a server, before its first connection.
     pub fn new(knows_structured: bool, knows_extended: bool) -> Self {
         Self {
             knows_structured,
@@ -40,14 +40,14 @@ impl NbdDialect {
     }
 }
 
-/// What the server says first.
+/// Returns the server's greeting.
 pub fn greeting() -> Vec<u8> {
     let mut greeting = b"NBDMAGICIHAVEOPT".to_vec();
     greeting.extend([0, 3]);
     greeting
 }
 
-/// Reads one request; `needed` becomes the length from which on it can be complete.
+/// Parses one request; `needed` becomes the length from which on it can be complete.
 pub fn read_nbd(bytes: &[u8], dialect: &mut NbdDialect, needed: &mut usize) -> Result<SeenRequest, Unread> {
     if dialect.is_transmitting {
         return command(bytes, dialect, needed);
@@ -90,7 +90,7 @@ fn option_answer(
     };
     const UNSUPPORTED: u32 = 0x8000_0001;
     let mut export = EXPORT_SIZE.to_be_bytes().to_vec();
-    // Flush, FUA, trim and zeroes are known.
+    // Supports flush, FUA, trim and zeroes.
     export.extend([0, 0b0110_1101]);
     let mut is_closed = false;
     let reply = match option {
@@ -126,7 +126,6 @@ fn option_answer(
     Ok(SeenRequest { reply, closes: is_closed, ..request })
 }
 
-/// The fields of a command.
 struct NbdCommand {
     kind: u64,
     cookie: [u8; 8],
@@ -187,7 +186,7 @@ fn reply_to(command: &NbdCommand, dialect: &NbdDialect, is_error: bool) -> Vec<u
     }
     let mut reply = Vec::new();
     if is_read && !data.is_empty() {
-        // Two chunks where there is enough, of which the last one is marked.
+        // Two chunks if there is enough data; the last is marked.
         let middle = if data.len() > 100 { data.len() / 3 } else { 0 };
         if middle > 0 {
             put_chunk(&mut reply, dialect, command, (0, 1), &data_chunk(command.offset, &data[..middle]));

@@ -1,4 +1,4 @@
-//! What a world is like: servers, device, clients and accidents, all from its seed.
+//! Parameters of a world: servers, device, clients and faults, all from its seed.
 
 use super::dice::Dice;
 use super::faults::{FaultKind, FaultLog};
@@ -9,14 +9,14 @@ pub const MS: u64 = 1_000_000;
 /// A second in nanoseconds.
 pub const SECOND: u64 = 1_000_000_000;
 
-/// What a client is like.
+/// Behaviour of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientStyle {
-    /// It keeps the protocol, takes its answers, and expects each of them.
+    /// It follows the protocol, reads its answers, and expects each of them.
     Honest,
-    /// It keeps the protocol and sends requests without a pause.
+    /// It follows the protocol and sends requests without a pause.
     Flood,
-    /// It keeps the protocol, and does not take its answers.
+    /// It follows the protocol, but does not read its answers.
     Deaf,
     /// It stops in the middle of a large request.
     HalfWriter,
@@ -26,16 +26,16 @@ pub enum ClientStyle {
     Liar,
     /// It repeats one identifier.
     Repeater,
-    /// It sends requests that have no answers.
+    /// It sends requests without answers.
     Silent,
-    /// It connects and says nothing.
+    /// It connects and sends nothing.
     Idle,
-    /// It asks for more than anybody gives, of things that are not there.
+    /// It requests more than any server grants, and objects that do not exist.
     Greedy,
 }
 
 impl ClientStyle {
-    /// Whether all that it sends is what ordinary clients send.
+    /// Returns true if it sends only what ordinary clients send.
     pub fn is_ordinary(self) -> bool {
         matches!(self, Self::Honest | Self::Flood | Self::Deaf)
     }
@@ -56,61 +56,56 @@ impl ClientStyle {
 /// A client of a world.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientPlan {
-    /// The front that it connects to.
     pub front: usize,
-    /// The network that its address is in, which says whose it is.
+    /// Network of its address, which determines its workload.
     pub network: usize,
-    /// What it is like.
     pub style: ClientStyle,
-    /// How many requests it has in flight.
+    /// Number of requests in flight.
     pub depth: usize,
-    /// How long it thinks between requests, at most.
+    /// Maximum think time between requests.
     pub think_ns: u64,
-    /// How many requests it sends.
     pub requests: u32,
-    /// The smallest request in bytes.
+    /// Size of the smallest request, bytes.
     pub size_min: u64,
-    /// The largest request in bytes.
+    /// Size of the largest request, bytes.
     pub size_max: u64,
-    /// When it connects first.
+    /// Time of its first connection.
     pub begins_at: u64,
 }
 
-/// What a world is like.
+/// Parameters of a world.
 #[derive(Debug, Clone)]
 pub struct WorldPlan {
-    /// The seed that everything comes from.
+    /// Seed of everything.
     pub seed: u64,
-    /// The protocols of the fronts.
+    /// Protocols of the fronts.
     pub fronts: Vec<FrontProtocol>,
-    /// The most requests that the proxy may have at the server at once.
+    /// Maximum number of the proxy's requests at the server at once.
     pub outstanding: u32,
-    /// How many requests the device serves at once.
+    /// Number of requests that the device serves at once.
     pub channels: usize,
-    /// The device time of any request.
+    /// Device time of any request.
     pub service_base_ns: u64,
-    /// The device time of 4 KiB, which is also what the profile says.
+    /// Device time of 4 KiB, also in the profile.
     pub service_4k_ns: u64,
-    /// Whether requests beyond limits wait.
+    /// True if requests beyond limits wait.
     pub queues_over_limits: bool,
-    /// The limit of the third workload: parts in a thousand of the device, and a burst in milliseconds.
+    /// Limit of the third workload: thousandths of the device, and a burst in milliseconds.
     pub limit: (u64, u64),
-    /// Which form of replies NBD servers know: structured, extended.
+    /// Forms of replies that NBD servers support: structured, extended.
     pub nbd: (bool, bool),
-    /// The most time that a round of the proxy takes.
+    /// Maximum duration of a round of the proxy.
     pub round_ns: u64,
-    /// Whether nothing happens that excuses a late answer to the highest priority.
+    /// True if no fault excuses a late answer to the highest priority.
     pub is_calm: bool,
-    /// The clients.
     pub clients: Vec<ClientPlan>,
-    /// When the clients are to have ended.
+    /// Time by which the clients should have ended.
     pub ends_at: u64,
-    /// What goes wrong.
     pub faults: FaultLog,
 }
 
 impl WorldPlan {
-    /// The world of a seed.
+    /// Draws the world of a seed.
     pub fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed, 1);
         let is_calm = dice.one_in(3);
@@ -155,7 +150,7 @@ impl WorldPlan {
             let is_honest = number < honest;
             let style = if is_honest { ClientStyle::Honest } else { dice.pick(&ClientStyle::HOSTILE) };
             let is_large = !is_honest || dice.one_in(4);
-            // In a calm world somebody has the highest priority, and hostile clients have none.
+            // In a calm world one client has the highest priority, and hostile clients have none.
             let network = match (self.is_calm, is_honest) {
                 (true, true) if number == 0 => 0,
                 (true, false) => 3,
@@ -175,7 +170,7 @@ impl WorldPlan {
         }
     }
 
-    /// A client of the workload with the limit, which asks for more than that allows.
+    /// Adds a client of the workload with the limit, which exceeds it.
     fn add_limited_flood(&mut self, dice: &mut Dice) {
         self.clients.push(ClientPlan {
             front: dice.index(self.fronts.len()),
@@ -190,12 +185,12 @@ impl WorldPlan {
         });
     }
 
-    /// How long the device takes for a request that moves so many bytes.
+    /// Returns the device time of a request that moves this many bytes.
     pub fn service_ns(&self, bytes: u64) -> u64 {
         self.service_base_ns + bytes * self.service_4k_ns / 4096
     }
 
-    /// The device time that the proxy's profile says, which the limits count.
+    /// Returns the device time by the proxy's profile, which the limits count.
     pub fn profiled_ns(&self, bytes: u64) -> u64 {
         bytes * self.service_4k_ns / 4096
     }

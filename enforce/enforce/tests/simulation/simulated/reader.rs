@@ -1,5 +1,5 @@
-//! Requests in a stream of bytes, read by code that shares nothing with the proxy's: what each asks of the device, and
-//! what the server answers. The simulated servers keep no data: an answer is a function of its request.
+//! Parser of requests in a byte stream that shares no code with the proxy's. It returns the device work
+//! and the server's answer. The simulated servers keep no data: an answer is a function of its request.
 
 use super::dice::Dice;
 use super::memcached_reader::read_memcached;
@@ -7,21 +7,21 @@ use super::nbd_reader::{NbdDialect, read_nbd};
 use super::rpc_reader::read_rpc;
 use enforce::deployment::FrontProtocol;
 
-/// What a request does at the simulated device.
+/// Work of a request at the simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceWork {
-    /// It reads so many bytes.
+    /// A read of this many bytes.
     Read(u64),
-    /// It writes so many bytes.
+    /// A write of this many bytes.
     Write(u64),
-    /// It takes the device for a moment: metadata and others.
+    /// A moment of the device: metadata and others.
     Control,
-    /// It does not come to the device: handshakes, no-ops, goodbyes, answers of clients.
+    /// None: handshakes, no-ops, goodbyes, answers of clients.
     Nothing,
 }
 
 impl DeviceWork {
-    /// How many bytes the device moves.
+    /// Returns the number of bytes that the device moves.
     pub fn bytes(self) -> u64 {
         match self {
             Self::Read(bytes) | Self::Write(bytes) => bytes,
@@ -29,35 +29,34 @@ impl DeviceWork {
         }
     }
 
-    /// Whether it reads or writes data.
+    /// Returns true if it reads or writes data.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Read(_) | Self::Write(_))
     }
 }
 
-/// What the head and the data of one request say.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenRequest {
-    /// The length in bytes of the whole request.
+    /// Length of the whole request, bytes.
     pub len: usize,
-    /// A hash of all its bytes.
+    /// Hash of all its bytes.
     pub hash: u64,
-    /// The identifier in its answer, where answers may come in any order.
+    /// Identifier in its answer, if answers may come in any order.
     pub id: Option<u64>,
-    /// What it does at the device.
     pub work: DeviceWork,
-    /// What the server answers; empty where it is silent.
+    /// Answer of the server; empty if it is silent.
     pub reply: Vec<u8>,
-    /// Whether the server closes the connection behind the answer.
+    /// True if the server closes the connection behind the answer.
     pub closes: bool,
-    /// Whether it is a no-op, such as a proxy may add.
+    /// True if it is a no-op, which a proxy may add.
     pub is_noop: bool,
-    /// The identifier of the call of the server that it answers.
+    /// Identifier of the server's call that it answers.
     pub answers_call: Option<u32>,
 }
 
 impl SeenRequest {
-    /// A request of so many bytes that asks for nothing and has no answer.
+    /// Creates a request of this length without work and answer.
     pub fn silent(len: usize) -> Self {
         Self {
             len,
@@ -72,16 +71,16 @@ impl SeenRequest {
     }
 }
 
-/// Why no request could be read.
+/// Reason why no request could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// More bytes are needed.
     Incomplete,
-    /// These bytes are no request of the protocol, and nothing behind them can be told apart.
+    /// The bytes are not a request of the protocol, and the rest of the stream cannot be parsed.
     Garbage,
 }
 
-/// Finds the requests in one stream.
+/// Parser of the requests in one stream.
 #[derive(Debug)]
 pub struct RequestReader {
     protocol: FrontProtocol,
@@ -89,41 +88,41 @@ pub struct RequestReader {
     is_binary: Option<bool>,
     buffer: Vec<u8>,
     begin: usize,
-    /// The least length at which the request can be complete.
+    /// Minimum length at which the request can be complete.
     needed: usize,
-    /// Whether bytes came that cannot be read.
+    /// True if unparseable bytes have arrived.
     pub is_lost: bool,
 }
 
 impl RequestReader {
-    /// A reader at the start of a connection.
+    /// Creates a parser at the start of a connection.
     pub fn new(protocol: FrontProtocol, nbd: NbdDialect) -> Self {
         Self { protocol, nbd, is_binary: None, buffer: Vec::new(), begin: 0, needed: 1, is_lost: false }
     }
 
-    /// Adds bytes of the stream.
+    /// Appends bytes of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         if !self.is_lost {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Whether no part of a request is here.
+    /// Returns true if the buffer contains no partial request.
     pub fn is_between(&self) -> bool {
         self.begin == self.buffer.len()
     }
 
-    /// The bytes that belong to no complete request yet.
+    /// Returns the bytes of the incomplete request.
     pub fn rest(&self) -> &[u8] {
         &self.buffer[self.begin..]
     }
 
-    /// The next complete request.
+    /// Returns the next complete request.
     pub fn next_request(&mut self) -> Option<SeenRequest> {
         self.next_with_bytes().map(|(request, _)| request)
     }
 
-    /// The next complete request with its bytes.
+    /// Returns the next complete request with its bytes.
     pub fn next_with_bytes(&mut self) -> Option<(SeenRequest, Vec<u8>)> {
         let rest = &self.buffer[self.begin..];
         if self.is_lost || rest.len() < self.needed {
@@ -155,7 +154,7 @@ impl RequestReader {
     }
 }
 
-/// The bytes from an offset, if so many are there; otherwise notes how many are needed.
+/// Returns the bytes from an offset; if they have not arrived, notes the number needed.
 pub fn take<'a>(bytes: &'a [u8], from: usize, count: usize, needed: &mut usize) -> Result<&'a [u8], Unread> {
     let end = from.checked_add(count).ok_or(Unread::Garbage)?;
     if bytes.len() < end {
@@ -165,12 +164,12 @@ pub fn take<'a>(bytes: &'a [u8], from: usize, count: usize, needed: &mut usize) 
     Ok(&bytes[from..end])
 }
 
-/// A big-endian number of at most eight bytes.
+/// Returns a big-endian number of at most eight bytes.
 pub fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A hash of bytes, eight at a time.
+/// Returns a hash of bytes, eight at a time.
 pub fn hash_of(bytes: &[u8]) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ bytes.len() as u64;
     for piece in bytes.chunks(8) {
@@ -179,11 +178,11 @@ pub fn hash_of(bytes: &[u8]) -> u64 {
     hash
 }
 
-/// The data that are stored under a name, as far as the simulated servers are concerned.
+/// Returns the data stored under a name at the simulated servers.
 pub fn pattern(name: u64, len: u64) -> Vec<u8> {
     let mut dice = Dice::new(name, len);
     let mut bytes = vec![0; usize::try_from(len).expect("patterns are short")];
-    // Large ones repeat themselves, which is enough to tell them apart.
+    // Large data repeat a block, which is enough to distinguish them.
     let block: Vec<u8> = (0..32).flat_map(|_| dice.next().to_le_bytes()).collect();
     for piece in bytes.chunks_mut(block.len()) {
         piece.copy_from_slice(&block[..piece.len()]);

@@ -1,4 +1,4 @@
-//! The requests that simulated clients send: those of ordinary clients, and those that nobody should send.
+//! Requests of simulated clients: ordinary ones, and invalid or abusive ones.
 
 use super::dice::Dice;
 use super::nbd_reader::EXPORT_SIZE;
@@ -8,25 +8,25 @@ use enforce::deployment::FrontProtocol;
 use wire::memcached::client::{Confirmation, get, meta_get, meta_set, noop, set};
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 
-/// What the requests of one connection have in common.
+/// Common state of the requests of one connection.
 #[derive(Debug)]
 pub struct RequestSource {
     protocol: FrontProtocol,
     sizes: (u64, u64),
-    /// Whether a memcached client speaks the binary protocol.
+    /// True if a memcached client uses the binary protocol.
     is_binary: bool,
-    /// Whether an NBD client asked for extended headers, and the server agreed.
+    /// True if an NBD client requested extended headers, and the server agreed.
     is_extended: bool,
-    /// Which option an NBD client sends next; the handshake is over behind the last.
+    /// Options that an NBD client still has to send; the handshake is over behind the last.
     options: Vec<u32>,
-    /// How many answers the handshake has, the greeting included.
+    /// Number of answers in the handshake, including the greeting.
     pub handshake_answers: u64,
     is_new: bool,
     next_id: u32,
 }
 
 impl RequestSource {
-    /// The requests of a connection that begins; `nbd` says which forms of replies the server knows.
+    /// Creates the requests of a new connection; `nbd` are the forms of replies that the server supports.
     pub fn new(protocol: FrontProtocol, sizes: (u64, u64), nbd: (bool, bool), dice: &mut Dice) -> Self {
         let mut options = Vec::new();
         let mut is_extended = false;
@@ -48,12 +48,12 @@ impl RequestSource {
         Self { protocol, sizes, is_binary, is_extended, options, handshake_answers, is_new: true, next_id: 1 }
     }
 
-    /// Whether the connection is still being negotiated.
+    /// Returns true during the handshake.
     pub fn is_in_handshake(&self) -> bool {
         !self.options.is_empty()
     }
 
-    /// The next ordinary request.
+    /// Returns the next ordinary request.
     pub fn next_request(&mut self, dice: &mut Dice) -> Vec<u8> {
         self.next_id += 1;
         let mut out = Vec::new();
@@ -65,7 +65,7 @@ impl RequestSource {
                 let offset = dice.below(EXPORT_SIZE - (8 << 20));
                 let len = match kind {
                     3 => 0,
-                    // Most of these move nothing, however long they are.
+                    // Most of these move nothing, regardless of their length.
                     4..=6 => dice.pick(&[4096, 1 << 20, 4 << 20]),
                     _ => size,
                 };
@@ -78,7 +78,7 @@ impl RequestSource {
         out
     }
 
-    /// The last request of a client that takes its leave, where there is one.
+    /// Returns the last request of a client that leaves, if the protocol has one.
     pub fn goodbye(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if self.protocol == FrontProtocol::Nbd && !self.is_in_handshake() {
@@ -109,7 +109,7 @@ impl RequestSource {
         out.extend(data);
     }
 
-    /// A command with at most so many bytes of its payload.
+    /// Appends a command with at most this many bytes of its payload.
     fn nbd_command(&mut self, out: &mut Vec<u8>, kind: u16, offset: u64, len: u64, payload_max: usize) {
         let magic: u32 = if self.is_extended { 0x21E4_1C71 } else { 0x2560_9513 };
         out.extend(magic.to_be_bytes());
@@ -207,7 +207,7 @@ impl RequestSource {
         out.extend(record);
     }
 
-    /// A request that no client should send, of the kind of a client's style.
+    /// Returns an invalid or abusive request, by a client's style.
     pub fn hostile(&mut self, style: super::plan::ClientStyle, dice: &mut Dice) -> Vec<u8> {
         use super::plan::ClientStyle as Style;
         self.next_id += 1;
@@ -284,14 +284,14 @@ fn compound_read(offset: u64, count: u32, operation: u32) -> Vec<u8> {
     operations
 }
 
-/// A COMPOUND of NFSv4.2 with so many operations.
+/// Returns an NFSv4.2 COMPOUND that announces this many operations.
 fn compound(xid: u32, count: u32, operations: &[u8]) -> Vec<u8> {
     let mut body = words(&[xid, 0, 2, 100_003, 4, 1, 0, 0, 0, 0, 0, 2, count]);
     body.extend(operations);
     record_of(&body)
 }
 
-/// The same record in several fragments, empty ones among them.
+/// Splits a record into several fragments, some of them empty.
 fn in_fragments(record: &[u8], dice: &mut Dice) -> Vec<u8> {
     let mut body = &record[4..];
     let mut out = Vec::new();

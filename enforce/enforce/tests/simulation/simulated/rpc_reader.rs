@@ -1,13 +1,14 @@
-//! RPC calls of NFS and MOUNT, and the answers of a server whose good file handles begin with `f`.
+//! RPC calls of NFS and MOUNT, and the answers of a server whose valid file handles begin with `f`.
 
 use super::reader::{DeviceWork, SeenRequest, Unread, hash_of, number, pattern, take};
 
-/// The longest record that the server accepts.
+/// Longest record that the server accepts.
 const RECORD_MAX: usize = 4 << 20;
-/// The longest READ that the server answers with all that is asked for.
+/// Longest READ that the server answers in full.
 pub const READ_MAX: u64 = 64 << 10;
 
-/// Reads one record with all its fragments; `needed` becomes the length from which on it can be complete.
+/// Parses one record with all its fragments; `needed` becomes the length from which on it can be
+/// complete.
 pub fn read_rpc(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
     let mut record = Vec::new();
     let mut at = 0;
@@ -26,7 +27,7 @@ pub fn read_rpc(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread>
     answer_record(&record, SeenRequest::silent(at)).ok_or(Unread::Garbage)
 }
 
-/// Reads fields of XDR; `None` behind the end.
+/// Parser of XDR fields; `None` beyond the end.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -83,7 +84,7 @@ fn answer_record(record: &[u8], request: SeenRequest) -> Option<SeenRequest> {
     Some(SeenRequest { id: Some(xid), work, reply: record_of(&reply), ..request })
 }
 
-/// A record of one fragment.
+/// Returns a record of one fragment.
 pub fn record_of(body: &[u8]) -> Vec<u8> {
     let mark = u32::try_from(body.len()).expect("records are short") | 0x8000_0000;
     let mut record = mark.to_be_bytes().to_vec();
@@ -91,7 +92,7 @@ pub fn record_of(body: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Words of XDR, one after the other.
+/// Encodes words of XDR.
 pub fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
@@ -102,7 +103,7 @@ fn put_opaque(out: &mut Vec<u8>, data: &[u8]) {
     out.extend(std::iter::repeat_n(0, data.len().next_multiple_of(4) - data.len()));
 }
 
-/// The data that a read at an offset of a good file returns, of which the server returns so many bytes at most.
+/// Returns the data of a read at an offset of a valid file, limited to the server's maximum.
 fn file_data(handle: &[u8], offset: u64, count: u64) -> Vec<u8> {
     pattern(hash_of(handle) ^ offset, count.min(READ_MAX))
 }
@@ -131,7 +132,7 @@ fn write_file(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     Some((DeviceWork::Write(count), results))
 }
 
-/// Operations of NFSv4: sequences of a file handle, reads and one write, and READ_PLUS.
+/// Parses operations of NFSv4: sequences of a file handle, reads and one write, and READ_PLUS.
 fn compound(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     let tag = fields.opaque()?;
     let (_, count) = (fields.word()?, fields.word()?);

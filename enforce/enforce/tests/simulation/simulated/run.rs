@@ -1,4 +1,4 @@
-//! Plays a world from its seed to its end, and reports what was found.
+//! Plays a world from its seed to its end, and reports violations.
 
 use super::configuration::{Configuration, PriorityOrder};
 use super::engine::{PassThrough, ProxyUnderTest};
@@ -12,31 +12,30 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// How long a proxy may take to end after it was told to drain: what its options say, and a little more.
+/// Maximum time from the order to drain to the end of a proxy: that of its options, with a margin.
 const DRAIN_MAX_NS: u64 = 11 * SECOND;
 /// More rounds than any world takes.
 const ROUNDS_MAX: u64 = 3_000_000;
 
-/// What came of a world.
+/// Result of a world.
 #[derive(Debug, Clone)]
 pub struct WorldReport {
-    /// The seed.
     pub seed: u64,
-    /// What was found; empty if all promises were kept.
+    /// Violations; empty if all promises were kept.
     pub violations: Vec<String>,
-    /// What happened, if it was kept.
+    /// Log of events, if it was kept.
     pub log: Vec<String>,
-    /// How often each kind of accident happened.
+    /// Number of faults of each kind.
     pub faults: [u64; FAULT_KINDS],
-    /// How much time passed in the world.
+    /// Simulated time.
     pub simulated_ns: u64,
-    /// How often the proxy waited.
+    /// Number of the proxy's waits.
     pub rounds: u64,
-    /// How many answers honest clients got.
+    /// Number of answers to honest clients.
     pub answered: u64,
-    /// The most bytes of requests, and of replies, that the proxy held of one connection.
+    /// Maximum number of bytes of requests, and of replies, that the proxy held for one connection.
     pub most_held: [u64; 2],
-    /// The most rounds in which something was ready and nothing came of it.
+    /// Maximum number of consecutive rounds with ready events but without progress.
     pub most_idle_rounds: u64,
 }
 
@@ -64,7 +63,7 @@ fn play_with<P: ProxyUnderTest>(seed: u64, mistake: Option<ProxyMistake>, keeps_
     if let Err(panic) = outcome {
         let text =
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        // A world that was at work when it panicked cannot be asked.
+        // A world borrowed at the time of the panic is inaccessible.
         if let Ok(mut world) = world.try_borrow_mut() {
             world.violate(&format!("panic: {}", text.unwrap_or("of another kind")));
         }
@@ -91,7 +90,7 @@ fn report(world: &mut World) -> WorldReport {
     }
 }
 
-/// What the proxy is told, which a mistaken one misunderstands.
+/// Returns the configuration as the proxy receives it, distorted by an injected mistake.
 fn told(world: &World, configuration: Configuration) -> Configuration {
     let order = match configuration.order {
         PriorityOrder::GoldFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::SilverFirst,
@@ -101,7 +100,7 @@ fn told(world: &World, configuration: Configuration) -> Configuration {
     Configuration { order, ..configuration }
 }
 
-/// The plan by which the proxy is configured, with limits that a mistaken one does not know.
+/// Returns the plan for the proxy's configuration, without limits if an injected mistake ignores them.
 fn told_plan(world: &World) -> WorldPlan {
     let mut plan = world.plan.clone();
     if world.makes(ProxyMistake::IgnoresLimits) {
@@ -118,7 +117,7 @@ fn begin<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) -> P {
     P::begin(SimulatedSystem(world.clone()), &plan, configuration)
 }
 
-/// Lets proxies live in a world, one after the other, until it is over.
+/// Runs proxies in a world, one after the other, until it is over.
 fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
     let mut proxy: P = begin(world);
     let mut drain_by = None;
@@ -177,7 +176,7 @@ fn excuse_all(world: &Rc<RefCell<World>>, why: &'static str) {
     }
 }
 
-/// The next proxy listens where the last one did.
+/// Lets the next proxy listen at the addresses of the last.
 fn renew(world: &Rc<RefCell<World>>) {
     let mut world = world.borrow_mut();
     world.generation += 1;
@@ -216,7 +215,7 @@ fn configure_wrongly<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut 
     }
 }
 
-/// When everybody has gone and time has passed, the proxy holds nothing.
+/// Checks that the proxy holds no state, once all clients have gone and time has passed.
 fn check_end<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
     if !world.borrow().violations.is_empty() {
         return;

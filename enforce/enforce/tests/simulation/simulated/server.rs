@@ -10,9 +10,9 @@ use super::world::{World, WorldEvent};
 use enforce::deployment::FrontProtocol;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Requests stop counting when they are not answered for 5 s, by a proxy that sent them a little earlier.
+/// The proxy stops counting unanswered requests after 5 s; the margin covers the time since it sent them.
 const COUNTED_NS: u64 = 4 * SECOND;
-/// Requests of a client that does not take its answers stop counting after 20 ms.
+/// The proxy stops counting requests of a client that does not read its answers after 20 ms.
 pub const HELD_UP_NS: u64 = 15 * MS;
 
 /// The server's end of a connection.
@@ -20,18 +20,18 @@ pub const HELD_UP_NS: u64 = 15 * MS;
 pub struct ServerConnection {
     reader: RequestReader,
     output: VecDeque<u8>,
-    /// Jobs that wait for the one before them: memcached serves a connection in order.
+    /// Jobs that wait for their predecessor: memcached serves a connection in order.
     in_order: VecDeque<usize>,
     unanswered: usize,
     is_closing: bool,
     has_greeted: bool,
-    /// The calls that the server made, and when.
+    /// Calls that the server made, with their times.
     calls: BTreeMap<u32, u64>,
     next_call: u32,
 }
 
 impl ServerConnection {
-    /// A connection that begins.
+    /// Creates the server's end of a new connection.
     pub fn new(protocol: FrontProtocol, dialect: NbdDialect) -> Self {
         Self {
             reader: RequestReader::new(protocol, dialect),
@@ -52,29 +52,29 @@ pub struct ServerJob {
     link: usize,
     pub(super) session: usize,
     arrived_at: u64,
-    /// Whether it no longer counts as outstanding, for a reason that is documented.
+    /// True if it no longer counts as outstanding, for a documented reason.
     pub is_exempt: bool,
     is_added: bool,
     request: SeenRequest,
     is_lost: bool,
 }
 
-/// The device, and what is at the server.
+/// The device, and all requests at the server.
 #[derive(Debug, Default)]
 pub struct ServerDevice {
-    /// All that has arrived and is not answered, by number.
+    /// All unanswered requests, by number.
     pub jobs: BTreeMap<usize, ServerJob>,
     next_job: usize,
     waiting: VecDeque<usize>,
     busy: usize,
-    /// Until when it does nothing.
+    /// Time until which it is idle.
     pub stalled_until: u64,
-    /// The most requests that were at the device at once.
+    /// Maximum number of requests at the device at once.
     pub most_outstanding: u32,
 }
 
 impl World {
-    /// The server looks at a connection: accepts it, reads requests, sends answers.
+    /// Performs the server's steps on a connection: accepts it, reads requests, sends answers.
     pub fn server_looks(&mut self, number: usize) {
         let now = self.now;
         if !self.links[number].is_made(now) || self.links[number].is_refused || self.links[number].is_far_gone
@@ -146,7 +146,7 @@ impl World {
         if is_lost {
             self.sessions[session].excuse("the server has lost a request");
         }
-        // A no-op of the client cannot be told from one of the proxy.
+        // A no-op of the client is indistinguishable from one of the proxy.
         let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
         let work = request.work;
         let len = request.len;
@@ -168,7 +168,7 @@ impl World {
         self.submit(job);
     }
 
-    /// Checks that no more is at the server than may be.
+    /// Checks the bound on requests at the server.
     fn check_outstanding(&mut self) {
         let now = self.now;
         let generation = self.generation;
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// A request goes to the device, or past it.
+    /// Sends a request to the device, or past it.
     fn submit(&mut self, job: usize) {
         if self.device.jobs[&job].request.work == DeviceWork::Nothing {
             return self.finish_job(job);
@@ -199,7 +199,7 @@ impl World {
         self.start_service();
     }
 
-    /// Begins as many services as there are channels.
+    /// Begins services on all free channels.
     pub fn start_service(&mut self) {
         let now = self.now;
         if self.device.stalled_until > now {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// The device is done with a request.
+    /// Completes a request at the device.
     pub fn on_device_done(&mut self, job: usize) {
         if self.device.stalled_until > self.now {
             return self.schedule(self.device.stalled_until, WorldEvent::DeviceDone(job));
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// Writes what the connection takes.
+    /// Writes as much as the connection accepts.
     pub fn flush_server(&mut self, number: usize) {
         let now = self.now;
         let link = &mut self.links[number];
@@ -283,7 +283,7 @@ impl World {
         self.close_if_done(number);
     }
 
-    /// Closes a connection whose client has said its last, when everything is answered.
+    /// Closes a connection whose client has finished, once everything is answered.
     fn close_if_done(&mut self, number: usize) {
         let now = self.now;
         let link = &mut self.links[number];
@@ -298,7 +298,7 @@ impl World {
         }
     }
 
-    /// Ends a connection from the server's side, by an accident.
+    /// Ends a connection from the server's side, by a fault.
     pub fn break_server_link(&mut self, number: usize, why: &'static str, is_reset: bool) {
         let now = self.now;
         self.note(|| format!("link {number}: {why}"));
@@ -312,7 +312,7 @@ impl World {
         self.device.jobs.retain(|_, job| job.link != number);
     }
 
-    /// The server calls its client, where its protocol can.
+    /// Makes a call from the server to the client, if the protocol allows it.
     pub fn call_client(&mut self, number: usize) {
         let now = self.now;
         let FarEnd::Server(connection) = &mut self.links[number].far else { return };

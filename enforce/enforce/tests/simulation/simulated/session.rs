@@ -1,80 +1,81 @@
-//! What an observer between clients, proxy and server knows of one session: which requests the proxy has read, which it
-//! has handed on, and which bytes the client is still to see.
+//! An observer's knowledge of one session: requests that the proxy has read, requests that it has handed
+//! on, and bytes that the client must still receive.
 
 use super::nbd_reader::NbdDialect;
 use super::reader::{DeviceWork, RequestReader, SeenRequest};
 use enforce::deployment::FrontProtocol;
 use std::collections::VecDeque;
 
-/// The most bytes of requests that a session may hold: those that wait, as many on their way to the server, and what
-/// was read with them.
+/// Maximum number of request bytes that a session may hold: waiting, as many on their way to the server,
+/// and the last read.
 const REQUESTS_HELD_MAX: u64 = 2 * ((1 << 20) + (64 << 10)) + (192 << 10);
-/// How many bytes of replies a client leaves untaken before it holds up its own requests.
+/// Number of unread reply bytes from which a client holds up its own requests.
 const DEAF_BYTES: u64 = 256 << 10;
-/// The most bytes of replies that a session may hold.
+/// Maximum number of reply bytes that a session may hold.
 const REPLIES_HELD_MAX: u64 = (4 << 20) + (192 << 10);
 
 /// A request that the proxy has read and not handed to the server.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldRequest {
     hash: u64,
-    /// When its last byte was read.
+    /// Time at which its last byte was read.
     pub read_at: u64,
-    /// What it does at the device.
     pub work: DeviceWork,
 }
 
 /// A request that the proxy has handed to the server.
 #[derive(Debug, Clone)]
 pub struct HandedRequest {
-    /// What it is.
     pub request: SeenRequest,
-    /// When its first byte was written.
+    /// Time at which its first byte was written.
     pub begun_at: u64,
-    /// Whether the proxy has added it.
+    /// True if the proxy has added it.
     pub is_added: bool,
 }
 
-/// One session, as an observer sees it.
+/// One session, as seen by an observer.
 #[derive(Debug)]
 pub struct ObservedSession {
-    /// The network of its client.
+    /// Network of its client.
     pub network: usize,
-    /// Which of the proxies one after the other it belongs to.
+    /// Ordinal of its proxy among those of the world.
     pub generation: u32,
-    /// What the proxy has read and not handed on.
+    /// Requests that the proxy has read and not handed on.
     pub held: VecDeque<HeldRequest>,
     protocol: FrontProtocol,
     read: RequestReader,
     written: RequestReader,
     begun_at: Option<u64>,
-    /// Of each request on its way to the server, whether the proxy has added it.
+    /// For each request on its way to the server, true if the proxy has added it.
     pub added: VecDeque<bool>,
-    /// What the server has sent, and the client is to see.
+    /// Bytes that the server has sent, and the client must receive.
     to_client: VecDeque<u8>,
     bytes: [u64; 4],
-    /// When the connection to the server last took less than was to be written, or was not made yet.
+    /// Time at which the connection to the server last accepted less than offered, or was not yet
+    /// established.
     pub blocked_at: u64,
-    /// Whether the proxy tries to write to the server and cannot.
+    /// True if the proxy tries to write to the server and would block.
     pub is_blocked: bool,
-    /// Since when the client has so much to take that its requests may be held up.
+    /// Time since when the client has so much unread data that its requests may be held up.
     pub deaf_since: Option<u64>,
-    /// Whether requests of it stopped counting before the server had them: it is not known which.
+    /// True if some of its requests stopped counting before they reached the server: it is not known
+    /// which.
     pub is_uncounted: bool,
-    /// Why either side may be closed without a reason of the proxy.
+    /// Excuse for closing either side without a reason of the proxy.
     pub excuse: Option<&'static str>,
-    /// Whether a request of it was so large that it may stream.
+    /// True if one of its requests was so large that it may stream.
     pub has_streamed: bool,
-    /// Whether its client sends what a proxy need not hand on, or that has no level: repeated calls, huge requests.
+    /// True if its client sends requests that a proxy may drop, or that have no level: repeated calls,
+    /// huge requests.
     pub is_odd: bool,
-    /// The most bytes of requests and of replies that the proxy held of it.
+    /// Maximum number of bytes of requests and of replies that the proxy held for it.
     pub most_held: [u64; 2],
-    /// Whether either connection has ended.
+    /// True if either connection has ended.
     pub is_over: bool,
 }
 
 impl ObservedSession {
-    /// A session that begins.
+    /// Creates the observer of a new session.
     pub fn new(protocol: FrontProtocol, dialect: NbdDialect, network: usize, generation: u32) -> Self {
         Self {
             network,
@@ -99,10 +100,10 @@ impl ObservedSession {
         }
     }
 
-    /// The proxy has read these bytes of the client.
+    /// Notes that the proxy has read these bytes of the client.
     ///
     /// # Errors
-    /// That it holds too much.
+    /// When it holds too much.
     pub fn on_read_from_client(&mut self, bytes: &[u8], now: u64) -> Result<(), String> {
         self.bytes[0] += bytes.len() as u64;
         self.read.feed(bytes);
@@ -119,10 +120,11 @@ impl ObservedSession {
         Ok(())
     }
 
-    /// The proxy has written these bytes to the server; returns the requests that are complete with them.
+    /// Notes that the proxy has written these bytes to the server. Returns the requests completed by
+    /// them.
     ///
     /// # Errors
-    /// That the client has sent no such request, or not in this order.
+    /// When the client has sent no such request, or not in this order.
     pub fn on_written_to_server(&mut self, bytes: &[u8], now: u64) -> Result<Vec<HandedRequest>, String> {
         self.bytes[1] += bytes.len() as u64;
         let mut handed = Vec::new();
@@ -144,7 +146,8 @@ impl ObservedSession {
         Ok(handed)
     }
 
-    /// Finds the client's request that was handed on; whether the proxy has added it instead.
+    /// Matches a request that was handed on with the client's. Returns true if the proxy has added it
+    /// instead.
     fn match_request(&mut self, request: &SeenRequest) -> Result<bool, String> {
         let position = self.held.iter().position(|held| held.hash == request.hash);
         match position {
@@ -167,17 +170,17 @@ impl ObservedSession {
         }
     }
 
-    /// The proxy has read bytes of the server.
+    /// Notes that the proxy has read bytes of the server.
     ///
     /// # Errors
-    /// That it holds too much.
+    /// When it holds too much.
     pub fn on_read_from_server(&mut self, count: usize, now: u64) -> Result<(), String> {
         self.bytes[2] += count as u64;
         let held = self.held_replies();
         if held >= DEAF_BYTES {
             self.deaf_since.get_or_insert(now);
         }
-        // No-ops that the proxy has added have answers that it keeps: they are short.
+        // The proxy keeps the answers to its own no-ops, which are short.
         self.most_held[1] = self.most_held[1].max(held);
         if held > REPLIES_HELD_MAX + 64 * self.bytes[1] {
             return Err(format!("memory: the proxy holds {held} bytes of replies of one connection"));
@@ -189,21 +192,22 @@ impl ObservedSession {
         self.bytes[2].saturating_sub(self.bytes[3])
     }
 
-    /// The proxy has written bytes to the client. If that ends a time in which the client took too little: since when.
+    /// Notes that the proxy has written bytes to the client. If this ends a time in which the client read
+    /// too little, returns its beginning.
     pub fn on_written_to_client(&mut self, count: usize) -> Option<u64> {
         self.bytes[3] += count as u64;
         if self.held_replies() < DEAF_BYTES { self.deaf_since.take() } else { None }
     }
 
-    /// The server has sent bytes that the client is to see.
+    /// Notes that the server has sent bytes for the client.
     pub fn on_sent_by_server(&mut self, bytes: &[u8]) {
         self.to_client.extend(bytes);
     }
 
-    /// The client has received these bytes.
+    /// Notes that the client has received these bytes.
     ///
     /// # Errors
-    /// That the server has not sent them, or others before them.
+    /// When the server has not sent them, or others before them.
     pub fn on_received_by_client(&mut self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() > self.to_client.len()
             || !self.to_client.iter().zip(bytes).all(|(sent, came)| sent == came)
@@ -214,12 +218,12 @@ impl ObservedSession {
         Ok(())
     }
 
-    /// Whether everything that the server sent has come to the client.
+    /// Returns true if the client has received everything that the server sent.
     pub fn is_delivered(&self) -> bool {
         self.to_client.is_empty()
     }
 
-    /// Notes why the session may end.
+    /// Notes an excuse for the end of the session.
     pub fn excuse(&mut self, why: &'static str) {
         self.excuse.get_or_insert(why);
     }

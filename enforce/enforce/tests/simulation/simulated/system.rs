@@ -1,4 +1,4 @@
-//! The machine that a simulated world is to the proxy: every call may fail, and time passes in `wait` only.
+//! The simulated machine under the proxy: every call may fail, and time passes only in `wait`.
 
 use super::faults::FaultKind;
 use super::link::FarEnd;
@@ -13,7 +13,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// How many rounds may follow each other in which something was ready and nothing came of it.
+/// Maximum number of consecutive rounds with ready events but without progress.
 const CIRCLES_MAX: u64 = 400;
 
 /// A world, as the proxy's machine.
@@ -110,7 +110,7 @@ impl System for SimulatedSystem {
             if let Some(session) = link.session {
                 sessions[session].excuse("the kernel could not watch it");
             }
-            // No room for another watch, or no memory.
+            // No space for another watch, or no memory.
             return Err(io::Error::from_raw_os_error(dice.pick(&[28, 12])));
         }
         link.watched = Some((token, interest));
@@ -155,7 +155,8 @@ impl World {
         Ok(link)
     }
 
-    /// The proxy closes a connection. What it has not read resets it, and what is on its way to the far end is lost.
+    /// Closes the proxy's end of a connection. Unread bytes reset it, and bytes on their way to the far
+    /// end are lost.
     fn proxy_closes(&mut self, number: usize) {
         let now = self.now;
         self.open_links.retain(|open| *open != number);
@@ -262,7 +263,7 @@ impl World {
         Ok(count)
     }
 
-    /// Notes that the server does not take what the proxy has for it.
+    /// Notes that the server does not accept the proxy's bytes.
     fn note_blocked(&mut self, number: usize, is_client: bool) {
         let now = self.now;
         if let Some(session) = self.links[number].session.filter(|_| !is_client) {
@@ -305,7 +306,7 @@ impl World {
         passed
     }
 
-    /// Lets time pass until something is ready that the proxy waits for, or an instant has come.
+    /// Advances time until an event that the proxy waits for, or until an instant.
     fn wait(&mut self, until: Option<u64>, events: &mut Vec<SystemEvent>) {
         self.rounds += 1;
         self.confirm_overtaken();
@@ -343,7 +344,7 @@ impl World {
         }
     }
 
-    /// The proxy does not run for a while, and everybody else does.
+    /// Advances time without the proxy, while everything else runs.
     fn pass_time(&mut self, jump: u64) {
         let until = self.now + jump;
         while let Some(at) = self.next_event_at()
@@ -355,7 +356,7 @@ impl World {
         self.now = until;
     }
 
-    /// What is ready of what the proxy waits for, in a random order; sometimes not all of it.
+    /// Collects the ready events that the proxy waits for, in random order; sometimes not all of them.
     fn collect_events(&mut self, events: &mut Vec<SystemEvent>) {
         for front in 0..self.fronts.len() {
             if self.is_listening && !self.fronts[front].backlog.is_empty() {
@@ -380,7 +381,7 @@ impl World {
         }
     }
 
-    /// Whether a mistake is made on purpose.
+    /// Returns true if a mistake is injected.
     pub fn makes(&self, mistake: ProxyMistake) -> bool {
         self.tampering.as_ref().is_some_and(|tampering| tampering.mistake == mistake)
     }

@@ -1,5 +1,5 @@
-//! Mistakes that a proxy could make, made on purpose between a correct proxy and the world: the observer has to find
-//! each of them, or it would find nothing.
+//! Mistakes of a proxy, injected between a correct proxy and the world. The observer has to detect each
+//! of them; otherwise its silence would prove nothing.
 
 use super::dice::Dice;
 use super::reader::RequestReader;
@@ -22,20 +22,20 @@ pub enum ProxyMistake {
     ChangesAnswer,
     /// It has more requests at the server than it may.
     ExceedsOutstanding,
-    /// It does not know the order of priority.
+    /// It ignores the order of priority.
     IgnoresPriority,
-    /// It does not know the limits.
+    /// It ignores the limits.
     IgnoresLimits,
-    /// It goes on with an old policy.
+    /// It continues with an old policy.
     MissesConfiguration,
     /// It closes a connection without a reason.
     ClosesClient,
-    /// It waits for nothing and runs in circles.
+    /// It polls without waiting or making progress.
     RunsInCircles,
 }
 
 impl ProxyMistake {
-    /// How the violation begins that shows the mistake.
+    /// Returns the beginnings of the violations that show the mistake.
     pub fn shows_as(self) -> &'static [&'static str] {
         match self {
             Self::LosesRequest => &["conservation", "level", "order", "progress"],
@@ -50,7 +50,6 @@ impl ProxyMistake {
         }
     }
 
-    /// All mistakes.
     pub const ALL: [Self; 12] = [
         Self::LosesRequest,
         Self::DuplicatesRequest,
@@ -67,24 +66,23 @@ impl ProxyMistake {
     ];
 }
 
-/// Requests on their way from the proxy to the server, which are tampered with.
+/// Requests on their way from the proxy to the server, for tampering.
 #[derive(Debug)]
 pub struct Tampering {
-    /// The mistake.
     pub mistake: ProxyMistake,
     dice: Dice,
-    /// The requests that each link's bytes are made of.
+    /// Parsers of the requests in each link's bytes.
     readers: BTreeMap<usize, RequestReader>,
     kept: BTreeMap<usize, Vec<u8>>,
 }
 
 impl Tampering {
-    /// Tampering for a mistake.
+    /// Creates the tampering for a mistake.
     pub fn new(mistake: ProxyMistake, seed: u64) -> Self {
         Self { mistake, dice: Dice::new(seed, 9), readers: BTreeMap::new(), kept: BTreeMap::new() }
     }
 
-    /// What becomes of bytes for the server, of which whole requests only are passed on.
+    /// Tampers with bytes for the server. Passes on only whole requests.
     pub fn pass_to_server(
         &mut self,
         link: usize,
@@ -126,7 +124,7 @@ impl Tampering {
         out
     }
 
-    /// What becomes of bytes for a client.
+    /// Tampers with bytes for a client.
     pub fn pass_to_client(&mut self, bytes: &mut Vec<u8>) {
         let strikes = bytes.len() > 8 && self.dice.one_in(4);
         match self.mistake {
@@ -136,7 +134,7 @@ impl Tampering {
         }
     }
 
-    /// Whether a client is closed without a reason now.
+    /// Returns true if a client is now closed without a reason.
     pub fn closes_client(&mut self) -> bool {
         self.mistake == ProxyMistake::ClosesClient && self.dice.one_in(20)
     }

@@ -1,4 +1,4 @@
-//! A simulated world: everything around the proxy, in one thread and under a clock of its own.
+//! A simulated world: everything around the proxy, in one thread and with a simulated clock.
 
 use super::client::SimulatedClient;
 use super::configuration::Configuration;
@@ -15,124 +15,117 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// How many violations are kept of one world.
+/// Maximum number of violations kept for a world.
 const VIOLATIONS_MAX: usize = 5;
-/// How long honest clients wait for answers after their time.
+/// Time for which honest clients wait for answers after their end.
 pub const LEAVES_AFTER_NS: u64 = 30 * SECOND;
-/// How long a world goes on after its clients should have ended.
+/// Time for which a world continues after its clients should have ended.
 pub const AFTERMATH_NS: u64 = 200 * SECOND;
 
-/// Something that happens in a world at an instant.
+/// An event in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorldEvent {
-    /// Connections may be ready that were not.
+    /// Connections may have become ready.
     Wake,
-    /// The far end of a connection looks at it.
+    /// The far end of a connection acts.
     Look(usize),
-    /// A client does what it wants.
+    /// A client acts.
     Client(usize),
     /// The device is done with a job.
     DeviceDone(usize),
     /// The device works again.
     DeviceResumes,
-    /// An accident may happen.
+    /// A fault may happen.
     Accident,
     /// The server behind a front runs again.
     ServerStarts(usize),
 }
 
-/// What control does to a proxy between two rounds.
+/// An action of control on a proxy between two rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlAction {
-    /// It replaces policy and deployment.
+    /// Replaces policy and deployment.
     Configure(Configuration),
-    /// It offers a deployment without the server.
+    /// Offers a deployment without the server.
     ConfigureWrongly,
-    /// It tells the proxy to drain, and starts another when that has stopped.
+    /// Tells the proxy to drain, and starts another when it has stopped.
     Drain,
-    /// It stops the proxy at once, and starts another.
+    /// Stops the proxy at once, and starts another.
     Stop,
 }
 
 /// An address where the proxy listens, and the server behind it.
 #[derive(Debug, Default)]
 pub struct SimulatedFront {
-    /// Clients that are not accepted yet.
+    /// Clients not yet accepted.
     pub backlog: VecDeque<usize>,
-    /// Whether the server does not run.
+    /// True while the server is down.
     pub is_down: bool,
 }
 
-/// What the observer holds the proxy to.
+/// Promises that the observer checks.
 #[derive(Debug, Clone, Copy)]
 pub struct WorldChecks {
-    /// The most requests at the server at once.
+    /// Maximum number of requests at the server at once.
     pub outstanding_max: u32,
-    /// Whether requests with a level must go before those of lower levels.
+    /// True if requests with a level must go before those of lower levels.
     pub are_levels_checked: bool,
-    /// Whether workloads are held to their limits.
+    /// True if workloads are held to their limits.
     pub are_limits_checked: bool,
-    /// The longest time in which a client with the highest priority has its answer, in a calm world.
+    /// Maximum latency of a client with the highest priority, in a calm world.
     pub latency_max_ns: Option<u64>,
 }
 
 /// Everything around the proxy.
 #[derive(Debug)]
 pub struct World {
-    /// What the world is like.
     pub plan: WorldPlan,
-    /// What the proxy is held to.
     pub checks: WorldChecks,
-    /// The present instant.
     pub now: u64,
-    /// All choices from here on.
+    /// Source of all further choices.
     pub dice: Dice,
-    /// What goes wrong.
     pub faults: FaultLog,
-    /// All connections that ever were.
+    /// All connections so far.
     pub links: Vec<Link>,
-    /// The connections that the proxy has open.
+    /// Connections that the proxy has open.
     pub open_links: Vec<usize>,
-    /// All sessions that ever were.
+    /// All sessions so far.
     pub sessions: Vec<ObservedSession>,
-    /// The fronts.
     pub fronts: Vec<SimulatedFront>,
-    /// The clients.
     pub clients: Vec<SimulatedClient>,
-    /// The device of the server.
+    /// Device of the server.
     pub device: ServerDevice,
-    /// What holds at present.
+    /// Configuration in force.
     pub configuration: Configuration,
-    /// Since when it holds.
+    /// Time since when it is in force.
     pub configured_at: u64,
-    /// Which of the proxies one after the other runs.
+    /// Ordinal of the running proxy.
     pub generation: u32,
-    /// Whether the proxy was told to drain.
+    /// True if the proxy was told to drain.
     pub is_draining: bool,
-    /// Whether the proxy listens.
+    /// True if the proxy listens.
     pub is_listening: bool,
-    /// What control wants to do.
+    /// Pending actions of control.
     pub actions: VecDeque<ControlAction>,
-    /// What was found.
     pub violations: Vec<String>,
-    /// What happened, if it is kept.
+    /// Log of events, if it is kept.
     pub log: Option<Vec<String>>,
-    /// How much has happened: bytes moved, connections opened and closed.
+    /// Count of progress: bytes moved, connections opened and closed.
     pub progress: u64,
-    /// How often the proxy has waited.
+    /// Number of the proxy's waits.
     pub rounds: u64,
-    /// How often in a row it did so without anything happening.
+    /// Number of consecutive waits without progress.
     pub idle_rounds: u64,
-    /// The most such rounds.
+    /// Maximum of `idle_rounds`.
     pub most_idle_rounds: u64,
     pub(super) progress_seen: u64,
-    /// The longest time in which a client answered a call of the server, as the server saw it.
+    /// Longest time that a client took to answer a call of the server, as seen by the server.
     pub longest_call_ns: u64,
-    /// What the third workload was served beyond its limit so far, and when that was known.
+    /// Service of the third workload beyond its limit so far, and the time at which it was computed.
     pub limit_level: (f64, u64),
-    /// Mistakes that are made on purpose, between the proxy and the server.
+    /// Mistakes injected between the proxy and the server.
     pub tampering: Option<Tampering>,
-    /// Requests that were passed over in this round: their sessions, below which level, and what to say.
+    /// Requests that were passed over in this round: session, level bound, and message.
     pub overtaken: Vec<(usize, u32, String)>,
     heap: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
     scheduled: u64,
@@ -140,7 +133,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world that begins.
+    /// Creates the world of a plan.
     pub fn new(plan: WorldPlan) -> Self {
         let mut dice = Dice::new(plan.seed, 2);
         let clients = plan
@@ -198,18 +191,18 @@ impl World {
         world
     }
 
-    /// Something is to happen at an instant.
+    /// Schedules an event.
     pub fn schedule(&mut self, at: u64, event: WorldEvent) {
         self.scheduled += 1;
         self.heap.push(Reverse((at.max(self.now), self.scheduled, event)));
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     pub fn next_event_at(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Lets everything happen that is due.
+    /// Processes all due events.
     pub fn happen(&mut self) {
         while let Some(Reverse((at, _, event))) = self.heap.peek().copied()
             && at <= self.now
@@ -235,7 +228,7 @@ impl World {
         }
     }
 
-    /// A client begins a connection to its front.
+    /// Begins a client's connection to its front.
     pub fn open_client_link(&mut self, number: usize) -> usize {
         let plan = self.clients[number].plan;
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
@@ -270,7 +263,7 @@ impl World {
         self.links.len() - 1
     }
 
-    /// The proxy begins a connection to the server on behalf of a client; the number of its link.
+    /// Begins the proxy's connection to the server on behalf of a client; returns the number of its link.
     pub fn open_server_link(&mut self, front: usize, client: SocketAddr) -> usize {
         let protocol = self.plan.fronts[front];
         let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
@@ -310,12 +303,13 @@ impl World {
         link
     }
 
-    /// Why a client may be closed that was never accepted.
+    /// Returns an excuse for closing a client that was never accepted.
     pub fn unaccepted_excuse(&self, link: usize) -> Option<&'static str> {
         self.links[link].is_proxy_gone.then_some("it was not accepted")
     }
 
-    /// What a session has at the server stops counting, because its client has held it up for long enough.
+    /// Stops counting a session's requests at the server, because its client has held it up for long
+    /// enough.
     pub fn exempt_session(&mut self, session: usize) {
         self.sessions[session].is_uncounted |= self.sessions[session].is_blocked;
         for job in self.device.jobs.values_mut() {
@@ -323,7 +317,7 @@ impl World {
         }
     }
 
-    /// Checks how long the client with the highest priority has waited, in a calm world.
+    /// Checks the waiting time of the client with the highest priority, in a calm world.
     pub fn check_latency(&mut self, number: usize, link: usize, oldest: Option<u64>) {
         let client = &self.clients[number];
         let (Some(max), Some(oldest)) = (self.checks.latency_max_ns, oldest) else { return };
@@ -343,7 +337,7 @@ impl World {
         }
     }
 
-    /// Notes that the proxy broke a promise.
+    /// Notes a broken promise of the proxy.
     pub fn violate(&mut self, message: &str) {
         let text = format!("at {:.6} s: {message}", self.now as f64 / 1e9);
         self.note(|| format!("VIOLATION {text}"));
@@ -352,22 +346,23 @@ impl World {
         }
     }
 
-    /// Notes what happened, if a log is kept.
+    /// Logs an event, if a log is kept.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(format!("{:.6} {}", self.now as f64 / 1e9, text()));
         }
     }
 
-    /// Whether all clients have ended, and enough time has passed.
+    /// Returns true if all clients have ended, and enough time has passed.
     pub fn is_over(&self) -> bool {
         let are_done = self.clients.iter().all(|client| client.is_done);
         (are_done && self.open_links.is_empty()) || self.now > self.plan.ends_at + AFTERMATH_NS
     }
 }
 
-/// The longest time that the client with the highest priority waits where nothing goes wrong: a full device before it,
-/// its own requests, twice what everything takes, and the time that requests count whose clients hold them up.
+/// Returns the latency bound of the client with the highest priority without faults. It covers a full
+/// device before it, its own requests, twice the duration of everything, and the time for which requests
+/// of blocked clients count.
 fn latency_max_ns(plan: &WorldPlan) -> u64 {
     let size = plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
     let depth = plan.clients.iter().map(|client| client.depth).max().unwrap_or(0) as u64;
