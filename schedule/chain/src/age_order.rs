@@ -1,31 +1,31 @@
-//! Whether those that run are the oldest, or by deadline the earliest: a log of every run against the keys of those that wait.
+//! Check that the running requests are the oldest, or by deadline the earliest: a log of all runs against
+//! the keys of waiting requests.
 
 use std::collections::BTreeSet;
 
 /// One visit of a request to a tier, as the tier saw it. Instants are nanoseconds of one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierVisit {
-    /// The number of the request.
     pub request: u64,
-    /// What is to order the request at the tier: when it entered the system, or its deadline, by one clock for all entries. The
-    /// lower goes first, and of equal ones the lower number.
+    /// Key that should order the request at the tier: its start or its deadline, by one clock for all
+    /// entries. The smaller key goes first, and of equal ones the smaller number.
     pub key: u64,
-    /// When the caller had sent the request.
+    /// Time at which the caller had sent the request.
     pub arrival: u64,
-    /// When its work there was done.
+    /// Time at which its work there was done.
     pub end: u64,
-    /// From when until when it ran, in order and within arrival and end.
+    /// Intervals in which it ran, in order and within arrival and end.
     pub runs: Vec<(u64, u64)>,
 }
 
 impl TierVisit {
-    /// When it ran first; its end if it never did.
+    /// Returns the beginning of its first run; its end if it never ran.
     pub fn first_service(&self) -> u64 {
         self.runs.first().map_or(self.end, |run| run.0)
     }
 }
 
-/// What changes at an instant. Ends come before beginnings of the same instant.
+/// A change at an instant. Ends precede beginnings at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum VisitChange {
     Stops,
@@ -34,11 +34,11 @@ enum VisitChange {
     Runs,
 }
 
-/// The share of the time in which something runs at a tier where that is not among the `limit` oldest requests there (by
-/// deadline: those with the earliest deadlines), of those waiting and running. None when nothing ever runs.
+/// Returns the share of the busy time of a tier in which a request runs that is not among the `limit`
+/// oldest (by deadline: earliest) present ones. `None` if none ever runs.
 pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
     let mut changes: Vec<(u64, VisitChange, usize)> = Vec::new();
-    // What begins and ends at one instant takes no time, and would end before it begins.
+    // An interval of length zero takes no time, and its end would precede its beginning.
     let takes_time = |(from, to): &&(u64, u64)| from < to;
     for (index, visit) in visits.iter().enumerate() {
         for (from, to) in [(visit.arrival, visit.end)].iter().filter(takes_time) {
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(younger_share(&paused, 1), Some(0.2));
     }
 
-    /// Looks at every instant by itself.
+    /// Examines every instant separately.
     fn by_instants(visits: &[TierVisit], limit: usize) -> Option<f64> {
         let mut busy = 0u32;
         let mut younger = 0u32;

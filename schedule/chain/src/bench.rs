@@ -22,30 +22,31 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
 
-/// Whoever wants to know how a bench is getting on, and may end it.
+/// Observer of a bench, which may end it.
 pub trait BenchHost {
-    /// A play begins: its number from 0, of so many.
+    /// Called when a play begins: its number from 0, and the total.
     fn play_begins(&mut self, number: usize, plays: usize, mode: ScheduleMode);
 
-    /// A mode cannot be played here, and why.
+    /// Called when a mode cannot be played here, with the reason.
     fn mode_left_out(&mut self, mode: ScheduleMode, why: &str);
 }
 
-/// Why no mode is played that is about waits that requests do not report.
+/// Reason why no mode about unreported waits is played.
 const NO_WAITS: &str = "no request waits: no [[step]] at the station of the step before it has a delay";
-/// The patience of the gates of tiers.
+/// Patience of the tiers' gates.
 const PATIENCE: Nanos = Nanos(1_000_000_000);
-/// The limit of requests in service where neither file nor user gives one.
+/// Limit of requests in service if neither file nor user gives one.
 const LIMIT: u32 = 3;
 
-/// The limit of requests in service that a scenario gives for a station, of the first with one.
+/// Returns the limit of requests in service of the first station for which the scenario gives one.
 pub fn scenario_limit(case: &SimulationCase) -> u32 {
     let sharing = case.network.stations.iter().filter_map(|station| station.discipline.limited_sharing());
     let mut limits = sharing.map(|sharing| sharing.limit).filter(|limit| *limit < u32::MAX);
     limits.next().unwrap_or(LIMIT)
 }
 
-/// Why no mode by deadline can be played with a scenario: the class that has no SLO. None where each class has one.
+/// Returns the class without an SLO because of which no mode by deadline can be played; `None` if each
+/// class has one.
 pub fn no_deadlines(case: &SimulationCase) -> Option<String> {
     let lacking = case.slos.iter().position(Option::is_none)?;
     if case.slos.iter().all(Option::is_none) {
@@ -55,11 +56,12 @@ pub fn no_deadlines(case: &SimulationCase) -> Option<String> {
     Some(format!("no deadlines: class '{name}' has no slo"))
 }
 
-/// Plays all modes with the requests of a scenario. When `stop` becomes true, it ends with the repetitions that are
-/// complete.
+/// Plays all modes with the requests of a scenario. If `stop` becomes true, ends with the complete
+/// repetitions.
 ///
 /// # Errors
-/// When the scenario cannot be played here, tiers fail, or it is stopped before the first repetition is complete.
+/// When the scenario cannot be played here, a tier fails, or the bench is stopped before the first
+/// repetition is complete.
 pub fn run_bench(
     case: &SimulationCase,
     settings: &BenchSettings,
@@ -115,10 +117,12 @@ pub fn run_bench(
     Ok(report)
 }
 
-/// Whether a scenario can be played here: its tiers on the CPUs of this process, and the requests of the first repetition.
+/// Checks that a scenario can be played here: its tiers on the CPUs of this process, and the requests of
+/// the first repetition.
 ///
 /// # Errors
-/// When it has what services cannot play, would not come to an end, needs more CPUs than there are, or has no request.
+/// When it has parts that services cannot play, would not end, needs more CPUs than there are, or has no
+/// request.
 pub fn check_playable(case: &SimulationCase, settings: &BenchSettings) -> Result<(), OperationError> {
     let grouping = tiers_of(case, settings)?;
     tier_cpus(grouping.tiers())?;
@@ -134,7 +138,7 @@ fn tiers_of(case: &SimulationCase, settings: &BenchSettings) -> Result<TierGroup
     Ok(grouping)
 }
 
-/// The requests of a repetition, and the seed of everything else in it.
+/// Draws the requests of a repetition, and the seed of its other random choices.
 fn draw_repetition(
     case: &SimulationCase,
     grouping: &TierGrouping,
@@ -150,7 +154,7 @@ fn draw_repetition(
     Ok((workload, seed))
 }
 
-/// Refuses what would not come to an end.
+/// Refuses a scenario that would not end.
 fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), OperationError> {
     if case.server.is_some() {
         return Err(OperationError::input("a storage server cannot be run as services on this machine")
@@ -169,7 +173,7 @@ fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), Operation
     .hint("give a --load below 1, or `transient = true` under [run] to see what happens"))
 }
 
-/// Refuses to play nothing because every mode was left out.
+/// Returns an error if every mode was left out.
 fn check_some_are_left(
     plays: &[ModePlays],
     left_out: &[(ScheduleMode, String)],
@@ -197,7 +201,8 @@ fn leave_out(
     }
 }
 
-/// What stands for age or deadlines where nobody may be preempted, if it is not played anyway.
+/// Adds the mode without preemption in place of one that preempts, unless it is played anyway. Returns
+/// it.
 fn substitute(mode: ScheduleMode, plays: &mut Vec<ModePlays>) -> Option<ScheduleMode> {
     let without = mode.without_preemption()?;
     if plays.iter().any(|plays| plays.mode == without) {
@@ -218,7 +223,7 @@ struct RepetitionPlan<'a> {
 }
 
 impl RepetitionPlan<'_> {
-    /// Plays all modes in random order; false when it was stopped.
+    /// Plays all modes in random order. Returns false if stopped.
     fn play_all(
         &self,
         plays: &mut Vec<ModePlays>,

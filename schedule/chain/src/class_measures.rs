@@ -1,4 +1,4 @@
-//! What a play shows of each class of requests: how many are late, which means that they are answered after their SLO or not
+//! Measures of each class of requests in a play. A request is late if it is answered after its SLO or not
 //! at all.
 
 use crate::played_request::PlayedRequest;
@@ -11,7 +11,7 @@ use units::Nanos;
 /// Figures of the requests of a class, of all plays together. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClassMeasures {
-    /// The name of the class.
+    /// Name of the class.
     pub class: String,
     /// Its SLO: the time from arrival to deadline; none for a class without one.
     pub slo_s: Option<f64>,
@@ -19,14 +19,14 @@ pub struct ClassMeasures {
     pub requests: usize,
     /// Share of these that were answered after their deadline or not at all, percent; none without an SLO or a request.
     pub late_pct: Option<f64>,
-    /// The mean latency of those that were answered; none where there is none.
+    /// Mean latency of the answered requests; none if there are none.
     pub mean_s: Option<f64>,
-    /// The 99th percentile of latencies of those that were answered; none where there is none.
+    /// 99th percentile of the latencies of the answered requests; none if there are none.
     pub p99_s: Option<f64>,
 }
 
 impl ClassMeasures {
-    /// The figures of each class of the workload, in its order; nothing if no class has an SLO.
+    /// Returns the figures of each class of the workload, in its order; empty if no class has an SLO.
     pub(crate) fn of(plays: &[(&ChainWorkload, &[PlayedRequest])]) -> Vec<Self> {
         let classes = plays.first().map_or(&[][..], |(workload, _)| &workload.classes);
         if classes.iter().all(|class| class.slo.is_none()) {
@@ -94,7 +94,8 @@ mod tests {
             requests: [0, 0, 0, 0, 1, 3].map(request).to_vec(),
             serialised: 0,
         };
-        // On time to the nanosecond, a nanosecond late, far too late, never answered; on time; of no deadline.
+        // On time to the nanosecond, a nanosecond late, far too late, never answered; on time; without a
+        // deadline.
         let done = [
             Some(2_000_000_000),
             Some(2_000_000_001),

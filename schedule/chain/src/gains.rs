@@ -1,15 +1,15 @@
-//! Gains and what they are due to: ratios of one mode to another over repetitions with the same requests.
+//! Gains and their causes: ratios of one mode to another over repetitions with the same requests.
 
 use confidence::Estimate;
 
-/// What a ratio of latencies shows with its interval.
+/// Conclusion from a ratio of latencies with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GainVerdict {
     /// The interval lies below 1: latencies are shorter.
     Shorter,
     /// The interval lies above 1: latencies are longer.
     Longer,
-    /// The interval contains 1, or there is none.
+    /// The interval contains 1, or there is no interval.
     NotShown,
 }
 
@@ -25,8 +25,8 @@ pub struct RatioEstimate {
 }
 
 impl RatioEstimate {
-    /// The ratios of `after` to `before`, which have one figure for each repetition. Logarithms of ratios are taken to be
-    /// normal. None without repetitions, or where a figure is not above 0.
+    /// Estimates the ratio of `after` to `before`, which have one figure per repetition. Logarithms of
+    /// ratios are assumed to be normal. `None` without repetitions, or if a figure is not above 0.
     ///
     /// # Panics
     /// Unless the confidence is strictly between 0 and 1.
@@ -43,7 +43,7 @@ impl RatioEstimate {
         Some(Self { ratio: value.exp(), low, high })
     }
 
-    /// What the interval shows.
+    /// Returns the conclusion from the interval.
     pub fn verdict(&self) -> GainVerdict {
         if self.high < 1.0 {
             GainVerdict::Shorter
@@ -55,7 +55,7 @@ impl RatioEstimate {
     }
 }
 
-/// A gain as the product of what the limit does and of what age does.
+/// A gain as the product of the effects of the limit and of age.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GainSplit {
     /// Oldest first against a thread per request.
@@ -67,7 +67,7 @@ pub struct GainSplit {
 }
 
 impl GainSplit {
-    /// The split of one figure, given in each mode for each repetition. None without repetitions.
+    /// Splits one figure, given in each mode for each repetition. `None` without repetitions.
     ///
     /// # Panics
     /// Unless the confidence is strictly between 0 and 1.
@@ -79,8 +79,8 @@ impl GainSplit {
         })
     }
 
-    /// The share of the gain that is due to age, on the scale of logarithms, on which gains add up: above 1 where the
-    /// limit alone makes it longer. None unless a gain is shown.
+    /// Returns the share of the gain that is due to age, on the scale of logarithms, on which gains add
+    /// up; above 1 if the limit alone lengthens latencies. `None` unless a gain is shown.
     pub fn age_share(&self) -> Option<f64> {
         (self.total.verdict() == GainVerdict::Shorter).then(|| self.age.ratio.ln() / self.total.ratio.ln())
     }

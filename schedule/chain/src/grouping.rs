@@ -1,20 +1,20 @@
-//! Which stations of a scenario are one tier: each by itself, or several that share a CPU.
+//! Grouping of a scenario's stations into tiers: one each, or several that share a CPU.
 
 use crate::workload::{ChainTier, ChainWorkload, RouteHop, push_hop};
 use scenario::SimulationCase;
 
-/// The tiers of a scenario, and which station is part of which.
+/// The tiers of a scenario, and the tier of each station.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TierGrouping {
     tiers: Vec<ChainTier>,
-    /// The tier of each station.
+    /// Tier of each station.
     tier_of: Vec<usize>,
-    /// Work that arrives ÷ what the CPUs of each tier can do.
+    /// Arriving work ÷ CPU capacity of each tier.
     utilisation: Vec<f64>,
 }
 
 impl TierGrouping {
-    /// A tier for each station, with its workers.
+    /// Creates a tier for each station, with its workers.
     pub fn one_by_one(case: &SimulationCase) -> Self {
         let stations = &case.network.stations;
         let tier = |station: &sim::engine::NetworkStation| ChainTier {
@@ -28,11 +28,11 @@ impl TierGrouping {
         }
     }
 
-    /// Tiers of one CPU each, at most so many, that get about the same work: the station with the most work goes to the
-    /// tier that has the least so far, then the next one.
+    /// Creates at most this many tiers of one CPU each, with about equal work: stations in descending
+    /// order of work go to the tier with the least so far.
     ///
     /// # Panics
-    /// Without a CPU.
+    /// When `cpus` is 0.
     pub fn on_cpus(case: &SimulationCase, cpus: usize) -> Self {
         let stations = &case.network.stations;
         let work = |station: usize| case.utilisation(station) * f64::from(stations[station].workers);
@@ -46,17 +46,17 @@ impl TierGrouping {
         Self { tiers: (0..utilisation.len()).map(tier).collect(), tier_of, utilisation }
     }
 
-    /// The tiers in their order.
+    /// Returns the tiers in their order.
     pub fn tiers(&self) -> &[ChainTier] {
         &self.tiers
     }
 
-    /// Work that arrives ÷ what its CPUs can do, by tier.
+    /// Returns the arriving work ÷ CPU capacity, by tier.
     pub fn utilisation(&self) -> &[f64] {
         &self.utilisation
     }
 
-    /// A workload by station as one by tier; neighbouring visits to one tier become one.
+    /// Converts a workload by station into one by tier; neighbouring visits to one tier become one.
     pub(crate) fn apply(&self, by_station: ChainWorkload) -> ChainWorkload {
         let mut workload = ChainWorkload { tiers: self.tiers.clone(), ..by_station };
         for request in &mut workload.requests {
@@ -70,7 +70,7 @@ impl TierGrouping {
     }
 }
 
-/// The group of each work, and the sum of each group, of which there are at most `groups`.
+/// Returns the group of each work, and the sum of each group; at most `groups` groups.
 fn balanced(works: &[f64], groups: usize) -> (Vec<usize>, Vec<f64>) {
     assert!(groups > 0, "at least one CPU");
     let mut sums: Vec<f64> = vec![0.0; groups.min(works.len())];
@@ -78,7 +78,7 @@ fn balanced(works: &[f64], groups: usize) -> (Vec<usize>, Vec<f64>) {
     let mut largest_first: Vec<usize> = (0..works.len()).collect();
     largest_first.sort_by(|a, b| works[*b].total_cmp(&works[*a]));
     for (position, index) in largest_first.into_iter().enumerate() {
-        // The first ones get a group each, so that none is empty where there is no work.
+        // The first ones get a group each, so that none stays empty when there is no work.
         let least = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
         let group = if position < sums.len() { position } else { least };
         group_of[index] = group;
@@ -87,7 +87,7 @@ fn balanced(works: &[f64], groups: usize) -> (Vec<usize>, Vec<f64>) {
     (group_of, sums)
 }
 
-/// The first name, and how many others there are.
+/// Returns the first name, and the number of others.
 fn joined(names: &[&str]) -> String {
     match names {
         [] => String::new(),

@@ -1,8 +1,8 @@
-//! What goes between load, tiers and tiers: GET requests and answers without bodies on persistent connections, HTTP/1.1
-//! (RFC 9112).
+//! Protocol between load and tiers: GET requests and answers without bodies on persistent connections,
+//! HTTP/1.1 (RFC 9112).
 //!
-//! A request names its number and the rest of its route in two headers of ours, and carries its start in `baggage`. What
-//! anybody else might send to a tier is refused with a status and the end of the connection.
+//! A request carries its number and the rest of its route in two headers of ours, and its start in
+//! `baggage`. Other input is refused with an error status, and the connection closed.
 
 use crate::workload::{HOPS_MAX, RouteHop};
 use gat::{RequestTag, TagCodec};
@@ -11,28 +11,28 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use units::Nanos;
 
-/// The most bytes of a head.
+/// Maximum length of a head in bytes.
 const HEAD_MAX: usize = 16 << 10;
-/// The most header fields of a head.
+/// Maximum number of header fields of a head.
 const FIELDS_MAX: usize = 32;
 const NUMBER_HEADER: &str = "tailwright-request";
 const ROUTE_HEADER: &str = "tailwright-route";
 const SENT_HEADER: &str = "tailwright-sent";
 
-/// What a tier must know of a request.
+/// Data of a request for a tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoutedHead {
-    /// The number by which logs name the request.
+    /// Number of the request in logs.
     pub(crate) number: u64,
-    /// The visits that are left, this one first.
+    /// Remaining visits, this one first.
     pub(crate) route: Vec<RouteHop>,
-    /// When it was sent here, on the machine's monotonic clock, if the sender says.
+    /// Sending time on the machine's monotonic clock, if the sender states it.
     pub(crate) sent_ns: Option<u64>,
     /// The `baggage` fields in their order.
     pub(crate) baggage: Vec<Vec<u8>>,
 }
 
-/// Appends a request, the tag of whose baggage is replaced by this one.
+/// Appends a request whose baggage carries this tag in place of its former one.
 pub(crate) fn write_request(out: &mut Vec<u8>, head: &RoutedHead, tag: RequestTag) {
     let codec = TagCodec::baggage();
     let tagged = codec.write(head.baggage.iter().map(Vec::as_slice), tag).value;
@@ -65,7 +65,8 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, status: u16) {
     out.extend(format!("HTTP/1.1 {status} {reason}\r\nContent-Length: 0\r\n\r\n").bytes());
 }
 
-/// The request that begins `input` and its length; `None` when it is not complete.
+/// Parses the request at the beginning of `input`. Returns it with its length; `None` if it is
+/// incomplete.
 pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>, String> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
@@ -98,7 +99,8 @@ pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>,
     Ok(Some((RoutedHead { number, route, sent_ns, baggage }, length)))
 }
 
-/// The status of the answer that begins `input` and its length; `None` when it is not complete.
+/// Parses the answer at the beginning of `input`. Returns its status and length; `None` if it is
+/// incomplete.
 pub(crate) fn parse_answer(input: &[u8]) -> Result<Option<(u16, usize)>, String> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Response::new(&mut fields);
@@ -131,7 +133,7 @@ fn parse_hop(text: &str) -> Option<RouteHop> {
     Some(RouteHop { tier: tier.parse().ok()?, wait, work })
 }
 
-/// Reads a request, whose bytes go; `None` when the peer has closed the connection.
+/// Reads a request and removes its bytes from `input`; `None` if the peer has closed the connection.
 pub(crate) fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<RoutedHead>> {
     loop {
         if let Some((head, length)) = parse_request(input).map_err(invalid)? {
@@ -159,7 +161,7 @@ pub(crate) fn exchange(stream: &mut TcpStream, request: &[u8], input: &mut Vec<u
     }
 }
 
-/// Appends what has arrived and returns how much; 0 when the peer has closed the connection.
+/// Appends available bytes. Returns their number; 0 if the peer has closed the connection.
 pub(crate) fn read_more(stream: &mut impl Read, input: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 2048];
     let count = stream.read(&mut chunk)?;

@@ -1,25 +1,25 @@
-//! For how long the kernel lets one of several threads run before the next has its turn, as the simulator must know it.
+//! Time slices of the kernel's scheduler, as parameters of the simulator.
 
 use machine::scheduling;
 use units::Nanos;
 
-/// The base slice of EEVDF on two CPUs unless somebody has changed it, where a thread is not told its own (before
-/// Linux 6.12): 0.7 ms, times 1 + log2 of the CPUs.
+/// Default base slice of EEVDF on two CPUs, for kernels that do not report a thread's slice (before Linux
+/// 6.12): 0.7 ms times 1 + log2 of the CPUs.
 const BASE_SLICE_NS: u64 = 1_400_000;
-/// The slice of SCHED_RR unless somebody has changed it.
+/// Default slice of SCHED_RR.
 const ROUND_ROBIN_MS: u64 = 100;
 
 /// Slices of the scheduling classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelSlices {
-    /// Of ordinary threads. Kernels without high-resolution ticks let it last until the next tick.
+    /// Slice of ordinary threads. On kernels without high-resolution ticks it lasts until the next tick.
     pub fair: Nanos,
-    /// Of threads under SCHED_RR.
+    /// Slice of threads under SCHED_RR.
     pub round_robin: Nanos,
 }
 
 impl KernelSlices {
-    /// Those of this machine; the defaults of Linux where it does not say.
+    /// Returns the slices of this machine; Linux's defaults if the kernel does not report them.
     pub(crate) fn read() -> Self {
         let told = scheduling::scheduling(scheduling::own_thread())
             .ok()

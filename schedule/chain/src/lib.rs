@@ -1,4 +1,5 @@
-//! Chains of real services on one machine under different schedulings, side by side with their simulation.
+//! Chains of real services on one machine in different scheduling modes, side by side with their
+//! simulation.
 //!
 //! ```text
 //! scenario ──▶ ChainWorkload ──▶ play: tiers as processes, load ──▶ PlayedRequest ──▶ PlayMeasures ──▶ RatioEstimate
@@ -6,15 +7,15 @@
 //!                    └──────────▶ predicted_play: the simulator ─────────┘
 //! ```
 //!
-//! A [`ChainWorkload`] has every request drawn in advance: when it arrives, which tiers it visits and how much CPU time
-//! it needs at each. All modes of a repetition play the same one, live and simulated, and the same functions measure
-//! both. [`run_bench`] interleaves the modes; [`GainSplit`] tells what the limit of requests in service does from
-//! what their age does, and [`ClassMeasures`] how many requests of each class are late.
+//! A [`ChainWorkload`] has every request drawn in advance: its arrival, the tiers that it visits and its
+//! CPU time at each. All modes of a repetition play the same workload, live and simulated, and the same
+//! functions measure both. [`run_bench`] interleaves the modes. [`GainSplit`] separates the effect of the
+//! limit of requests in service from that of age, and [`ClassMeasures`] counts late requests by class.
 //!
-//! A tier is a process ([`run_tier`]) with a thread per connection, on CPUs of its own. It speaks HTTP/1.1, takes the
-//! request's start from `baggage`, spends the CPU time that the request names and calls the next tier. Not covered:
-//! calls that a tier makes at once and joins (they are made one after the other, in the simulation as well), lost
-//! requests and retries, more than one machine.
+//! A tier is a process ([`run_tier`]) with a thread per connection, on its own CPUs. It speaks HTTP/1.1,
+//! reads the request's start from `baggage`, spends the CPU time that the request states and calls the
+//! next tier. Not covered: concurrent calls of a tier that it joins (they are made in sequence, in the
+//! simulation as well), lost requests and retries, more than one machine.
 
 mod age_order;
 mod bench;

@@ -1,4 +1,4 @@
-//! Whether this machine can play a scenario, and how the load is scheduled beside the tiers.
+//! Checks that this machine can play a scenario, and scheduling of the load beside the tiers.
 
 use crate::tier::ROUND_ROBIN_PRIORITY;
 use crate::workload::ChainTier;
@@ -7,13 +7,13 @@ use model::OperationError;
 use std::collections::BTreeSet;
 use units::Nanos;
 
-/// The real-time priority of the load, above that of tiers under SCHED_RR.
+/// Real-time priority of the load, above that of tiers under SCHED_RR.
 const LOAD_PRIORITY: u32 = 2;
-/// For how long the load runs before others may, where it has no real-time priority: the least that Linux takes, so that it
-/// is woken at once (since Linux 6.12).
+/// Slice of the load if it cannot have real-time priority: Linux's minimum, which makes it preempt others
+/// on wakeup (since Linux 6.12).
 const LOAD_SLICE_NS: u64 = 100_000;
 
-/// CPUs of its own for each tier.
+/// Assigns CPUs to each tier.
 pub(crate) fn tier_cpus(tiers: &[ChainTier]) -> Result<Vec<BTreeSet<usize>>, OperationError> {
     let allowed = scheduling::cpus(own_thread())
         .map_err(|error| OperationError::machine(format_args!("the CPUs of this process: {error}")))?;
@@ -29,18 +29,18 @@ pub(crate) fn tier_cpus(tiers: &[ChainTier]) -> Result<Vec<BTreeSet<usize>>, Ope
     Ok(tiers.iter().map(|tier| left.by_ref().take(tier.workers as usize).collect()).collect())
 }
 
-/// The time in which this thread is the load, and runs as soon as a request is due as far as it may. Dropping it gives the
-/// thread back its own scheduling.
+/// Scheduling of this thread as the load, so that it runs as soon as a request is due. Dropping it
+/// restores the thread's former scheduling.
 pub(crate) struct LoadTurn {
     before: Option<ThreadScheduling>,
-    /// What the thread is scheduled as.
+    /// Description of the scheduling.
     pub(crate) scheduling: String,
 }
 
 impl LoadTurn {
     pub(crate) fn begin() -> Self {
         let own = own_thread();
-        // A timer that is late or a slice that stays as it was shows as the load's lag.
+        // If either fails, the lateness shows in the load's lag.
         let _ = machine::realtime::exact_timers();
         let before = scheduling::scheduling(own).ok();
         let fifo = ThreadScheduling::real_time(SchedulingPolicy::Fifo, LOAD_PRIORITY);
@@ -65,7 +65,7 @@ impl Drop for LoadTurn {
     }
 }
 
-/// Why this process may not have threads under SCHED_RR, tried by a thread that ends with it.
+/// Returns the reason why this process may not use SCHED_RR, by a test on a thread that then ends.
 pub(crate) fn no_round_robin() -> Option<String> {
     let tried = std::thread::spawn(|| {
         let wanted = ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, ROUND_ROBIN_PRIORITY);

@@ -1,4 +1,5 @@
-//! What a play shows: latencies, slowdown, order and waiting, by the same functions for services and for the simulator.
+//! Measures of a play: latencies, slowdown, order and waiting, by the same functions for services and for
+//! the simulator.
 
 use crate::class_measures::ClassMeasures;
 use crate::played_request::PlayedRequest;
@@ -8,13 +9,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use units::Nanos;
 
-/// The share of the requests with the least work that are looked at by themselves, percent (TailClipper, §5.4).
+/// Share of requests with the least work that are measured separately, percent (TailClipper, §5.4).
 const SHORTEST_PERCENT: f64 = 1.0;
 
 /// Figures of all requests of some plays. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlayMeasures {
-    /// The requests that arrived.
+    /// Number of requests that arrived.
     pub requests: usize,
     /// Requests that were answered; only they count below.
     pub answered: usize,
@@ -30,24 +31,24 @@ pub struct PlayMeasures {
     pub slowdown_mean: f64,
     /// The 99th percentile of the same.
     pub slowdown_p99: f64,
-    /// Share of requests whose position among completions is not that of the ideal order, in which nobody ever waits
-    /// (TailClipper, §5.4), percent.
+    /// Share of requests whose position among completions differs from that in the ideal order, in which
+    /// no request ever waits (TailClipper, §5.4), percent.
     pub reordering_pct: f64,
     /// Share of requests that are complete after one that is later in the ideal order, percent.
     pub overtaken_pct: f64,
-    /// The 99th percentile of latencies of those requests whose work is among the least 1 %.
+    /// 99th percentile of the latencies of the requests whose work is among the least 1 %.
     pub shortest_p99_s: f64,
     /// Answers per second, from the first arrival to the last answer.
     pub throughput_per_s: f64,
-    /// The mean over visits of the time at each tier beyond the work there; 0 where nobody went.
+    /// Mean over visits of the time at each tier beyond the work there; 0 for a tier without visits.
     pub wait_mean_s: Vec<f64>,
-    /// By class how many are late; empty if no class has an SLO.
+    /// Figures of late requests by class; empty if no class has an SLO.
     pub classes: Vec<ClassMeasures>,
 }
 
 impl PlayMeasures {
-    /// The figures of plays with their requests, in the order of the workload; order and throughput are looked at in each
-    /// play by itself. None when no request was answered.
+    /// Returns the figures of plays with their requests, in the order of the workload. Order and
+    /// throughput are computed for each play separately. `None` if no request was answered.
     pub fn of(plays: &[(&ChainWorkload, &[PlayedRequest])]) -> Option<Self> {
         let answered = answered(plays);
         if answered.is_empty() {
@@ -85,20 +86,20 @@ fn slowdown(request: &ChainRequest, done: Nanos) -> f64 {
     (done.0 - request.arrival.0) as f64 / request.ideal_latency().0 as f64
 }
 
-/// The requests that were answered, with the instant of the answer.
+/// Returns the answered requests, with the time of the answer.
 fn answered<'a>(plays: &[(&'a ChainWorkload, &'a [PlayedRequest])]) -> Vec<(&'a ChainRequest, Nanos)> {
     let all = plays.iter().flat_map(|(workload, played)| workload.requests.iter().zip(*played));
     all.filter_map(|(request, played)| Some((request, played.done?))).collect()
 }
 
-/// The ideal and the measured instant of completion of each request that was answered, in the order of arrival.
+/// Returns the ideal and the measured completion time of each answered request, in the order of arrival.
 fn ends((workload, played): &(&ChainWorkload, &[PlayedRequest])) -> Vec<(u64, u64)> {
     let all = workload.requests.iter().zip(*played);
     all.filter_map(|(request, played)| Some((request.ideal_end().0, played.done?.0))).collect()
 }
 
-/// How many of these, given by ideal and measured instant of completion, are displaced, and how many overtaken. Ties go by
-/// position.
+/// Returns the numbers of displaced and of overtaken requests, from pairs of ideal and measured
+/// completion times. Ties go by position.
 fn out_of_order(ends: &[(u64, u64)]) -> (usize, usize) {
     let mut ideal: Vec<usize> = (0..ends.len()).collect();
     ideal.sort_by_key(|index| ends[*index].0);
@@ -117,14 +118,14 @@ fn out_of_order(ends: &[(u64, u64)]) -> (usize, usize) {
     (displaced, overtaken)
 }
 
-/// From the first arrival to the last answer, seconds.
+/// Returns the time from the first arrival to the last answer, seconds.
 fn duration_s((workload, played): &(&ChainWorkload, &[PlayedRequest])) -> f64 {
     let last = played.iter().filter_map(|played| played.done).max();
     let first = workload.requests.first().map(|request| request.arrival);
     first.zip(last).map_or(0.0, |(first, last)| seconds(last.0.saturating_sub(first.0)))
 }
 
-/// Sorted latencies of the requests whose work is among the least; at least one.
+/// Returns the sorted latencies of the requests with the least work; at least one.
 fn shortest(answered: &[(&ChainRequest, Nanos)]) -> Vec<f64> {
     let mut work: Vec<u64> = answered.iter().map(|(request, _)| request.work().0).collect();
     work.sort_unstable();
@@ -133,7 +134,7 @@ fn shortest(answered: &[(&ChainRequest, Nanos)]) -> Vec<f64> {
     sorted(short.map(|(request, done)| seconds(done.0 - request.arrival.0)))
 }
 
-/// The mean over visits of the time at each tier beyond the work there.
+/// Returns the mean over visits of the time at each tier beyond the work there.
 fn waits(plays: &[(&ChainWorkload, &[PlayedRequest])]) -> Vec<f64> {
     let tiers = plays.first().map_or(0, |(workload, _)| workload.tiers.len());
     let mean_wait = |tier: usize| {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// The judge: pairs.
+        /// The reference: all pairs.
         #[test]
         fn order_is_that_of_pairs(ends in proptest::collection::vec((0u64..40, 0u64..40), 0..40)) {
             let (displaced, overtaken) = out_of_order(&ends);

@@ -356,7 +356,7 @@ mod tests {
         });
     }
 
-    /// The second request entered later, by a clock that is slow, so the tier orders it first.
+    /// The second request enters later, but its entry's clock is slow, so the tier orders it first.
     #[test]
     fn who_is_among_the_oldest_is_judged_by_one_clock() {
         let request = |arrival, entry| ChainRequest {

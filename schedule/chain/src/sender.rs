@@ -1,8 +1,9 @@
-//! The load: sends every request of a workload at its instant, whatever was answered before, and notes when answers
-//! come.
+//! The load: sends every request of a workload at its arrival time, independent of earlier answers, and
+//! records the times of answers.
 //!
-//! One thread and one epoll instance. Each request in flight has a connection, which is used again. Latencies count from
-//! the instants at which requests were to arrive, so that a late sender shows up in them, and as its lag.
+//! One thread and one epoll instance. Each request in flight has a connection, which is reused. Latencies
+//! count from the intended arrivals, so that they include delays of the sender, which are also reported
+//! as its lag.
 
 use crate::http::{self, RoutedHead};
 use crate::workload::ChainWorkload;
@@ -21,32 +22,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::Nanos;
 
-/// The most requests in flight, each of which has a connection; others wait, as before a window. The usual limit of open
-/// files of a process is 1024, and a tier has up to two connections for each.
+/// Maximum number of requests in flight, each with a connection; others wait as before a window. The
+/// usual limit of open files of a process is 1024, and a tier has up to two connections for each request.
 const IN_FLIGHT_MAX: usize = 400;
-/// How long nothing may come back while requests are in flight.
+/// Maximum time without any answer while requests are in flight.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How long the sender sleeps at most before it looks whether it is to stop.
+/// Maximum time of sleep between checks for a stop request.
 const NAP: Duration = Duration::from_millis(100);
 const EVENTS_MAX: usize = 256;
 
-/// What became of the requests that were sent.
+/// Outcomes of the requests.
 #[derive(Debug, Default)]
 pub(crate) struct SentRequests {
-    /// When the answer to each request had come, counted from the beginning of the play; none for those that failed.
+    /// Time of the answer to each request since the beginning of the play; `None` for failed ones.
     pub(crate) answers: Vec<Option<Nanos>>,
-    /// How late each request was sent that waited before no window, in order of sending, nanoseconds.
+    /// Sending delay of each request that did not wait before a window, in sending order, nanoseconds.
     pub(crate) lags_ns: Vec<u64>,
-    /// Requests that were answered with an error.
+    /// Number of requests answered with an error.
     pub(crate) failed: usize,
-    /// The instant of the machine's monotonic clock at which the play began.
+    /// Time on the machine's monotonic clock at which the play began.
     pub(crate) origin_ns: u64,
-    /// The most requests in flight at once.
+    /// Maximum number of requests in flight at once.
     pub(crate) in_flight_max: usize,
 }
 
-/// Sends the requests to the tiers at these addresses; `None` when `stop` was set before all were answered. The play
-/// begins at `origin_ns` on the monotonic clock, which is `real_time_ns` on that of starts.
+/// Sends the requests to the tiers at these addresses; `None` if `stop` was set before all were answered.
+/// The play begins at `origin_ns` on the monotonic clock, which corresponds to `real_time_ns` on the
+/// clock of starts.
 pub(crate) fn send(
     workload: &ChainWorkload,
     tiers: &[SocketAddr],
@@ -69,7 +71,7 @@ pub(crate) fn send(
 struct SenderConnection {
     stream: TcpStream,
     tier: usize,
-    /// The request that it carries.
+    /// Request that the connection carries.
     request: Option<usize>,
     input: Vec<u8>,
 }
@@ -80,16 +82,16 @@ struct RequestSender<'a> {
     real_time_ns: u64,
     epoll: OwnedFd,
     connections: Vec<SenderConnection>,
-    /// Connections to each tier that carry nothing.
+    /// Idle connections to each tier.
     idle: Vec<Vec<usize>>,
-    /// The next request to arrive.
+    /// Index of the next request to arrive.
     next: usize,
     /// Requests that wait before the window of each entry.
     waiting: Vec<VecDeque<usize>>,
-    /// Requests of each entry that are inside.
+    /// Number of requests of each entry that are inside.
     inside: Vec<usize>,
     in_flight: usize,
-    /// When something came last.
+    /// Time of the latest answer.
     heard_ns: u64,
     sent: SentRequests,
 }
@@ -123,12 +125,12 @@ impl<'a> RequestSender<'a> {
         self.next < self.workload.requests.len() || self.in_flight > 0 || waits
     }
 
-    /// The instant at which the next request arrives, on the monotonic clock.
+    /// Returns the arrival time of the next request, on the monotonic clock.
     fn next_arrival_ns(&self) -> Option<u64> {
         self.workload.requests.get(self.next).map(|request| self.sent.origin_ns + request.arrival.0)
     }
 
-    /// Sends what has arrived by now, as far as windows let it in.
+    /// Sends the requests that have arrived, as far as windows admit them.
     fn send_due(&mut self) -> io::Result<()> {
         while let Some(arrival) = self.next_arrival_ns()
             && arrival <= clock::now()
@@ -150,7 +152,7 @@ impl<'a> RequestSender<'a> {
         self.inside[entry] < window && self.in_flight < IN_FLIGHT_MAX
     }
 
-    /// Lets requests in that wait at an entry.
+    /// Admits requests that wait at an entry.
     fn enter(&mut self, entry: usize) -> io::Result<()> {
         while self.may_enter(entry)
             && let Some(index) = self.waiting[entry].pop_front()
@@ -181,11 +183,11 @@ impl<'a> RequestSender<'a> {
         let connection = self.idle_connection(request.route[0].tier)?;
         let connection = &mut self.connections[connection];
         connection.request = Some(index);
-        // A request is far smaller than the empty buffer of a socket.
+        // A request is far smaller than the empty buffer of a socket, so this does not block.
         connection.stream.write_all(&bytes)
     }
 
-    /// A connection to a tier that carries nothing, made if there is none.
+    /// Returns an idle connection to a tier, opening one if necessary.
     fn idle_connection(&mut self, tier: usize) -> io::Result<usize> {
         if let Some(idle) = self.idle[tier].pop() {
             return Ok(idle);
@@ -199,7 +201,7 @@ impl<'a> RequestSender<'a> {
         Ok(index)
     }
 
-    /// Sleeps until something comes or the next request arrives.
+    /// Sleeps until an answer or the next arrival.
     fn sleep(&self) -> io::Result<()> {
         let now = clock::now();
         let until_next =
@@ -218,7 +220,7 @@ impl<'a> RequestSender<'a> {
         Ok(())
     }
 
-    /// Takes in what has come.
+    /// Processes available answers.
     fn receive(&mut self) -> io::Result<()> {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&Timespec::default())) {
@@ -260,7 +262,7 @@ impl<'a> RequestSender<'a> {
         let entry = self.workload.requests[request].entry;
         self.inside[entry] -= 1;
         self.in_flight -= 1;
-        // Others may wait for the connection that is free now.
+        // Others may wait for the connection that is now free.
         (0..self.waiting.len()).try_for_each(|entry| self.enter(entry))
     }
 }
@@ -272,7 +274,8 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::{Arc, Mutex};
 
-    /// What a service saw: requests there at once at most, and the numbers and starts in order of arrival.
+    /// Observations of a service: maximum number of concurrent requests, and numbers and starts in order
+    /// of arrival.
     #[derive(Default)]
     struct Seen {
         inside: usize,
@@ -280,7 +283,7 @@ mod tests {
         requests: Vec<(u64, gat::ReceivedTag)>,
     }
 
-    /// A service that answers every request after a millisecond, one thread for each connection.
+    /// Starts a service that answers every request after a millisecond, one thread for each connection.
     fn service(seen: &Arc<Mutex<Seen>>, status: u16) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -344,7 +347,7 @@ mod tests {
         assert!(sent.answers.iter().zip(&workload.requests).all(is_after_arrival));
         assert_eq!((sent.failed, sent.lags_ns.len()), (0, 100));
         seen.requests.sort_by_key(|(number, _)| *number);
-        // The real-time clock at the beginning, the arrival, and what the clock of the entry is behind.
+        // The real-time clock at the beginning, plus the arrival, minus the lag of the entry's clock.
         let expected = |number| {
             let tag = RequestTag::starting_at(1_000_000 + 1000 * number - 500);
             (number, gat::ReceivedTag::Tagged(tag))

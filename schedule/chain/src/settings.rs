@@ -1,26 +1,27 @@
-//! What a bench plays, and how often.
+//! Settings of a bench.
 
 use crate::mode::ScheduleMode;
 use std::path::PathBuf;
 use units::Nanos;
 
-/// What is played, and how often.
+/// Settings of a bench.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BenchSettings {
-    /// The modes, each once.
+    /// Modes, each once.
     pub modes: Vec<ScheduleMode>,
-    /// The limit of requests in service where a mode has one, at least 1; none is no limit.
+    /// Limit of requests in service in modes that have one, at least 1; `None` is no limit.
     pub c: Option<u32>,
-    /// How often every mode plays, at least 1.
+    /// Number of plays of every mode, at least 1.
     pub repetitions: usize,
-    /// For how long requests arrive in each play.
+    /// Time during which requests arrive in each play.
     pub duration: Nanos,
-    /// Of arrivals, work and the order of modes.
+    /// Seed of arrivals, work and the order of modes.
     pub seed: u64,
-    /// Of the intervals of ratios, strictly between 0 and 1.
+    /// Confidence of the intervals of ratios, strictly between 0 and 1.
     pub confidence: f64,
-    /// On how many CPUs the stations are put together, each CPU a tier, at least 1; none: each station is a tier.
+    /// Number of CPUs on which stations are grouped, each CPU a tier, at least 1; `None`: each station is
+    /// a tier.
     pub cpus: Option<usize>,
-    /// The program whose `schedule tier` is a tier.
+    /// Program whose command `schedule tier` runs a tier.
     pub program: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! The same requests in the simulator: what each mode would do on CPUs without overheads, messages that take no time,
-//! and nobody else on the machine.
+//! The same requests in the simulator: each mode on CPUs without overheads, with messages that take no
+//! time, and without other load on the machine.
 
 use crate::played_request::PlayedRequest;
 use crate::workload::{ChainWorkload, RouteHop};
@@ -11,7 +11,7 @@ use sim::engine::{
 };
 use units::Nanos;
 
-/// What becomes of every request of a workload when each tier has the discipline at its position.
+/// Returns the outcome of every request of a workload when each tier has the discipline at its position.
 ///
 /// # Errors
 /// When the simulator refuses a discipline.
@@ -37,7 +37,8 @@ fn played_request(logged: LoggedRequest) -> PlayedRequest {
     PlayedRequest { done: logged.done, at_tiers: logged.stations }
 }
 
-/// A step for each tier at each position of a route; a request takes one of each position, as far as its route goes.
+/// Returns a network with a step for each tier at each position of a route; a request takes one step of
+/// each position, for the length of its route.
 fn network(workload: &ChainWorkload, disciplines: &[DisciplineSpec]) -> QueueingNetwork {
     let tiers = workload.tiers.len();
     let positions = workload.requests.iter().map(|request| request.route.len()).max().unwrap_or(1);
@@ -58,7 +59,7 @@ fn network(workload: &ChainWorkload, disciplines: &[DisciplineSpec]) -> Queueing
     network
 }
 
-/// An entry that brings its requests of the workload as they were drawn.
+/// Returns an entry that supplies its requests of the workload as they were drawn.
 fn simulated_entry(workload: &ChainWorkload, entry: usize) -> RequestEntry {
     let of_entry = workload.requests.iter().filter(|request| request.entry == entry);
     let (arrivals, contents): (Vec<Nanos>, Vec<(usize, Vec<RouteHop>)>) =
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_old_request_that_joins_late_goes_first_by_age_alone() {
-        // The first request reaches tier b at 10, behind the others by arrival there, before them by age.
+        // The first request reaches tier b at 10: behind the others by arrival there, before them by age.
         let workload = workload(&[(0, vec![(0, 10), (1, 2)]), (1, vec![(1, 10)]), (2, vec![(1, 10)])]);
         let ends = |mode| ends(&workload, mode, Some(1));
         assert_eq!(ends(ScheduleMode::Limited), [23, 11, 21]);
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn an_urgent_request_goes_before_older_ones_by_deadline_alone() {
-        // The second and the last are due 5 after they arrive, the others 100.
+        // The second and the last are due 5 after their arrival, the others 100.
         let workload =
             workload(&[(0, vec![(0, 10)]), (1, vec![(0, 3)]), (2, vec![(0, 10)]), (3, vec![(0, 3)])]);
         let workload = with_slos(workload, &[100, 5]);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// If all classes have one SLO, every request ends by deadline when it does by age, to the nanosecond.
+        /// If all classes have one SLO, every request ends by deadline at the same nanosecond as by age.
         #[test]
         fn with_one_slo_deadlines_are_ages(
             drawn in proptest::collection::vec((0u64..20, 1u64..20, 0u64..20), 1..40),

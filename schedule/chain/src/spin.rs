@@ -1,12 +1,11 @@
-//! Work: CPU time that a thread spends, and from when until when it ran meanwhile.
+//! Work: CPU time that a thread spends, with the intervals in which it ran.
 
 use machine::{clock, cpu_time};
 
-/// A thread that has not looked at the clock for so long was not running: far above what interrupts take, and far below
-/// the time for which the kernel lets another thread run.
+/// Time between two clock reads after which the thread counts as interrupted: far above the duration of
+/// interrupts, and far below the slices of other threads.
 const PAUSE_NS: u64 = 50_000;
-/// How often the thread looks at the clock of the machine, which is quick, for each look at its own, which is a system
-/// call.
+/// Reads of the machine's clock, which is fast, per read of the thread's own, which is a system call.
 const LOOKS: u32 = 200;
 
 /// Work of a thread, one piece after the other, by its own CPU time.
@@ -17,13 +16,14 @@ pub(crate) struct WorkingThread {
 }
 
 impl WorkingThread {
-    /// The calling thread, before its first piece.
+    /// Creates the work of the calling thread, before its first piece.
     pub(crate) fn new() -> Self {
         Self { settled_ns: cpu_time::of_thread() }
     }
 
-    /// Spends so much CPU time, and returns the intervals in which the thread ran, on the machine's clock. What the
-    /// thread has spent on reading and answering since the last piece counts as part of the work, up to half of it.
+    /// Spends this much CPU time. Returns the intervals in which the thread ran, on the machine's clock.
+    /// The thread's CPU time for reading and answering since the last piece counts as part of the work,
+    /// up to half of it.
     pub(crate) fn spend(&mut self, work_ns: u64) -> Vec<(u64, u64)> {
         let now = cpu_time::of_thread();
         let target = now + work_ns - (now - self.settled_ns).min(work_ns / 2);
@@ -39,7 +39,7 @@ impl WorkingThread {
                 }
                 last = now;
             }
-            // Emulators whose CPUs take turns go on with the next one.
+            // Lets an emulator whose CPUs take turns switch to the next one.
             std::hint::spin_loop();
             let spent = cpu_time::of_thread();
             if spent >= target {
@@ -66,7 +66,7 @@ mod tests {
         assert!(spent >= 2_500_000, "{spent}");
         assert!(runs[0].0 >= begin && runs[runs.len() - 1].1 <= end, "{runs:?}");
         assert!(runs.iter().all(|run| run.0 <= run.1) && runs.windows(2).all(|pair| pair[0].1 < pair[1].0));
-        // The next piece is charged what came between, as far as half of it.
+        // The next piece is charged the time in between, up to half of it.
         let between = cpu_time::of_thread();
         while cpu_time::of_thread() < between + 1_000_000 {}
         let before = cpu_time::of_thread();

@@ -1,4 +1,4 @@
-//! Systems to show without a file: the examples, with the law of their work replaced.
+//! Example systems for demonstrations without a file, with a replaceable distribution of their work.
 
 use crate::mode::ScheduleMode;
 use arrivals::TimeDistribution;
@@ -15,12 +15,12 @@ pub enum DemoTopology {
     Chain,
     /// A slow path and a fast one join in a shared tier, which needs half as much work for each request.
     FanIn,
-    /// A chain for two classes of requests with different SLOs, one of which needs three times as much work.
+    /// A chain for two classes of requests with different SLOs; one class needs three times as much work.
     TwoClasses,
 }
 
 impl DemoTopology {
-    /// The modes that show what the system is about.
+    /// Returns the modes that demonstrate the purpose of the system.
     pub fn modes(self) -> Vec<ScheduleMode> {
         use ScheduleMode::{DeadlineFirst, Fair, FirstCome, Limited, OldestFirst};
         match self {
@@ -29,7 +29,7 @@ impl DemoTopology {
         }
     }
 
-    /// The scenario with this law of work, and this utilisation of its busiest tier.
+    /// Returns the scenario with this distribution of work, and this utilisation of its busiest tier.
     ///
     /// # Errors
     /// When the load is out of its range.

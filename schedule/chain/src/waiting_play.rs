@@ -1,9 +1,9 @@
 //! Requests that wait without CPU in the middle of a visit, simulated with the pool that decides live: with and without
 //! reports of these waits, and with a sentinel.
 //!
-//! The threads that run share the CPUs of a tier evenly at every instant, and demoted ones have what these leave. So
-//! there are no slices. Without waits, and with waits that are reported, [`crate::predicted_play`] plays the same with
-//! slices and a discipline of its own, and judges this one.
+//! The running threads share the CPUs of a tier evenly at every instant, and demoted ones get the rest.
+//! So there are no slices. Without waits, and with reported waits, [`crate::predicted_play`] plays the
+//! same with slices and another discipline, and serves as the reference.
 
 use crate::played_request::PlayedRequest;
 use crate::workload::{ChainWorkload, RouteHop};
@@ -14,19 +14,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use units::Nanos;
 
-/// How waits in the middle of visits are treated by all tiers.
+/// Treatment of waits in the middle of visits by all tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitTreatment {
-    /// They are reported, and others have the place meanwhile.
+    /// They are reported, and others use the place meanwhile.
     Reported,
     /// They are not reported, and keep their place.
     Silent,
-    /// A sentinel looks after each of these times, above 0, which requests sleep.
+    /// A sentinel samples at this interval, above 0, which requests sleep.
     Sentinel(Nanos),
 }
 
-/// What becomes of every request of a workload when each tier serves the oldest, as many as the limit at its position
-/// says (none: no limit), and older ones displace younger ones.
+/// Returns the outcome of every request of a workload when each tier serves the oldest requests, up to
+/// its limit (`None`: no limit), and older ones displace younger ones.
 ///
 /// # Panics
 /// Unless there are as many limits as tiers.
@@ -70,13 +70,13 @@ struct WaitingEntry {
 #[derive(Debug)]
 struct SimulatedVisit {
     request: usize,
-    /// The index of the present hop in its route.
+    /// Index of the present hop in its route.
     hop: usize,
-    /// When it came here or could go on after its wait.
+    /// Time of its arrival here, or of the end of its wait.
     arrived: u64,
-    /// Work of the hop that is left, nanoseconds.
+    /// Remaining work of the hop, nanoseconds.
     left: f64,
-    /// When its wait ends, while it waits.
+    /// End of its wait, while it waits.
     wakes: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ struct WaitingTier {
     pool: RequestPool,
     visits: BTreeMap<PooledRequest, SimulatedVisit>,
     next_look: Option<u64>,
-    /// Those that the last look found sleeping, with the numbers of their requests.
+    /// Requests that the last sample found sleeping, with their numbers.
     seen: BTreeSet<(PooledRequest, usize)>,
 }
 
@@ -98,7 +98,7 @@ impl WaitingTier {
         Self { workers, pool, visits, next_look: None, seen }
     }
 
-    /// Those whose threads want a CPU: whether they are demoted.
+    /// Iterates over requests whose threads want a CPU; true for demoted ones.
     fn runnable(&self) -> impl Iterator<Item = (PooledRequest, bool)> + '_ {
         let awake = self.visits.iter().filter(|(_, visit)| visit.wakes.is_none());
         awake.filter_map(|(request, _)| match self.pool.place(*request)? {
@@ -108,7 +108,7 @@ impl WaitingTier {
         })
     }
 
-    /// The share of a CPU that ordinary threads have, and demoted ones.
+    /// Returns the share of a CPU for ordinary threads, and for demoted ones.
     fn shares(&self) -> (f64, f64) {
         let workers = f64::from(self.workers.get());
         let demoted = self.runnable().filter(|(_, is_demoted)| *is_demoted).count() as f64;
@@ -117,7 +117,7 @@ impl WaitingTier {
         (share(workers, ordinary), share(left, demoted))
     }
 
-    /// Those that run, with their shares of a CPU.
+    /// Returns the running requests, with their shares of a CPU.
     fn running(&self) -> Vec<(PooledRequest, f64)> {
         let (ordinary, demoted) = self.shares();
         let with_share = |(request, is_demoted)| (request, if is_demoted { demoted } else { ordinary });
@@ -132,11 +132,11 @@ impl WaitingTier {
         }
     }
 
-    /// The next instant at which something happens here.
+    /// Returns the time of the next event here.
     fn next_event(&self, now: u64) -> Option<u64> {
         let ends = self.running().into_iter().map(|(request, share)| {
             let left = self.visits.get(&request).map_or(0.0, |visit| visit.left.max(0.0));
-            // Nanoseconds within the length of a play.
+            // At most the length of a play in nanoseconds.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let time = (left / share).ceil() as u64;
             now + time
@@ -145,20 +145,20 @@ impl WaitingTier {
         ends.chain(wakes).chain(self.pool.wake_at()).chain(self.next_look).min()
     }
 
-    /// One whose work is done.
+    /// Returns a request whose work is done.
     fn done(&self) -> Option<PooledRequest> {
         let is_done =
             |request: &PooledRequest| self.visits.get(request).is_some_and(|visit| visit.left < 0.5);
         self.running().into_iter().map(|(request, _)| request).find(is_done)
     }
 
-    /// One whose wait is over.
+    /// Returns a request whose wait is over.
     fn awoken(&self, now: u64) -> Option<PooledRequest> {
         let mut visits = self.visits.iter();
         visits.find(|(_, visit)| visit.wakes.is_some_and(|wakes| wakes <= now)).map(|(request, _)| *request)
     }
 
-    /// What the sentinel does: a look after each `every` while there is somebody to look at.
+    /// Performs the sentinel's samples: one after each `every` while there are requests to sample.
     fn look(&mut self, now: u64, every: u64) {
         let watched: BTreeSet<PooledRequest> = self.pool.watched().collect();
         if watched.is_empty() {
@@ -181,7 +181,7 @@ impl WaitingTier {
     }
 }
 
-/// What each of so many has of so many CPUs.
+/// Returns the share of a CPU for each thread.
 fn share(cpus: f64, threads: f64) -> f64 {
     if threads > 0.0 { (cpus / threads).min(1.0) } else { 0.0 }
 }
@@ -190,7 +190,7 @@ struct WaitingSimulation<'a> {
     workload: &'a ChainWorkload,
     waits: WaitTreatment,
     now: u64,
-    /// Requests that have arrived.
+    /// Number of requests that have arrived.
     arrived: usize,
     entries: Vec<WaitingEntry>,
     tiers: Vec<WaitingTier>,
@@ -198,7 +198,7 @@ struct WaitingSimulation<'a> {
 }
 
 impl WaitingSimulation<'_> {
-    /// Lets time pass until something happens, and does it; false when nothing does any more.
+    /// Advances time to the next event, and processes it. Returns false if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.workload.requests.get(self.arrived).map(|request| request.arrival.0);
         let events = self.tiers.iter().filter_map(|tier| tier.next_event(self.now));
@@ -218,7 +218,7 @@ impl WaitingSimulation<'_> {
         true
     }
 
-    /// Who is done goes before who could take its place in this instant.
+    /// Ends come before admissions at the same instant.
     fn end_hops_and_waits(&mut self, tier: usize) {
         while let Some(request) = self.tiers[tier].done() {
             self.finish_hop(tier, request);
@@ -245,7 +245,7 @@ impl WaitingSimulation<'_> {
         }
     }
 
-    /// A request begins a visit with this hop.
+    /// Begins a visit of a request with this hop.
     fn enter(&mut self, request: usize, hop: usize) {
         let drawn = &self.workload.requests[request];
         let RouteHop { tier, work, .. } = drawn.route[hop];
@@ -267,7 +267,7 @@ impl WaitingSimulation<'_> {
         }
     }
 
-    /// The work of a hop is done: a wait follows, another tier, or the answer.
+    /// Ends the work of a hop: a wait follows, another tier, or the answer.
     fn finish_hop(&mut self, tier: usize, request: PooledRequest) {
         let now = self.now;
         let here = &mut self.tiers[tier];
@@ -307,7 +307,8 @@ mod tests {
 
     const PATIENCE: Nanos = Nanos(u64::MAX);
 
-    /// Requests by arrival, of one piece of work each, or two with a wait between them, at a tier of one CPU.
+    /// Creates requests by arrival at a tier of one CPU, of one piece of work each, or two with a wait
+    /// between them.
     fn workload(requests: &[(u64, Vec<(u64, u64)>)]) -> ChainWorkload {
         let hop = |(wait, work): &(u64, u64)| RouteHop { tier: 0, wait: Nanos(*wait), work: Nanos(*work) };
         let request = |(arrival, pieces): &(u64, Vec<(u64, u64)>)| ChainRequest {
@@ -336,13 +337,14 @@ mod tests {
         let two = workload(&[(0, vec![(0, 10), (100, 10)]), (1, vec![(0, 10), (100, 10)])]);
         assert_eq!(ends(&two, Some(1), WaitTreatment::Silent), [120, 240]);
         assert_eq!(ends(&two, Some(1), WaitTreatment::Reported), [120, 130]);
-        // Looks at 1, 6, 11, 16: the second that finds the first asleep is at 16, and the other ends 120 later.
+        // Samples at 1, 6, 11, 16: the second that finds the first asleep is at 16, and the other ends
+        // 120 later.
         assert_eq!(ends(&two, Some(1), WaitTreatment::Sentinel(Nanos(5))), [120, 136]);
         assert_eq!(ends(&two, None, WaitTreatment::Silent)[0], 138, "without a limit they share the CPU");
     }
 
     proptest! {
-        /// c = 1 without waits is the textbook recursion, whatever is reported.
+        /// c = 1 without waits is the textbook recursion, for any treatment.
         #[test]
         fn without_waits_a_limit_of_one_is_first_come_first_served(
             drawn in proptest::collection::vec((1u64..20, 1u64..20), 1..40),
@@ -355,7 +357,8 @@ mod tests {
             }
         }
 
-        /// The simulator's engine, whose steps at one station have a delay between them, is the judge of reported waits.
+        /// The reference for reported waits is the simulator's engine, with a delay between steps at one
+        /// station.
         #[test]
         fn with_reported_waits_it_is_the_simulator(
             drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..30, 1u64..20), 1..40),
@@ -375,7 +378,7 @@ mod tests {
             prop_assert_eq!(ends(&workload, Some(1), WaitTreatment::Reported), judge);
         }
 
-        /// Everybody ends, and no sooner than alone.
+        /// Every request ends, and no sooner than alone.
         #[test]
         fn all_requests_end(
             drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..60, 1u64..20), 1..30),

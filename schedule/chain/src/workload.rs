@@ -188,7 +188,7 @@ fn unplayable(what: &str, hint: &str) -> OperationError {
     OperationError::input(format_args!("{what} cannot be run as services on this machine")).hint(hint)
 }
 
-/// Refuses clocks whose starts tiers would replace.
+/// Refuses clock skews whose starts tiers would replace.
 fn check_skew(skew_ns: i64) -> Result<(), OperationError> {
     if (-SKEW_BEHIND_NS_MAX..=SKEW_AHEAD_NS_MAX).contains(&skew_ns) {
         return Ok(());
@@ -246,7 +246,8 @@ fn served(demand: Nanos) -> Option<Nanos> {
     (demand < DELAY_ONLY && demand > Nanos::ZERO).then_some(demand)
 }
 
-/// The visits of a request in the order of its steps; neighbours at one tier without a wait between them are one hop.
+/// Returns the visits of a request in the order of its steps; neighbours at one tier without a wait
+/// between them are one hop.
 fn route(
     network: &QueueingNetwork,
     steps: Range<usize>,
@@ -270,7 +271,8 @@ fn route(
     Ok(route)
 }
 
-/// Appends a hop: without a wait it is part of the one before at the same tier, and a wait before another tier is the network's.
+/// Appends a hop. Without a wait it is merged with the previous one at the same tier; a wait before
+/// another tier is dropped, as network delay.
 pub(crate) fn push_hop(route: &mut Vec<RouteHop>, hop: RouteHop) {
     match route.last_mut() {
         Some(last) if last.tier == hop.tier && hop.wait == Nanos::ZERO => last.work = last.work + hop.work,
@@ -279,7 +281,7 @@ pub(crate) fn push_hop(route: &mut Vec<RouteHop>, hop: RouteHop) {
     }
 }
 
-/// Whether the longest path of a request is shorter than the sum of its work.
+/// Returns true if the longest path of a request is shorter than the sum of its work.
 fn could_overlap(network: &QueueingNetwork, steps: Range<usize>, demands: &[Nanos]) -> bool {
     let first = steps.start;
     let mut ends: Vec<u64> = Vec::with_capacity(steps.len());

@@ -18,7 +18,7 @@ fn example(settings: &[(&str, &str)]) -> Result<ScenarioDocument, OperationError
     Ok(document)
 }
 
-/// The figures of a mode with this c, the same requests for all modes.
+/// Returns the figures of a mode with this c, for the same requests in all modes.
 fn measures(mode: ScheduleMode, c: Option<u32>, settings: &[(&str, &str)]) -> PlayMeasures {
     let case = example(settings).and_then(|document| document.case()).expect("a scenario");
     let limit = if mode == ScheduleMode::Fair { None } else { c };
@@ -34,7 +34,7 @@ fn measures(mode: ScheduleMode, c: Option<u32>, settings: &[(&str, &str)]) -> Pl
     PlayMeasures::of(&pairs).expect("answers")
 }
 
-/// The share of late requests of the class with the shorter and of that with the longer SLO, percent.
+/// Returns the shares of late requests of the classes with the shorter and with the longer SLO, percent.
 fn late(measures: &PlayMeasures) -> [f64; 2] {
     let [interactive, batch] = measures.classes.as_slice() else { panic!("two classes: {measures:?}") };
     [interactive, batch].map(|class: &ClassMeasures| class.late_pct.expect("it has requests"))
@@ -50,7 +50,7 @@ fn with_two_slos_far_fewer_urgent_requests_are_late_by_deadline() {
         ScheduleMode::DeadlineFirst,
     ]
     .map(of);
-    // By age the short ones wait behind the long ones.
+    // By age the short requests wait behind the long ones.
     assert!((50.0..65.0).contains(&oldest[0]) && oldest[1] < 1.5, "{oldest:?}");
     assert!((25.0..40.0).contains(&fair[0]) && (2.0..6.0).contains(&fair[1]), "{fair:?}");
     assert!((2.0..6.0).contains(&deadline[0]) && (1.0..4.0).contains(&deadline[1]), "{deadline:?}");
@@ -58,7 +58,7 @@ fn with_two_slos_far_fewer_urgent_requests_are_late_by_deadline() {
     let by_age = easy(ScheduleMode::OldestFirst);
     let by_deadline = easy(ScheduleMode::DeadlineFirst);
     assert!(by_age[0] > 20.0 && by_deadline[0] < 2.0 && by_deadline[1] < 0.1, "{by_age:?} {by_deadline:?}");
-    // Who is in service stays there: an urgent request waits for one of the c.
+    // Requests in service stay there: an urgent request waits for one of the c.
     assert!((14.0..25.0).contains(&admission[0]) && (1.0..4.0).contains(&admission[1]), "{admission:?}");
 }
 
@@ -67,7 +67,8 @@ fn what_deadlines_give_to_one_class_they_take_from_the_other() {
     let p99 = |mode| measures(mode, Some(3), &[]).classes[1].p99_s.expect("answers");
     let ratio = p99(ScheduleMode::DeadlineFirst) / p99(ScheduleMode::OldestFirst);
     assert!((1.3..1.6).contains(&ratio), "{ratio}");
-    // Near saturation nobody keeps the short SLO for all, and far more of the long one are late than by age.
+    // Near saturation no mode keeps the short SLO for all, and far more of the long ones are late than by
+    // age.
     let near = |mode| late(&measures(mode, Some(3), &[("run.load", "0.95")]));
     let oldest = near(ScheduleMode::OldestFirst);
     let deadline = near(ScheduleMode::DeadlineFirst);

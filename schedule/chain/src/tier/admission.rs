@@ -1,4 +1,4 @@
-//! The gate of a tier, as its mode wants it.
+//! The gate of a tier, configured by its mode.
 
 use super::protocol::TierSettings;
 use crate::mode::{SENTINEL_EVERY, ScheduleMode};
@@ -13,13 +13,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use units::Nanos;
 
-/// Lets requests in as the mode of its tier says.
+/// Admits requests by the mode of its tier.
 #[derive(Debug)]
 pub(super) struct AdmissionGate {
     gate: Gate,
     order: TagOrder,
     reports_waits: bool,
-    /// Why nobody is preempted, or looks which requests sleep, where somebody should.
+    /// Reason why preemption or the sentinel is unavailable, if the mode requires it.
     lacks: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl AdmissionGate {
         self.lacks.clone()
     }
 
-    /// What orders the request with this tag here.
+    /// Returns the key that orders the request with this tag here.
     pub(super) fn key(&self, tag: RequestTag) -> RequestKey {
         RequestKey(tag.key(self.order))
     }
@@ -67,7 +67,8 @@ impl AdmissionGate {
         self.gate.enter(key)
     }
 
-    /// Has the request of the calling thread sleep for so long, and returns the instant at which it could go on.
+    /// Makes the request of the calling thread sleep for `time`. Returns the time at which it could
+    /// continue.
     pub(super) fn wait(&self, permit: &Permit, time: Nanos) -> u64 {
         let sleep = || {
             std::thread::sleep(Duration::from_nanos(time.0));
@@ -76,7 +77,7 @@ impl AdmissionGate {
         if self.reports_waits { permit.while_blocked(sleep) } else { sleep() }
     }
 
-    /// The limit in force; none is no limit.
+    /// Returns the limit in force; `None` is no limit.
     pub(super) fn limit(&self) -> Option<u32> {
         self.gate.statistics().limit.map(NonZeroU32::get)
     }

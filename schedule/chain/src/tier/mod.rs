@@ -1,8 +1,9 @@
-//! A tier: a service of its own process that spends the CPU time that requests name and calls the next tier.
+//! A tier: a service in a separate process that spends the CPU time stated in requests and calls the next
+//! tier.
 //!
-//! It is told what to do on its standard input and reports on its standard output, a line of JSON each: first the port on
-//! which it listens, then, after its settings, that it is ready, and when its input ends, what it has seen. It ends
-//! with its input, and with the process that started it.
+//! It reads its settings from standard input and reports on standard output, one line of JSON each. It
+//! first reports its port, then, after its settings, that it is ready, and at the end of its input its
+//! visits. It ends with its input, and with the process that started it.
 
 mod admission;
 mod downstream;
@@ -28,7 +29,7 @@ pub(crate) const ROUND_ROBIN_PRIORITY: u32 = 1;
 /// Runs a tier until the standard input ends.
 ///
 /// # Errors
-/// When it cannot listen, be scheduled as it is told to, or understand what it is told.
+/// When it cannot listen, set its scheduling, or parse its settings.
 pub fn run_tier() -> Result<(), OperationError> {
     offspring::die_with_parent().map_err(|error| lacking("its end with its parent", &error))?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| lacking("a port", &error))?;
@@ -42,12 +43,12 @@ pub fn run_tier() -> Result<(), OperationError> {
     let service = Arc::new(TierService::new(settings, gate));
     let accepting = Arc::clone(&service);
     std::thread::spawn(move || accepting.accept(&listener));
-    // What is said after the settings means nothing; the end is what counts.
+    // Input after the settings is ignored; only its end matters.
     io::copy(&mut input.take(u64::MAX), &mut io::sink()).map_err(|error| lacking("its input", &error))?;
     say(&service.report())
 }
 
-/// CPUs and scheduling class of this thread, and of all that it starts.
+/// Sets CPUs and scheduling class of this thread, inherited by all threads that it starts.
 fn be_scheduled(settings: &TierSettings) -> io::Result<()> {
     let thread = scheduling::own_thread();
     scheduling::set_cpus(thread, &settings.cpus)?;

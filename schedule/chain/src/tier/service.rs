@@ -12,9 +12,9 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::Nanos;
 
-/// Threads do little: the default of 2 MiB would only be address space.
+/// The threads need little stack: the default of 2 MiB would only waste address space.
 const STACK_BYTES: usize = 256 << 10;
-/// A request that says that it was sent longer ago, ten minutes, is not believed.
+/// Maximum credible time since the sending of a request: ten minutes.
 const SENT_BEFORE_NS_MAX: u64 = 600_000_000_000;
 
 /// A tier that takes requests.
@@ -38,7 +38,7 @@ impl TierService {
         }
     }
 
-    /// Takes connections for ever. A client whose connection gets no thread is hung up on.
+    /// Accepts connections for ever. If no thread can be started for a connection, it is closed.
     pub(super) fn accept(self: &Arc<Self>, listener: &TcpListener) {
         for stream in listener.incoming().flatten() {
             let service = Arc::clone(self);
@@ -67,10 +67,10 @@ impl TierService {
         }
     }
 
-    /// Does what a request asks for, here and by calling the next tier, and returns the status of the answer.
+    /// Performs a request's work here and calls the next tier. Returns the status of the answer.
     fn serve(&self, head: &RoutedHead, thread: &mut WorkingThread) -> u16 {
         let now = clock::now();
-        // When the caller had sent it: reading it may have waited for a CPU.
+        // The caller's sending time, because reading the request may have waited for a CPU.
         let arrival =
             head.sent_ns.filter(|sent| (now.saturating_sub(SENT_BEFORE_NS_MAX)..=now).contains(sent));
         let arrival = arrival.unwrap_or(now);
@@ -108,7 +108,7 @@ impl TierService {
         self.downstream.call(next.tier, &request).unwrap_or(502)
     }
 
-    /// What the tier has seen until now.
+    /// Returns the visits so far.
     pub(super) fn report(&self) -> TierReport {
         TierReport {
             visits: self.visits.lock().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -131,7 +131,8 @@ mod tests {
     const WORK: Nanos = Nanos(100_000);
     const BEHIND_NS: i64 = 1_200_000_000_000;
 
-    /// Three entries, whose clocks are right, half a second ahead and twenty minutes behind, and requests of each in turn.
+    /// Three entries, whose clocks are right, half a second ahead and twenty minutes behind, with
+    /// requests of each in turn.
     fn workload() -> ChainWorkload {
         let request = |number: usize| ChainRequest {
             arrival: Nanos(1_000_000 * number as u64),
@@ -180,7 +181,7 @@ mod tests {
         }
         for (request, answer) in workload.requests.iter().zip(&sent.answers) {
             let latency_ns = answer.unwrap().0 - request.arrival.0;
-            // Reading a request counts as half of its work at most.
+            // Reading a request counts as at most half of its work.
             assert!(
                 (WORK.0 / 2..BEHIND_NS.unsigned_abs()).contains(&latency_ns),
                 "{latency_ns}: {request:?}"
