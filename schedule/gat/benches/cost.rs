@@ -1,4 +1,4 @@
-//! What a tag costs a request at a service, beside a reading of the clock in the same run.
+//! Cost of a tag for a request at a service, relative to a clock read in the same run.
 //!
 //! `cargo bench -p tailwright-gat --bench cost`
 
@@ -6,7 +6,7 @@ use gat::{InnerTier, RequestTag, TagCodec};
 use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Calls per measurement, and measurements, of which the median counts.
+/// Calls per measurement, and number of measurements; the median counts.
 const CALLS: u32 = 200_000;
 const ROUNDS: usize = 9;
 

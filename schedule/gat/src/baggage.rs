@@ -1,31 +1,33 @@
-//! The members of W3C `baggage` headers, as bytes: where each begins and ends, what its key is, and which keys somebody
-//! else might take for ours.
+//! Members of W3C `baggage` headers, as bytes: their boundaries, their keys, and keys that other decoders
+//! might take for ours.
 //!
-//! Members cannot contain commas, quoted or not, so that a list is split at every comma (W3C Baggage §3.2.1).
+//! Members cannot contain commas, quoted or not, so a list is split at every comma (W3C Baggage §3.2.1).
 
-/// The most bytes of a header value that we write (W3C Baggage §3.3.2).
+/// Maximum length of a header value that we write, bytes (W3C Baggage §3.3.2).
 pub(crate) const BYTES_MAX: usize = 8192;
-/// The most members that we write: the limit of earlier drafts, which OpenTelemetry's libraries keep.
+/// Maximum number of members that we write: the limit of earlier drafts, which OpenTelemetry's libraries
+/// keep.
 pub(crate) const MEMBERS_MAX: usize = 180;
 
-/// The members of several header values in order, without the white space around them; empty ones are left out.
+/// Iterates over the members of several header values in order, without the white space around them;
+/// empty ones are skipped.
 pub(crate) fn members<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let pieces = values.into_iter().flat_map(|value| value.split(|byte| *byte == b','));
     pieces.map(trim).filter(|member| !member.is_empty())
 }
 
-/// A member's key, and its value without properties; None without an equals sign.
+/// Splits a member into its key, and its value without properties; `None` without an equals sign.
 pub(crate) fn key_and_value(member: &[u8]) -> Option<(&[u8], &[u8])> {
     let equals = member.iter().position(|byte| *byte == b'=')?;
     let value = member[equals + 1..].split(|byte| *byte == b';').next().unwrap_or_default();
     Some((trim(&member[..equals]), trim(value)))
 }
 
-/// Whether some decoder on the way might take the member for one with this key, which is lower-case.
+/// Returns true if some decoder might take the member for one with this key, which is lower-case.
 ///
-/// Libraries decode percent signs and plus signs in keys, trim what they call white space afterwards, and encode the key
-/// anew when they pass it on: `%20tailwright%2Dstart` leaves OpenTelemetry for Python as `tailwright-start`. What is hidden in
-/// several layers is found as well.
+/// Libraries decode percent and plus signs in keys, then trim white space by their own definition, and
+/// encode the key again when they pass it on: `%20tailwright%2Dstart` leaves OpenTelemetry for Python as
+/// `tailwright-start`. Keys encoded in several layers are also found.
 pub(crate) fn may_be_taken_for(member: &[u8], key: &[u8]) -> bool {
     let end = member.iter().position(|byte| matches!(byte, b'=' | b';')).unwrap_or(member.len());
     let raw = trim(&member[..end]);
@@ -36,10 +38,10 @@ pub(crate) fn may_be_taken_for(member: &[u8], key: &[u8]) -> bool {
     !plain && decoded_fully(raw).eq_ignore_ascii_case(key)
 }
 
-/// Without percent signs, in as many layers as there are, and without anything at the ends that some library trims.
+/// Decodes all layers of percent signs, and trims every byte that some library trims.
 ///
-/// One pass: what is decoded may complete the code before it. Codes do not overlap, so that their order does not matter, and
-/// the work grows with the length alone.
+/// A single pass: a decoded byte may complete the code before it. Codes do not overlap, so their order
+/// does not matter, and the work is linear in the length.
 fn decoded_fully(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     for byte in raw {
@@ -61,7 +63,7 @@ fn hex_byte(digits: &[u8]) -> Option<u8> {
     u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()
 }
 
-/// Without the white space that RFC 9110 allows around members.
+/// Trims the white space that RFC 9110 allows around members.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let is_other = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let Some(begin) = bytes.iter().position(is_other) else { return &[] };
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow twin: layer by layer.
+    /// The slow reference: layer by layer.
     fn decoded_layer_by_layer(raw: &[u8]) -> Vec<u8> {
         let mut text = raw.to_vec();
         loop {

@@ -1,11 +1,11 @@
-//! The SLOs of classes by name, as a policy has them, and the order of deadlines that they give.
+//! The SLOs of classes by name, as in a policy, and the order of deadlines derived from them.
 
 use crate::slo::{RequestSlo, SloError};
 use crate::tag::TagOrder;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The SLOs of the classes of requests that services of a system have, by name; at least one.
+/// SLOs of a system's classes of requests, by name; at least one.
 ///
 /// The classes of a policy are the workloads that it admits: `ClassSlos::new(policy.slo_latencies())`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub struct ClassSlos {
 }
 
 impl ClassSlos {
-    /// The SLOs of these classes.
+    /// Creates the SLOs of these classes.
     ///
     /// # Errors
-    /// Without a class, with two of a name, and where an SLO is zero or more than a day.
+    /// Without a class, for a repeated name, and for an SLO of zero or more than a day.
     pub fn new<N: Into<String>>(classes: impl IntoIterator<Item = (N, Duration)>) -> Result<Self, SloError> {
         let mut by_name = BTreeMap::new();
         for (name, length) in classes {
@@ -35,10 +35,10 @@ impl ClassSlos {
         Ok(Self { by_name, shortest, longest })
     }
 
-    /// The SLO of the class of this name.
+    /// Returns the SLO of the class with this name.
     ///
     /// # Errors
-    /// [`SloError::Unknown`] with the names that there are.
+    /// [`SloError::Unknown`] with the known names.
     pub fn of(&self, name: &str) -> Result<RequestSlo, SloError> {
         self.by_name.get(name).copied().ok_or_else(|| SloError::Unknown {
             name: name.to_owned(),
@@ -46,20 +46,22 @@ impl ClassSlos {
         })
     }
 
-    /// The longest SLO of all classes.
+    /// Returns the longest SLO of all classes.
     pub fn longest(&self) -> RequestSlo {
         self.longest
     }
 
-    /// The earliest deadline first, where requests without a deadline have the longest SLO of all classes. If every deadline
-    /// was made from an SLO of these classes, and every request has the tag of its entry, no request is overtaken by one that
-    /// enters the system more than [`overtaken_for`](Self::overtaken_for) after it.
+    /// Returns the order by earliest deadline, in which requests without a deadline have the longest SLO
+    /// of all classes. Assume that every deadline was derived from an SLO of these classes, and every
+    /// request has the tag of its entry. Then no request is overtaken by one that enters the system more
+    /// than [`overtaken_for`](Self::overtaken_for) after it.
     pub fn order(&self) -> TagOrder {
         TagOrder::Deadline { default_slo: self.longest }
     }
 
-    /// For how long after a request's start others can enter the system whose deadlines are before its own: the longest SLO
-    /// less the shortest one. The errors of the clocks of several entry points add to it.
+    /// Returns the time after a request's start during which requests with earlier deadlines can still
+    /// enter the system: the longest SLO minus the shortest. The errors of the clocks of several entry
+    /// points add to it.
     pub fn overtaken_for(&self) -> Duration {
         Duration::from_nanos(self.longest.ns() - self.shortest.ns())
     }

@@ -1,11 +1,12 @@
-//! The tag in headers: where it stands, how it is read, written and stripped.
+//! Reading, writing and stripping of the tag in headers.
 //!
-//! By default it is two members of the W3C `baggage` header, `tailwright-start` and `tailwright-deadline`, whose values
-//! are nanoseconds in decimal digits. Libraries for tracing pass baggage on through services that do not know us. A header of
-//! its own is the alternative where baggage is not wanted: `NAME: START` or `NAME: START;deadline=DEADLINE`.
+//! By default the tag is two members of the W3C `baggage` header, `tailwright-start` and
+//! `tailwright-deadline`, whose values are nanoseconds in decimal digits. Tracing libraries pass baggage
+//! on through services that do not know the tag. The alternative, where baggage is not wanted, is a
+//! separate header: `NAME: START` or `NAME: START;deadline=DEADLINE`.
 //!
-//! All members that are not ours stay byte for byte, with their properties and in their order. Ours stand first, so that a
-//! library which drops what is beyond its limits keeps them.
+//! All other members stay byte for byte, with their properties and in their order. Ours come first, so
+//! that a library which drops members beyond its limits keeps them.
 
 use crate::baggage::{self, BYTES_MAX, MEMBERS_MAX};
 use crate::tag::{ReceivedTag, RequestTag, TagFault};
@@ -27,20 +28,21 @@ enum TagForm {
 /// A header value with a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenHeader {
-    /// The one value that takes the place of all former ones.
+    /// The one value that replaces all former ones.
     pub value: Vec<u8>,
-    /// The members of others that were left out from the end because the value would exceed 8192 bytes or 180 members.
+    /// Number of other members dropped from the end because the value would exceed 8192 bytes or 180
+    /// members.
     pub members_dropped: usize,
 }
 
-/// What is to become of the headers with our name.
+/// Change to make to the headers with our name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderChange {
-    /// Nothing of ours was there: they stay as they are.
+    /// They contain nothing of ours: they stay as they are.
     Keep,
-    /// Nothing else was there: all go.
+    /// They contain nothing else: all are removed.
     Remove,
-    /// This one value takes the place of all.
+    /// This one value replaces all.
     Replace(Vec<u8>),
 }
 
@@ -66,22 +68,23 @@ impl Default for TagCodec {
 }
 
 impl TagCodec {
-    /// The key of the start in baggage, unless another one is asked for.
+    /// Default key of the start in baggage.
     pub const START_KEY: &str = "tailwright-start";
-    /// The key of the deadline in baggage, unless another one is asked for.
+    /// Default key of the deadline in baggage.
     pub const DEADLINE_KEY: &str = "tailwright-deadline";
 
-    /// Tags in baggage under the default keys.
+    /// Creates a codec for tags in baggage under the default keys.
     pub const fn baggage() -> Self {
         let start_key = Cow::Borrowed(Self::START_KEY);
         let deadline_key = Cow::Borrowed(Self::DEADLINE_KEY);
         Self { form: TagForm::Baggage { start_key, deadline_key } }
     }
 
-    /// Tags in baggage under these keys.
+    /// Creates a codec for tags in baggage under these keys.
     ///
     /// # Errors
-    /// Where a key is not of lower-case letters, digits, `-`, `_` and `.`, or both are the same.
+    /// When a key contains characters other than lower-case letters, digits, `-`, `_` and `.`, or both
+    /// are the same.
     pub fn baggage_with_keys(start_key: &str, deadline_key: &str) -> Result<Self, TagNameError> {
         let start_key = checked(start_key)?;
         let deadline_key = checked(deadline_key)?;
@@ -91,10 +94,11 @@ impl TagCodec {
         Ok(Self { form: TagForm::Baggage { start_key: start_key.into(), deadline_key: deadline_key.into() } })
     }
 
-    /// Tags in a header of their own.
+    /// Creates a codec for tags in a separate header.
     ///
     /// # Errors
-    /// Where the name is not of lower-case letters, digits, `-`, `_` and `.`, or is `baggage`.
+    /// When the name contains characters other than lower-case letters, digits, `-`, `_` and `.`, or is
+    /// `baggage`.
     pub fn header(name: &str) -> Result<Self, TagNameError> {
         let name = checked(name)?;
         if name == "baggage" {
@@ -103,7 +107,7 @@ impl TagCodec {
         Ok(Self { form: TagForm::Header { name } })
     }
 
-    /// The name of the header, in lower case.
+    /// Returns the name of the header, in lower case.
     pub fn header_name(&self) -> &str {
         match &self.form {
             TagForm::Baggage { .. } => "baggage",
@@ -111,15 +115,15 @@ impl TagCodec {
         }
     }
 
-    /// Whether a header of this name has to be stripped, in any case; gateways in the manner of CGI (WSGI among them) take
-    /// `_` for `-`.
+    /// Returns true if a header with this name, in any case, has to be stripped; CGI-like gateways (WSGI
+    /// among them) treat `_` as `-`.
     pub fn is_named(&self, header: &str) -> bool {
         let same = |(a, b): (u8, u8)| fold(a) == fold(b);
         let name = self.header_name();
         name.len() == header.len() && name.bytes().zip(header.bytes()).all(same)
     }
 
-    /// What the headers with our name say; `values` in the order in which they stand.
+    /// Reads the tag from the headers with our name; `values` are in their order.
     pub fn read<'a>(&self, values: impl IntoIterator<Item = &'a [u8]>) -> ReceivedTag {
         let found = match &self.form {
             TagForm::Baggage { start_key, deadline_key } => {
@@ -135,7 +139,7 @@ impl TagCodec {
         }
     }
 
-    /// The value that takes the place of `values`: this tag, then all that is not ours.
+    /// Returns the value that replaces `values`: this tag, then all members that are not ours.
     pub fn write<'a>(&self, values: impl IntoIterator<Item = &'a [u8]>, tag: RequestTag) -> WrittenHeader {
         match &self.form {
             TagForm::Baggage { start_key, deadline_key } => {
@@ -155,7 +159,7 @@ impl TagCodec {
         }
     }
 
-    /// What is to become of `values` so that nothing of ours is left, nor anything that might be taken for it.
+    /// Returns the change that removes the tag, and everything that might be taken for it, from `values`.
     pub fn strip<'a>(&self, values: impl IntoIterator<Item = &'a [u8]> + Clone) -> HeaderChange {
         if !baggage::members(values.clone()).any(|member| self.is_ours(member)) {
             return HeaderChange::Keep;
@@ -193,7 +197,7 @@ fn fold(byte: u8) -> u8 {
     if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
 }
 
-/// The others behind `value`, which has `count` members, up to the first that does not fit; from there on none.
+/// Appends the others to `value`, which has `count` members, up to the first that does not fit.
 fn append_within_limits<'a>(
     mut value: Vec<u8>,
     mut count: usize,
@@ -245,7 +249,7 @@ fn read_header<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<StartAn
     Ok((start_ns, deadline_ns))
 }
 
-/// Equal values may repeat.
+/// Sets a value once; equal values may repeat.
 fn set_once(place: &mut Option<u64>, value: u64) -> Result<(), TagFault> {
     match place.replace(value) {
         Some(former) if former != value => Err(TagFault::Conflict),

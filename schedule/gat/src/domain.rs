@@ -1,11 +1,12 @@
-//! Which hosts may see tags: those of the system itself, by an allow list. Calls to anybody else go without.
+//! Hosts that may see tags: those of the system itself, by an allow list. Calls to all others carry none.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// An allow list of hosts, without regard to ports. As text: names, addresses and `*.SUFFIX`, separated by commas, such as
-/// `store,10.0.0.7,*.svc.cluster.local`. `*` alone is every host. The empty list is nobody.
+/// An allow list of hosts, without regard to ports. As text: names, addresses and `*.SUFFIX`, separated
+/// by commas, such as `store,10.0.0.7,*.svc.cluster.local`. `*` alone is every host. The empty list
+/// allows none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TagDomain {
     patterns: Vec<HostPattern>,
@@ -15,11 +16,11 @@ pub struct TagDomain {
 enum HostPattern {
     Every,
     Exactly(String),
-    /// With its leading dot.
+    /// Suffix with its leading dot.
     Below(String),
 }
 
-/// A pattern that names no host.
+/// A pattern that does not match any host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPatternError {
     pattern: String,
@@ -47,7 +48,7 @@ impl FromStr for TagDomain {
 }
 
 impl TagDomain {
-    /// Whether a host, as it stands in a URL or a `Host` header, with or without a port, may see tags.
+    /// Returns true if a host, as in a URL or a `Host` header, with or without a port, may see tags.
     pub fn contains(&self, host: &str) -> bool {
         let host = canonical(without_port(host));
         !host.is_empty() && self.patterns.iter().any(|pattern| pattern.matches(&host))
@@ -82,14 +83,16 @@ fn parse(pattern: &str) -> Result<HostPattern, HostPatternError> {
     })
 }
 
-/// Without brackets and the final dot, in lower case, and addresses of IPv6 in one spelling.
+/// Canonicalises a host: without brackets and the final dot, in lower case, and IPv6 addresses in one
+/// spelling.
 fn canonical(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let name = bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase();
     name.parse::<Ipv6Addr>().map_or(name, |address| address.to_string())
 }
 
-/// Addresses of IPv6 have several colons, and brackets where a port follows. What is no port stays, and matches nothing.
+/// Removes the port. IPv6 addresses have several colons, and brackets if a port follows. An invalid port
+/// stays, and matches nothing.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((before, port)) if before.ends_with(']') || !before.contains(':') => {

@@ -56,9 +56,9 @@ pub struct ReceivedTagCounts {
     pub untagged: u64,
     /// Requests whose tag could not be read.
     pub malformed: u64,
-    /// Requests that claimed to start in the future.
+    /// Requests with a start in the future.
     pub future: u64,
-    /// Requests that claimed to be older than the greatest age.
+    /// Requests with a start beyond the maximum age.
     pub too_old: u64,
     /// Requests whose deadline was before their start.
     pub deadline_before_start: u64,

@@ -1,11 +1,13 @@
-//! Propagation of the instant at which a request entered the system (its global arrival time, GAT; TailClipper §3.1), so
-//! that every service on its way can serve the oldest first: pure functions of header bytes and instants.
+//! Propagation of the time at which a request entered the system (its global arrival time, GAT;
+//! TailClipper §3.1), so that every service on its way can serve the oldest first: pure functions of
+//! header bytes and times.
 //!
-//! - [`Edge`] stamps what comes from outside, and [`EntryWindow`] lets a limited number inside.
-//! - [`TagCodec`] reads, writes and strips the tag in a W3C `baggage` header, or in a header of its own.
-//! - [`InnerTier`] decides what a service accepts of a tag that it receives.
-//! - [`TagDomain`] says which hosts may see it.
-//! - [`ClassSlos`] has the SLOs of classes by name, from which edges make deadlines; [`TagOrder`] says what orders requests.
+//! - [`Edge`] stamps requests from outside, and [`EntryWindow`] limits the number inside.
+//! - [`TagCodec`] reads, writes and strips the tag in a W3C `baggage` header, or in a separate header.
+//! - [`InnerTier`] decides which received tags a service accepts.
+//! - [`TagDomain`] lists the hosts that may see tags.
+//! - [`ClassSlos`] has the SLOs of classes by name, from which edges derive deadlines; [`TagOrder`]
+//!   determines the order of requests.
 //!
 //! ```
 //! use gat::{Edge, InnerTier, TagCodec};
@@ -22,7 +24,7 @@
 //! assert_eq!(InnerTier::default().receive(received, now_ns + 1_000_000), tag);
 //! ```
 //!
-//! Instants are nanoseconds of `CLOCK_REALTIME` since 1970. Whoever calls reads the clock.
+//! Times are nanoseconds of `CLOCK_REALTIME` since 1970. The caller reads the clock.
 #![warn(missing_docs)]
 
 mod baggage;

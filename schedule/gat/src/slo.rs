@@ -1,4 +1,4 @@
-//! How long requests may take: an SLO in nanoseconds within its range, and why something is none.
+//! SLOs of requests: times in nanoseconds within a valid range, and errors for others.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ pub struct RequestSlo {
 }
 
 impl RequestSlo {
-    /// A day. What is longer is a mistake of a unit and no objective, and would put a request behind all others.
+    /// A day. A longer SLO is probably a wrong unit, and would put a request behind all others.
     pub const MAX: Self = Self { ns: 86_400_000_000_000 };
 
-    /// The SLO of this length.
+    /// Creates an SLO of this length.
     ///
     /// # Errors
     /// [`SloError::OutOfRange`] for zero and for more than a day.
@@ -22,7 +22,7 @@ impl RequestSlo {
         ns.map(|ns| Self { ns }).ok_or(SloError::OutOfRange { class: None, length })
     }
 
-    /// Its length in nanoseconds.
+    /// Returns its length in nanoseconds.
     pub fn ns(self) -> u64 {
         self.ns
     }
@@ -34,21 +34,21 @@ impl RequestSlo {
 pub enum SloError {
     /// The SLO is zero or more than a day.
     OutOfRange {
-        /// The class that has it, where it is one of several.
+        /// Class with this SLO, if there are several.
         class: Option<String>,
-        /// The length that was given.
+        /// Given length.
         length: Duration,
     },
-    /// There is no class of this name.
+    /// No class has this name.
     Unknown {
-        /// The name that was asked for.
+        /// Requested name.
         name: String,
-        /// The names that there are, in their order.
+        /// Known names, in their order.
         known: Vec<String>,
     },
     /// Two classes have this name.
     Repeated(String),
-    /// There is no class at all.
+    /// There are no classes.
     NoClass,
 }
 

@@ -1,5 +1,5 @@
-//! Tags from service to service in other languages: real services, whose order is turned so that each language is the edge
-//! once, and a stranger, who must never see a tag.
+//! Tags between services in other languages: real services, in rotated order so that each language is the
+//! edge once, and a stranger, which must never see a tag.
 
 mod services;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far the clocks that languages offer are from ours: Node's has milliseconds.
+/// Maximum deviation of the languages' clocks from ours: Node's has milliseconds.
 const CLOCK_NS: u64 = 2_000_000;
 
 fn now_ns() -> u64 {
@@ -21,7 +21,7 @@ fn start(answer: &Value) -> u64 {
     answer["start"].as_str().and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// What every language takes for the same path; one that may be read in several ways has the longest SLO, here none.
+/// Spellings of paths on which all languages agree; an ambiguous one has the longest SLO, here none.
 const CLASSES: [(&str, Option<u64>); 7] = [
     ("/soon", Some(50_000_000)),
     ("/later", Some(5_000_000_000)),
@@ -32,7 +32,7 @@ const CLASSES: [(&str, Option<u64>); 7] = [
     ("/soon;x=1", None),
 ];
 
-/// An edge, then services inside, each of which calls the next and a stranger.
+/// Checks an edge and inner services, each of which calls the next one and a stranger.
 fn check_chain(languages: &[Language]) {
     let (stranger, seen) = stranger();
     let mut services: Vec<Service> = Vec::new();
@@ -64,7 +64,7 @@ fn check_chain(languages: &[Language]) {
         assert_eq!(baggage(&seen.recv().expect("the stranger was called")), ["own=1"], "{languages:?}");
     }
 
-    // The edge knows the SLO of a class; a client's deadline does not count.
+    // The edge knows the SLO of a class; a client's deadline is ignored.
     for (path, slo_ns) in CLASSES {
         let (answer, _) = ask_for(path, edge, "baggage: tailwright-start=1,tailwright-deadline=2\r\n");
         let start = start(&answer);
@@ -78,10 +78,10 @@ fn check_chain(languages: &[Language]) {
         }
     }
 
-    // Baggage of other languages than English is answered, too.
+    // Baggage with non-ASCII characters is also answered.
     assert!(start(&ask(edge, "baggage: user=\u{e9}\u{20ac}\r\n").0) > stamped, "{languages:?}");
 
-    // A service inside accepts what may be, and nothing else.
+    // An inner service accepts possible starts only.
     let possible = now_ns() - 1_000_000_000;
     assert_eq!(start(&ask(inner, &format!("baggage: tailwright-start={possible}\r\n")).0), possible);
     for absurd in ["18446744073709551616", "9223372036854775807", "-1", "1e3", ""] {
@@ -140,7 +140,8 @@ fn javas_threads_calls_and_servers() {
     }
 }
 
-/// OpenTelemetry passes baggage on by itself, with the forged tags in it: what counts is what our agent writes.
+/// OpenTelemetry passes baggage on by itself, with the forged tags in it; the test checks what our agent
+/// writes.
 #[test]
 fn beside_opentelemetrys_agent_in_java() {
     if let Some(java) = java().map(Language::JavaWithOpenTelemetry) {
@@ -161,7 +162,7 @@ fn flask_under_opentelemetry_without_a_change_of_code() {
     check_with_opentelemetry(&Language::PythonWithOpenTelemetry(programs));
 }
 
-/// An edge, and a service inside; each calls a stranger twice, once from another thread.
+/// Checks an edge and an inner service; each calls a stranger twice, once from another thread.
 fn check_with_opentelemetry(language: &Language) {
     let (stranger, seen) = stranger();
     let stranger = format!("http://localhost:{stranger}/");
@@ -193,7 +194,8 @@ fn check_with_opentelemetry(language: &Language) {
     assert!(start(&forged).abs_diff(now_ns()) < 3_600_000_000_000, "a service inside clamps: {forged}");
 }
 
-/// What the service wrote itself, or what OpenTelemetry wrote over it: its clients differ.
+/// Returns true for baggage written by the service itself, or by OpenTelemetry over it: its clients
+/// differ.
 fn is_of_others(value: &str) -> bool {
     ["user=7", "own=1"].contains(&value)
 }

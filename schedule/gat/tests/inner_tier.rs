@@ -1,4 +1,4 @@
-//! What an inner tier accepts, case by case, and that it counts each; joining; the hosts that may see tags.
+//! Tags that an inner tier accepts, case by case with their counts; joining; the hosts that may see tags.
 
 use gat::{
     InnerTier, ReceivedTag, ReceivedTagCounts, RequestSlo, RequestTag, TagCase, TagCodec, TagDomain,
@@ -37,7 +37,7 @@ fn each_case_at_its_boundary() {
     ] {
         assert_eq!(TOLERANCE.judge(received, NOW_NS), (expected, case), "{received:?}");
     }
-    // At both ends of time nothing overflows.
+    // No overflow at either end of time.
     assert_eq!(TOLERANCE.judge(tag(0, 0), 0), (tag(0, 0), TagCase::Accepted));
     assert_eq!(TOLERANCE.judge(tag(u64::MAX, 0), u64::MAX), (tag(u64::MAX, 0), TagCase::Accepted));
 }

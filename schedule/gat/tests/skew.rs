@@ -1,4 +1,5 @@
-//! What skew between the clocks of edges costs, by a simulation of two edges and a sort by true time as judge.
+//! Effect of skew between the clocks of edges, in a simulation of two edges; a sort by true time is the
+//! reference.
 
 use gat::{Edge, EdgeClock, InnerTier, ReceivedTag, RequestSlo, RequestTag, TagCodec};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -6,14 +7,14 @@ use std::time::Duration;
 
 const ORIGIN_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A request of the simulation: when it truly entered, and its stamp.
+/// A request of the simulation: its true entry time, and its stamp.
 struct Entered {
     at_ns: u64,
     edge: usize,
     start_ns: u64,
 }
 
-/// Requests that enter at two edges, whose clocks are ahead by `ahead_ns` each at that instant.
+/// Returns requests that enter at two edges, whose clocks are ahead by `ahead_ns` each at that time.
 fn run(seed: u64, ahead_ns: impl Fn(usize, u64) -> u64) -> Vec<Entered> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut edges = [Edge::default(), Edge::default()];
@@ -27,7 +28,8 @@ fn run(seed: u64, ahead_ns: impl Fn(usize, u64) -> u64) -> Vec<Entered> {
     (0..3000).map(&mut enter).collect()
 }
 
-/// How much later the latest of those entered who are ordered before somebody who entered before them; zero without any.
+/// Returns the largest time between the entries of a request and of a later one that is ordered before
+/// it; zero without any.
 fn overtaken_by_ns(entered: &[Entered]) -> u64 {
     let mut worst = 0;
     for (index, early) in entered.iter().enumerate() {
@@ -47,7 +49,7 @@ fn whoever_is_overtaken_is_overtaken_by_later_ones_within_the_skew() {
         let entered = run(seed, |edge, _| if edge == 0 { skew_ns } else { 0 });
         let worst = overtaken_by_ns(&entered);
         assert!(worst <= skew_ns, "seed {seed}: {worst} ns with a skew of {skew_ns} ns");
-        // The bound is no larger than it has to be: with many requests within the skew, it is nearly reached.
+        // The bound is tight: with many requests within the skew, it is nearly reached.
         assert!(skew_ns < 5_000_000 || worst * 10 >= skew_ns * 9, "seed {seed}: {worst} ns of {skew_ns} ns");
     }
 }
@@ -69,7 +71,7 @@ fn starts_of_an_edge_increase_whatever_its_clock_does() {
     let starts = clock.map(|now_ns| edge.enter(now_ns).start_ns);
     assert!(starts.is_sorted_by(|a, b| a < b), "{starts:?}");
     assert_eq!((starts[0], starts[5]), (5, 100));
-    // At the end of numbers the last one repeats: no overflow.
+    // The last number repeats: no overflow.
     assert_eq!((edge.enter(0).start_ns, edge.enter(0).start_ns), (u64::MAX, u64::MAX));
 }
 
@@ -80,7 +82,7 @@ fn logical_clocks_put_no_effect_before_its_cause() {
     for _ in 0..1000 {
         let cause = usize::from(random.random_bool(0.5));
         let tag = edges[cause].enter(random.random());
-        // The other edge hears of it, and then enters a request.
+        // The other edge observes it, and then enters a request.
         edges[1 - cause].observe(tag.start_ns);
         assert!(edges[1 - cause].enter(random.random()).start_ns > tag.start_ns);
     }
@@ -102,7 +104,7 @@ fn a_chain_with_fan_out_join_and_retry_keeps_the_first_start() {
     for hop in 1..=6u64 {
         let now_ns = ORIGIN_NS + hop * 3_000_000;
         let received = InnerTier::default().receive(codec.read([&sent[..]]), now_ns);
-        // Two calls, of which one is tried again; the answers are joined by a third.
+        // Two calls, one of them retried; a third joins the answers.
         let calls = [received, received, received];
         let joined = calls.into_iter().reduce(RequestTag::joined).unwrap();
         sent = codec.write([&sent[..]], joined).value;

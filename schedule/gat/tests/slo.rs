@@ -1,4 +1,4 @@
-//! Deadlines: SLOs of classes, the order that they give, and what a client claims about them.
+//! Deadlines: SLOs of classes, the order derived from them, and clients' claims.
 
 use gat::{
     ClassSlos, Edge, InnerTier, ReceivedTag, RequestSlo, RequestTag, SloError, TagCase, TagCodec, TagOrder,
@@ -45,7 +45,7 @@ fn what_is_no_slo_is_refused_with_the_class() {
     assert_eq!(ClassSlos::new(Vec::<(String, Duration)>::new()), Err(SloError::NoClass));
 }
 
-/// Nothing that a client writes, in any spelling, reaches the order of deadlines behind an edge.
+/// Nothing that a client sends, in any spelling, influences the order of deadlines behind an edge.
 #[test]
 fn a_client_cannot_claim_a_deadline() {
     let codec = TagCodec::baggage();
@@ -79,7 +79,7 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 
 proptest! {
-    /// What a service inside accepts is due after its start and within a day of it, whatever it is sent.
+    /// An accepted deadline is after the start and within a day of it, for any received tag.
     #[test]
     fn accepted_deadlines_are_possible(
         age_ns in -2 * HOUR_NS..2 * HOUR_NS, ahead_ns in -2 * DAY_NS..2 * DAY_NS, is_at_limit: bool,
@@ -101,7 +101,8 @@ proptest! {
         prop_assert_eq!(by_tier, accepted);
     }
 
-    /// With one SLO the order of deadlines is that of starts; with several, who overtakes entered soon after.
+    /// With one SLO the order of deadlines is that of starts; with several, overtaking requests entered
+    /// soon after.
     #[test]
     fn deadlines_order_by_start_and_slo(
         slos in proptest::collection::vec(1u64..10_000, 1..4),

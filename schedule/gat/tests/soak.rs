@@ -1,9 +1,10 @@
-//! Services in other languages under a storm: requests that are cut off, abandoned and hostile, at the same time, while the
-//! service behind the entry point is killed and started again. Judged from outside: by answers, by what a stranger is sent,
-//! and by what the kernel says of the entry point's memory, files and threads.
+//! Services in other languages under a storm of interrupted, abandoned and hostile requests, while the
+//! service behind the entry point is repeatedly killed and restarted. The judge is outside: it uses
+//! answers, the stranger's requests, and the kernel's counts of the entry point's memory, files and
+//! threads.
 //!
-//! A few seconds for each language; `TAILWRIGHT_SOAK_SECONDS=600 cargo test -p tailwright-gat --test soak -- --nocapture --test-threads 4` is
-//! the long form.
+//! A few seconds for each language; the long form is `TAILWRIGHT_SOAK_SECONDS=600 cargo test -p
+//! tailwright-gat --test soak -- --nocapture --test-threads 4`.
 
 #[expect(dead_code, reason = "tests of single chains use more of it")]
 mod services;
@@ -16,20 +17,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use storm::{Storm, StormCounts, relay};
 
-/// Seconds for each language unless the environment says otherwise.
+/// Default number of seconds for each language.
 const SECONDS: u64 = 4;
-/// Requests at the same time.
+/// Number of concurrent clients.
 const CLIENTS: u64 = 8;
-/// How often the service behind the entry point is killed.
+/// Number of times that the service behind the entry point is killed.
 const KILLS: u32 = 3;
-/// Before the storm that is measured comes one of a tenth of its length, and of at least this: what a runtime makes once, it
-/// has made by then.
+/// Minimum length of the warm-up, a storm of a tenth of the measured one's length: afterwards one-time
+/// allocations of the runtime are done.
 const WARM_UP_LEAST: Duration = Duration::from_secs(1);
-/// What the entry point may have more of at the end than after the warm-up.
+/// Maximum growth of the entry point's resources from the warm-up to the end.
 const MORE_FILES: u64 = 64;
 const MORE_THREADS: u64 = 64;
 const MORE_MEMORY_KIB: u64 = 96 * 1024;
-/// The last requests of a storm may take this long to end on a busy machine.
+/// Maximum time for the last requests of a storm to end on a busy machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 fn storm_on(language: Option<Language>) {
@@ -61,7 +62,7 @@ fn java() {
     storm_on(Language::java());
 }
 
-/// Ends the relay, also when a check fails.
+/// Ends the relay, also if a check fails.
 struct OverAtTheEnd<'a>(&'a AtomicBool);
 
 impl Drop for OverAtTheEnd<'_> {
@@ -70,7 +71,7 @@ impl Drop for OverAtTheEnd<'_> {
     }
 }
 
-/// What the kernel says of a process: open files, threads, and memory in KiB.
+/// The kernel's counts of a process: open files, threads, and memory in KiB.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     files: u64,
@@ -89,7 +90,7 @@ fn usage(service: &Service) -> Usage {
     Usage { files: files as u64, threads: value("Threads:"), memory_kib: value("VmRSS:") }
 }
 
-/// All clients of a storm, until it is over.
+/// Runs all clients of a storm, until it is over.
 fn clients(storm: Storm) -> StormCounts {
     thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || storm.client(client))).collect();
@@ -117,7 +118,7 @@ fn soak(language: &Language, length: Duration) {
         let storming = scope.spawn(move || clients(storm));
         for _ in 0..KILLS {
             thread::park_timeout(length / (KILLS + 1));
-            // A kill by SIGKILL, in the middle of whatever it does.
+            // Kills the service by SIGKILL at an arbitrary moment.
             drop(std::mem::replace(&mut inner, start_inner()));
             target.store(inner.port, Ordering::Relaxed);
         }
@@ -128,14 +129,15 @@ fn soak(language: &Language, length: Duration) {
     let mut strangers = 0;
     while let Ok(head) = seen.try_recv() {
         strangers += 1;
-        // A service that is killed leaves heads that end early.
+        // A killed service leaves incomplete heads.
         assert!(!head.contains("tailwright"), "{language:?}: the stranger was sent {head}");
         assert!(baggage(&head).iter().all(|value| value == "own=1"), "{language:?}: {head}");
     }
     assert!(strangers > 0, "{language:?}: the stranger was called");
 }
 
-/// As many requests as before run at once, and what the storm has opened is closed.
+/// Checks that as many requests as before run at once, and that everything the storm has opened is
+/// closed.
 fn check_after(language: &Language, storm: Storm, entry: &Service, before: Usage, counts: &StormCounts) {
     let again: HashSet<u64> = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(move || storm.answered())).collect();

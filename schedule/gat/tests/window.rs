@@ -1,4 +1,4 @@
-//! The window before the entrance, against a slow and obvious one.
+//! The window before the entrance, against a slow and obvious reference.
 
 use gat::{EntryDecision, EntryWindow};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn the_paper_has_200_inside_and_a_queue_without_end() {
     let decisions: Vec<EntryDecision> = (0..1000).map(|start| window.arrive(start)).collect();
     assert_eq!(decisions.iter().filter(|decision| **decision == EntryDecision::Admitted).count(), 200);
     assert!(decisions[200..].iter().all(|decision| *decision == EntryDecision::Queued));
-    // Those in the queue enter in their order, whoever leaves; a cancelled one does not.
+    // Queued requests enter in order when any request leaves; a cancelled one does not.
     assert_eq!(window.leave(250), None);
     let admitted: Vec<u64> = (0..100).rev().filter_map(|start| window.leave(start)).collect();
     assert!(admitted.is_sorted() && admitted[..2] == [200, 201] && !admitted.contains(&250));

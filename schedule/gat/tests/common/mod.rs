@@ -1,8 +1,8 @@
-//! What tests and the fuzz target share: the laws that hold for any header values.
+//! Laws that hold for any header values, shared by tests and the fuzz target.
 
 use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec};
 
-/// Splits arbitrary bytes into header values at line ends, and holds all laws on them.
+/// Splits arbitrary bytes into header values at line ends, and checks all laws on them.
 #[allow(unreachable_pub, reason = "tests include this file as a module, the fuzz crate re-exports it")]
 pub fn exercise(content: &[u8]) {
     let values: Vec<&[u8]> = content.split(|byte| *byte == b'\n').collect();
@@ -27,7 +27,7 @@ fn check(codec: &TagCodec, values: &[&[u8]]) {
     }
 }
 
-/// All members of others are behind the two of ours, in order, but for those dropped from the end.
+/// Checks that all other members are behind our two, in order, except those dropped from the end.
 fn check_others(stripped: &[Vec<u8>], written: &[u8], dropped: usize) {
     let others = split(stripped);
     let kept: Vec<Vec<u8>> = split(&[written.to_vec()]).split_off(2);
@@ -51,7 +51,7 @@ fn codec_says(codec: &TagCodec, values: &[Vec<u8>]) -> bool {
     codec.header_name() == "baggage" && codec.read(values.iter().map(Vec::as_slice)) != ReceivedTag::Untagged
 }
 
-/// The slow twin of the codec's splitting: one text, cut at commas, trimmed, without empty pieces.
+/// The slow reference of the codec's splitting: one text, cut at commas, trimmed, without empty pieces.
 fn split(values: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let text: String = values.join(&b',').iter().map(|byte| char::from(*byte)).collect();
     let pieces =
@@ -63,7 +63,7 @@ fn count(value: &[u8]) -> usize {
     split(&[value.to_vec()]).len()
 }
 
-/// What stands before the first equals sign of each member.
+/// Returns the text before the first equals sign of each member.
 fn keys(values: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let key = |member: &Vec<u8>| member.split(|byte| *byte == b'=').next().unwrap_or_default().to_vec();
     split(values).iter().map(key).collect()
@@ -73,14 +73,14 @@ fn is_ours(key: &str) -> bool {
     key == TagCodec::START_KEY || key == TagCodec::DEADLINE_KEY
 }
 
-/// As OpenTelemetry for Python decodes a key: `unquote_plus(key.strip(" \t")).strip()`.
+/// Decodes a key like OpenTelemetry for Python: `unquote_plus(key.strip(" \t")).strip()`.
 fn as_python_does(key: &[u8]) -> String {
     let text = String::from_utf8_lossy(key).replace('+', " ");
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
     percent_decoded(text.trim_matches([' ', '\t'])).trim_matches(is_space).to_owned()
 }
 
-/// As OpenTelemetry for Node decodes a key: `decodeURIComponent(key.trim())`.
+/// Decodes a key like OpenTelemetry for Node: `decodeURIComponent(key.trim())`.
 fn as_node_does(key: &[u8]) -> String {
     percent_decoded(String::from_utf8_lossy(key).trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
 }

@@ -6,11 +6,11 @@ use std::process::Command;
 use std::sync::OnceLock;
 use testkit::program;
 
-/// What `build.sh` says when the jars cannot be had.
+/// Exit code of `build.sh` when the jars are unavailable.
 const NO_JARS: i32 = 3;
-/// The oldest version that the agent is for.
+/// Oldest version that the agent supports.
 const VERSION_LEAST: u32 = 17;
-/// SLOs of the paths that tests ask for.
+/// SLOs of the paths that tests request.
 const SLOS: &str = "slos=/soon=50ms,/later=5s";
 
 /// The agent and the test programs.
@@ -20,7 +20,7 @@ pub(crate) struct JavaBuild {
     folder: PathBuf,
 }
 
-/// Built at the first call; none, aloud, where it cannot be.
+/// Builds at the first call; `None`, with a message, if that is impossible.
 pub(crate) fn java() -> Option<JavaBuild> {
     static BUILD: OnceLock<Option<JavaBuild>> = OnceLock::new();
     BUILD.get_or_init(build).clone()
@@ -46,7 +46,7 @@ fn build() -> Option<JavaBuild> {
     Some(build)
 }
 
-/// The first number of what `javac -version` says; 0 where it says something else.
+/// Returns the first number in the output of `javac -version`; 0 if there is none.
 fn version(javac: &Path) -> u32 {
     let output = Command::new(javac).arg("-version").output().expect("javac starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -68,7 +68,7 @@ impl JavaBuild {
         assert!(command.status().expect("javac starts").success());
     }
 
-    /// For what programs leave that are ended.
+    /// Folder for files that killed programs leave.
     fn temporary(&self) -> PathBuf {
         self.folder.join("temporary")
     }
@@ -78,7 +78,7 @@ impl JavaBuild {
         paths.collect::<Vec<_>>().join(":")
     }
 
-    /// Java without options of the environment, of which it prints a line.
+    /// Returns a Java command without options from the environment, for which Java prints a line.
     fn plain(&self) -> Command {
         let mut command = Command::new(&self.java);
         for name in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
@@ -91,7 +91,7 @@ impl JavaBuild {
     fn command(&self, agents: &[String]) -> Command {
         let jars = ["test", "jars/tomcat-embed-core-10.1.40.jar", "jars/tomcat-annotations-api-10.1.40.jar"];
         let mut command = self.plain();
-        // Less work of compilers for programs that end soon, and no line about archives that do not fit the agent.
+        // Less compilation for short programs, and no warnings about archives that do not fit the agent.
         command.args(["-XX:TieredStopAtLevel=1", "-Xshare:off", "-Xmx128m"]);
         command.arg(format!("-Djava.io.tmpdir={}", self.temporary().display()));
         command.args(agents.iter().map(|agent| format!("-javaagent:{}/{agent}", self.folder.display())));
@@ -110,7 +110,7 @@ impl JavaBuild {
         command
     }
 
-    /// Spans go nowhere; whether one is recorded makes no difference to baggage.
+    /// Spans are not exported; recording them does not affect baggage.
     pub(super) fn service_with_opentelemetry(&self, role: &str) -> Command {
         let opentelemetry = "jars/opentelemetry-javaagent-2.15.0.jar".to_owned();
         let mut command = self.command(&[Self::agent(role), opentelemetry]);
@@ -121,7 +121,7 @@ impl JavaBuild {
         command
     }
 
-    /// Runs the test programs: without the agent, inside, and at the edge.
+    /// Runs the test programs: without the agent, as an inner service, and at the edge.
     pub(crate) fn test(&self) {
         let mut cases = self.plain();
         cases.arg("-cp").arg(self.class_path(&["classes", "test"])).arg("dev.tailwright.gat.TestCases");
@@ -134,7 +134,7 @@ impl JavaBuild {
         self.test_complaints();
     }
 
-    /// A wrong option ends the program; a class that has another form is named.
+    /// A wrong option ends the program; an incompatible class is named.
     fn test_complaints(&self) {
         let mut wrong = self.command(&["tailwright-gat.jar=rol=edge".to_owned()]);
         let output = wrong.arg("tests.TestCalls").output().expect("java starts");

@@ -1,4 +1,4 @@
-//! Real services in other languages, and a stranger that writes down what it is sent.
+//! Real services in other languages, and a stranger that records what it receives.
 
 mod java;
 mod opentelemetry;
@@ -12,10 +12,10 @@ use std::sync::mpsc::{self, Receiver};
 
 pub(super) use java::{JavaBuild, java};
 
-/// The services may see tags, by their address; the stranger is called by name.
+/// Hosts that may see tags: the services, by their address; the stranger is called by name.
 pub(super) const HOSTS: &str = "127.0.0.1";
 
-/// Go builds from what is here alone, and keeps what it has built.
+/// Go builds only from local sources, and caches its results.
 pub(super) const GO_SETTINGS: [(&str, &str); 3] =
     [("GOPROXY", "off"), ("GOTOOLCHAIN", "local"), ("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go"))];
 
@@ -26,13 +26,13 @@ pub(super) enum Language {
     /// The program that was built from the example.
     Go(PathBuf),
     Java(JavaBuild),
-    /// With OpenTelemetry's agent beside ours.
+    /// Java with OpenTelemetry's agent beside ours.
     JavaWithOpenTelemetry(JavaBuild),
     /// Flask under `opentelemetry-instrument`, without a change of code: the folder of its programs.
     PythonWithOpenTelemetry(PathBuf),
 }
 
-/// A service that ends with the value.
+/// A service that ends on drop.
 pub(super) struct Service {
     pub(super) child: Child,
     pub(super) port: u16,
@@ -49,10 +49,10 @@ pub(super) fn bindings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings")
 }
 
-/// The least version of Go that the binding is for, as its go.mod says.
+/// Oldest supported version of Go, as in the binding's go.mod.
 const GO_LEAST: u32 = 21;
 
-/// Go, of a version that the binding is for; skipped aloud if it is not installed.
+/// Returns a supported Go; skipped with a message if none is installed.
 pub(super) fn go() -> Option<PathBuf> {
     let go = testkit::program("go")?;
     let said = Command::new(&go).arg("version").envs(GO_SETTINGS).output().expect("go starts").stdout;
@@ -64,14 +64,14 @@ pub(super) fn go() -> Option<PathBuf> {
     Some(go)
 }
 
-/// The 19 of `go version go1.19.8 linux/amd64`.
+/// Parses the 19 of `go version go1.19.8 linux/amd64`.
 fn go_minor(said: &str) -> Option<u32> {
     let version = said.split(' ').find_map(|word| word.strip_prefix("go1."))?;
     version.split(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
 }
 
 impl Language {
-    /// Those that are installed; the others are skipped aloud.
+    /// Returns the installed languages; the others are skipped with a message.
     pub(super) fn installed(folder: &Path) -> Vec<Self> {
         [Self::python(), Self::node(), Self::go(folder), Self::java()].into_iter().flatten().collect()
     }
@@ -84,7 +84,7 @@ impl Language {
         testkit::program("node").map(Self::Node)
     }
 
-    /// Built in `folder`.
+    /// Builds the Go example in `folder`.
     pub(super) fn go(folder: &Path) -> Option<Self> {
         let program = folder.join("service");
         let mut build = Command::new(go()?);
@@ -130,7 +130,7 @@ impl Language {
 
     pub(super) fn start(&self, role: &str, urls: &[String]) -> Service {
         let mut command = self.command(role);
-        // Proxies are for calls to the world.
+        // Proxy settings are for calls to the outside.
         for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
             command.env_remove(name);
         }
@@ -145,7 +145,7 @@ impl Language {
     }
 }
 
-/// Answers everybody with an empty object, and hands out the headers that it was sent.
+/// Starts a server that answers every request with an empty object, and passes on the headers received.
 pub(super) fn stranger() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
@@ -172,14 +172,14 @@ fn read_head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).expect("heads are text")
 }
 
-/// The values of all baggage headers of a message.
+/// Returns the values of all baggage headers of a message.
 pub(super) fn baggage(head: &str) -> Vec<String> {
     let fields = head.lines().filter_map(|line| line.split_once(':'));
     let ours = fields.filter(|(name, _)| name.eq_ignore_ascii_case("baggage"));
     ours.map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// Sends a request with these headers; what the service answers, and the baggage of the reply.
+/// Sends a request with these headers. Returns the answer, and the baggage of the reply.
 pub(super) fn ask(port: u16, headers: &str) -> (Value, Vec<String>) {
     ask_for("/", port, headers)
 }
@@ -193,7 +193,7 @@ pub(super) fn ask_for(path: &str, port: u16, headers: &str) -> (Value, Vec<Strin
     stream.read_to_string(&mut reply).expect("the service answers");
     let (head, body) = reply.split_once("\r\n\r\n").expect("there is a body");
     assert!(head.contains("200 OK"), "{reply}");
-    // Chunked or not, the object is all that has braces.
+    // Chunked or not, the object is the only part with braces.
     let object = &body[body.find('{').expect("an object")..=body.rfind('}').expect("an object")];
     (serde_json::from_str(object).unwrap_or_else(|error| panic!("{error}: {reply}")), baggage(head))
 }

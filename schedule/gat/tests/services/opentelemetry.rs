@@ -4,7 +4,7 @@ use super::{HOSTS, bindings};
 use std::path::Path;
 use std::process::Command;
 
-/// A program of the tests under OpenTelemetry, whose spans go nowhere.
+/// Returns a test program under OpenTelemetry, without export of spans.
 pub(super) fn command(programs: &Path, role: &str, program: &str) -> Command {
     let mut command = Command::new(programs.join("opentelemetry-instrument"));
     command.arg(programs.join("python")).args(["-B", program]).current_dir(bindings().join("python"));

@@ -1,4 +1,4 @@
-//! Clients of a storm, which judge every answer, and the relay before a service that may be killed.
+//! Clients of a storm, which check every answer, and the relay before a service that may be killed.
 
 use serde_json::Value;
 use std::collections::HashSet;
@@ -8,22 +8,23 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// How long the relay waits for a connection before it looks whether the storm is over.
+/// Interval between the relay's checks for the end of the storm.
 const LOOKS_EVERY: Duration = Duration::from_millis(5);
-/// The pause of a client between requests: the judges shall not need the machine for themselves.
+/// Pause of a client between requests, so that the judges do not take the whole machine.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Clients of one request that stands still give up.
+/// Time after which a client gives up on a request without progress.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct StormCounts {
-    /// Answers with a tag that came through.
+    /// Number of answers with an intact tag.
     pub(super) right: u64,
-    /// The starts of these.
+    /// Starts of these answers.
     pub(super) starts: HashSet<u64>,
-    /// Requests that were not answered, or with an error: the service behind is killed now and then.
+    /// Number of requests that failed or were not answered: the service behind is killed from time to
+    /// time.
     pub(super) failed: u64,
-    /// Requests that the client left.
+    /// Number of requests that the client abandoned.
     pub(super) abandoned: u64,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Storm {
 }
 
 impl Storm {
-    /// One request after the other; what each does is drawn by the number of the client.
+    /// Sends one request after the other; each action is drawn by the number of the client.
     pub(super) fn client(self, number: u64) -> StormCounts {
         let mut counts = StormCounts::default();
         let mut state = number + 1;
@@ -71,7 +72,7 @@ impl Storm {
         counts
     }
 
-    /// Asks until there is an answer; its start.
+    /// Repeats a request until it is answered. Returns its start.
     pub(super) fn answered(self) -> u64 {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -82,7 +83,7 @@ impl Storm {
         }
     }
 
-    /// Leaves in the middle of the request, behind it, or while the answer comes.
+    /// Abandons a request in the middle, after it, or during the answer.
     fn abandon(self, how: u64) {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return };
         let request = "GET / HTTP/1.1\r\nHost: a\r\nBaggage: tailwright-start=1,user=7\r\n\r\n";
@@ -94,7 +95,7 @@ impl Storm {
         }
     }
 
-    /// The start of a request that is answered rightly; none where a service was killed meanwhile.
+    /// Returns the start of a correctly answered request; `None` if a service was killed meanwhile.
     fn ask(self, headers: &str) -> Option<u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).expect("it is no zero");
@@ -112,7 +113,7 @@ impl Storm {
     }
 }
 
-/// The entry point's start is that of the call that it has made, and of no other request.
+/// Checks that the entry point's start is that of its own call, and of no other request.
 fn check(answer: &Value) -> u64 {
     let start = answer["start"].as_str().and_then(|digits| digits.parse().ok()).expect("a start");
     let tag = format!("tailwright-start={start}");
@@ -125,7 +126,7 @@ fn check(answer: &Value) -> u64 {
     start
 }
 
-/// Headers that claim to be old, that are long, and that hide tags.
+/// Returns headers that claim to be old, that are long, and that hide tags.
 fn hostile(how: u64) -> String {
     match how % 6 {
         0 => "Baggage: tailwright-start=1,tailwright-deadline=2,user=7\r\n".to_owned(),
@@ -138,7 +139,7 @@ fn hostile(how: u64) -> String {
     }
 }
 
-/// Listens on a port that stays, and passes bytes to and from the service that `target` names.
+/// Listens on a fixed port, and relays bytes to and from the service in `target`.
 pub(super) fn relay<'scope>(
     scope: &'scope Scope<'scope, '_>,
     target: &'scope AtomicU16,
@@ -154,7 +155,7 @@ pub(super) fn relay<'scope>(
                 continue;
             };
             client.set_nonblocking(false).expect("it is a socket");
-            // No service: the client's connection ends.
+            // Without a service, the client's connection ends.
             if let Ok(server) = TcpStream::connect(("127.0.0.1", target.load(Ordering::Relaxed))) {
                 pass_both_ways(client, server);
             }
@@ -163,7 +164,7 @@ pub(super) fn relay<'scope>(
     port
 }
 
-/// In threads that end with the connections.
+/// Relays both directions in threads that end with the connections.
 fn pass_both_ways(client: TcpStream, server: TcpStream) {
     let ways = [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))];
     for (from, to) in ways {
