@@ -1,7 +1,8 @@
-//! The functions of `include/tailwright_gat.h`, which says what they do; `man/tailwright_gat.3` shows how they are used.
+//! The functions of `include/tailwright_gat.h`, which documents them; `man/tailwright_gat.3` shows their
+//! use.
 //!
-//! Pointers are taken at their word: one that is neither null nor valid is undefined behaviour, as anywhere in C. Null is a
-//! text of no bytes, or says that the caller wants no answer.
+//! Pointers are trusted: one that is neither null nor valid is undefined behaviour, as usual in C. A null
+//! pointer is an empty text, or means that the caller wants no answer.
 #![warn(missing_docs)]
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
@@ -21,13 +22,13 @@ pub struct AbiTag {
     deadline_ns: u64,
 }
 
-/// The last start that was stamped. There are no locks here, which a fork could copy while they are held.
+/// The last stamped start. There are no locks here, which a fork could copy while they are held.
 static LAST_START_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The SLO of requests without a deadline, nanoseconds, where deadlines order requests; 0 where starts do.
 static DEFAULT_SLO_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Made at compile time: nothing of it ends before the destructors of a thread.
+/// Created at compile time, so that it outlives the destructors of a thread.
 static CODEC: TagCodec = TagCodec::baggage();
 
 thread_local! {
@@ -46,13 +47,13 @@ impl From<AbiTag> for RequestTag {
     }
 }
 
-/// The version of this interface.
+/// Returns the version of this interface.
 #[unsafe(no_mangle)]
 pub extern "C" fn tailwright_gat_abi() -> u32 {
     ABI
 }
 
-/// Finds the tag in a header: 1, or 0 without one, or −1 where something with our name is none.
+/// Finds the tag in a header. Returns 1, 0 without one, or −1 if a member with our name is malformed.
 ///
 /// # Safety
 /// `baggage` has `length` bytes or is null; `tag` may be written or is null.
@@ -70,7 +71,7 @@ pub unsafe extern "C" fn tailwright_gat_read(baggage: *const u8, length: usize, 
     }
 }
 
-/// Makes the header with this tag, or without one if it is null; the whole length, and the text if there is room for it.
+/// Writes the header with this tag, or without one if it is null, if it fits. Returns its whole length.
 ///
 /// # Safety
 /// `baggage` has `length` bytes or is null, `tag` is valid or null, and `room` bytes at `made` may be written.
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn tailwright_gat_write(
     unsafe { put_text(&value, made, room) }
 }
 
-/// Makes the header without tags; the whole length, and the text if there is room for it.
+/// Writes the header without tags, if it fits. Returns its whole length.
 ///
 /// # Safety
 /// `baggage` has `length` bytes or is null, and `room` bytes at `made` may be written.
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn tailwright_gat_enter(tag: *mut AbiTag) {
     unsafe { put(entered.into(), tag) };
 }
 
-/// Decides on the tag of a request that a service inside receives.
+/// Determines the tag of a request that an inner service receives.
 ///
 /// # Safety
 /// `baggage` has `length` bytes or is null; `tag` may be written or is null.
@@ -152,8 +153,8 @@ pub unsafe extern "C" fn tailwright_gat_set_current(tag: *const AbiTag) {
     sched_hint::tag_current(tag.map_or(0, scheduling_key));
 }
 
-/// Lets the kernel's scheduler order the threads of this process by deadlines, or by starts for 0: 0, or −1 for an SLO out of
-/// its range.
+/// Makes the kernel's scheduler order the threads of this process by deadlines, or by starts for 0.
+/// Returns 0, or −1 for an SLO out of its range.
 #[unsafe(no_mangle)]
 pub extern "C" fn tailwright_gat_order_by_deadline(default_slo_ns: u64) -> i32 {
     if default_slo_ns > 0 && RequestSlo::new(Duration::from_nanos(default_slo_ns)).is_err() {
@@ -163,7 +164,7 @@ pub extern "C" fn tailwright_gat_order_by_deadline(default_slo_ns: u64) -> i32 {
     0
 }
 
-/// What the kernel's scheduler orders a request by.
+/// Returns the key by which the kernel's scheduler orders a request.
 fn scheduling_key(tag: AbiTag) -> u64 {
     let default_slo = Duration::from_nanos(DEFAULT_SLO_NS.load(Ordering::Relaxed));
     let order = RequestSlo::new(default_slo)
@@ -171,13 +172,13 @@ fn scheduling_key(tag: AbiTag) -> u64 {
     RequestTag::from(tag).key(order)
 }
 
-/// Whether a scheduler in the kernel reads the tags of this thread: 1, or 0 without one.
+/// Returns 1 if a scheduler in the kernel reads the tags of this thread, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn tailwright_gat_is_scheduled() -> i32 {
     i32::from(sched_hint::is_scheduled())
 }
 
-/// The tag of the request that this thread works for: 1, or 0 without one.
+/// Returns 1 and the tag of the request that this thread works for, or 0 without one.
 ///
 /// # Safety
 /// `tag` may be written or is null.
@@ -207,7 +208,7 @@ fn now_ns() -> u64 {
 }
 
 /// # Safety
-/// `begin` has `length` bytes that nobody changes meanwhile, or is null.
+/// `begin` has `length` bytes that do not change meanwhile, or is null.
 unsafe fn text<'a>(begin: *const u8, length: usize) -> &'a [u8] {
     if begin.is_null() || length == 0 {
         return &[];

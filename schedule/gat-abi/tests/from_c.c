@@ -1,4 +1,4 @@
-/* Each function of the header, with what it promises. */
+/* Checks the promises of each function of the header. */
 #include "tailwright_gat.h"
 
 #include <assert.h>
@@ -70,7 +70,7 @@ static void *enter_for_ever(void *over)
 	return NULL;
 }
 
-/* A child of a process whose other threads are in the middle of a call, and whose forking thread works for a request. */
+/* Forks a process whose other threads are in the middle of a call, from a thread that works for a request. */
 static void forks(void)
 {
 	static atomic_int over;
@@ -119,7 +119,7 @@ static void current(void)
 	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
 }
 
-/* glibc's: what a thread_local object of C++ has its destructor called by. */
+/* glibc's function that registers destructors of C++ thread_local objects. */
 extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *library);
 extern void *__dso_handle;
 
@@ -182,7 +182,7 @@ static void thread_ends(void)
 	}
 }
 
-/* Only with a tag members of others are left out. */
+/* Other members are dropped only to make room for a tag. */
 static void long_headers(void)
 {
 	static char others[12000], text[12000];

@@ -1,4 +1,4 @@
-//! The library as a C program uses it, and the header held against what the library exports.
+//! The library as a C program uses it, and a comparison of the header with the library's exports.
 
 use std::path::{Path, PathBuf};
 use testkit::functions_named;
