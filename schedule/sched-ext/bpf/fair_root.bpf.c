@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 /*
- * Schedules all ordinary threads of the machine but those of one control group, which another scheduler has. It is dual
- * licensed like oldest_first.bpf.c.
+ * Schedules all ordinary threads of the machine except those of one control group, which has another scheduler. It is
+ * dual licensed like oldest_first.bpf.c.
  *
- * The threads share CPUs by their weights, in order of weighted time. They have a share of each CPU before the group, and
- * what the group leaves; the group has the rest before them. Kernel threads of one CPU go before all, and whoever has waited
- * too long has a slice out of turn.
+ * The threads share CPUs by their weights, in order of weighted time. They have a reserved share of each CPU, and the
+ * time that the group leaves; the group goes first for the rest. Kernel threads bound to a CPU go before all, and a
+ * thread that has waited too long runs one slice out of turn.
  *
- * In struct control and struct cpu_state, what is said of threads without a request is what these threads have.
+ * These threads use the fields of struct control and struct cpu_state for threads without a request.
  */
 #define IN_HIERARCHY
 #include "common.h"
 
 /* Set by the loader before the programs are loaded. */
-const volatile u64 all_cids; /* where in the arena the set of all CPUs is */
+const volatile u64 all_cids; /* address in the arena of the set of all CPUs */
 const volatile u64 SCX_CAP_ENQ;
 const volatile u64 SCX_CAP_PREEMPT;
 
@@ -47,7 +47,7 @@ int enqueue(u64 *ctx)
 	return 0;
 }
 
-/* Moves the next thread to the CPU, or none if the one that ran goes on, or nobody waits. */
+/* Moves the next thread to the CPU; none if the previous one continues, or no thread waits. */
 INLINE void decide(struct control *c, struct cpu_state *s, u32 cpu, struct task_struct *before, u64 now)
 {
 	u64 queue, group = c->group, thread = impatient(c, s, UNTAGGED_QUEUE, cpu, now, &queue);
@@ -59,7 +59,7 @@ INLINE void decide(struct control *c, struct cpu_state *s, u32 cpu, struct task_
 		s->choices++;
 		return;
 	}
-	/* A CPU that was woken for nothing sleeps on, of which the kernel says nothing. */
+	/* A CPU woken in vain sleeps again, without a notification by the kernel. */
 	if (!serve_by_weighted_time(s, before, cpu, now))
 		s->is_idle = 1;
 }
@@ -104,7 +104,7 @@ int stopping(u64 *ctx)
 	return 0;
 }
 
-/* Nobody says whether threads of the group wait, so that they are asked after each slice. */
+/* It is unknown whether threads of the group wait, so the group is offered the CPU after each slice. */
 int tick(u64 *ctx)
 {
 	struct task_struct *p = (struct task_struct *)ctx[0];
@@ -118,8 +118,8 @@ int tick(u64 *ctx)
 }
 
 /*
- * One group at a time may have a scheduler. It may use all CPUs, and interrupt threads, after which dispatch() decides who is
- * next.
+ * One group at a time may have a scheduler. It may use all CPUs, and interrupt threads; dispatch() then chooses the next
+ * thread.
  */
 int sub_attach(u64 *ctx)
 {

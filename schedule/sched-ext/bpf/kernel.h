@@ -2,8 +2,8 @@
 /*
  * The parts of kernel structures that the scheduler reads, and the functions of the kernel that it calls.
  *
- * Every field is relocated by name to its place in the running kernel (CO-RE), so that order, size and what lies
- * between the fields here do not matter. Only names and types must be those of the kernel.
+ * Every field is relocated by name to its offset in the running kernel (CO-RE), so order, size and gaps of the fields
+ * here do not matter. Only names and types must be the kernel's.
  */
 #ifndef TAILWRIGHT_KERNEL_H
 #define TAILWRIGHT_KERNEL_H
@@ -36,7 +36,7 @@ struct task_struct {
 	struct sched_ext_entity scx;
 };
 
-/* What __scx_bpf_dsq_insert_vtime() takes besides the thread. */
+/* Arguments of __scx_bpf_dsq_insert_vtime() besides the thread. */
 struct scx_bpf_dsq_insert_vtime_args {
 	u64 dsq_id;
 	u64 slice;
@@ -92,8 +92,8 @@ static long (*bpf_probe_read_kernel_str)(void *into, u32 size, const void *from)
 static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 
 /*
- * Functions of the kernel that are no helpers. The loader finds each by its name among the kernel's types and puts its
- * number there into the call. What the kernel declares as bool has 8 meaningful bits: see is_true().
+ * Kernel functions (kfuncs). The loader finds each by its name in the kernel's BTF and inserts its number into the call.
+ * Results that the kernel declares as bool have 8 meaningful bits: see is_true().
  */
 #define KERNEL_FUNCTION(number) ((void *)(0x10000 + (number)))
 
@@ -122,7 +122,7 @@ static void (*bpf_iter_scx_dsq_destroy)(struct bpf_iter_scx_dsq *it) = KERNEL_FU
 static int (*bpf_iter_num_new)(struct bpf_iter_num *it, int start, int end) = KERNEL_FUNCTION(14);
 static int *(*bpf_iter_num_next)(struct bpf_iter_num *it) = KERNEL_FUNCTION(15);
 static void (*bpf_iter_num_destroy)(struct bpf_iter_num *it) = KERNEL_FUNCTION(16);
-/* Of hierarchies of schedulers, whose operations take numbers of their own for CPUs (cids). */
+/* For hierarchies of schedulers, whose operations use their own CPU numbers (cids). */
 static void (*scx_bpf_kick_cid)(s32 cid, u64 flags) = KERNEL_FUNCTION(17);
 static s32 (*scx_bpf_task_cid)(const struct task_struct *p) = KERNEL_FUNCTION(18);
 static s32 (*scx_bpf_cid_to_cpu)(s32 cid) = KERNEL_FUNCTION(19);

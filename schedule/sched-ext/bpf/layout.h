@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What the scheduler shares with programs: memory that both sides have mapped. src/layout.rs and the crate of hints say
- * the same in Rust.
+ * Memory that the scheduler shares with programs, mapped on both sides. src/layout.rs and the crate sched-hint are the
+ * same in Rust.
  */
 #ifndef TAILWRIGHT_LAYOUT_H
 #define TAILWRIGHT_LAYOUT_H
@@ -10,25 +10,25 @@
 
 #define MAX_CPUS 1024
 
-/* The request that a thread works for, in a cache line of its own. The first one is that of the scheduler. */
+/* The request that a thread works for, in a separate cache line. The first slot is the scheduler's. */
 struct slot {
 	u64 key;   /* smaller runs first; 0: no request. Of the scheduler's own: 1 while it schedules */
 	u32 owner; /* taken by a thread: not 0 */
 	u32 unused[13];
 };
 
-/* Written by whoever controls the scheduler, at any time. */
+/* Written at any time by the process that controls the scheduler. */
 struct control {
-	u32 oldest;            /* c: how many of the oldest share a queue's CPUs */
-	u32 untagged_permille; /* of a CPU's time that threads without a request have before those with one */
-	u64 untagged_burst_ns; /* the most that they have of it at once */
+	u32 oldest;            /* c: number of oldest requests that share a queue's CPUs */
+	u32 untagged_permille; /* share of a CPU that threads without a request have before those with one */
+	u64 untagged_burst_ns; /* maximum of it that they have at once */
 	u64 slice_ns;
-	u64 patience_ns; /* who has waited this long has a slice out of turn */
-	u32 tagged_running;    /* how many run */
-	u32 overdue_ms;        /* half of what the kernel's watchdog bears; set before the start */
-	u64 untagged_vruntime; /* the largest with which a thread without a request began to run */
-	u64 log_next;    /* events that happened, also those for which the log had no room */
-	u32 exit_kind;   /* the kernel's reason for ending the scheduler, and its words */
+	u64 patience_ns; /* a thread that has waited this long runs a slice out of turn */
+	u32 tagged_running;    /* number of running tagged threads */
+	u32 overdue_ms;        /* half of the kernel's watchdog timeout; set before the start */
+	u64 untagged_vruntime; /* maximum with which a thread without a request began to run */
+	u64 log_next;    /* number of events, including those that did not fit into the log */
+	u32 exit_kind;   /* the kernel's reason for ending the scheduler, with texts */
 	u32 unused;
 	char exit_reason[128];
 	char exit_message[256];
@@ -39,27 +39,27 @@ enum running { RUNS_NOTHING, RUNS_UNTAGGED, RUNS_TAGGED, RUNS_KERNEL_THREAD };
 
 /* Written by its CPU, or under the lock of its run queue. */
 struct cpu_state {
-	u64 since;          /* when the running thread began */
-	u64 charged_at;     /* until when untagged time was charged */
-	u64 refilled_at;    /* until when the share of untagged threads was credited */
-	u64 scanned_at;     /* when those who wait were last looked at */
+	u64 since;          /* time at which the running thread began */
+	u64 charged_at;     /* time up to which untagged time was charged */
+	u64 refilled_at;    /* time up to which the share of untagged threads was credited */
+	u64 scanned_at;     /* time of the last search for starved threads */
 	s64 credit_ns;      /* time that untagged threads may take before tagged ones */
 	u32 running;        /* enum running */
 	u32 running_slot;   /* of a tagged thread */
 	u64 running_key;    /* of its request when it began */
-	/* Statistics, ever since the start. */
+	/* Statistics since the start. */
 	u64 tagged_ns;
 	u64 untagged_ns;
 	u64 kernel_thread_ns;
-	u64 choices;        /* times at which the rule chose a tagged thread */
-	u64 turns;          /* of these: another one than the one that ran */
-	u64 kicks;          /* times at which an arrival interrupted a younger one */
+	u64 choices;        /* number of times that the rule chose a tagged thread */
+	u64 turns;          /* of these: another thread than the running one */
+	u64 kicks;          /* number of times that an arrival interrupted a younger request */
 	u64 rescues;        /* slices out of turn */
 	u64 steals;         /* threads taken from the queue of another CPU */
-	u32 asked_at;       /* the low half of when the kernel last asked who is next */
-	u16 choice_us;      /* what choosing the running thread took, at most half a slice: it counts to the slice */
+	u32 asked_at;       /* low half of the time of the kernel's last dispatch call */
+	u16 choice_us;      /* time to choose the running thread, at most half a slice: it counts towards the slice */
 	u8 is_idle;         /* in a hierarchy of schedulers, where the kernel does not keep it */
-	u8 is_out_of_turn;  /* it serves who has waited too long */
+	u8 is_out_of_turn;  /* it runs a thread that has waited too long */
 };
 
 /* Kept by the kernel with each thread. */

@@ -1,4 +1,5 @@
-//! The kernel's account of what a scheduler needs, and the one place where programs become operations of the kernel.
+//! The kernel's type information (BTF) for loading a scheduler, and the only place where programs become
+//! operations of the kernel.
 
 use crate::complaint::{refused, unsuitable};
 use crate::kernel_types::{KernelStructure, KernelTypes};
@@ -13,15 +14,15 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// The flag of operations for a scheduler that has the threads of the policy SCHED_EXT only.
+/// Flag of operations for a scheduler that has only the threads with the policy SCHED_EXT.
 const PARTIAL_SWITCH: &str = "SCX_OPS_SWITCH_PARTIAL";
-/// The function by which a scheduler hands CPUs to one below it, since Linux 7.3.
+/// Function by which a scheduler grants CPUs to one below it, since Linux 7.3.
 const GRANT: &str = "scx_bpf_sub_grant";
-/// A set of CPUs, by the numbers that a hierarchy has for them.
+/// A set of CPUs, by the hierarchy's own CPU numbers (cids).
 pub(crate) const CPU_SET: &str = "scx_cmask";
 const TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel's names of a structure of operations, and of what a map of it has.
+/// The kernel's names of a structure of operations, and of the map value for it.
 #[derive(Debug, Clone, Copy)]
 struct OperationsType {
     operations: &'static str,
@@ -30,7 +31,7 @@ struct OperationsType {
 
 const MACHINE: OperationsType =
     OperationsType { operations: "sched_ext_ops", value: "bpf_struct_ops_sched_ext_ops" };
-/// Of schedulers in a hierarchy, to which the kernel gives numbers of its own for CPUs.
+/// Names for schedulers in a hierarchy, to which the kernel passes its own CPU numbers (cids).
 const HIERARCHY: OperationsType =
     OperationsType { operations: "sched_ext_ops_cid", value: "bpf_struct_ops_sched_ext_ops_cid" };
 
@@ -40,23 +41,23 @@ impl OperationsType {
     }
 }
 
-/// All types of the kernel, and those that are looked for.
+/// All types of the kernel, and the parsed ones.
 pub(crate) struct KernelAccount {
     pub(crate) bytes: Vec<u8>,
     pub(crate) types: KernelTypes,
 }
 
-/// What a scheduler is called and may do in the kernel, besides its programs.
+/// Values in the operations of a scheduler, besides its programs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperationValues {
     pub(crate) name: &'static str,
     pub(crate) is_partial: bool,
     pub(crate) watchdog: Duration,
-    /// The control group whose threads it has.
+    /// Control group whose threads it has.
     pub(crate) group: Option<u64>,
 }
 
-/// A scheduler in the kernel. It is taken out when the link is closed; the rest is open as long.
+/// An attached scheduler. Closing the link detaches it; the other descriptors must stay open as long.
 #[derive(Debug)]
 pub(crate) struct AttachedOperations {
     _link: OwnedFd,
@@ -64,12 +65,12 @@ pub(crate) struct AttachedOperations {
     _map: OperationsMap,
 }
 
-/// Why the kernel has not let a scheduler in.
+/// Reason why a scheduler could not be attached.
 #[derive(Debug)]
 pub(crate) enum AttachError {
-    /// It has refused the operations themselves, with this answer.
+    /// The kernel refused the operations themselves, with this error.
     Refused(io::Error),
-    /// Something before that has gone wrong.
+    /// An earlier step failed.
     Other(OperationError),
 }
 
@@ -90,12 +91,12 @@ impl KernelAccount {
         self.types.structure(name).ok_or_else(|| unsuitable(format!("the kernel has no structure {name}")))
     }
 
-    /// Complains about a kernel in which no scheduler can have the threads of a control group only.
+    /// Fails for a kernel without support for schedulers of a control group.
     pub(crate) fn check_hierarchy(&self) -> Result<(), OperationError> {
         check_hierarchy(&self.types, &probe::release())
     }
 
-    /// Loads the programs of an object and has them schedule.
+    /// Loads the programs of an object and attaches them.
     pub(crate) fn attach(
         &self,
         object: &SchedulerObject,
@@ -177,7 +178,7 @@ fn check_hierarchy(types: &KernelTypes, release: &str) -> Result<(), OperationEr
     )))
 }
 
-/// How many CPUs the kernel may have: by the highest number, and altogether.
+/// Number of CPUs that the kernel may have: one above the highest number, and in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PossibleCpus {
     pub(crate) end: u32,
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use crate::kernel_types::tests::account;
 
-    /// The kernel's types as far as a check of them goes: structures and functions of these names.
+    /// Returns types of the kernel for a check: structures and functions with these names.
     fn types(structures: &[&str], functions: &[&str]) -> KernelTypes {
         let mut words = Vec::new();
         let mut names = vec![0];
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn kernels_without_hierarchies_are_refused() {
         let refused = |types: &KernelTypes| check_hierarchy(types, "7.1.3").expect_err("it has none");
-        // Without schedulers below others, and with some, to which none hands CPUs.
+        // Without schedulers below others, and with them but without grants of CPUs.
         for functions in [&["scx_bpf_kick_cpu"][..], &["scx_bpf_sub_dispatch"]] {
             let refused = refused(&types(&["sched_ext_ops"], functions));
             assert!(refused.to_string().contains("the kernel 7.1.3 has no schedulers of a control group"));

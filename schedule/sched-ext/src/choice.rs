@@ -1,23 +1,25 @@
-//! The rule by which the scheduler chooses, as a pure function: of the c oldest, the least recently served (TailClipper,
-//! Algorithm 1: a heap by age and a round-robin queue of the c oldest).
+//! The scheduler's rule as a pure function: of the c oldest, the least recently served is next
+//! (TailClipper, Algorithm 1: a heap by age and a round-robin queue of the c oldest).
 //!
-//! `choose` in `bpf/oldest_first.bpf.c` is the same for the queue of a CPU.
+//! `choose` in `bpf/oldest_first.bpf.c` implements the same rule for the queue of a CPU.
 
-/// A thread that works for a request and wants to run.
+/// A runnable thread that works for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunnableThread {
-    /// The kernel's number of the thread.
+    /// Kernel's number of the thread (TID).
     pub thread: u32,
-    /// Of its request: smaller is older.
+    /// Key of its request: smaller is older.
     pub key: u64,
-    /// When it last stopped running; zero is never.
+    /// Time at which it last stopped running; zero is never.
     pub served_at_ns: u64,
 }
 
-/// Who runs next, of threads that wait in the order of their keys and the one that ran until now if it could go on.
+/// Returns the next thread to run, among threads waiting in the order of their keys and the running one
+/// if it can continue.
 ///
-/// Of the `oldest` with the smallest keys it is the one that was served least recently, of several the first. The one that
-/// ran is served last of all, and of equal keys the first. `None` if nobody wants to run.
+/// Of the `oldest` threads with the smallest keys, it is the least recently served; of several, the
+/// first. The running one counts as served last, and is first among equal keys. `None` if no thread is
+/// runnable.
 pub fn choose(
     waiting: &[RunnableThread],
     running: Option<RunnableThread>,
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// By the definition: nobody who has fewer than c older ones may have been served less recently.
+    /// By the definition: no thread with fewer than c older ones may have been served less recently.
     fn is_right(all: &[RunnableThread], running: Option<u32>, oldest: u32, chosen: &RunnableThread) -> bool {
         let is_among_oldest = |one: &RunnableThread| {
             u32::try_from(all.iter().filter(|other| other.key < one.key).count()).unwrap() < oldest

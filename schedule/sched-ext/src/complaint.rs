@@ -1,4 +1,4 @@
-//! What is said when the kernel does not have or do what the scheduler needs.
+//! Messages about missing features of the kernel, and its refusals.
 
 use model::OperationError;
 use std::fmt;

@@ -1,15 +1,15 @@
-//! The control group whose threads are scheduled by age, while others are not.
+//! The control group whose threads are scheduled by age, while all others are not.
 
 use model::OperationError;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The kind of file system that cgroup v2 is, `CGROUP2_SUPER_MAGIC` of `linux/magic.h`.
+/// Magic number of cgroup v2's file system, `CGROUP2_SUPER_MAGIC` of `linux/magic.h`.
 const CGROUP_V2: u64 = 0x6367_7270;
-/// The kernel's number of the group that has all others in it.
+/// The kernel's number of the root group.
 const ROOT_NUMBER: u64 = 1;
 
-/// A control group of cgroup v2, with the groups in it.
+/// A control group of cgroup v2, including its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlGroup {
     number: u64,
@@ -17,11 +17,12 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Finds the group with this folder. Threads of other groups have at least this share of each CPU, in thousandths from 1 to
-    /// 900, before those of the group, which have the rest before them; what one side does not need, the other one has.
+    /// Opens the group with this folder. Threads of other groups come first for at least this share of
+    /// each CPU, in thousandths from 1 to 900; the group's threads come first for the rest. Each side may
+    /// use the time that the other leaves.
     ///
     /// # Errors
-    /// When the folder is none of a group, the group is that with all processes, or the share is out of range.
+    /// When the folder is not a control group, it is the root group, or the share is out of range.
     pub fn open(folder: &Path, outside_permille: u32) -> Result<Self, OperationError> {
         let bad = |what: &str| {
             OperationError::input(format_args!("{}: {what}", folder.display()))
@@ -46,7 +47,7 @@ impl ControlGroup {
         Ok(Self { number: found.ino(), outside_permille })
     }
 
-    /// The kernel's number of the group.
+    /// Returns the kernel's number of the group.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

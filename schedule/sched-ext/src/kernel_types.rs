@@ -1,7 +1,8 @@
-//! The kernel's account of its types (BTF), as far as loading the scheduler needs it: numbers of functions, members of
-//! structures, values of constants.
+//! Parser of the kernel's type information (BTF), as far as loading the scheduler needs it: numbers of
+//! functions, members of structures, values of constants.
 //!
-//! The format is that of `Documentation/bpf/btf.rst` of the kernel. What is cut short or contradicts itself is refused.
+//! The format is described in the kernel's `Documentation/bpf/btf.rst`. Truncated or inconsistent data is
+//! refused.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +12,22 @@ const TYPE_BYTES: usize = 12;
 /// A structure of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KernelStructure {
-    /// Its number among the kernel's types.
+    /// Number among the kernel's types.
     pub(crate) number: u32,
     pub(crate) bytes: u32,
-    /// The names of its members and where they begin, in bytes.
+    /// Names of its members and their offsets in bytes.
     pub(crate) members: Vec<(String, usize)>,
 }
 
 impl KernelStructure {
-    /// The number of a member and where it begins, in bytes.
+    /// Returns the number of a member and its offset in bytes.
     pub(crate) fn member(&self, name: &str) -> Option<(u32, usize)> {
         let place = self.members.iter().position(|(member, _)| member == name)?;
         Some((u32::try_from(place).ok()?, self.members[place].1))
     }
 }
 
-/// What was looked for among the kernel's types.
+/// Parsed types of the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct KernelTypes {
     functions: BTreeMap<String, u32>,
@@ -35,7 +36,7 @@ pub(crate) struct KernelTypes {
 }
 
 impl KernelTypes {
-    /// Reads the functions, structures and constants whose names `is_wanted`.
+    /// Parses the functions, structures and constants whose names satisfy `is_wanted`.
     pub(crate) fn parse(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<Self, String> {
         let sections =
             TypeSections::of(bytes).ok_or("the kernel's account of its types has no valid header")?;
@@ -130,11 +131,11 @@ enum Kind {
 struct TypeRecord<'a> {
     kind: Kind,
     name: &'a str,
-    /// Bytes of the type, for a structure.
+    /// Size of a structure in bytes.
     size: u32,
-    /// Members have bit fields, whose size is in the upper 8 bits of where they begin.
+    /// The structure has bit fields: the upper 8 bits of a member's offset are the size of its field.
     has_bit_fields: bool,
-    /// Bytes of an element of the detail.
+    /// Size of an element behind the type, bytes.
     element: usize,
     detail: &'a [u8],
 }
@@ -144,7 +145,7 @@ impl<'a> TypeRecord<'a> {
         let info = word(sections.types, at + 4)?;
         let kind = info >> 24 & 0x1f;
         let count = info & 0xffff;
-        // By number of kind: bytes of what follows the type, and how often it follows.
+        // By kind: size of an element behind the type, and the number of elements.
         let (kind, element, times) = match kind {
             1 | 14 | 17 => (Kind::Other, 4, 1),
             2 | 7..=11 | 16 | 18 => (Kind::Other, 0, 0),
@@ -192,7 +193,7 @@ impl<'a> TypeRecord<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// An account with these types and their names.
+    /// Builds type information with these types and names.
     pub(crate) fn account(types: &[u32], strings: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
         let types_bytes = u32::try_from(types.len() * 4).unwrap();

@@ -1,32 +1,33 @@
-//! Where things are in the memory that the scheduler shares, in words of 8 bytes. `bpf/layout.h` says the same in C, and
-//! a test holds both together.
+//! Layout of the memory that the scheduler shares, in words of 8 bytes. `bpf/layout.h` is the same in C,
+//! and a test compares both.
 
 /// `oldest` in the low half, `untagged_permille` in the high one.
 pub(crate) const OLDEST_AND_SHARE: usize = 0;
 pub(crate) const UNTAGGED_BURST_NS: usize = 1;
 pub(crate) const SLICE_NS: usize = 2;
 pub(crate) const PATIENCE_NS: usize = 3;
-/// How many threads with a request run in the low half, and half of what the kernel's watchdog bears in the high one.
+/// Number of running threads with a request in the low half, and half of the kernel's watchdog timeout in
+/// the high half.
 pub(crate) const RUNNING_AND_OVERDUE_MS: usize = 4;
 pub(crate) const LOG_NEXT: usize = 6;
 pub(crate) const EXIT_KIND: usize = 7;
 pub(crate) const EXIT_REASON: std::ops::Range<usize> = 8..24;
 pub(crate) const EXIT_MESSAGE: std::ops::Range<usize> = 24..56;
-/// Words of `struct control`, of which the last one is the programs' own.
+/// Size of `struct control` in words; the last word is only for the programs.
 pub(crate) const CONTROL_WORDS: usize = 57;
 
-/// Bytes of `struct cpu_state`.
+/// Size of `struct cpu_state`, bytes.
 pub(crate) const CPU_BYTES: u32 = 128;
-/// The first of the statistics in it.
+/// Index of the first statistic in it.
 pub(crate) const CPU_STATISTICS: usize = 7;
 
-/// The most CPUs that the scheduler keeps apart.
+/// Maximum number of CPUs.
 pub(crate) const CPUS_MAX: u32 = 1024;
 
-/// How many slots there are for threads, the scheduler's own included.
+/// Number of slots for threads, including the scheduler's own.
 pub(crate) const SLOTS: u32 = 16_384;
 
-/// The functions of the kernel that the programs call, by the numbers that `bpf/kernel.h` gives them.
+/// Kernel functions that the programs call, by their numbers in `bpf/kernel.h`.
 pub(crate) const KERNEL_FUNCTIONS: [&str; 25] = [
     "scx_bpf_create_dsq",
     "scx_bpf_dsq_insert",
@@ -55,10 +56,10 @@ pub(crate) const KERNEL_FUNCTIONS: [&str; 25] = [
     "scx_bpf_sub_grant",
 ];
 
-/// The first number of such a function in a call.
+/// Number of the first such function in a call.
 pub(crate) const KERNEL_FUNCTION_BASE: i32 = 0x10000;
 
-/// The constants of the kernel that the programs use.
+/// Kernel constants that the programs use.
 pub(crate) const KERNEL_CONSTANTS: [&str; 6] = [
     "SCX_DSQ_LOCAL",
     "SCX_ENQ_WAKEUP",
@@ -68,10 +69,10 @@ pub(crate) const KERNEL_CONSTANTS: [&str; 6] = [
     "SCX_TASK_QUEUED",
 ];
 
-/// Those that only the scheduler above a group's uses.
+/// Constants that only the scheduler above a group's uses.
 pub(crate) const ROOT_CONSTANTS: [&str; 2] = ["SCX_CAP_ENQ", "SCX_CAP_PREEMPT"];
 
-/// The operations that the programs of a scheduler of the machine stand for, which have the names of the kernel's.
+/// Operations that the programs of a scheduler of the machine implement, by the kernel's names.
 pub(crate) const OPERATIONS: &[&str] = &[
     "select_cpu",
     "enqueue",
@@ -86,7 +87,7 @@ pub(crate) const OPERATIONS: &[&str] = &[
     "exit",
 ];
 
-/// Those of the scheduler of a group.
+/// Operations of the scheduler of a group.
 pub(crate) const GROUP_OPERATIONS: &[&str] = &[
     "select_cid",
     "enqueue",
@@ -102,7 +103,7 @@ pub(crate) const GROUP_OPERATIONS: &[&str] = &[
     "exit",
 ];
 
-/// Those of the scheduler above it.
+/// Operations of the scheduler above it.
 pub(crate) const ROOT_OPERATIONS: &[&str] = &[
     "select_cid",
     "enqueue",
@@ -119,7 +120,7 @@ pub(crate) const ROOT_OPERATIONS: &[&str] = &[
     "exit",
 ];
 
-/// The operation that may sleep.
+/// Operation that may sleep.
 pub(crate) const SLEEPING_OPERATION: &str = "init";
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
-//! Schedules threads by the age of the request that they work for: Oldest Request First in the kernel, by sched_ext, for
-//! threads that their application does not control.
+//! Schedules threads by the age of the request that they work for: Oldest Request First in the kernel, by
+//! sched_ext, for threads that their application does not control.
 //!
-//! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`] puts it into the kernel
-//! and takes it out; the kernel does so as well when the process ends, whatever ends it, and when a thread has waited for
-//! longer than the watchdog's time. Threads are the kernel's own again then. Programs say which request a thread works for by
-//! [`sched_hint`]. [`choice`] is the rule as a pure function, by which [`replay`] and, with one queue
-//! for all CPUs, [`shared_replay`] judge what the kernel did.
+//! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`]
+//! attaches it to the kernel and detaches it. The kernel itself detaches it when the process ends in any
+//! way, and when a thread has waited for longer than the watchdog's timeout; its own scheduler then takes
+//! the threads back. Programs declare the request of a thread by [`sched_hint`]. [`choice`] is the rule
+//! as a pure function; [`replay`] and, with one queue for all CPUs, [`shared_replay`] check the kernel's
+//! choices against it.
 //!
-//! All threads of the machine are switched that are not real-time or deadline threads; or those of a [`CpuPartition`]: ordinary
-//! threads on its CPUs would starve them; or, since Linux 7.3, those of a [`ControlGroup`], under a scheduler that has all others:
-//! the one that there is, if it lets it, or one of fair shares (`bpf/fair_root.bpf.c`), which comes and goes with it.
+//! The scheduler has one of three sets of threads. It may have all threads of the machine except
+//! real-time and deadline threads. It may have those of a [`CpuPartition`], which has no ordinary
+//! threads, because these would starve them. Or, since Linux 7.3, it may have those of a
+//! [`ControlGroup`], below a scheduler for all others. That is the one already attached, if it permits
+//! this, or one of fair shares (`bpf/fair_root.bpf.c`), attached and detached together with it.
 
 mod account;
 mod attach;

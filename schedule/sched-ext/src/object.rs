@@ -1,4 +1,4 @@
-//! The compiled object, made ready for this kernel: constants, places of fields, maps, and functions of the kernel.
+//! The compiled object, adapted to this kernel: constants, field offsets, maps, and kernel functions.
 
 use crate::kernel_types::KernelTypes;
 use crate::layout::{
@@ -15,14 +15,14 @@ use std::fmt;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Which scheduler an object is.
+/// Scheduler that an object contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SchedulerKind {
-    /// The oldest first, for the threads of the machine or those of a policy.
+    /// Oldest first, for the threads of the machine or those with a policy.
     Machine,
-    /// The oldest first, for the threads of a control group under another scheduler.
+    /// Oldest first, for the threads of a control group below another scheduler.
     Group,
-    /// Fair shares, above that of a group.
+    /// Fair shares, above the scheduler of a group.
     Root,
 }
 
@@ -35,7 +35,7 @@ impl SchedulerKind {
         }
     }
 
-    /// The names of its operations, which are those of its programs.
+    /// Returns the names of its operations, which are also those of its programs.
     pub(crate) fn operations(self) -> &'static [&'static str] {
         match self {
             Self::Machine => OPERATIONS,
@@ -45,22 +45,23 @@ impl SchedulerKind {
     }
 }
 
-/// Where the compiler puts constants.
+/// Section in which the compiler puts constants.
 const CONSTANTS: &str = ".rodata";
-/// The flag BPF_F_RDONLY_PROG: programs only read the map.
+/// Flag BPF_F_RDONLY_PROG: programs only read the map.
 const READ_BY_PROGRAMS: u32 = 1 << 7;
-/// The code of a call, and the register that says that it is one of a function of the kernel (BPF_PSEUDO_KFUNC_CALL).
+/// Opcode of a call, and the source register value that marks a kernel function (BPF_PSEUDO_KFUNC_CALL).
 const CALL: u8 = 0x85;
 const KERNEL_CALL: u8 = 2;
 /// Map types of `linux/bpf.h`.
 const ARRAY: u32 = 2;
 const TASK_STORAGE: u32 = 29;
 const ARENA: u32 = 33;
-/// The flag BPF_F_MMAPABLE, and enough pages for what the kernel itself keeps in an arena on 1,024 CPUs.
+/// Flag BPF_F_MMAPABLE, and enough pages for the kernel's own data in an arena on 1,024 CPUs.
 const MAPPABLE: u32 = 1 << 10;
 const ARENA_PAGES: u32 = 1024;
 
-/// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), four of these as the state of a thread (3).
+/// Types of the values of threads: an integer of 4 bytes (1), one of 8 (2), four of these as the state of
+/// a thread (3).
 const STORAGE_TYPES: [u32; 14] = [
     1,
     1 << 24,
@@ -78,7 +79,7 @@ const STORAGE_TYPES: [u32; 14] = [
     4, // ARRAY of four
 ];
 
-/// What the loader decides before the programs are loaded.
+/// Constants that the loader sets before the programs are loaded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ObjectConstants {
     OldestFirst {
@@ -86,7 +87,7 @@ pub(crate) enum ObjectConstants {
         is_shared: bool,
         log_entries: u32,
     },
-    /// And where in the arena the set of all CPUs is.
+    /// With the offset in the arena of the set of all CPUs.
     Root {
         cpus_count: u32,
         all_cids: u64,
@@ -109,7 +110,7 @@ impl ObjectConstants {
     }
 }
 
-/// The maps of the scheduler in the kernel.
+/// The scheduler's maps in the kernel.
 #[derive(Debug)]
 pub(crate) struct SchedulerMaps {
     pub(crate) slots: BpfMap,
@@ -117,14 +118,14 @@ pub(crate) struct SchedulerMaps {
     pub(crate) control: BpfMap,
     pub(crate) cpus: BpfMap,
     pub(crate) events: BpfMap,
-    /// Programs have it; it is kept for nobody else.
+    /// Used only by programs; kept open for them.
     tasks: BpfMap,
     constants: BpfMap,
     arena: Option<Arena>,
     pub(crate) types: OwnedFd,
 }
 
-/// What the scheduler above that of a group has for itself; slots and threads are those of the group's.
+/// Maps of the scheduler above a group's for itself alone; slots and threads are the group's.
 #[derive(Debug)]
 pub(crate) struct RootMaps {
     pub(crate) control: BpfMap,
@@ -133,7 +134,8 @@ pub(crate) struct RootMaps {
     constants: BpfMap,
 }
 
-/// Memory that a scheduler of a hierarchy and this process have alike. The kernel takes it only once it is mapped.
+/// Memory shared by a scheduler of a hierarchy and this process. The kernel accepts it only once it is
+/// mapped.
 #[derive(Debug)]
 pub(crate) struct Arena {
     map: BpfMap,
@@ -156,7 +158,7 @@ impl Arena {
     }
 }
 
-/// The object with everything that this kernel needs to know.
+/// The object, complete for this kernel.
 #[derive(Debug)]
 pub(crate) struct SchedulerObject {
     kind: SchedulerKind,
@@ -164,7 +166,8 @@ pub(crate) struct SchedulerObject {
 }
 
 impl SchedulerObject {
-    /// Reads the object and finds fields and constants among the types of the kernel, given as bytes and as what was read.
+    /// Parses the object and resolves fields and constants against the kernel's types, given as bytes and
+    /// as parsed.
     pub(crate) fn relocated(
         kind: SchedulerKind,
         types: &[u8],
@@ -189,7 +192,7 @@ impl SchedulerObject {
         self.kind
     }
 
-    /// Makes the maps in the kernel and writes them into the programs.
+    /// Creates the maps in the kernel and inserts them into the programs.
     pub(crate) fn create_maps(&mut self, log_entries: u32) -> std::io::Result<SchedulerMaps> {
         let types = load_types(&storage_types())?;
         let number = |value| Some(MapTypes { types: types.as_fd(), key: 1, value });
@@ -220,7 +223,7 @@ impl SchedulerObject {
         Ok(maps)
     }
 
-    /// The same for the scheduler above that of a group.
+    /// Does the same for the scheduler above a group's.
     pub(crate) fn create_root_maps(
         &mut self,
         of_group: &SchedulerMaps,
@@ -274,7 +277,7 @@ impl SchedulerObject {
         self.object.relocate_maps(places, &HashSet::new()).map_err(text)
     }
 
-    /// The program of an operation, as bytes, with the functions of the kernel that it calls.
+    /// Returns the program of an operation, as bytes, with its calls to kernel functions resolved.
     pub(crate) fn program(&self, operation: &str, known: &KernelTypes) -> Result<Vec<u8>, String> {
         let function = self.object.functions.values().find(|function| function.name == operation);
         let function = function.ok_or_else(|| format!("the object has no program '{operation}'"))?;
@@ -289,7 +292,7 @@ impl SchedulerObject {
         Ok(bytes)
     }
 
-    /// What the programs declare to the kernel.
+    /// Returns the licence that the programs declare to the kernel.
     pub(crate) fn licence(&self) -> &std::ffi::CStr {
         &self.object.license
     }
@@ -342,7 +345,7 @@ fn create_typed(name: &str, map: &Map, types: Option<MapTypes<'_>>) -> std::io::
     })
 }
 
-/// The types of storage in the BPF type format: a header, the types and their names.
+/// Returns the types of storage in BTF: a header, the types and their names.
 fn storage_types() -> Vec<u8> {
     const NAMES: &[u8] = b"\0number\0";
     let types = u32::try_from(STORAGE_TYPES.len() * 4).unwrap_or(0);

@@ -1,8 +1,9 @@
-//! CPUs that the scheduler has to itself, with the threads that are put there: a partition of cgroup v2.
+//! CPUs reserved for the scheduler and the threads moved there: a partition of cgroup v2.
 //!
-//! A scheduler of some threads has those of the policy SCHED_EXT, and the kernel runs all ordinary threads before these. So they
-//! get CPUs on which there are no ordinary threads: those of a group of processes whose CPUs no other group has. What is put into
-//! the group gets the policy, and what it starts inherits it. The kernel's own threads of these CPUs still go before.
+//! A partial scheduler has the threads with the policy SCHED_EXT, and the kernel runs all ordinary
+//! threads before these. So they get CPUs without ordinary threads: those of a control group whose CPUs
+//! no other group may use. Threads moved into the group get the policy, and threads that they start
+//! inherit it. The kernel's own threads of these CPUs still go first.
 
 use crate::probe;
 use machine::scheduling::{
@@ -17,13 +18,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The name of the group below the root of cgroup v2.
+/// Name of the group below the root of cgroup v2.
 const GROUP: &str = "tailwright";
 const CONTROLLER: &str = "cpuset";
-/// The most CPUs that Linux can have.
+/// Highest possible CPU number of Linux.
 const CPU_MAX: usize = 8191;
 
-/// Numbers of CPUs, at least one, as the kernel writes them: `2-3,5`.
+/// CPU numbers, at least one, in the kernel's notation: `2-3,5`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuList(BTreeSet<usize>);
 
@@ -51,7 +52,7 @@ impl FromStr for CpuList {
 }
 
 impl CpuList {
-    /// The number after the highest.
+    /// Returns one more than the highest number.
     pub(crate) fn end(&self) -> usize {
         self.0.last().map_or(0, |last| last + 1)
     }
@@ -68,19 +69,19 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// CPUs that only processes of one group may use. They are everybody's again when this is dropped.
+/// CPUs that only processes of one group may use. Dropping the value returns them to all.
 #[derive(Debug)]
 pub struct CpuPartition {
     root: PathBuf,
-    /// Whether groups of processes had no CPUs of their own before.
+    /// True if the cpuset controller was not enabled before.
     is_controller_ours: bool,
-    /// Threads that got the policy SCHED_EXT, and how they were scheduled before.
+    /// Threads switched to the policy SCHED_EXT, with their former scheduling.
     switched: BTreeMap<u32, ThreadScheduling>,
     is_given_back: bool,
 }
 
 impl CpuPartition {
-    /// Takes these CPUs from all other groups, or takes over what an earlier program left behind.
+    /// Reserves these CPUs, or takes over a partition that an earlier program left behind.
     ///
     /// # Errors
     /// When the kernel has no sched_ext or no cgroup v2 with cpuset, a privilege is missing, or the kernel does not give the CPUs.
@@ -121,12 +122,13 @@ impl CpuPartition {
         .hint("expected CPUs that no other group has to itself, and not all of them"))
     }
 
-    /// The file into which numbers of processes are written that shall be there.
+    /// Returns the file that takes the process ids to move into the partition.
     pub fn processes_file(&self) -> PathBuf {
         self.group().join("cgroup.procs")
     }
 
-    /// Hands the threads that have come since the last time to sched_ext, and takes those back that have gone elsewhere.
+    /// Switches threads that have joined since the last call to sched_ext, and restores those that have
+    /// left.
     pub fn switch_threads(&mut self) {
         let here = self.threads();
         let gone: Vec<u32> = self.switched.keys().copied().filter(|thread| !here.contains(thread)).collect();
@@ -135,7 +137,7 @@ impl CpuPartition {
             take_back(thread, Some(&before));
         }
         for thread in here {
-            // A thread may end at any time; real-time ones keep what they have.
+            // A thread may end at any time; real-time threads keep their policy.
             let Ok(before) = scheduling(thread) else { continue };
             let is_ordinary = matches!(
                 before.policy,
@@ -147,11 +149,11 @@ impl CpuPartition {
         }
     }
 
-    /// Makes all threads ordinary again and gives the CPUs back. Returns how many processes stay in the group, which is then one
-    /// like others; without any it is removed.
+    /// Makes all threads ordinary again and returns the CPUs. Returns the number of processes that stay
+    /// in the group, which is then an ordinary one; an empty group is removed.
     ///
     /// # Errors
-    /// When the kernel does not take them.
+    /// When the kernel refuses.
     pub fn give_back(mut self) -> Result<usize, OperationError> {
         self.undo()
     }
@@ -167,7 +169,7 @@ impl CpuPartition {
             return Ok(self.lines("cgroup.procs").len());
         }
         if self.is_controller_ours {
-            // Another program may need it by now: then it stays.
+            // Another program may need the controller by now; then it stays enabled.
             let _ = self.put_root("cgroup.subtree_control", &format!("-{CONTROLLER}"));
         }
         Ok(0)
@@ -199,13 +201,13 @@ impl CpuPartition {
 impl Drop for CpuPartition {
     fn drop(&mut self) {
         if !self.is_given_back {
-            // Nobody is left to be told.
+            // There is no caller left to report an error to.
             let _ = self.undo();
         }
     }
 }
 
-/// An ordinary thread again, as it was before if that is known. It may have ended.
+/// Returns a thread to its former ordinary scheduling, if known. The thread may have ended.
 fn take_back(thread: u32, before: Option<&ThreadScheduling>) {
     if is_extensible(thread).is_ok_and(|is_extensible| is_extensible) {
         let _ = match before {
@@ -223,7 +225,7 @@ fn mounted_root() -> Result<PathBuf, OperationError> {
     })
 }
 
-/// Where cgroup v2 is mounted, in lines of /proc/self/mounts.
+/// Returns the mount point of cgroup v2, from lines of /proc/self/mounts.
 fn root_in(mounts: &str) -> Option<PathBuf> {
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let mut roots = fields.filter(|fields| fields.get(2) == Some(&"cgroup2"));

@@ -1,4 +1,4 @@
-//! The files by which programs find the scheduler, and who may open them.
+//! Files in bpffs by which programs find the scheduler, and their permissions.
 
 use crate::object::SchedulerMaps;
 use crate::shared::{CONTROL_FILE, CPUS_FILE};
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-/// Puts what programs need into a folder, for root alone or for a group, too.
+/// Pins the maps that programs need in a folder, for root alone or also for a group.
 pub(crate) fn pin(maps: &SchedulerMaps, folder: &Path, group: Option<u32>) -> Result<(), OperationError> {
     let failed = |error: io::Error| {
         OperationError::machine(format_args!(
@@ -21,7 +21,7 @@ pub(crate) fn pin(maps: &SchedulerMaps, folder: &Path, group: Option<u32>) -> Re
     remove(folder);
     fs::create_dir_all(folder).map_err(failed)?;
     let pinned = [
-        // The first: by it `unpin` knows whose files these are.
+        // Pinned first: `unpin` recognises the owner of the files by it.
         (CONTROL_FILE, &maps.control),
         (sched_hint::SLOTS_FILE, &maps.slots),
         (sched_hint::THREADS_FILE, &maps.threads),
@@ -33,7 +33,7 @@ pub(crate) fn pin(maps: &SchedulerMaps, folder: &Path, group: Option<u32>) -> Re
     let Some(group) = group else {
         return fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed);
     };
-    // The group tags threads; settings stay root's.
+    // The group may tag threads; settings stay root's.
     for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE] {
         let path = folder.join(name);
         chown(&path, None, Some(group)).map_err(failed)?;
@@ -43,7 +43,8 @@ pub(crate) fn pin(maps: &SchedulerMaps, folder: &Path, group: Option<u32>) -> Re
     fs::set_permissions(folder, fs::Permissions::from_mode(0o750)).map_err(failed)
 }
 
-/// Removes what is pinned, if it is of this scheduler: another one may have come since the kernel ended it.
+/// Removes pinned files, if they belong to this scheduler: another one may have started since the kernel
+/// ended it.
 pub(crate) fn unpin(maps: &SchedulerMaps, folder: &Path) {
     if BpfMap::open(&folder.join(CONTROL_FILE)).is_ok_and(|pinned| pinned.number() == maps.control.number()) {
         remove(folder);
@@ -52,12 +53,13 @@ pub(crate) fn unpin(maps: &SchedulerMaps, folder: &Path) {
 
 fn remove(folder: &Path) {
     for name in [sched_hint::SLOTS_FILE, sched_hint::THREADS_FILE, CONTROL_FILE, CPUS_FILE] {
-        // Absent is as good as removed; what cannot be removed stops the pinning of the next one, which says so.
+        // A missing file is fine; one that cannot be removed makes the next pinning fail with an error.
         let _ = fs::remove_file(folder.join(name));
     }
 }
 
-/// Complains about a folder above that members of the group cannot pass: many systems keep /sys/fs/bpf for root alone.
+/// Fails for a parent folder that members of the group cannot enter: many systems keep /sys/fs/bpf for
+/// root alone.
 pub(crate) fn check_way(folder: &Path, group: Option<u32>) -> Result<(), OperationError> {
     let Some(group) = group else { return Ok(()) };
     for above in folder.ancestors().skip(1) {

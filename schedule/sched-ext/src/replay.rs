@@ -1,21 +1,22 @@
-//! Judges what the scheduler did by its log: every choice is made again by [`choose`], and the time is added up in which a
-//! thread ran that was not among the c oldest of its CPU.
+//! Checks the scheduler's choices by its log: repeats every choice by [`choose`], and adds up the time in
+//! which a thread ran that was not among the c oldest of its CPU.
 //!
-//! For queues of a CPU each. Choices of several CPUs at one queue overlap, and [`crate::shared_replay`] judges these.
+//! For one queue per CPU. With a shared queue, choices of several CPUs overlap, and
+//! [`crate::shared_replay`] checks them.
 
 use crate::choice::{RunnableThread, choose};
 use std::collections::BTreeMap;
 
-/// What happened, as the scheduler logs it.
+/// Kind of a logged event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoggedKind {
     /// A thread with a request waits.
     Queued,
-    /// A thread waits no more, for another reason than being chosen.
+    /// A thread waits no more, for a reason other than being chosen.
     Left,
     /// A thread was chosen by the rule.
     Chosen,
-    /// The one that ran was chosen.
+    /// The running thread was chosen.
     Kept,
     /// A thread was chosen out of turn.
     Rescued,
@@ -23,34 +24,33 @@ pub enum LoggedKind {
     Running,
     /// A thread with a slot runs no more.
     Stopped,
-    /// A CPU begins to look at the queue that it shares with others; what it finds is its next choice.
+    /// A CPU begins to read the queue that it shares with others; the result is its next choice.
     Looks,
 }
 
 /// An event of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedEvent {
-    /// Since the machine started.
+    /// Time since boot, nanoseconds.
     pub time_ns: u64,
-    /// What happened to the thread.
     pub kind: LoggedKind,
     /// The CPU where it happened.
     pub cpu: u16,
-    /// The kernel's number of the thread.
+    /// Kernel's number of the thread (TID).
     pub thread: u32,
-    /// Of the thread's request; zero is none.
+    /// Key of the thread's request; zero without one.
     pub key: u64,
-    /// For a choice: the thread that could have gone on, zero without one, and its key.
+    /// For a choice: the thread that could have continued, zero without one, and its key.
     pub other: (u32, u64),
     /// c at that time.
     pub oldest: u32,
 }
 
-/// Bytes of an event in the log, as words.
+/// Size of an event in the log, in words.
 pub(crate) const EVENT_WORDS: usize = 5;
 
 impl LoggedEvent {
-    /// Reads an event; `None` where it is not written completely.
+    /// Parses an event; `None` if it is not completely written.
     pub(crate) fn from_words(words: [u64; EVENT_WORDS]) -> Option<Self> {
         let [time_ns, key, other_key, threads, place] = words;
         let kind = match place >> 16 & 0xffff {
@@ -71,32 +71,32 @@ impl LoggedEvent {
     }
 }
 
-/// The lower half of a word.
+/// Returns the lower half of a word.
 pub(crate) fn low(word: u64) -> u32 {
     u32::try_from(word & 0xffff_ffff).expect("32 bits")
 }
 
-/// The upper half of a word.
+/// Returns the upper half of a word.
 pub(crate) fn high(word: u64) -> u32 {
     u32::try_from(word >> 32).expect("32 bits")
 }
 
-/// What the log says.
+/// Result of checking a log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReplayVerdict {
-    /// Choices that were made again.
+    /// Number of repeated choices.
     pub choices: u64,
-    /// Those where the rule says something else, in words.
+    /// Descriptions of the choices that differ from the rule.
     pub wrong: Vec<String>,
-    /// Threads that were served out of turn.
+    /// Number of threads served out of turn.
     pub rescued: u64,
-    /// CPU time of threads with requests, in nanoseconds.
+    /// CPU time of threads with requests, nanoseconds.
     pub tagged_ns: u64,
-    /// Of this, how long the one that ran was not among the c oldest of its CPU.
+    /// Part of it in which the running thread was not among the c oldest of its CPU.
     pub not_among_oldest_ns: u64,
 }
 
-/// Replays a log from its beginning.
+/// Checks a log from its beginning.
 pub fn replay(events: &[LoggedEvent]) -> ReplayVerdict {
     let mut replay = LogReplay::default();
     events.iter().for_each(|event| replay.step(event));
@@ -107,7 +107,7 @@ pub fn replay(events: &[LoggedEvent]) -> ReplayVerdict {
 struct LogReplay {
     /// By CPU, in the order of keys.
     queues: BTreeMap<u16, Vec<RunnableThread>>,
-    /// By CPU: who runs, and since when what it has was not added up.
+    /// By CPU: the running thread, and the time since which its CPU time was not added up.
     running: BTreeMap<u16, (RunnableThread, u64)>,
     served: BTreeMap<u32, u64>,
     verdict: ReplayVerdict,
@@ -136,7 +136,7 @@ impl LogReplay {
         }
     }
 
-    /// The time of the CPU from its last event to this one.
+    /// Adds the time of the CPU from its last event to this one.
     fn add_up(&mut self, event: &LoggedEvent) {
         let Some((running, since)) = self.running.get_mut(&event.cpu) else { return };
         let ran = event.time_ns.saturating_sub(*since);

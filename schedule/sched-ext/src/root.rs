@@ -16,17 +16,18 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The scheduler in the kernel. It is taken out when this is dropped, and by the kernel when the process ends.
+/// The attached scheduler. It is detached on drop, and by the kernel when the process ends.
 #[derive(Debug)]
 pub(crate) struct RootScheduler {
     attached: Option<AttachedOperations>,
     control: SchedulerControl,
-    /// Open as long as the programs.
+    /// Kept open as long as the programs.
     _kept: (RootMaps, Arena),
 }
 
 impl RootScheduler {
-    /// Puts it into the kernel, where it lets one group at a time have a scheduler, for which the share of all others is kept.
+    /// Attaches the scheduler. It permits one group at a time to have a scheduler, and reserves the share
+    /// of all other threads.
     pub(crate) fn attach(
         kernel: &KernelAccount,
         of_group: &SchedulerMaps,
@@ -66,13 +67,13 @@ impl RootScheduler {
     }
 }
 
-/// Writes the kernel's set of all CPUs, of which there are `count`, to the begin of the memory.
+/// Writes the kernel's set of all CPUs, of which there are `count`, to the beginning of the memory.
 fn put_all(memory: &MappedWords, count: u32, set: &KernelStructure) -> Result<(), OperationError> {
     let place = |name: &str| {
         let place = set.member(name).map(|(_, at)| at);
         place.ok_or_else(|| unsuitable(format!("the kernel's sets of CPUs have no {name}")))
     };
-    // The kernel wants a word more than there are.
+    // The kernel expects one word more than necessary.
     let words = count.div_ceil(64) + 1;
     for (at, half) in [(place("base")?, 0), (place("nr_cids")?, count), (place("alloc_words")?, words)] {
         memory[at / 8].fetch_or(u64::from(half) << (at % 8 * 8), Relaxed);

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The program has the same place on the host and in the guest.
+/// Path of the program, the same on the host and in the guest.
 const PROGRAM: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/tagged");
 
-/// Compiles it with the library; what the guest needs besides the tests. `None`, which is said, without a compiler.
+/// Compiles it with the library. Returns the files that the guest needs besides the tests; `None`, with a
+/// message, without a compiler.
 pub(crate) fn compiled() -> Option<Vec<PathBuf>> {
     let Some(compiler) = machine::programs::find("cc") else {
         testkit::skip("there is no cc");
@@ -25,7 +26,7 @@ pub(crate) fn compiled() -> Option<Vec<PathBuf>> {
     Some(vec![PathBuf::from(PROGRAM)])
 }
 
-/// The program with these arguments.
+/// Returns the program's command with these arguments.
 pub(crate) fn with(arguments: &[&dyn ToString]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(arguments.iter().map(|argument| argument.to_string()));
@@ -37,7 +38,7 @@ pub(crate) fn started(arguments: &[&dyn ToString]) -> Child {
     with(arguments).spawn().expect("the program starts")
 }
 
-/// The numbers that it prints when it ends well.
+/// Returns the numbers that it prints if it succeeds.
 pub(crate) fn printed(child: Child) -> Vec<f64> {
     let Output { status, stdout, .. } = child.wait_with_output().expect("it is ours");
     assert!(status.success(), "the program in C ended with {status}");

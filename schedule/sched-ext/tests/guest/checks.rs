@@ -1,4 +1,4 @@
-//! What the guest tries, and what it prints about it.
+//! Checks in the guest, and their output.
 
 use crate::ending;
 use crate::play::{PlayOutcome, Spinners, keep_to, play, play_on_one_each, requests};
@@ -13,11 +13,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::guest::report_figure;
 
-/// Mean work of a request in nanoseconds, and how many there are of them.
+/// Mean work of a request in nanoseconds, and the number of requests.
 const WORK_NS: f64 = 5e6;
 const REQUESTS: usize = 500;
 
-/// Everything, in turn. CPU 0 is left to what sends requests.
+/// Runs all checks in turn. CPU 0 is reserved for sending requests.
 pub(crate) fn all() {
     keep_to(&[0]);
     report_figure("state", sched_ext::state().unwrap_or_default());
@@ -45,7 +45,7 @@ fn attach(layout: QueueLayout, oldest: u32) -> KernelScheduler {
     scheduler
 }
 
-/// Says what the log of a scheduler with a queue for each CPU says, and takes it out.
+/// Prints the verdict on the log of a scheduler with a queue per CPU, and detaches it.
 fn judge(name: &str, scheduler: KernelScheduler) {
     let verdict = replay(&scheduler.events());
     say_verdict(name, &verdict, scheduler);
@@ -95,7 +95,7 @@ fn several_cpus() {
     }
 }
 
-/// c is another one for the second half.
+/// c changes for the second half.
 fn changed_while_running() {
     let scheduler = attach(QueueLayout::PerCpu, 4);
     let change = || {
@@ -124,7 +124,7 @@ fn untagged_share() {
     judge("untagged", scheduler);
 }
 
-/// The oldest never ends; those behind it have a slice when the patience is over.
+/// The oldest never ends; the others get a slice when the patience is over.
 fn patience() {
     let scheduler = attach(QueueLayout::PerCpu, 1);
     let settings =
@@ -158,7 +158,7 @@ fn slots_come_back() {
     }
     report_figure("slots_registered", registered);
     let begun = Instant::now();
-    // The kernel is done with a thread a little after it was joined.
+    // The kernel releases a thread shortly after it was joined.
     while array.taken() > before && begun.elapsed() < Duration::from_secs(5) {
         thread::sleep(Duration::from_millis(10));
     }
@@ -168,12 +168,13 @@ fn slots_come_back() {
     report_figure("slots_after", sched_hint::is_scheduled());
 }
 
-/// More CPUs than anything else here: CPU 0 sends, and nine serve.
+/// More CPUs than in the other checks: CPU 0 sends, and nine serve.
 static SERVING: [usize; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/// The guest's CPUs take turns, so that the kernel's own work counts ten times: requests are longer.
+/// The guest's CPUs take turns, so that the kernel's own work counts ten times; hence longer requests.
 const LONG_WORK_NS: f64 = 40e6;
 
-/// More requests than nine CPUs can serve, so that many wait, with each layout of queues, and then threads that are never done.
+/// More requests than nine CPUs can serve, so that many wait, with each queue layout, and then threads
+/// that never finish.
 pub(crate) fn ten_cpus() {
     keep_to(&[0]);
     let played = requests(REQUESTS / 2, LONG_WORK_NS, 1.2 * SERVING.len() as f64);

@@ -45,7 +45,7 @@ fn detach(scheduler: KernelScheduler) {
     assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
 }
 
-/// This program once more, with a scheduler of this group until SIGINT.
+/// Returns a command of this program that runs a scheduler of this group until SIGINT.
 fn program_for(group: &str) -> Command {
     have(group);
     let mut command = ending::again();
@@ -53,21 +53,21 @@ fn program_for(group: &str) -> Command {
     command
 }
 
-/// The same, once it schedules: what is above the group comes before it.
+/// Starts such a program, and waits until it schedules: the scheduler above the group is attached first.
 fn scheduler_of(group: &str) -> Child {
     let program = ending::enabled(program_for(group));
     promises::expect_found(Instant::now());
     program
 }
 
-/// What such a program says that cannot.
+/// Returns the error message of such a program that cannot start.
 fn refused(group: &str) -> String {
     let output = program_for(group).output().expect("it starts");
     assert_eq!(output.status.code(), Some(3));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A program of a group that works on a CPU for a request that entered then.
+/// Starts a member of a group that works on a CPU for a request with this start.
 fn member(group: &str, start: u64, until: u64) -> Child {
     c_program::started(&[&"joins", &processes(group), &"spin", &1, &start, &0, &0, &until])
 }
@@ -76,7 +76,7 @@ fn in_seconds(seconds: f64) -> u64 {
     now() + u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).expect("it is short")
 }
 
-/// A guest may wake late from a long sleep, whatever schedules, when its CPUs are idle.
+/// Waits actively: after a long sleep a guest with idle CPUs may wake late under any scheduler.
 fn rest(time: Duration) {
     let begun = Instant::now();
     while begun.elapsed() < time {
@@ -84,7 +84,7 @@ fn rest(time: Duration) {
     }
 }
 
-/// CPU time of the older of two requests of the group, as a share of that of both.
+/// Returns the CPU time of the older of two requests of the group, as a share of both.
 fn share_of_older(group: &str, until: u64) -> f64 {
     let members = [member(group, 1000, until), member(group, 2000, until)];
     let [older, younger] = members.map(|child| c_program::printed(child)[0]);
@@ -96,7 +96,7 @@ pub(crate) fn the_group_is_ordered_and_others_have_their_share() {
     let all = ControlGroup::open(Path::new("/sys/fs/cgroup"), 500).expect_err("it is no group among others");
     assert!(all.to_string().contains("the group with all processes"), "{all}");
     let scheduler = attached(&of_service());
-    // One of them says that it has an older request than any of the group: nobody asks.
+    // One of them claims a request older than any in the group, which has no effect.
     let outside = Spinners::start(1, &[0, 1]);
     let until = in_seconds(2.5);
     let measured = thread::spawn(move || share_of_older(SERVICE, until));
@@ -107,7 +107,7 @@ pub(crate) fn the_group_is_ordered_and_others_have_their_share() {
     let gained: Vec<u64> = before.iter().zip(outside.spent()).map(|(before, after)| after - before).collect();
     let share = gained.iter().sum::<u64>() as f64 / begun.elapsed().as_nanos() as f64;
     let older = measured.join().expect("it measures");
-    // Without the group, others have all.
+    // Without the group's threads, others get all the time.
     let alone = outside.spent();
     rest(Duration::from_millis(500));
     let alone: u64 = alone.iter().zip(outside.spent()).map(|(before, after)| after - before).sum();
@@ -131,7 +131,8 @@ pub(crate) fn the_group_is_ordered_and_others_have_their_share() {
     assert!(outside_time > Duration::from_secs(1), "{outside_time:?}");
 }
 
-/// The younger of two requests has next to nothing in the group, and half of the CPU while its program is outside.
+/// The younger of two requests gets next to nothing in the group, and half of the CPU while its program
+/// is outside.
 pub(crate) fn threads_that_join_are_ordered_until_they_leave() {
     let scheduler = attached(&of_service());
     let array = SlotArray::open(DEFAULT_FOLDER.as_ref()).expect("the folder is ours").expect("one schedules");
@@ -151,12 +152,13 @@ pub(crate) fn threads_that_join_are_ordered_until_they_leave() {
     let taken = array.taken();
     detach(scheduler);
 
-    // Half of the time outside, and until it had its tag and its program was read in.
+    // Half of the time outside, and the time before it had its tag and its program was loaded.
     assert!((0.3 * outside..0.6 * outside + 0.2).contains(&younger), "{younger} of {outside} beside {older}");
     assert_eq!(taken, before, "slots are free again when their programs end");
 }
 
-/// Two CPUs have work for 1.7, which they could not have if one stayed idle. The test's own threads are in the group meanwhile.
+/// Two CPUs have work for 1.7, which would not be done if one stayed idle. The test's own threads are in
+/// the group meanwhile.
 pub(crate) fn the_group_has_all_cpus() {
     for layout in [QueueLayout::PerCpu, QueueLayout::Shared] {
         let scheduler = attached(&AttachRequest { layout, ..of_service() });
@@ -172,7 +174,7 @@ pub(crate) fn the_group_has_all_cpus() {
     }
 }
 
-/// Asked for, by a crash of its program, or because the group is gone.
+/// On request, by a crash of its program, and by removal of the group.
 pub(crate) fn its_end_leaves_all_threads_to_the_kernel() {
     let end = |is_asked_for: bool| {
         let mut program = scheduler_of(SERVICE);
@@ -217,7 +219,7 @@ pub(crate) fn a_scheduler_above_decides_who_has_a_group() {
     detach(first);
 }
 
-/// The first one's group goes, and what is above it stays as long as its program.
+/// The first one's group is removed; the scheduler above stays as long as its program.
 pub(crate) fn it_goes_under_a_scheduler_that_lets_it() {
     let first = attached(&of_service());
     fs::remove_dir(SERVICE).expect("nobody is in it");
@@ -239,7 +241,7 @@ pub(crate) fn it_goes_under_a_scheduler_that_lets_it() {
     assert!(older > 0.75, "{older}");
 }
 
-/// The kernel ends schedulers when a CPU comes or goes: the one above the group knows why.
+/// The kernel ends schedulers when a CPU comes or goes; the one above the group reports the reason.
 pub(crate) fn a_cpu_that_goes_ends_it_and_is_named() {
     let cpu = Path::new("/sys/devices/system/cpu/cpu2/online");
     let program = scheduler_of(SERVICE);
@@ -252,7 +254,8 @@ pub(crate) fn a_cpu_that_goes_ends_it_and_is_named() {
     assert_eq!(ending::state_after(|state| state == "disabled"), "disabled");
 }
 
-/// By their weights alone, a thread of nice value 19 would wait for 8,668 slices of one of -20. It is changed while it waits.
+/// By weights alone, a thread of nice value 19 would wait for 8,668 slices of one of -20. Its nice value
+/// changes while it waits.
 pub(crate) fn no_thread_outside_waits_until_the_watchdog() {
     let settings =
         OldestFirstSettings { patience: Duration::from_millis(500), ..OldestFirstSettings::default() };

@@ -1,4 +1,5 @@
-//! Ends of the scheduler: asked for, by a crash of its program, and what threads and later schedulers see of it.
+//! Ends of the scheduler, on request and by a crash of its program, and their effect on threads and later
+//! schedulers.
 
 use crate::play::Spinners;
 use std::process::{Child, Command, Stdio};
@@ -6,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::guest::report_figure;
 
-/// Waits for what the kernel does by itself.
+/// Timeout for actions of the kernel itself.
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) fn all() {
@@ -30,7 +31,7 @@ fn ended_by(name: &str, signal: rustix::process::Signal) {
     report_figure(&format!("{name}_after_ms"), begun.elapsed().as_millis());
     let status = program.wait().expect("it ends");
     report_figure(&format!("{name}_exit"), status.code().unwrap_or(-1));
-    // Under the kernel's own scheduler all six have the CPU alike.
+    // Under the kernel's own scheduler all six share the CPU equally.
     let before = spinners.spent();
     thread::sleep(Duration::from_secs(2));
     let gained: Vec<u64> =
@@ -44,7 +45,7 @@ fn ended_by(name: &str, signal: rustix::process::Signal) {
     report_figure(&format!("{name}_is_scheduled"), sched_hint::is_scheduled());
 }
 
-/// Two programs at once: the second one is told so and changes nothing.
+/// Two programs at once: the second one fails with an error and changes nothing.
 fn refused_beside_another() {
     let mut first = loaded();
     let second = again().output().expect("it starts");
@@ -60,7 +61,7 @@ fn loaded() -> Child {
     enabled(again())
 }
 
-/// Begins a scheduler and waits until it schedules.
+/// Starts a scheduler and waits until it schedules.
 pub(crate) fn enabled(mut command: Command) -> Child {
     let mut program = command.stderr(Stdio::piped()).spawn().expect("it starts");
     if state_after(|state| state == "enabled") != "enabled" {
@@ -71,7 +72,7 @@ pub(crate) fn enabled(mut command: Command) -> Child {
     program
 }
 
-/// This program once more, with a scheduler until SIGINT.
+/// Returns a command of this program that runs a scheduler until SIGINT.
 pub(crate) fn again() -> Command {
     let mut command = Command::new("/init");
     command.args(["--exact", "a_scheduler_until_interrupted", "--nocapture"]).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! Tags by the library for C, the share of threads without one, and what a tag costs.
+//! Tags by the C library, the share of threads without one, and the cost of a tag.
 
 use crate::play::{Spinners, now};
 use crate::{c_program, request};
@@ -17,14 +17,15 @@ fn detach(scheduler: KernelScheduler) {
     assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
 }
 
-/// How long programs work, the first of it until they have started.
+/// Working time of the programs, of which the first part passes before they have started.
 const WORK: Duration = Duration::from_millis(1500);
 
 fn until() -> u64 {
     now() + u64::try_from(WORK.as_nanos()).expect("it is short")
 }
 
-/// CPU time of the earlier started of two requests, as a share of that of both. It is the later one to be due.
+/// Returns the CPU time of the request with the earlier start, as a share of both. It has the later
+/// deadline.
 fn share_of_started_earlier(default_slo_ns: u64) -> f64 {
     let until = until();
     let earlier = c_program::started(&[&"spin", &1, &1000, &900_000, &default_slo_ns, &until]);
@@ -43,7 +44,7 @@ pub(crate) fn starts_order_programs_in_c() {
 pub(crate) fn deadlines_order_programs_in_c() {
     let scheduler = attached(1);
     let share = share_of_started_earlier(1_000_000);
-    // Without a deadline of its own a request is due by the default: the later one, now.
+    // A request without a deadline of its own is due by the default: the later one, now.
     let until = until();
     let due_by_default = c_program::started(&[&"spin", &1, &1000, &0, &1_000_000, &until]);
     let due_sooner = c_program::started(&[&"spin", &1, &2000, &500_000, &1_000_000, &until]);
@@ -53,7 +54,7 @@ pub(crate) fn deadlines_order_programs_in_c() {
     assert!(by_default < sooner / 3.0, "{by_default} {sooner}");
 }
 
-/// If the child wrote its parent's slot, both would have the child's key and the CPU alike.
+/// If the child wrote its parent's slot, both would have the child's key and share the CPU equally.
 pub(crate) fn a_child_has_a_request_of_its_own() {
     let scheduler = attached(1);
     let array = SlotArray::open(DEFAULT_FOLDER.as_ref()).expect("the folder is ours").expect("one schedules");
@@ -61,7 +62,7 @@ pub(crate) fn a_child_has_a_request_of_its_own() {
     for (own, of_child, parent_is_first) in [(1000, 2000, true), (2000, 1000, false)] {
         let both = c_program::printed(c_program::started(&[&"forks", &1, &own, &of_child, &until()]));
         let [one, other] = both[..] else { panic!("both print what they got: {both:?}") };
-        // Who is first prints first, because the other one comes when it has ended.
+        // The first request prints first, because the other one only runs after its end.
         assert!(one > 3.0 * other, "{parent_is_first}: {both:?}");
     }
     let begun = Instant::now();
@@ -72,7 +73,7 @@ pub(crate) fn a_child_has_a_request_of_its_own() {
     detach(scheduler);
 }
 
-/// The share is that of the settings, and of other settings from when they are set.
+/// Untagged threads get the share of the settings, and after a change that of the new settings.
 pub(crate) fn untagged_threads_have_the_share_that_is_set() {
     let scheduler = attached(3);
     let spinners = Spinners::start(1, &[0, 11, 12, 13, 14]);
@@ -89,14 +90,14 @@ pub(crate) fn untagged_threads_have_the_share_that_is_set() {
     assert!((0.09..0.2).contains(&shares[0]) && (0.38..0.5).contains(&shares[1]), "{shares:?}");
 }
 
-/// Time of one of many, in nanoseconds.
+/// Returns the time of one of many, nanoseconds.
 fn each(times: u64, what: impl Fn(u64)) -> f64 {
     let begun = now();
     (1..=times).for_each(what);
     (now() - begun) as f64 / times as f64
 }
 
-/// Time and runs of the scheduler's programs that this process holds, as the kernel counts them.
+/// Returns time and runs of the scheduler's programs that this process holds, by the kernel's counters.
 fn program_runs() -> (f64, f64) {
     let mut time = 0.0;
     let mut runs = 0.0;

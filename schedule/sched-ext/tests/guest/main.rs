@@ -1,6 +1,7 @@
-//! The scheduler in a real kernel: a guest of QEMU boots Debian's kernel and plays requests under its scheduler and under ours.
+//! The scheduler in a real kernel: a QEMU guest boots Debian's kernel and plays requests under its
+//! scheduler and under ours.
 //!
-//! Only the order of figures is asserted, never a time. This program is also the first one of the guest.
+//! Only the order of figures is asserted, never a time. This program is also the guest's init.
 
 mod c_program;
 mod checks;
@@ -46,7 +47,7 @@ fn the_oldest_first_in_a_guest() {
     the_kernel_takes_over(&figures);
 }
 
-/// A promise of the documents, with what tries to break it in the guest.
+/// A documented promise, with the test that tries to break it in the guest.
 type Check = (&'static str, fn());
 
 const PROMISES: [Check; 21] = [
@@ -73,7 +74,7 @@ const PROMISES: [Check; 21] = [
     ("weights_outside", control_group::no_thread_outside_waits_until_the_watchdog),
 ];
 
-/// Each of them is asserted in the guest, whose console says what was found.
+/// Each promise is asserted in the guest, whose console shows the findings.
 #[test]
 fn the_promises_in_a_guest() {
     let run = || {
@@ -136,7 +137,7 @@ fn the_rule_on_ten_cpus() {
     assert!(figures.number("ten_shared_wrong") < 0.01 * figures.number("ten_shared_choices"), "{figures}");
 }
 
-/// Every choice in the log is what the pure rule says, and what runs is among the c oldest.
+/// Every logged choice agrees with the pure rule, and running threads are among the c oldest.
 fn the_rule_is_kept(figures: &GuestFigures) {
     for play in ["c1_0", "c3_0", "c1_1", "c3_1", "changed"] {
         let of = |name: &str| figures.number(&format!("{play}_{name}"));
@@ -152,10 +153,10 @@ fn the_rule_is_kept(figures: &GuestFigures) {
     );
 }
 
-/// What the kernel answers when a scheduler is taken out on demand, SCX_EXIT_UNREG.
+/// The kernel's exit reason when a scheduler is detached on request, SCX_EXIT_UNREG.
 const UNREGISTERED: &str = "64";
 
-/// The same requests under the kernel's own scheduler are the judge.
+/// The reference is the kernel's own scheduler with the same requests.
 fn tails_are_shorter(figures: &GuestFigures) {
     for repetition in ["0", "1"] {
         let fair = figures.number(&format!("fair{repetition}_p99_ms"));
@@ -172,7 +173,8 @@ fn tails_are_shorter(figures: &GuestFigures) {
     }
 }
 
-/// A tenth for threads without a request, the rest for the three oldest; a slice for each when the patience is over.
+/// A tenth for threads without a request, the rest for the three oldest; a slice for each when the
+/// patience is over.
 fn shares_are_kept(figures: &GuestFigures) {
     let share = figures.number("untagged_share");
     assert!((0.09..0.2).contains(&share), "{share}: {figures}");
@@ -185,7 +187,7 @@ fn shares_are_kept(figures: &GuestFigures) {
     assert_eq!(figures.text("slots_after"), "false", "{figures}");
 }
 
-/// After SIGINT and after a crash all threads run, and the next scheduler can come.
+/// After SIGINT and after a crash all threads run, and the next scheduler can be attached.
 fn the_kernel_takes_over(figures: &GuestFigures) {
     for (name, exit) in [("interrupted", "0"), ("killed", "-1")] {
         assert_eq!(figures.text(&format!("{name}_state")), "disabled", "{figures}");
@@ -203,16 +205,16 @@ fn the_kernel_takes_over(figures: &GuestFigures) {
 
 /// Set in a guest's process whose scheduler runs until SIGINT: the folder of its slots.
 const FOLDER: &str = "SCHEDULER_FOLDER";
-/// And what it is asked for, if it is not the usual.
+/// Settings of it, if not the defaults.
 const WATCHDOG_MS: &str = "SCHEDULER_WATCHDOG_MS";
 const OLDEST: &str = "SCHEDULER_OLDEST";
-/// The CPUs of a partition, whose threads alone are scheduled.
+/// CPUs of a partition whose threads alone are scheduled.
 const PARTITION: &str = "SCHEDULER_PARTITION";
 
-/// The folder of the control group whose threads alone are scheduled.
+/// Folder of the control group whose threads alone are scheduled.
 const CONTROL_GROUP: &str = "SCHEDULER_CONTROL_GROUP";
 
-/// Nothing but in a guest, where the other test begins this program once more.
+/// Does nothing except in a guest, where the other test runs this program again.
 #[test]
 fn a_scheduler_until_interrupted() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -245,7 +247,7 @@ fn a_scheduler_until_interrupted() {
         partition.map(CpuPartition::give_back).transpose().map(drop)
     };
     if let Err(error) = schedule() {
-        // As the program says it, without a panic of its own.
+        // Printed like the program does, without a panic.
         eprintln!("error: {error:?}");
         std::process::exit(if error.blame == Blame::Machine { 3 } else { 2 });
     }

@@ -1,4 +1,4 @@
-//! CPUs of their own for the threads that are scheduled, and nothing else is.
+//! Reserved CPUs for the scheduled threads, and for no others.
 
 use crate::play::{Spinners, now};
 use crate::{PARTITION, c_program, ending, request};
@@ -29,7 +29,7 @@ fn own_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Whether this thread, which is in no partition, may run there.
+/// Returns true if this thread, which is in no partition, may run on a CPU.
 fn may_run_on(cpu: usize) -> bool {
     let may = set_cpus(own_thread(), &BTreeSet::from([cpu])).is_ok();
     crate::play::keep_to(&[0]);
@@ -40,7 +40,7 @@ fn policy_is_extensible(child: &Child) -> bool {
     is_extensible(child.id()).expect("it runs")
 }
 
-/// What the kernel said of late, for what goes wrong here.
+/// Returns the latest messages of the kernel, to explain failures.
 pub(crate) fn said_by_kernel() -> String {
     let mut text = String::new();
     let Ok(log) = rustix::fs::open(
@@ -65,7 +65,7 @@ fn attached() -> KernelScheduler {
     KernelScheduler::attach(&request).unwrap_or_else(|error| panic!("{error:?}: {}", said_by_kernel()))
 }
 
-/// A program that joins the group and works for a request that entered then.
+/// Starts a program that joins the group and works for a request with this start.
 fn member(start: u64, until: u64) -> Child {
     c_program::started(&[&"joins", &PROCESSES, &"spin", &1, &start, &0, &0, &until])
 }
@@ -109,7 +109,7 @@ pub(crate) fn only_threads_of_the_partition_are_scheduled() {
     assert_eq!(controllers.expect("it is there").trim(), "", "as it was before");
 }
 
-/// The kernel takes the threads back; the CPUs stay with the group until the next program gives them back.
+/// The kernel takes the threads back; the CPUs stay with the group until the next program returns them.
 pub(crate) fn what_a_killed_program_leaves_is_taken_over() {
     have_groups();
     let mut command = ending::again();

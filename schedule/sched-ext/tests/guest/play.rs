@@ -1,4 +1,4 @@
-//! Requests as they arrive, each by a thread of its own from a pool, on some CPUs.
+//! Requests in order of arrival, each on a separate thread from a pool, on some CPUs.
 
 use machine::scheduling::set_cpus;
 use rustix::thread::gettid;
@@ -12,23 +12,23 @@ use std::time::Duration;
 /// A request, with times in nanoseconds from the begin of the play.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlayedRequest {
-    /// When it entered the system, some time before it arrives here.
+    /// Time at which it entered the system, some time before it arrives here.
     pub(crate) entered: u64,
     pub(crate) arrival: u64,
     pub(crate) work: u64,
 }
 
-/// What came of the requests of a play.
+/// Outcome of a play's requests.
 #[derive(Debug)]
 pub(crate) struct PlayOutcome {
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) mean_ms: f64,
-    /// The share of requests whose position among completions is not that by entry.
+    /// Share of requests whose position among completions differs from that by entry.
     pub(crate) reordered: f64,
 }
 
-/// Sums of the same seed are the same in every guest.
+/// A generator of random numbers; the same seed gives the same numbers in every guest.
 pub(crate) struct Draws(u64);
 
 impl Draws {
@@ -53,7 +53,8 @@ fn nanos_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).expect("less than centuries")
 }
 
-/// Requests with exponential work of this mean and gaps, which entered the system an exponential time before.
+/// Returns requests with exponential gaps and exponential work of this mean, which entered the system an
+/// exponential time before.
 pub(crate) fn requests(count: usize, work_ns: f64, load: f64) -> Vec<PlayedRequest> {
     let mut draws = Draws::new(7);
     let mut arrival = 0;
@@ -67,7 +68,7 @@ pub(crate) fn requests(count: usize, work_ns: f64, load: f64) -> Vec<PlayedReque
     drawn
 }
 
-/// Entries are counted from here, so that those before the begin are not negative.
+/// Origin of entry times, so that those before the beginning are not negative.
 const ORIGIN: u64 = 10_000_000_000;
 
 struct Worker {
@@ -75,8 +76,8 @@ struct Worker {
     work: Sender<(usize, u64)>,
 }
 
-/// Plays requests on these CPUs, on any of which each thread may run; the calling thread keeps to the first CPU. `at_half` is
-/// called when half have arrived.
+/// Plays requests on these CPUs; each thread may run on any of them, and the calling thread stays on the
+/// first. `at_half` is called when half have arrived.
 pub(crate) fn play(
     requests: &[PlayedRequest],
     cpus: &[usize],
@@ -86,7 +87,7 @@ pub(crate) fn play(
     play_by(requests, |_| cpus, is_tagged, at_half)
 }
 
-/// The same with tagged threads that stay on a CPU each, in turn on all of these.
+/// Does the same with tagged threads that stay on one CPU each, assigned in turn.
 pub(crate) fn play_on_one_each(requests: &[PlayedRequest], cpus: &[usize]) -> PlayOutcome {
     play_by(requests, |number| std::slice::from_ref(&cpus[number % cpus.len()]), true, || ())
 }
@@ -130,7 +131,7 @@ fn play_by<'a>(
     outcome(requests, &ends.iter().map(|end| end - begin).collect::<Vec<_>>())
 }
 
-/// Threads of the pool: more than are ever wanted at the loads of the tests, so that nobody waits outside.
+/// Number of threads in the pool: more than the tests ever need, so that no request waits for one.
 const WORKERS: usize = 96;
 
 fn worker(number: usize, cpus: &[usize], is_tagged: bool, finished: Sender<(usize, usize, u64)>) -> Worker {
@@ -154,14 +155,14 @@ fn worker(number: usize, cpus: &[usize], is_tagged: bool, finished: Sender<(usiz
     Worker { slot: slots.recv().expect("it starts"), work }
 }
 
-/// Keeps the calling thread on these CPUs.
+/// Restricts the calling thread to these CPUs.
 pub(crate) fn keep_to(cpus: &[usize]) {
     let thread = gettid().as_raw_nonzero().get().unsigned_abs();
     set_cpus(thread, &cpus.iter().copied().collect()).expect("the guest has these CPUs");
 }
 
-/// Uses this much CPU time. The emulated CPUs take turns, and one that never pauses may leave no time to the others: a thread of
-/// another CPU then stands still for 0.2 s and more.
+/// Uses this much CPU time. The emulated CPUs take turns, and one that never pauses may leave no time to
+/// the others: a thread of another CPU then stalls for 0.2 s and more.
 pub(crate) fn spend(work_ns: u64) {
     let begin = cpu_time();
     while cpu_time() - begin < work_ns {
@@ -173,12 +174,12 @@ pub(crate) fn spend(work_ns: u64) {
     }
 }
 
-/// The CPU time of the calling thread, in nanoseconds.
+/// Returns the CPU time of the calling thread, nanoseconds.
 pub(crate) fn cpu_time() -> u64 {
     nanos(ClockId::ThreadCPUTime)
 }
 
-/// The time since the machine started, in nanoseconds.
+/// Returns the time since boot, nanoseconds.
 pub(crate) fn now() -> u64 {
     nanos(ClockId::Monotonic)
 }
@@ -188,7 +189,7 @@ fn nanos(clock: ClockId) -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Threads that spend CPU time until they are told to stop, and how much each has spent.
+/// Threads that spend CPU time until stopped, and the time that each has spent.
 pub(crate) struct Spinners {
     pub(crate) spent: Vec<std::sync::Arc<AtomicU64>>,
     stop: std::sync::Arc<AtomicU64>,
@@ -208,7 +209,7 @@ impl Spinners {
             spinners.threads.push(thread::spawn(move || {
                 keep_to(&[cpu]);
                 while stop.load(SeqCst) == 0 {
-                    // A scheduler may have come since.
+                    // A scheduler may have started since.
                     sched_hint::tag_current(key);
                     spend(200_000);
                     counter.store(cpu_time(), SeqCst);
@@ -218,12 +219,12 @@ impl Spinners {
         spinners
     }
 
-    /// How much each has spent since it started, in nanoseconds.
+    /// Returns the time that each has spent since it started, nanoseconds.
     pub(crate) fn spent(&self) -> Vec<u64> {
         self.spent.iter().map(|spent| spent.load(SeqCst)).collect()
     }
 
-    /// The share of the CPU time that each has of all, in this time.
+    /// Returns the share of each in the CPU time of all, in this time.
     pub(crate) fn shares(&self, within: Duration) -> Vec<f64> {
         let before = self.spent();
         thread::sleep(within);

@@ -1,4 +1,4 @@
-//! Ends that nobody asked for, and who may tag threads.
+//! Unrequested ends, and permissions to tag threads.
 
 use crate::play::Spinners;
 use crate::{OLDEST, WATCHDOG_MS, c_program, ending, request};
@@ -13,10 +13,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The word of patience in the memory of settings, which a program may set to what the crate refuses.
+/// Index of the patience in the memory of settings, where a program may set values that the crate
+/// refuses.
 const PATIENCE_WORD: usize = 3;
 
-/// A scheduler by a process of its own, for the oldest alone.
+/// Starts a scheduler in a separate process, with c = 1.
 fn scheduler(watchdog_ms: u64) -> Child {
     let mut command = ending::again();
     command.env(WATCHDOG_MS, watchdog_ms.to_string()).env(OLDEST, "1");
@@ -25,7 +26,7 @@ fn scheduler(watchdog_ms: u64) -> Child {
     program
 }
 
-/// Programs find it a little after the kernel has let it in.
+/// Programs find it shortly after the kernel has accepted it.
 pub(crate) fn expect_found(begun: Instant) {
     while SchedulerControl::open(DEFAULT_FOLDER.as_ref()).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "programs find the one that schedules");
@@ -39,7 +40,7 @@ fn expect_alike(spinners: &Spinners) {
     assert!(shares.iter().all(|share| *share > 0.5 * alike), "{shares:?}");
 }
 
-/// With endless patience the younger thread waits for ever: the kernel's watchdog sees it.
+/// With infinite patience the younger thread waits for ever, which the kernel's watchdog detects.
 pub(crate) fn a_stuck_scheduler_is_ended_and_said() {
     let program = scheduler(1000);
     let control = SchedulerControl::open(DEFAULT_FOLDER.as_ref()).expect("it schedules");
@@ -58,7 +59,7 @@ pub(crate) fn a_stuck_scheduler_is_ended_and_said() {
     spinners.stop();
 }
 
-/// Several begin at the same time: the kernel lets one in, and the others take nothing from it.
+/// Several start at the same time: the kernel accepts one, and the others do not disturb it.
 pub(crate) fn one_of_several_schedules() {
     let begin = |_| {
         let mut command = ending::again();
@@ -116,12 +117,12 @@ pub(crate) fn killed_programs_leave_no_slots() {
     assert_eq!(scheduler.detach().expect("it is there").check(), Ok(()));
 }
 
-/// The group of users who may tag threads, another group, and a user.
+/// Group of users who may tag threads, another group, and a user.
 const GROUP: u32 = 4000;
 const OTHER_GROUP: u32 = 4001;
 const USER: u32 = 3000;
 
-/// What the program in C finds as a user of this group.
+/// Returns the exit code of the C program as a user of this group.
 fn found_by_member_of(group: u32) -> Option<i32> {
     let mut command = c_program::with(&[&"member"]);
     command.uid(USER).gid(group);

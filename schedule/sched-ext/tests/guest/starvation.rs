@@ -1,4 +1,5 @@
-//! Many threads at one CPU: the oldest never ends, and the others shall have slices before the kernel's watchdog ends it all.
+//! Many threads on one CPU: the oldest never ends, and the others must get slices before the kernel's
+//! watchdog ends the scheduler.
 
 use crate::play::{keep_to, now, spend};
 use crate::request;
@@ -11,14 +12,15 @@ use std::time::Duration;
 use testkit::guest::report_figure;
 
 const WATCHDOG: Duration = Duration::from_secs(2);
-/// With one slice of 4 ms in 20 ms out of turn, the last of so many would wait for longer than the watchdog bears.
+/// With one slice of 4 ms per 20 ms out of turn, the last of this many threads would wait for longer than
+/// the watchdog's timeout.
 const TAGGED: u64 = 150;
 const ONE_CPU: &[usize] = &[1];
-/// Each interrupts whoever runs next, before that one is done with a piece of work.
+/// Number of threads that each interrupt the next one before it has finished a piece of work.
 const NAPPING: usize = 40;
 const YIELDING: usize = 4;
 
-/// What a thread that is never done does between two pieces of work.
+/// Action of an endless thread between two pieces of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Between {
     Nothing,
@@ -29,7 +31,7 @@ pub(crate) enum Between {
 impl Between {
     const NAP: Duration = Duration::from_micros(5);
 
-    /// How long it was meant to take.
+    /// Performs the action. Returns its intended duration.
     fn take(self) -> Duration {
         match self {
             Self::Nothing => Duration::ZERO,
@@ -45,23 +47,23 @@ impl Between {
     }
 }
 
-/// A thread that is never done.
+/// An endless thread.
 pub(crate) struct EndlessThread {
-    /// Its number once it has begun, 0 before.
+    /// Its TID once it has begun, 0 before.
     number: Arc<AtomicU32>,
     longest_ns: Arc<AtomicU64>,
     thread: thread::JoinHandle<()>,
 }
 
 impl EndlessThread {
-    /// Its longest wait between two pieces of work, once it is told that it is over.
+    /// Ends the thread. Returns its longest wait between two pieces of work.
     pub(crate) fn longest_wait(self) -> Duration {
         self.thread.join().expect("it does not fail");
         Duration::from_nanos(self.longest_ns.load(Relaxed))
     }
 
-    /// Makes the thread one of the policy SCHED_BATCH or SCHED_OTHER, 20 times a second for this time: each change has the kernel
-    /// take it out of the queue in which it waits and put it there again.
+    /// Switches the thread between SCHED_BATCH and SCHED_OTHER, 20 times a second for this time: at each
+    /// change the kernel removes it from its queue and adds it again.
     pub(crate) fn change_again_and_again(&self, nice: i32, time: Duration) {
         let begun = now();
         for round in 0.. {
@@ -79,7 +81,7 @@ impl EndlessThread {
     }
 }
 
-/// A thread that is never done, with a key or none.
+/// Starts an endless thread, with or without a key.
 pub(crate) fn endless(
     key: u64,
     nice: i32,
@@ -111,7 +113,8 @@ pub(crate) fn endless(
     EndlessThread { number, longest_ns: longest, thread: thread::spawn(run) }
 }
 
-/// A waiting thread is changed more often than the patience is long, which anybody may do to threads of their own.
+/// A waiting thread is changed more often than the patience lasts, which users may do to their own
+/// threads.
 pub(crate) fn a_change_ends_no_wait() {
     let patience = Duration::from_millis(200);
     let settings = OldestFirstSettings { oldest: 1, patience, ..OldestFirstSettings::default() };
@@ -147,8 +150,8 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).expect("less than centuries")
 }
 
-/// Threads that are never done, with keys and CPUs, four without a request, and others without, for this time. What is
-/// reported has this beginning.
+/// Runs endless threads with keys and CPUs, four without a request, and others without, for this time.
+/// The names of its results have this prefix.
 pub(crate) fn nobody_waits_too_long(
     name: &str,
     request: &AttachRequest,
@@ -158,7 +161,7 @@ pub(crate) fn nobody_waits_too_long(
 ) {
     let scheduler = KernelScheduler::attach(request).expect("it can be attached");
     let is_over = Arc::new(AtomicBool::new(false));
-    // Those of no request come first to nobody: the last of them has the least weight.
+    // Threads without a request never come first: the last of them has the least weight.
     let begin = |key, nice, between, cpus| endless(key, nice, between, cpus, &is_over);
     let patient = [0, 0, 0, 19].map(|nice| begin(0, nice, Between::Nothing, untagged_cpus));
     let restless = others.iter().map(|between| begin(0, 0, *between, untagged_cpus));

@@ -1,10 +1,10 @@
 /*
- * A program with requests, as libtailwright_gat sees them. What it finds is its exit code and what it prints.
+ * A program that tags its requests by libtailwright_gat. It reports by its exit code and its output.
  *
  * spin CPU START DEADLINE SLO UNTIL   works for a request until then; prints the CPU time that it got, in nanoseconds
  * forks CPU START CHILD UNTIL         the same, with a child that is forked after the first tag and has a request of its own
  * threads COUNT                       tags threads until it is killed
- * joins FILE MODE...                  writes its number to the file of a group of processes, and goes on as MODE says
+ * joins FILE MODE...                  writes its process id to the file of a control group, and continues with MODE
  * member                              0: tags are read and settings may not be opened; 1: no tags; 2: settings may be opened
  */
 #define _GNU_SOURCE
@@ -42,7 +42,7 @@ static void keep_to(const char *cpu)
 static void work(uint64_t until)
 {
 	while (clock_ns(CLOCK_MONOTONIC) < until) {
-		/* So that the emulator goes on with other CPUs. */
+		/* Lets the emulator switch to other CPUs. */
 		__builtin_ia32_pause();
 		for (volatile int step = 0; step < 2000; step++)
 			;
