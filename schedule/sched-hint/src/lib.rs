@@ -1,8 +1,9 @@
 //! Tells the kernel's scheduler (`tailwright schedule kernel`) which request a thread works for.
 //!
-//! The scheduler shares an array of slots with programs: a thread takes a slot once and from then on says by one store
-//! whose request it works for, without a system call. The kernel keeps the number of the slot with the thread, frees the slot
-//! when the thread ends, and marks the array when the scheduler ends, so that programs see that nobody reads it.
+//! The scheduler shares an array of slots with programs. A thread takes a slot once and from then on
+//! declares its request by one store, without a system call. The kernel keeps the number of the slot with
+//! the thread, frees the slot when the thread ends, and marks the array when the scheduler ends, so that
+//! programs see that it is no longer read.
 //!
 //! Without a scheduler nothing happens: no store, and a look for one at most each second and thread. Requests are named by
 //! keys, of which the smaller goes first: the time of entry in nanoseconds, or a deadline, but one kind for all programs.

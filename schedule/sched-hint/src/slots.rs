@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// PIDFD_THREAD of `linux/pidfd.h`: the descriptor stands for a thread and not for its process.
+/// PIDFD_THREAD of `linux/pidfd.h`: the descriptor refers to a thread and not to its process.
 const OF_A_THREAD: u32 = 0o200;
 
 /// The array of slots that a scheduler shares.
@@ -21,7 +21,7 @@ pub struct SlotArray {
     threads: BpfMap,
 }
 
-/// The slot of a thread, which other threads may write too: who hands over a request can tag the thread before waking it.
+/// The slot of a thread. Other threads may also write it, to tag a thread before waking it.
 #[derive(Debug, Clone)]
 pub struct ThreadSlot {
     words: Arc<MappedWords>,
@@ -29,10 +29,10 @@ pub struct ThreadSlot {
 }
 
 impl SlotArray {
-    /// Opens what a scheduler has pinned in this folder; `None` where none schedules.
+    /// Opens the array that a scheduler has pinned in this folder; `None` if none is attached.
     ///
     /// # Errors
-    /// When the folder may not be read or what is there has another layout.
+    /// When the folder may not be read or the array has another layout.
     pub fn open(folder: &Path) -> io::Result<Option<Self>> {
         let slots = match BpfMap::open(&folder.join(SLOTS_FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -49,10 +49,10 @@ impl SlotArray {
         Ok(is_alive(&array.words).then_some(array))
     }
 
-    /// Gives the calling thread a slot, the same one however often it asks.
+    /// Assigns a slot to the calling thread; repeated calls return the same one.
     ///
     /// # Errors
-    /// When all slots are taken, or the kernel does not take the number.
+    /// When all slots are taken, or the kernel refuses the number.
     pub fn register(&self) -> io::Result<ThreadSlot> {
         let thread = descriptor_of_this_thread()?;
         let key = thread.as_raw_fd().to_ne_bytes();
@@ -70,7 +70,7 @@ impl SlotArray {
         Ok(slot)
     }
 
-    /// How many slots are taken by threads now.
+    /// Returns the number of slots taken by threads.
     pub fn taken(&self) -> usize {
         self.words.chunks_exact(SLOT_WORDS).skip(1).filter(|slot| slot[OWNER].load(Relaxed) != 0).count()
     }
@@ -80,7 +80,8 @@ impl SlotArray {
         ThreadSlot { words: Arc::clone(&self.words), slot }
     }
 
-    /// Takes a free slot, from a place that depends on the thread, so that threads seldom meet.
+    /// Takes a free slot. The search starts at a position that depends on the thread, so that threads
+    /// seldom collide.
     fn take(&self) -> io::Result<ThreadSlot> {
         let count = self.words.len() / SLOT_WORDS;
         let first = usize::try_from(gettid().as_raw_nonzero().get()).unwrap_or(0);
@@ -97,22 +98,22 @@ impl SlotArray {
 }
 
 impl ThreadSlot {
-    /// Says that the thread works for the request with this key; zero is none.
+    /// Declares that the thread works for the request with this key; zero is none.
     pub fn tag(&self, key: u64) {
         self.word(KEY).store(key, Release);
     }
 
-    /// Says that the thread works for no request.
+    /// Declares that the thread works for no request.
     pub fn untag(&self) {
         self.tag(0);
     }
 
-    /// The key of the request that the thread works for; zero is none.
+    /// Returns the key of the request that the thread works for; zero without one.
     pub fn key(&self) -> u64 {
         self.word(KEY).load(Acquire)
     }
 
-    /// Whether a scheduler still reads the slot.
+    /// Returns true if a scheduler still reads the slot.
     pub fn is_read(&self) -> bool {
         is_alive(&self.words)
     }
@@ -121,8 +122,8 @@ impl ThreadSlot {
         u32::try_from(self.slot).unwrap_or(0).to_ne_bytes()
     }
 
-    /// A word of the slot. A number that somebody else has put beside the thread may be beyond the array: it stands for the
-    /// last slot.
+    /// Returns a word of the slot. A slot number written by another program may be beyond the array; it
+    /// is clamped to the last slot.
     fn word(&self, word: usize) -> &AtomicU64 {
         let last = self.words.len() / SLOT_WORDS - 1;
         &self.words[self.slot.min(last) * SLOT_WORDS + word]

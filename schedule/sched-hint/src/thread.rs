@@ -1,7 +1,7 @@
-//! The slot of the calling thread, found when it is first needed and again when a scheduler comes or goes.
+//! The slot of the calling thread, looked up on first use and again when a scheduler comes or goes.
 //!
-//! There are no locks, which a fork could copy while they are held. A child of a fork has none of its parent's slots: a page
-//! that the kernel wipes in children says so.
+//! There are no locks, which a fork could copy while they are held. The child of a fork does not inherit
+//! its parent's slots: it recognises the fork by a page that the kernel wipes in children.
 
 use crate::layout::DEFAULT_FOLDER;
 use crate::slots::{SlotArray, ThreadSlot};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long a thread that found no scheduler waits before it looks again.
+/// Minimum interval between a thread's searches for a scheduler.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -38,23 +38,23 @@ thread_local! {
     static STATE: RefCell<HintState> = const { RefCell::new(HintState::Unregistered { looked_at: None }) };
 }
 
-/// Says that the calling thread works for the request with this key. One store where the thread has a slot; without a
-/// scheduler nothing.
+/// Declares that the calling thread works for the request with this key. One store if the thread has a
+/// slot; without a scheduler nothing happens.
 pub fn tag_current(key: u64) {
     with_slot(|slot| slot.tag(key));
 }
 
-/// Says that the calling thread works for no request.
+/// Declares that the calling thread works for no request.
 pub fn untag_current() {
     tag_current(0);
 }
 
-/// Whether a scheduler reads what the calling thread says.
+/// Returns true if a scheduler reads the calling thread's slot.
 pub fn is_scheduled() -> bool {
     with_slot(|_| ()).is_some()
 }
 
-/// `None` without a slot, and in a thread that is about to end.
+/// Calls `then` with the thread's slot; `None` without one, and in a thread that is about to end.
 fn with_slot<T>(then: impl FnOnce(&ThreadSlot) -> T) -> Option<T> {
     STATE
         .try_with(|state| {
