@@ -1,5 +1,6 @@
-//! The cost of a request at the gate: alone, and with threads that wait, beside a binary heap behind a lock whose
-//! condition variable wakes all that wait, because each must look whether it is the oldest.
+//! The cost of a request at the gate: alone, and with waiting threads. The baseline is a binary heap
+//! behind a lock whose condition variable wakes all waiting threads, because each must check whether it
+//! is the oldest.
 //!
 //! `cargo bench -p tailwright-schedule --bench gate`
 
@@ -11,9 +12,9 @@ use std::sync::{Barrier, Condvar, Mutex, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-/// Requests of one measurement, of all threads together.
+/// Number of requests of one measurement, of all threads together.
 const REQUESTS: u32 = 20_000;
-/// Measurements, of which the least counts, because others use the machine.
+/// Number of measurements; the least counts, because others use the machine.
 const MEASUREMENTS: usize = 5;
 
 fn main() {
@@ -52,7 +53,7 @@ fn fewest_ns(measure: impl Fn() -> f64) -> f64 {
     (0..MEASUREMENTS).map(|_| measure()).fold(f64::INFINITY, f64::min)
 }
 
-/// Nanoseconds per request when so many threads have one after the other.
+/// Returns the nanoseconds per request when this many threads make requests one after the other.
 fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
     let barrier = Barrier::new(threads as usize);
     let rounds = REQUESTS / threads;
@@ -73,7 +74,7 @@ fn contended_ns(threads: u32, request: impl Fn(u64) + Sync) -> f64 {
     begin.elapsed().as_nanos() as f64 / f64::from(threads * rounds)
 }
 
-/// Those that wait, by key and arrival.
+/// Waiting requests, by key and arrival.
 #[derive(Default)]
 struct Line {
     is_taken: bool,
@@ -81,7 +82,7 @@ struct Line {
     arrivals: u64,
 }
 
-/// A place in service, for the oldest of those that wait.
+/// A place in service, for the oldest waiting request.
 #[derive(Default)]
 struct Baseline {
     line: Mutex<Line>,

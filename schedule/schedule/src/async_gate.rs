@@ -1,7 +1,7 @@
 //! The gate before the work of a service whose requests are tasks, for any runtime.
 //!
-//! Tasks share threads, so that nobody is demoted: this gate only admits. Its time is that of a thread of its own, which
-//! starts when somebody waits for a limited time or keeps others waiting.
+//! Tasks share threads, so that no thread is demoted: this gate only admits. A separate thread advances
+//! its time; it starts when a request waits for a limited time or keeps others waiting.
 
 use crate::async_permit::AsyncPermit;
 use crate::entry_refusal::EntryRefusal;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Admits the c oldest requests of tasks. Clones are the same gate.
+/// Admits the c oldest requests of tasks. Clones share the gate.
 #[derive(Debug, Clone)]
 pub struct AsyncGate {
     shared: Arc<SharedAsyncGate>,
 }
 
 impl AsyncGate {
-    /// A gate without requests.
+    /// Creates a gate without requests.
     pub fn new(settings: AsyncGateSettings) -> Self {
         Self::with_clock(settings, GateClock { now: clock::now, passes_by_itself: true })
     }
@@ -33,44 +33,46 @@ impl AsyncGate {
         Self { shared: Arc::new(SharedAsyncGate::new(settings, clock)) }
     }
 
-    /// Waits until the request is admitted. It enters when the future is polled for the first time, and leaves when the
+    /// Waits until the request is admitted. It enters at the future's first poll, and leaves if the
     /// future is dropped before its end.
     ///
     /// # Errors
-    /// [`EntryRefusal::Overloaded`], where a greatest number may wait; the request is then not at the gate any more.
+    /// [`EntryRefusal::Overloaded`] if the number of waiting requests is limited; the request is then no
+    /// longer at the gate.
     pub fn enter(&self, key: RequestKey) -> EntryFuture {
         EntryFuture::new(&self.shared, key, None)
     }
 
-    /// As [`enter`](Self::enter), for at most so long after the first poll.
+    /// As [`enter`](Self::enter), with a time limit from the first poll.
     ///
     /// # Errors
-    /// [`EntryRefusal::TimedOut`] as well.
+    /// Also [`EntryRefusal::TimedOut`].
     pub fn enter_within(&self, key: RequestKey, limit: Duration) -> EntryFuture {
         EntryFuture::new(&self.shared, key, Some(limit))
     }
 
-    /// Changes how many requests run at once. Those too many finish.
+    /// Changes the limit of running requests. Excess ones finish.
     pub fn set_limit(&self, limit: ConcurrencyLimit) {
         self.shared.set_limit(limit);
     }
 
-    /// Counts since the gate was made, and how many requests are where now.
+    /// Returns totals since the gate was created, and the present numbers of requests by state.
     pub fn statistics(&self) -> GateStatistics {
         self.shared.statistics()
     }
 
-    /// Lets time pass, where the gate's own thread does not.
+    /// Advances the time, in place of the gate's own thread.
     #[cfg(test)]
     pub(crate) fn wake(&self) -> Option<u64> {
         self.shared.wake()
     }
 }
 
-/// A request that waits to be admitted.
+/// A request that waits for admission.
 ///
-/// The request belongs to it from the first poll on, whether its turn has come or not: dropping it gives everything back, also between
-/// the hand-over of a permit and the poll that would take it.
+/// The request belongs to the future from the first poll on, whether its turn has come or not. Dropping
+/// the future releases everything, also between the hand-over of a permit and the poll that would take
+/// it.
 #[derive(Debug)]
 #[must_use = "nothing happens before it is polled"]
 pub struct EntryFuture {

@@ -1,5 +1,5 @@
-//! The asynchronous gate under random interleavings of threads that poll: nobody sleeps for ever, at most c run, and nothing is
-//! leaked by futures that are dropped at any time.
+//! The asynchronous gate under random interleavings of polling threads: no task sleeps for ever, at most
+//! c run, and futures dropped at any time leak nothing.
 
 use crate::async_gate::AsyncGate;
 use crate::async_permit::AsyncPermit;
@@ -18,12 +18,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Interleavings of one test.
+/// Number of interleavings of one test.
 const INTERLEAVINGS: usize = 400;
 /// Threads with requests.
 const THREADS: u32 = 4;
 
-/// A future that is given up after so many polls.
+/// A future that is dropped after this many polls.
 struct Abandoned<F> {
     future: Pin<Box<F>>,
     polls: u32,
@@ -42,7 +42,7 @@ impl<F: Future> Future for Abandoned<F> {
     }
 }
 
-/// A gate that threads use, and how many run.
+/// A gate that threads use, and the number of running requests.
 struct PlayedTasks {
     gate: AsyncGate,
     limit: usize,
@@ -74,7 +74,7 @@ impl PlayedTasks {
     async fn entry(&self) -> Option<AsyncPermit> {
         let key = RequestKey(u64::from(thread_rng().gen_range(0..3u8)));
         let entry = match thread_rng().gen_range(0..3u8) {
-            // Its time is over when somebody says so.
+            // Times out as soon as time advances.
             0 => self.gate.enter_within(key, Duration::ZERO),
             _ => self.gate.enter(key),
         };
@@ -85,7 +85,8 @@ impl PlayedTasks {
         Abandoned { future: Box::pin(entry), polls }.await?.ok()
     }
 
-    /// A request: it enters or gives up, works, waits for something else and may give that up, and goes on in its turn.
+    /// A request: it enters or gives up, works, waits for something else and may give that up, and
+    /// continues in its turn.
     async fn request(&self) {
         let Some(permit) = self.entry().await else { return };
         self.work().await;
@@ -111,7 +112,7 @@ fn play(make: impl Fn() -> PlayedTasks + Send + Sync + 'static) {
                 thread::spawn(move || (0..2).for_each(|_| block_on(played.request())))
             })
             .collect();
-        // Somebody lets time pass as long as there is one that may be refused by it.
+        // Advances time as long as a request may be refused by it.
         while played.gate.wake().is_some() {
             thread::yield_now();
         }

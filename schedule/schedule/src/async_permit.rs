@@ -1,4 +1,5 @@
-//! The permit of a request whose work is done by tasks, and the handle by which any of them says that the request waits.
+//! The permit of a request whose work is done by tasks, and the handle by which any of them reports that
+//! the request waits.
 
 use crate::kernel::own_cpu_time;
 use crate::shared_async_gate::SharedAsyncGate;
@@ -8,13 +9,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The right of tasks to work on a request, until it is dropped, by a panic or a cancellation as well. It may pass from task to
-/// task and from thread to thread.
+/// The right of tasks to work on a request, until it is dropped, also by a panic or a cancellation. It
+/// may pass from task to task and from thread to thread.
 #[derive(Debug)]
 #[must_use = "the request leaves the gate when the permit is dropped"]
 pub struct AsyncPermit {
     handle: PermitHandle,
-    /// The CPU time of the request so far, in nanoseconds; `None` where it is not measured.
+    /// CPU time of the request so far, nanoseconds; `None` if it is not measured.
     cpu_time: Option<u64>,
 }
 
@@ -24,19 +25,19 @@ impl AsyncPermit {
         Self { handle: PermitHandle { gate, entry }, cpu_time }
     }
 
-    /// A handle for those who work on the request; the permit stays.
+    /// Returns a handle for the workers on the request; the permit stays.
     pub fn handle(&self) -> PermitHandle {
         self.handle.clone()
     }
 
-    /// Awaits what needs no CPU of this service, as [`PermitHandle::while_waiting`] does.
+    /// Awaits something that needs no CPU of this service, as [`PermitHandle::while_waiting`] does.
     pub async fn while_waiting<F: Future>(&self, wait: F) -> F::Output {
         self.handle.while_waiting(wait).await
     }
 
-    /// Runs a part of the request's work, such as one poll of its future, whose CPU time on this thread counts as the
-    /// request's. What is not run like this does not count for [`ConcurrencyLimit::Auto`](crate::ConcurrencyLimit::Auto),
-    /// which sets no limit without it.
+    /// Runs a part of the request's work, such as one poll of its future, and counts its CPU time on this
+    /// thread as the request's. [`ConcurrencyLimit::Auto`](crate::ConcurrencyLimit::Auto) considers only
+    /// work that is run like this, and sets no limit without it.
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let Some(so_far) = self.cpu_time else { return work() };
         let before = own_cpu_time();
@@ -55,7 +56,8 @@ impl Drop for AsyncPermit {
     }
 }
 
-/// Says when the request of a permit waits. Clones are for the same request; after it left the gate they do nothing.
+/// Reports that the request of a permit waits. Clones are for the same request; after it left the gate
+/// they do nothing.
 #[derive(Debug, Clone)]
 pub struct PermitHandle {
     gate: Arc<SharedAsyncGate>,
@@ -63,13 +65,14 @@ pub struct PermitHandle {
 }
 
 impl PermitHandle {
-    /// Awaits what needs no CPU of this service, such as the answer of another one. Others are admitted meanwhile; then the
-    /// request goes on as soon as it is among the oldest, with the key with which it entered.
+    /// Awaits something that needs no CPU of this service, such as the answer of another one. Others are
+    /// admitted meanwhile; then the request continues once it is among the oldest, with the key with
+    /// which it entered.
     ///
-    /// Where it is dropped before its end, or `wait` panics, the request is in the line of those that wait for their turn, and what
-    /// goes on of it does so beside the c until its turn comes; [`resume`](Self::resume) waits for that. Of several at once for the same
-    /// request the first that ends makes it count again, so that calls side by side belong into one:
-    /// `while_waiting(async { join!(a, b) })`.
+    /// If the future is dropped before its end, or `wait` panics, the request waits for its turn again.
+    /// Its work continues in addition to the c until that turn; [`resume`](Self::resume) waits for it. Of
+    /// several concurrent calls for the same request, the first that ends makes it count again. So join
+    /// concurrent waits into one: `while_waiting(async { join!(a, b) })`.
     pub async fn while_waiting<F: Future>(&self, wait: F) -> F::Output {
         let waiting = BlockedRequest::begin(self);
         let answer = wait.await;
@@ -78,15 +81,15 @@ impl PermitHandle {
         answer
     }
 
-    /// Waits until the request is among the oldest again, if a [`while_waiting`](Self::while_waiting) was dropped before
-    /// its end.
+    /// Waits until the request is among the oldest again, if a [`while_waiting`](Self::while_waiting) was
+    /// dropped before its end.
     pub async fn resume(&self) {
         self.gate.unblock(self.entry);
         RequestTurn { handle: self, listener: None }.await;
     }
 }
 
-/// A request that does not count; it wants to go on when this is dropped.
+/// A request that does not count at the moment; dropping this makes it wait for its turn.
 struct BlockedRequest<'a>(&'a PermitHandle);
 
 impl<'a> BlockedRequest<'a> {
@@ -102,7 +105,7 @@ impl Drop for BlockedRequest<'_> {
     }
 }
 
-/// Ends when the request may go on or has left.
+/// Completes when the request may continue or has left.
 struct RequestTurn<'a> {
     handle: &'a PermitHandle,
     listener: Option<ListenerNumber>,

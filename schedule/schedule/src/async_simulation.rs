@@ -131,7 +131,7 @@ struct ListedTask {
     ends: bool,
 }
 
-/// The judge: what the gate promises, step by step.
+/// The reference: the gate's promises, step by step.
 #[derive(Debug)]
 struct ListedGate {
     limit: usize,
@@ -179,7 +179,7 @@ impl ListedGate {
         self.admit();
     }
 
-    /// What follows a stage now; `None` if the task has to wait.
+    /// Returns the next stage; `None` if the task has to wait.
     fn next(&mut self, index: usize, now: u64) -> Option<ScriptStage> {
         let task = &mut self.tasks[index];
         match (task.stage, task.place) {
@@ -225,7 +225,7 @@ impl ListedGate {
         }
     }
 
-    /// Whether the gate lets a task go on that waits for it.
+    /// Returns true if the gate lets a waiting task continue.
     fn lets_go_on(&self, index: usize) -> bool {
         let ListedTask { stage, place, .. } = &self.tasks[index];
         let waits = matches!(stage, ScriptStage::Entering | ScriptStage::Resuming);
@@ -261,7 +261,7 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The gate with its tasks beside the judge.
+/// The gate with its tasks beside the reference.
 struct Executed {
     gate: AsyncGate,
     tasks: Vec<Option<SimulatedTask>>,
@@ -286,7 +286,7 @@ impl Executed {
         Self { gate: AsyncGate::with_clock(settings, clock), tasks: Vec::new(), listed }
     }
 
-    /// One of the tasks that are there.
+    /// Returns one of the present tasks.
     fn choose(&self, number: usize) -> Option<usize> {
         let present: Vec<usize> =
             (0..self.tasks.len()).filter(|index| self.tasks[*index].is_some()).collect();
@@ -378,7 +378,7 @@ proptest! {
         waiting_max in proptest::option::of(0usize..4),
         steps in proptest::collection::vec(executor_step(), 0..120),
     ) {
-        // The locks of this crate are those of the checker in tests.
+        // In tests, the locks of this crate are the checker's.
         let play = move || {
             let mut executed = Executed::new(limit, waiting_max);
             for step in &steps {

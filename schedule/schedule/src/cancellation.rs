@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Thread, ThreadId};
 
-/// Ends the waiting of all threads that wait with it, now and later. Clones are the same one.
+/// Ends the waiting of all threads that wait with it, now and later. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub struct EntryCancellation {
     shared: Arc<CancellationState>,
@@ -17,24 +17,25 @@ struct CancellationState {
 }
 
 impl EntryCancellation {
-    /// One that has not been cancelled.
+    /// Creates a cancellation that has not been cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends the waiting of whoever waits with it, for good.
+    /// Ends the waiting of all threads that wait with it, permanently.
     pub fn cancel(&self) {
         self.shared.is_cancelled.store(true, Ordering::SeqCst);
         let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.iter().for_each(Thread::unpark);
     }
 
-    /// Whether [`cancel`](Self::cancel) was called.
+    /// Returns true if [`cancel`](Self::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         self.shared.is_cancelled.load(Ordering::SeqCst)
     }
 
-    /// Has the calling thread woken when it is cancelled. It looks whether it is afterwards.
+    /// Registers the calling thread to be woken on cancellation. It must check for a cancellation
+    /// afterwards.
     pub(crate) fn begin_waiting(&self) {
         let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(std::thread::current());

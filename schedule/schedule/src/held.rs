@@ -1,4 +1,4 @@
-//! Permits that the calling thread holds: how it waits for them, and that they end with it.
+//! Permits that the calling thread holds: waiting for them, and their release when the thread ends.
 
 use crate::cancellation::EntryCancellation;
 use crate::entry_cell::EntryCell;
@@ -19,11 +19,11 @@ pub(crate) struct HeldPermit {
     gate: Arc<SharedGate>,
     cell: Arc<EntryCell>,
     request: PooledRequest,
-    /// The CPU time of the thread when it was admitted, nanoseconds; 0 where it is not measured.
+    /// CPU time of the thread at its admission, nanoseconds; 0 if it is not measured.
     cpu_before: u64,
 }
 
-/// A request of a thread, and how many permits the thread has of it.
+/// A request of a thread, and the number of permits that the thread has of it.
 #[derive(Debug)]
 struct OwnRequest {
     held: HeldPermit,
@@ -34,7 +34,7 @@ struct OwnRequest {
 #[derive(Debug, Default)]
 struct ThreadPermits {
     own: Vec<OwnRequest>,
-    /// A cell for the next request, if nobody else has it any more.
+    /// A cell for the next request, if no other thread refers to it any more.
     spare: Option<Arc<EntryCell>>,
 }
 
@@ -44,7 +44,7 @@ thread_local! {
 
 impl Drop for ThreadPermits {
     fn drop(&mut self) {
-        // The locks of all gates are taken by an ordinary thread.
+        // Locks of gates are only taken by an ordinary thread.
         let promotions: Vec<_> = self.own.iter().map(|own| own.held.fix()).collect();
         for (own, is_done) in self.own.iter().zip(promotions) {
             own.held.gate.handover.add_own_promotion(is_done);
@@ -58,14 +58,14 @@ impl ThreadPermits {
         self.spare.take().filter(|cell| Arc::strong_count(cell) == 1 && !cell.is_outdated())
     }
 
-    /// One more permit of the request at this gate, if there is one.
+    /// Adds a permit of the request at this gate, if there is one.
     fn again(&mut self, gate: &Arc<SharedGate>) -> Option<HeldPermit> {
         let own = self.own.iter_mut().find(|own| Arc::ptr_eq(&own.held.gate, gate))?;
         own.permits += 1;
         Some(own.held.clone())
     }
 
-    /// One permit less; whether it was the last.
+    /// Removes a permit. Returns true if it was the last.
     fn give_back(&mut self, held: &HeldPermit) -> bool {
         let Some(place) = self.own.iter().position(|own| Arc::ptr_eq(&own.held.cell, &held.cell)) else {
             return true;
@@ -79,14 +79,14 @@ impl ThreadPermits {
     }
 }
 
-/// Runs what takes locks or starts a thread, while the calling thread is ordinary at all gates where it has a request:
-/// others would wait for a lock that a demoted thread holds, and threads inherit the level of their creator. One that was
-/// demoted stays ordinary until it is demoted anew.
+/// Runs something that takes locks or starts a thread, while the calling thread is ordinary at all gates
+/// where it has a request. Otherwise others would wait for a lock of a demoted thread, and new threads
+/// would inherit its level. A thread that was demoted stays ordinary until its next demotion.
 pub(crate) fn while_ordinary<T>(run: impl FnOnce() -> T) -> T {
     while_others_are_ordinary(None, run)
 }
 
-/// As [`while_ordinary`], except for one cell, whose level the caller sees to.
+/// As [`while_ordinary`], except for one cell, whose level the caller handles.
 fn while_others_are_ordinary<T>(except: Option<&Arc<EntryCell>>, run: impl FnOnce() -> T) -> T {
     let changeable = OWN.try_with(|own| {
         let own = own.borrow();
@@ -94,13 +94,14 @@ fn while_others_are_ordinary<T>(except: Option<&Arc<EntryCell>>, run: impl FnOnc
         let others = cells.filter(|held| !except.is_some_and(|except| Arc::ptr_eq(&held.cell, except)));
         others.filter(|held| !held.cell.is_fixed()).cloned().collect::<Vec<_>>()
     });
-    // Without the thread's list it is about to end, and has left everywhere.
+    // A thread without the list is about to end, and has left all gates.
     let changeable = changeable.unwrap_or_default();
     HeldPermit::while_fixed(&changeable, run)
 }
 
 impl HeldPermit {
-    /// Waits until the request of the calling thread is admitted. When it has one at this gate, it is that one.
+    /// Waits until the request of the calling thread is admitted. If the thread already has one at this
+    /// gate, it is used.
     pub(crate) fn enter(
         gate: &Arc<SharedGate>,
         key: RequestKey,
@@ -125,22 +126,24 @@ impl HeldPermit {
         if gate.measured.measures_next() {
             held.cpu_before = own_cpu_time();
         }
-        // In a destructor that runs after that of the list the permit alone ends the request.
+        // In a destructor that runs after that of the list, only dropping the permit ends the request.
         let _ = OWN.try_with(|own| own.borrow_mut().own.push(OwnRequest { held: held.clone(), permits: 1 }));
         Ok(held)
     }
 
-    /// Has the thread run as before and not be changed; `None` if it was not demoted, otherwise whether it was promoted.
+    /// Restores the thread's level and fixes it; `None` if it was not demoted, otherwise true if it was
+    /// promoted.
     fn fix(&self) -> Option<bool> {
         self.cell.fix(self.gate.handover.kernel())
     }
 
-    /// Runs this while nobody changes the level of the calling thread for these requests.
+    /// Runs something while no other thread can change the level of the calling thread for these
+    /// requests.
     fn while_fixed<T>(changeable: &[Self], run: impl FnOnce() -> T) -> T {
         if changeable.is_empty() {
             return run();
         }
-        // All of them before the first lock.
+        // Fix all of them before the first lock is taken.
         let promotions: Vec<_> = changeable.iter().map(Self::fix).collect();
         for (held, is_done) in changeable.iter().zip(promotions) {
             held.gate.handover.add_own_promotion(is_done);
@@ -150,7 +153,7 @@ impl HeldPermit {
         result
     }
 
-    /// Has time pass for the gate. The request may have been demoted since it was admitted.
+    /// Lets the gate's time advance. The request may have been demoted since it was admitted.
     fn attend(&self, needs_time: bool) {
         if needs_time {
             let attend = || self.gate.attend(true);
@@ -197,7 +200,7 @@ impl HeldPermit {
         Ok(())
     }
 
-    /// Sleeps until somebody wakes the thread, or for so long.
+    /// Sleeps until the thread is woken, or for at most this time.
     fn sleep(&self, left: Option<Duration>) {
         let longest = self.gate.longest_sleep();
         match left.into_iter().chain(longest).min() {
@@ -225,7 +228,8 @@ impl HeldPermit {
         }
     }
 
-    /// Gives one permit back, and leaves the gate with the last. When the thread is about to end, it has left it already.
+    /// Returns one permit, and leaves the gate with the last. A thread that is about to end has already
+    /// left.
     pub(crate) fn end(self) {
         let is_last = OWN.try_with(|own| own.borrow_mut().give_back(&self));
         if is_last.unwrap_or(true) {

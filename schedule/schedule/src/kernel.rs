@@ -163,14 +163,14 @@ impl LevelChange for KernelLevels {
 mod tests {
     use super::*;
 
-    /// As in a forked child whose parent was writing the proof in another thread.
+    /// As in a forked child whose parent's other thread was writing the proof.
     #[test]
     fn a_proof_that_another_thread_is_writing_is_made_anew() {
         let _held = PROOF.write();
         assert_eq!(promotion_proof(), prove());
     }
 
-    /// Run by a thread of the checker, since cells contain its locks.
+    /// Runs on a thread of the checker, since cells contain its locks.
     #[test]
     fn a_thread_of_the_parent_is_not_demoted_after_a_fork() {
         let round = || {

@@ -1,9 +1,10 @@
-//! Oldest Request First of TailClipper on stock Linux, for services with a thread per request or a pool of threads.
+//! TailClipper's Oldest Request First on stock Linux, for services with a thread per request or a pool of
+//! threads.
 //!
-//! Each thread takes a [`Permit`] of the service's [`Gate`] before it works on a request. The gate admits the c oldest and
-//! keeps the others waiting; whoever is done hands over directly to the next one. An older request that comes late
-//! demotes the thread of the youngest to SCHED_IDLE, where it is proven that the thread can be promoted again. Which
-//! request is older is for the caller to say by a [`RequestKey`].
+//! Each thread takes a [`Permit`] of the service's [`Gate`] before it works on a request. The gate admits
+//! the c oldest and keeps the others waiting; a request that is done hands over directly to the next one.
+//! An older request that arrives late demotes the thread of the youngest to SCHED_IDLE, if it is proven
+//! that the thread can be promoted again. The caller defines the age of requests by a [`RequestKey`].
 //!
 //! ```
 //! use schedule::{Gate, GateSettings, RequestKey};
@@ -14,12 +15,13 @@
 //! assert_eq!(answer, 42);
 //! ```
 //!
-//! Requests that are tasks and not threads take an [`AsyncPermit`] of an [`AsyncGate`], under any runtime. It admits the same
-//! way and demotes nobody, because tasks share threads.
+//! Requests that are tasks and not threads take an [`AsyncPermit`] of an [`AsyncGate`], under any
+//! runtime. It admits by the same rule but demotes no thread, because tasks share threads.
 //!
-//! Decisions are those of [`discipline::pool::RequestPool`], a pure state machine whose header states what holds; here are
-//! threads, locks and the kernel. Nothing here needs root. Threads and processes that a demoted thread starts inherit SCHED_IDLE for good: start
-//! them inside [`Permit::while_blocked`], which promotes the thread before. Make gates after a fork.
+//! [`discipline::pool::RequestPool`] makes the decisions, a pure state machine whose documentation states
+//! the invariants; this crate adds threads, locks and the kernel. Nothing here needs root. Threads and
+//! processes that a demoted thread starts inherit SCHED_IDLE permanently: start them inside
+//! [`Permit::while_blocked`], which promotes the thread before. Create gates after a fork.
 #![warn(missing_docs)]
 
 mod async_gate;

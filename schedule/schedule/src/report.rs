@@ -77,7 +77,7 @@ impl fmt::Display for PreemptionReport {
 /// Counters of a gate since its creation, and the present numbers of requests by state.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GateStatistics {
-    /// Limit in force, c; `None` is no limit.
+    /// Limit c in force; `None` is no limit.
     pub limit: Option<NonZeroU32>,
     /// Requests that wait now.
     pub waiting: usize,

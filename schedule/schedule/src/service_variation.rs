@@ -1,18 +1,20 @@
-//! The limit that a gate chooses by itself, from how much the CPU time of its requests varies.
+//! Automatic choice of a gate's limit from the variation of its requests' CPU time.
 //!
-//! A limit shortens the tail while service times are light: without one, requests that are about to be done wait for all
-//! that came later. When a few requests are much longer than the others, a limit has the others wait for them, and the
-//! tail grows without bound. What decides is the squared coefficient of variation C², and the thresholds come from
-//! simulation: `cargo bench --bench auto_limit` prints the table, and tests compare the rule with the best fixed limits. A limit
-//! that is wrong costs far more than none, so that none is chosen until enough was measured. C² does not see the form of
-//! the tail: log-normal times of C² between 3 and 4.5 have longer tails than the rule assumes.
+//! A limit shortens the tail while service times are light: without one, requests that are nearly done
+//! wait for all later ones. If a few requests are much longer than the others, a limit makes the others
+//! wait for them, and the tail grows without bound. The squared coefficient of variation C² decides; its
+//! thresholds come from simulation. `cargo bench --bench auto_limit` prints the table, and tests compare
+//! the rule with the best fixed limits. A wrong limit costs far more than none, so that none is chosen
+//! before enough was measured. C² ignores the shape of the tail: log-normal times of C² between 3 and 4.5
+//! have longer tails than the rule assumes.
 
 use std::num::NonZeroU32;
 
-/// The limit for requests whose CPU time has this squared coefficient of variation, on so many CPUs; `None` for no limit.
+/// Returns the limit for requests with this squared coefficient of variation of CPU time, on this many
+/// CPUs; `None` for no limit.
 ///
-/// As many as CPUs up to C² = 1.5, where order matters most; one more up to 4.5, so that a long request does not
-/// keep a CPU from all others; none above.
+/// As many as CPUs up to C² = 1.5, where order matters most; one more up to 4.5, so that a long request
+/// does not keep a CPU from all others; none above.
 pub fn automatic_limit(c2: f64, workers: NonZeroU32) -> Option<NonZeroU32> {
     match c2 {
         c2 if c2 <= LIGHT => Some(workers),
@@ -25,12 +27,12 @@ pub fn automatic_limit(c2: f64, workers: NonZeroU32) -> Option<NonZeroU32> {
 const LIGHT: f64 = 1.5;
 /// C² above which the tail of service times counts as heavy.
 const HEAVY: f64 = 4.5;
-/// What a measured time counts after the next one, as a share: sums are over about the last 10,000.
+/// Weight of a measured time after the next one: sums cover about the last 10,000.
 const KEPT: f64 = 1.0 - 1e-4;
-/// Measured times before a limit is chosen.
+/// Number of measured times before a limit is chosen.
 const LEAST: u64 = 250;
 
-/// Running sums of service times, in which older ones count less and less.
+/// Running sums of service times, with exponentially decaying weights.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServiceVariation {
     count: f64,
@@ -40,7 +42,7 @@ pub struct ServiceVariation {
 }
 
 impl ServiceVariation {
-    /// Adds the CPU time of a request, in seconds, at least 0.
+    /// Adds the CPU time of a request, seconds, at least 0.
     pub fn add(&mut self, time: f64) {
         self.count = self.count * KEPT + 1.0;
         self.sum = self.sum * KEPT + time;
@@ -48,19 +50,20 @@ impl ServiceVariation {
         self.measured += 1;
     }
 
-    /// How many were added.
+    /// Returns the number of times added.
     pub fn measured(&self) -> u64 {
         self.measured
     }
 
-    /// The squared coefficient of variation, E\[S²\]/E\[S\]² − 1; `None` before 250 were added, or when all were 0.
+    /// Returns the squared coefficient of variation, E\[S²\]/E\[S\]² − 1; `None` before 250 times, or if
+    /// all were 0.
     pub fn c2(&self) -> Option<f64> {
         let is_known = self.measured >= LEAST && self.sum > 0.0;
         is_known.then(|| (self.squares * self.count / (self.sum * self.sum) - 1.0).max(0.0))
     }
 }
 
-/// The limit of a gate that chooses by itself.
+/// A gate's automatically chosen limit.
 #[derive(Debug)]
 pub(crate) struct AutomaticLimit {
     pub(crate) variation: ServiceVariation,
@@ -68,18 +71,18 @@ pub(crate) struct AutomaticLimit {
     chosen: Option<NonZeroU32>,
 }
 
-/// Requests from one look at the variation to the next.
+/// Number of requests between two evaluations of the variation.
 const LOOK_EVERY: u64 = 256;
-/// How far C² must be beyond a threshold for the limit to change, as a share of C².
+/// Hysteresis: distance of C² beyond a threshold at which the limit changes, as a share of C².
 const MARGIN: f64 = 0.1;
 
 impl AutomaticLimit {
-    /// No limit as yet.
+    /// Creates a limit that is not yet set.
     pub(crate) fn new(workers: NonZeroU32) -> Self {
         Self { variation: ServiceVariation::default(), workers, chosen: None }
     }
 
-    /// Adds the CPU time of a request, in seconds. The new limit, where it changes.
+    /// Adds the CPU time of a request, seconds. Returns the new limit if it changes.
     pub(crate) fn add(&mut self, time: f64) -> Option<Option<NonZeroU32>> {
         self.variation.add(time);
         if !self.variation.measured().is_multiple_of(LOOK_EVERY) {

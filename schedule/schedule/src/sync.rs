@@ -1,4 +1,5 @@
-//! The locks, counters and threads of the hand-over, in one place, so that its tests put those of a checker there.
+//! Locks, atomics and threads of the hand-over, in one place, so that tests can replace them by a
+//! checker's.
 
 #[cfg(test)]
 pub(crate) use shuttle::{

@@ -1,12 +1,13 @@
-//! Wakers that are woken or dropped once no lock is held: both run code of others, which may come back to the gate, or panic.
+//! Wakers that are woken or dropped once no lock is held: both run foreign code, which may call the gate
+//! again, or panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// What is done when the lock is free.
+/// Actions to perform once the lock is free.
 #[derive(Debug, Default)]
 pub(crate) struct TaskWakeList {
-    /// Most transitions wake one task at most.
+    /// Most transitions wake at most one task.
     first: Option<Waker>,
     others: Vec<Waker>,
     discarded: Vec<Waker>,
@@ -24,8 +25,8 @@ impl TaskWakeList {
         self.discarded.push(waker);
     }
 
-    /// Wakes and drops them all. A panic of one, of which the panic hook has told, ends neither the others nor the caller,
-    /// whose request has entered or left already.
+    /// Wakes and drops them all. A panic of one, which the panic hook has reported, affects neither the
+    /// others nor the caller, whose request has already entered or left.
     pub(crate) fn wake(self) {
         self.first.into_iter().chain(self.others).for_each(|waker| unless_it_panics(|| waker.wake()));
         self.discarded.into_iter().for_each(|waker| unless_it_panics(|| drop(waker)));
@@ -34,7 +35,7 @@ impl TaskWakeList {
 
 fn unless_it_panics(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
-        // What was thrown may panic when it is dropped.
+        // Dropping the payload of a panic may panic itself.
         std::mem::forget(payload);
     }
 }

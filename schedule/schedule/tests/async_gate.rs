@@ -1,4 +1,5 @@
-//! The gate for tasks as its users see it: futures polled by hand, its own clock, wakers that come back to it.
+//! The gate for tasks as its users see it: futures polled by hand, its own clock, wakers that call it
+//! again.
 
 use schedule::{AsyncGate, AsyncGateSettings, ConcurrencyLimit, EntryFuture, EntryRefusal, RequestKey};
 use std::future::Future;
@@ -10,7 +11,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Longer than any wait that ends.
+/// Longer than any finite wait.
 const LONG: Duration = Duration::from_secs(120);
 
 fn gate(limit: ConcurrencyLimit, patience: Option<Duration>) -> AsyncGate {
@@ -21,7 +22,7 @@ fn one_at_once() -> ConcurrencyLimit {
     ConcurrencyLimit::Fixed(NonZeroU32::MIN)
 }
 
-/// A waker that tells a channel.
+/// A waker that notifies a channel.
 struct Telling(mpsc::Sender<()>);
 
 impl Wake for Telling {
@@ -53,7 +54,7 @@ fn a_turn_that_nobody_takes_goes_to_the_next() {
     assert_eq!((now.serving, now.waiting, now.entered, now.left), (0, 0, 3, 3));
 }
 
-/// Time passes without a runtime.
+/// Time advances without a runtime.
 #[test]
 fn waiting_ends_by_time_and_by_patience() {
     let patient = gate(one_at_once(), None);
@@ -84,7 +85,7 @@ fn waiting_ends_by_time_and_by_patience() {
     assert_eq!(hasty.statistics().left, 4);
 }
 
-/// A waker that looks at the gate when it is dropped, as one does that drops the task of another request.
+/// A waker that calls the gate when dropped, like one that drops the task of another request.
 struct LooksWhenDropped(AsyncGate, Arc<AtomicUsize>);
 
 impl Wake for LooksWhenDropped {
@@ -135,7 +136,7 @@ fn the_limit_is_chosen_from_measured_polls() {
     assert_eq!(gate.statistics().limit, None);
 }
 
-/// A waker that looks at the gate when it wakes, as one does whose executor polls at once.
+/// A waker that calls the gate when it wakes, like one whose executor polls at once.
 struct LooksWhenWoken(AsyncGate, mpsc::Sender<usize>);
 
 impl Wake for LooksWhenWoken {
@@ -174,7 +175,8 @@ impl Wake for Panicking {
     }
 }
 
-/// Neither those who are woken after it, nor the request whose end wakes it, nor the thread that keeps the time.
+/// It affects neither the requests woken after it, nor the request whose end wakes it, nor the gate's
+/// timer thread.
 #[test]
 fn a_waker_that_panics_harms_nobody_else() {
     let gate = gate(one_at_once(), None);

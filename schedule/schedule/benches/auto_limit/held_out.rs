@@ -1,5 +1,5 @@
-//! Laws of service times that had no part in the choice of the thresholds: other families, other parameters, and the self times of
-//! operations that were recorded in a benchmark of microservices.
+//! Distributions of service times that were not used to choose the thresholds: other families, other
+//! parameters, and the self times of operations recorded in a benchmark of microservices.
 
 use arrivals::{DistributionFamily, TimeDistribution};
 use callgraph::{BadRecords, CallGraphBuilder, Outliving, SpanFormat, TraceAssembler, read};
@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io::BufReader;
 use units::{Nanos, Seconds};
 
-/// The mean service time at a tier, nanoseconds; slices of the simulation are in proportion to it.
+/// Mean service time at a tier, nanoseconds; slices of the simulation are in proportion to it.
 const MEAN_NS: f64 = 1e7;
-/// Operations of the recorded services, those with the most work.
+/// Number of operations of the recorded services, those with the most work.
 const OPERATIONS: usize = 6;
 
-/// The laws by name.
+/// Returns the distributions by name.
 pub(crate) fn laws() -> Vec<(String, TimeDistribution)> {
     let mean = Seconds(1e-9 * MEAN_NS);
     let mut laws = Vec::new();
@@ -51,7 +51,7 @@ fn pareto_quantile(share: f64, shape: f64, span: f64) -> f64 {
     (1.0 - share * inside).powf(-1.0 / shape)
 }
 
-/// A law of which these are equally likely values, in any unit.
+/// Returns a distribution with these equally likely values, in any unit, scaled to the mean.
 fn empirical(name: String, values: &[f64]) -> (String, TimeDistribution) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     #[expect(clippy::cast_possible_truncation, reason = "seconds at most, in nanoseconds")]
@@ -59,7 +59,8 @@ fn empirical(name: String, values: &[f64]) -> (String, TimeDistribution) {
     named(name, DistributionFamily::Empirical(scaled.collect()))
 }
 
-/// Self times of recorded operations at the lowest of the recorded loads, where the least of them is waiting.
+/// Returns the self times of recorded operations at the lowest recorded load, where they include the
+/// least waiting.
 fn recorded() -> Vec<(String, TimeDistribution)> {
     let Some(path) = testkit::shared("data/microservices/media_load25.spans.csv.gz") else {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! The limit that is chosen from measured service times, against fixed ones: two tiers in a row, simulated.
+//! The limit chosen from measured service times, against fixed limits: two tiers in a row, simulated.
 //!
-//! Its thresholds were chosen with the laws of the first table. Those of the second were not looked at then: they judge the
-//! rule. The last lines summarise both.
+//! Its thresholds were chosen with the distributions of the first table. Those of the second were not
+//! used then: they judge the rule. The last lines summarise both.
 //!
-//! `cargo bench -p tailwright-schedule --bench auto_limit`; with `-- held-out` the second table alone, with `-- --requests 15000`
-//! in less time.
+//! `cargo bench -p tailwright-schedule --bench auto_limit`; with `-- held-out` only the second table,
+//! with `-- --requests 15000` in less time.
 
 mod held_out;
 #[path = "../../tests/auto_limit/tiers.rs"]
@@ -14,19 +14,19 @@ use arrivals::{DistributionFamily, TimeDistribution};
 use tiers::{LOADS, MULTIPLES, SimulatedTiers, chosen_limit, laws};
 use units::Seconds;
 
-/// Requests of one run, unless told otherwise.
+/// Default number of requests of one run.
 const REQUESTS: u64 = 60_000;
-/// Runs of which percentiles are averaged.
+/// Seeds of the runs whose percentiles are averaged.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// Requests that are measured before the limit is chosen.
+/// Number of requests measured before the limit is chosen.
 const MEASURED: u64 = 10_000;
 
 fn mean_p99(tiers: SimulatedTiers<'_>, limit: Option<u32>) -> f64 {
     SEEDS.iter().map(|seed| tiers.p99(limit, *seed)).sum::<f64>() / SEEDS.len() as f64
 }
 
-/// Laws between light and heavy tails.
+/// Returns distributions between light and heavy tails.
 fn others() -> Vec<(String, TimeDistribution)> {
     let log_normal = |c2| DistributionFamily::LogNormal { mean: Seconds(0.01), c2 };
     let rare = DistributionFamily::Points(vec![(0.99, Seconds(0.005)), (0.01, Seconds(0.5))]);
@@ -57,7 +57,7 @@ fn main() {
     summary("held out", &table("held out", &held_out::laws(), requests));
 }
 
-/// The ratios of the chosen limit to the best fixed one, and of no limit to it.
+/// Prints and returns the ratios of the chosen limit to the best fixed one, and of no limit to it.
 fn table(kind: &str, laws: &[(String, TimeDistribution)], requests: u64) -> Vec<[f64; 2]> {
     let mut ratios = Vec::new();
     for workers in [1u32, 3] {
@@ -91,7 +91,7 @@ fn row(tiers: SimulatedTiers<'_>) -> [f64; 2] {
     [chosen / best, fixed[fixed.len() - 1] / best]
 }
 
-/// How far the rule is from the best, and how far no limit at all would be.
+/// Prints the distances of the rule, and of no limit at all, from the best.
 fn summary(kind: &str, ratios: &[[f64; 2]]) {
     let geometric_mean =
         |of: usize| (ratios.iter().map(|ratio| ratio[of].ln()).sum::<f64>() / ratios.len() as f64).exp();

@@ -1,14 +1,14 @@
-//! The limit that follows from measured service times, against the best of fixed ones, in simulation.
+//! The limit derived from measured service times, against the best fixed one, in simulation.
 
 mod tiers;
 
 use tiers::{LOADS, MULTIPLES, SimulatedTiers, chosen_limit, laws};
 
-/// Requests that are measured before the limit is chosen.
+/// Number of requests measured before the limit is chosen.
 const MEASURED: u64 = 4000;
-/// Requests of one run.
+/// Number of requests of one run.
 const REQUESTS: u64 = 10_000;
-/// How much longer the tail may be than under the best fixed limit, which nobody knows before.
+/// Maximum ratio of the tail to that under the best fixed limit, which is unknown in advance.
 const TOLERANCE: f64 = 1.2;
 
 #[test]
@@ -31,7 +31,7 @@ fn the_tail_is_near_that_of_the_best_fixed_limit() {
     }
 }
 
-/// The first limit is chosen from few requests, and a wrong one under heavy tails costs most.
+/// The first limit is chosen from few requests, and a wrong one costs most under heavy tails.
 #[test]
 fn few_requests_suffice_to_see_a_heavy_tail() {
     let (_, log_normal) = &laws()[3];
@@ -39,7 +39,8 @@ fn few_requests_suffice_to_see_a_heavy_tail() {
     assert!(wrong <= 5, "{wrong} of 500");
 }
 
-/// Under heavy tails a small limit is far worse than none, and without one light tails are worse: the rule must tell.
+/// Under heavy tails a small limit is far worse than none, and under light tails none is worse: the rule
+/// must distinguish them.
 #[test]
 fn no_fixed_limit_suits_all() {
     let p99 = |law: usize, limit| {

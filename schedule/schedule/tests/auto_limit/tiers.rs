@@ -1,4 +1,4 @@
-//! Two tiers in a row under a limit, simulated: what each c does to the tail.
+//! Two tiers in a row under a limit, simulated: the effect of c on the tail.
 
 use arrivals::{ArrivalPattern, DistributionFamily, RateProcess, TimeDistribution, split_seed};
 use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
@@ -11,18 +11,19 @@ use sim::engine::{
 use std::num::NonZeroU32;
 use units::{Nanos, Percentile, Seconds};
 
-/// The mean service time at a tier, seconds.
+/// Mean service time at a tier, seconds.
 const MEAN: Seconds = Seconds(0.01);
-/// How long one of several runs before the next: about what Linux does.
+/// Time slice, nanoseconds: about that of Linux.
 const SLICE: u64 = 3_000_000;
 
 /// Utilisations of the tiers.
 pub(crate) const LOADS: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
-/// The fixed limits, as multiples of the workers; the last is no limit.
+/// Fixed limits, as multiples of the workers; the last is no limit.
 pub(crate) const MULTIPLES: [Option<u32>; 8] =
     [Some(1), Some(2), Some(3), Some(4), Some(6), Some(10), Some(20), None];
 
-/// Laws of service times by name, of equal means: those of TailClipper (§5.1) and a bimodal one.
+/// Distributions of service times by name, with equal means: those of TailClipper (§5.1) and a bimodal
+/// one.
 pub(crate) fn laws() -> Vec<(&'static str, TimeDistribution)> {
     let points = |points: &[(f64, f64)]| {
         DistributionFamily::Points(points.iter().map(|(share, time)| (*share, Seconds(*time))).collect())
@@ -42,7 +43,7 @@ fn named<const N: usize>(
     families.into_iter().map(|(name, family)| (name, law(family))).collect()
 }
 
-/// The limit that a gate chooses after it measured this many requests.
+/// Returns the limit that a gate chooses after this many measured requests.
 pub(crate) fn chosen_limit(law: &TimeDistribution, workers: u32, seed: u64, measured: u64) -> Option<u32> {
     let sampler = law.sampler();
     let mut random = StdRng::seed_from_u64(seed);
@@ -58,12 +59,13 @@ pub(crate) struct SimulatedTiers<'a> {
     pub(crate) law: &'a TimeDistribution,
     pub(crate) workers: u32,
     pub(crate) load: f64,
-    /// The measured requests.
+    /// Number of measured requests.
     pub(crate) requests: u64,
 }
 
 impl SimulatedTiers<'_> {
-    /// The 99th percentile of response times under a limit, in seconds. Equal seeds bring equal requests.
+    /// Returns the 99th percentile of response times under a limit, seconds. Equal seeds give equal
+    /// requests.
     pub(crate) fn p99(&self, limit: Option<u32>, seed: u64) -> f64 {
         let parameters = LimitedSharingParameters {
             entrance: PoolEntrance::Preempt,

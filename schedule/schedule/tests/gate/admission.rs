@@ -1,4 +1,5 @@
-//! Who is admitted when: order, limits, timeouts, cancellations, blocks, panics, threads that end, holders that do not.
+//! Admission: order, limits, timeouts, cancellations, blocks, panics, threads that end, requests that do
+//! not.
 
 use super::{LONG, assert_empty, fixed, settings};
 use schedule::{
@@ -14,12 +15,13 @@ fn admission_only(limit: u32) -> Gate {
     Gate::new(settings(limit, GatePreemption::Never))
 }
 
-/// Waits until so many wait.
+/// Waits until this many requests wait.
 fn until_waiting(gate: &Gate, count: usize) {
     testkit::wait_until(LONG, "requests that wait", || gate.statistics().waiting == count);
 }
 
-/// The keys of requests that come one after the other while another one is served, in the order in which they are.
+/// Returns the keys of requests that arrive one after the other during another's service, in the order of
+/// their own service.
 fn served(keys: impl IntoIterator<Item = RequestKey>) -> Vec<u64> {
     let gate = admission_only(1);
     let order = Mutex::new(Vec::new());
@@ -45,7 +47,7 @@ fn the_oldest_of_those_waiting_goes_first() {
     assert_eq!(served([50, 10, 40, 10, 20].map(RequestKey)), [10, 10, 20, 40, 50]);
 }
 
-/// When each entered the system, and how long it may take.
+/// Pairs of entry time and SLO.
 #[test]
 fn the_earliest_deadline_of_those_waiting_goes_first() {
     let requests = [(1, 400), (2, 100), (3, 47), (4, 100), (5, 400), (6, u64::MAX)];
@@ -53,7 +55,7 @@ fn the_earliest_deadline_of_those_waiting_goes_first() {
         served(requests.map(|(entered, slo)| RequestKey::due(entered, slo))),
         [50, 102, 104, 401, 405, u64::MAX]
     );
-    // With one SLO it is the oldest.
+    // With one SLO the earliest deadline is the oldest request.
     let one = [(5, 100), (3, 100), (4, 100)].map(|(entered, slo)| RequestKey::due(entered, slo));
     assert_eq!(served(one), [103, 104, 105]);
 }
@@ -120,7 +122,7 @@ fn a_thread_that_is_inside_does_not_wait_for_itself() {
     assert_empty(&gate);
 }
 
-/// Whether another request is admitted now, without waiting.
+/// Returns true if another request is admitted now, without waiting.
 fn is_free(gate: &Gate) -> bool {
     thread::scope(|scope| {
         let another = scope.spawn(|| gate.enter_within(RequestKey(9), Duration::ZERO).is_ok());
@@ -141,8 +143,8 @@ fn the_last_permit_of_a_request_leaves() {
     assert_empty(&gate);
 }
 
-/// A permit that is taken while the request is blocked is another one of the same request: it neither waits nor counts, and its end
-/// does not end the block.
+/// A permit taken while the request is blocked is another permit of the same request: it neither waits
+/// nor counts, and its end does not end the block.
 #[test]
 fn a_permit_taken_while_blocked_is_of_the_blocked_request() {
     let gate = admission_only(1);
@@ -158,7 +160,7 @@ fn a_permit_taken_while_blocked_is_of_the_blocked_request() {
         let nested = gate.enter(RequestKey(9));
         assert!(is_free(&gate), "the nested permit does not count");
         assert_eq!((gate.statistics().blocked, gate.statistics().serving), (1, 0));
-        // It counts once its block is over, and so does the request.
+        // It counts again once its block is over, and so does the request.
         nested.block_end();
         assert!(!is_free(&gate));
         drop(nested);
@@ -225,7 +227,7 @@ fn a_larger_limit_admits_those_waiting() {
     assert_empty(&gate);
 }
 
-/// c requests that never end: each of those waiting goes on after at most ⌈k/c⌉ patiences.
+/// c requests that never end: each waiting one continues after at most ⌈k/c⌉ patiences.
 #[test]
 fn requests_that_do_not_end_keep_nobody_waiting_for_ever() {
     let patience = Some(Duration::from_millis(30));
@@ -249,7 +251,7 @@ fn requests_that_do_not_end_keep_nobody_waiting_for_ever() {
     assert_empty(&gate);
 }
 
-/// All that can happen to requests at once, for as many threads as services have.
+/// All actions on requests at once, by as many threads as services have.
 #[test]
 fn nothing_is_leaked() {
     let patience = Some(Duration::from_millis(5));
@@ -273,7 +275,7 @@ fn nothing_is_leaked() {
     assert_empty(&gate);
 }
 
-/// What a thread has until after its permits were taken from it.
+/// A thread-local value that outlives the thread's permits.
 struct KeptLong {
     gate: Gate,
     permit: Option<Permit>,
@@ -283,13 +285,13 @@ struct KeptLong {
 impl Drop for KeptLong {
     fn drop(&mut self) {
         if let Some(permit) = &self.permit {
-            // The request has left, and another one runs that may have its name.
+            // The request has left, and another one may now run under its index.
             let blocks_another = permit.while_blocked(|| self.gate.statistics().blocked > 0);
             self.end.send(!blocks_another).unwrap();
         } else {
             let permit = self.gate.enter(RequestKey(1));
             let is_admitted = self.gate.statistics().serving == 1;
-            // The list by which a thread recognises its own request has gone, so that this is another request.
+            // The list by which a thread recognises its own request is gone, so this is another request.
             let nested = self.gate.enter_within(RequestKey(1), Duration::from_millis(1)).map(drop);
             self.end.send(is_admitted && nested == Err(EntryRefusal::TimedOut)).unwrap();
             drop(permit);
@@ -301,7 +303,8 @@ thread_local! {
     static KEPT_LONG: std::cell::RefCell<Option<KeptLong>> = const { std::cell::RefCell::new(None) };
 }
 
-/// What a thread says in the destructor of something that it has used before its first permit, and that goes after them.
+/// Returns the behaviour of a thread in the destructor of a value that it used before its first permit,
+/// and that is dropped after the permits.
 fn at_the_end_of_a_thread(gate: &Gate, keeps_permit: bool) -> bool {
     let ((end, ends), gate) = (mpsc::channel(), gate.clone());
     let thread = thread::spawn(move || {
@@ -328,7 +331,8 @@ fn a_permit_that_outlives_its_request_does_nothing_to_others() {
     assert_empty(&gate);
 }
 
-/// Has another request wait, which is admitted when the thread ends that keeps its permit, and holds until it is told.
+/// Starts another request that waits, is admitted when the thread that keeps its permit ends, and holds
+/// until released.
 fn at_the_end_beside_another<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     gate: &Gate,
@@ -380,7 +384,7 @@ fn one_request(gate: &Gate, number: u64, round: u64) {
     }
 }
 
-/// The limit follows what is measured: requests of equal work get one, and a change by hand holds.
+/// The limit follows the measurement: requests of equal work get a limit, and a manual change persists.
 #[test]
 fn the_limit_is_chosen_by_measurement() {
     let workers = std::num::NonZeroU32::new(3).unwrap();
@@ -393,7 +397,7 @@ fn the_limit_is_chosen_by_measurement() {
     };
     (0..200).for_each(|_| work(1));
     assert_eq!((gate.statistics().limit, gate.statistics().service_variation), (None, None));
-    // One of a hundred takes a thousand times as long: however noisy the machine, that is a heavy tail.
+    // One of a hundred takes a thousand times as long: a heavy tail on any noisy machine.
     (0..2500).for_each(|count| work(if count % 100 == 0 { 2_000_000 } else { 2000 }));
     assert_eq!(gate.statistics().limit, None);
     assert!(gate.statistics().service_variation.is_some_and(|c2| c2 > 10.0), "{:?}", gate.statistics());

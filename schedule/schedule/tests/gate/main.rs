@@ -1,4 +1,4 @@
-//! The gate with real threads: permits are never leaked, and nobody stays demoted.
+//! The gate with real threads: permits are never leaked, and no thread stays demoted.
 
 mod admission;
 mod preemption;
@@ -10,14 +10,14 @@ use schedule::{ConcurrencyLimit, Gate, GatePreemption, GateSettings};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Longer than any wait that ends.
+/// Longer than any finite wait.
 const LONG: Duration = Duration::from_secs(120);
 
 fn fixed(limit: u32) -> ConcurrencyLimit {
     ConcurrencyLimit::Fixed(NonZeroU32::new(limit).expect("at least 1"))
 }
 
-/// Settings with a limit, without patience.
+/// Returns settings with a limit, without patience.
 fn settings(limit: u32, preemption: GatePreemption) -> GateSettings {
     GateSettings { limit: fixed(limit), preemption, patience: None, ..GateSettings::default() }
 }
@@ -30,7 +30,7 @@ fn policy(thread: u32) -> SchedulingPolicy {
     scheduling(thread).expect("the thread is there").policy
 }
 
-/// Checks that nobody is at the gate and that it lost nobody.
+/// Checks that the gate is empty and has lost no request.
 fn assert_empty(gate: &Gate) {
     let now = gate.statistics();
     let present = now.waiting + now.serving + now.demoted + now.blocked + now.overdue + now.asleep;
