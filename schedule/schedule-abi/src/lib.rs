@@ -1,7 +1,7 @@
-//! The functions of `include/tailwright_schedule.h`, which says what they do.
+//! The functions of `include/tailwright_schedule.h`, which documents them.
 //!
-//! Pointers are taken at their word: one that is neither null nor valid is undefined behaviour, as anywhere in C. A panic
-//! ends the process, because C cannot unwind.
+//! Pointers are trusted: one that is neither null nor valid is undefined behaviour, as usual in C. A
+//! panic aborts the process, because C cannot unwind.
 #![warn(missing_docs)]
 #![allow(unsafe_code, reason = "callers in C hand over pointers")]
 
@@ -19,11 +19,12 @@ const BY_ARRIVAL: u32 = 1;
 const ADMISSION_ONLY: u32 = 2;
 
 thread_local! {
-    /// The calling thread, once it has entered a gate: in a destructor the standard library may not know it any more.
+    /// The calling thread, once it has entered a gate: in a destructor the standard library may no longer
+    /// know it.
     static ENTERED: Cell<Option<ThreadId>> = const { Cell::new(None) };
 }
 
-/// How a gate is set up; `struct tailwright_gate_settings` in C.
+/// Settings of a gate; `struct tailwright_gate_settings` in C.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbiGateSettings {
@@ -42,7 +43,7 @@ pub struct AbiPermit {
 }
 
 impl AbiGateSettings {
-    /// None where there are unknown flags.
+    /// Converts the settings; `None` for unknown flags.
     fn settings(self) -> Option<GateSettings> {
         let defaults = GateSettings::default();
         if self.flags & !(BY_ARRIVAL | ADMISSION_ONLY) != 0 {
@@ -70,13 +71,13 @@ fn duration(ns: u64) -> Option<Duration> {
     (ns > 0).then(|| Duration::from_nanos(ns))
 }
 
-/// The version of this interface.
+/// Returns the version of this interface.
 #[unsafe(no_mangle)]
 pub extern "C" fn tailwright_schedule_abi() -> u32 {
     ABI
 }
 
-/// Makes a gate; null where there are unknown flags.
+/// Creates a gate; null for unknown flags.
 ///
 /// # Safety
 /// `settings` is valid or null.
@@ -90,10 +91,10 @@ pub unsafe extern "C" fn tailwright_gate_new(settings: *const AbiGateSettings) -
     settings.map_or(std::ptr::null_mut(), |settings| Box::into_raw(Box::new(Gate::new(settings))))
 }
 
-/// Gives a gate back.
+/// Releases a gate.
 ///
 /// # Safety
-/// `gate` is one of [`tailwright_gate_new`] and is not used any more, or is null.
+/// `gate` is from [`tailwright_gate_new`] and is not used any more, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gate_free(gate: *mut Gate) {
     if !gate.is_null() {
@@ -105,7 +106,7 @@ pub unsafe extern "C" fn tailwright_gate_free(gate: *mut Gate) {
 /// Waits until a request may run; null if it may not in time.
 ///
 /// # Safety
-/// `gate` is one of [`tailwright_gate_new`], or null.
+/// `gate` is from [`tailwright_gate_new`], or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gate_enter(
     gate: *const Gate,
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn tailwright_gate_enter(
     // SAFETY: as the caller promises.
     let Some(gate) = (unsafe { gate.as_ref() }) else { return std::ptr::null_mut() };
     let Some(thread) = entering_thread() else { return std::ptr::null_mut() };
-    // The gate may be given back by another thread while this one waits.
+    // Another thread may release the gate while this one waits.
     let entered = gate.clone().enter_unless(RequestKey(key), duration(timeout_ns), None);
     entered.map_or(std::ptr::null_mut(), |permit| Box::into_raw(Box::new(AbiPermit { permit, thread })))
 }
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn tailwright_gate_enter(
 /// Notes that a request waits for something other than a CPU.
 ///
 /// # Safety
-/// `permit` is one of [`tailwright_gate_enter`] that has not left, or null.
+/// `permit` is from [`tailwright_gate_enter`] and has not left, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_permit_block_begin(permit: *const AbiPermit) -> i32 {
     // SAFETY: as the caller promises.
@@ -133,7 +134,7 @@ pub unsafe extern "C" fn tailwright_permit_block_begin(permit: *const AbiPermit)
     })
 }
 
-/// Waits until a request that waited may go on.
+/// Waits until a request that waited may continue.
 ///
 /// # Safety
 /// As for [`tailwright_permit_block_begin`].
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn tailwright_permit_block_end(permit: *const AbiPermit) -
     })
 }
 
-/// Has a request leave its gate.
+/// Makes a request leave its gate.
 ///
 /// # Safety
 /// As for [`tailwright_permit_block_begin`].
@@ -157,15 +158,15 @@ pub unsafe extern "C" fn tailwright_permit_leave(permit: *mut AbiPermit) -> i32 
     if unsafe { own(permit) }.is_none() {
         return -1;
     }
-    // SAFETY: it was made by a box, and the caller does not use it any more.
+    // SAFETY: it came from a box, and the caller does not use it any more.
     drop(unsafe { Box::from_raw(permit) });
     0
 }
 
-/// Says which modes a gate is in: the whole length, and the text if there is room for it.
+/// Writes the report of a gate's modes, if it fits. Returns its whole length.
 ///
 /// # Safety
-/// `gate` is one of [`tailwright_gate_new`], or null; `room` bytes at `text` may be written.
+/// `gate` is from [`tailwright_gate_new`], or null; `room` bytes at `text` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tailwright_gate_report(gate: *const Gate, text: *mut u8, room: usize) -> usize {
     // SAFETY: as the caller promises.
@@ -178,18 +179,19 @@ pub unsafe extern "C" fn tailwright_gate_report(gate: *const Gate, text: *mut u8
     report.len()
 }
 
-/// A permit of the calling thread.
+/// Returns a permit, if it belongs to the calling thread.
 ///
 /// # Safety
-/// `permit` is valid or null. Only the thread of another thread's permit is looked at.
+/// `permit` is valid or null. Of another thread's permit only the thread is read.
 unsafe fn own<'a>(permit: *const AbiPermit) -> Option<&'a AbiPermit> {
     // SAFETY: as the caller promises.
     let permit = unsafe { permit.as_ref() }?;
     (Some(permit.thread) == ENTERED.get()).then_some(permit)
 }
 
-/// `None` in a destructor that runs after what the standard library knows of the thread has gone: nobody could wake the thread.
-/// There is no other way to ask than a panic, which says so on standard error.
+/// Returns the calling thread. `None` in a destructor that runs after the standard library's data of the
+/// thread are gone, because then no thread could wake it. The only way to find out is a panic, which
+/// prints a message on standard error.
 fn entering_thread() -> Option<ThreadId> {
     let thread = catch_unwind(|| thread::current().id()).ok()?;
     ENTERED.set(Some(thread));

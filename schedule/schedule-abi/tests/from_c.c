@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What a service in C does with the gate; each check that fails ends it. */
+/* A service in C that uses the gate; each check that fails ends it. */
 #define _GNU_SOURCE
 #include "tailwright_schedule.h"
 #include <pthread.h>
@@ -69,7 +69,7 @@ static void wait_until_asleep(int thread)
 	}
 }
 
-/* Whether requests that all wait, and came in this order, are served in that order of keys. */
+/* Checks that requests that all wait, in this order of arrival, are served in that order of keys. */
 static void served_in(const int *expected, uint32_t flags)
 {
 	static const int keys[REQUESTS] = { 30, 10, 40, 20 };
@@ -97,14 +97,14 @@ static void served_in(const int *expected, uint32_t flags)
 	tailwright_gate_free(gate);
 }
 
-/* glibc's: what a thread_local object of C++ has its destructor called by. */
+/* glibc's function that registers destructors of C++ thread_local objects. */
 extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *library);
 extern void *__dso_handle;
 
 static pthread_key_t ending;
 static int objects, keys;
 
-/* Such destructors can enter. */
+/* Destructors of such objects can enter. */
 static void end_object(void *unused)
 {
 	tailwright_permit *permit = tailwright_gate_enter(gate, 5, 0);
@@ -115,7 +115,7 @@ static void end_object(void *unused)
 	objects++;
 }
 
-/* Those of keys can do so early, and are refused later. What was entered early can leave later. */
+/* Destructors of keys can enter early, and are refused later. A permit from an early entry can leave later. */
 static void end_key(void *early)
 {
 	static int is_refused;
@@ -146,7 +146,7 @@ static void *use_and_end(void *used)
 	return NULL;
 }
 
-/* Destructors of a thread that has used the gate, or uses it there for the first time; nobody is left in the gate. */
+/* Destructors of a thread that has used the gate, or uses it first there; the gate is empty afterwards. */
 static void thread_ends(void)
 {
 	pthread_t thread;

@@ -1,4 +1,4 @@
-//! The library as a C program uses it, and the header held against what the library exports.
+//! The library as a C program uses it, and a comparison of the header with the library's exports.
 
 use std::path::{Path, PathBuf};
 use testkit::functions_named;
@@ -17,8 +17,8 @@ fn a_program_in_c() {
     }
 }
 
-/// For two seconds; `TAILWRIGHT_SOAK_SECONDS=600 cargo test -p tailwright-schedule-abi --test from_c storm -- --nocapture` is the
-/// long form.
+/// Runs for two seconds; the long form is `TAILWRIGHT_SOAK_SECONDS=600 cargo test -p
+/// tailwright-schedule-abi --test from_c storm -- --nocapture`.
 #[test]
 fn a_storm_leaves_no_permit_taken_and_no_thread_demoted() {
     let seconds = std::env::var("TAILWRIGHT_SOAK_SECONDS").unwrap_or_else(|_| "2".into());

@@ -1,4 +1,5 @@
-//! `examples/image-pipeline` for a second: both services, every mode, every image answered and told right; and interrupted.
+//! `examples/image-pipeline` for a second: both services, every mode, every image answered and
+//! recognised; and interrupted.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -6,9 +7,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The exit code where something that it needs is missing.
+/// Exit code if something is missing.
 const MISSING: i32 = 3;
-/// And after an interrupt.
+/// Exit code after an interrupt.
 const INTERRUPTED: i32 = 130;
 
 #[test]
@@ -30,7 +31,7 @@ fn the_image_pipeline_runs_under_every_mode_and_can_be_interrupted() {
     an_interrupt_says_nothing(&python);
 }
 
-/// The measurement, with the environment of an earlier run where there is one.
+/// Returns the measurement's command, with the environment of an earlier run if there is one.
 fn pipeline(python: &Path, [repetitions, load]: [&str; 2]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let program = std::env::current_exe().expect("this program has a path");
@@ -42,7 +43,8 @@ fn pipeline(python: &Path, [repetitions, load]: [&str; 2]) -> Command {
     run
 }
 
-/// An interrupt of the terminal, which goes to all of its processes, while images are at the services.
+/// Interrupts the measurement like a terminal, all of its processes at once, while images are at the
+/// services.
 fn an_interrupt_says_nothing(python: &Path) {
     let mut run = pipeline(python, ["1000", "0.8"]);
     let mut run =
@@ -53,14 +55,14 @@ fn an_interrupt_says_nothing(python: &Path) {
     wait_for_images(run.id());
     kill_process_group(Pid::from_child(&run), Signal::INT).expect("it runs");
     let mut rest = String::new();
-    // The end of what the services say, too.
+    // Until the services' output ends, too.
     errors.read_to_string(&mut rest).expect("text");
     let ended = run.wait().expect("it ends");
     assert!(first.starts_with("repetition 1 of 1000"), "{first}{rest}");
     assert_eq!((ended.code(), rest.as_str()), (Some(INTERRUPTED), ""));
 }
 
-/// Looks until the measurement that this process began has a thread more than between repetitions: one for each image.
+/// Waits until the measurement has more threads than between repetitions: one for each image.
 fn wait_for_images(process: u32) {
     let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let children = children.expect("the kernel tells children");

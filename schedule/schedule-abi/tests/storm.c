@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Threads of a service that use a gate in every way at once: short waits, waits without an end, blocks, permits within
- * permits, threads that end with their permit, and a process that ends while threads wait. Afterwards a gate has as many
- * permits as before, and no thread is demoted. The argument is how long each of two gates is used, in seconds.
+ * Threads of a service that use a gate in every way at once: short waits, endless waits, blocks, nested permits,
+ * threads that end with their permit, and a process that ends while threads wait. Afterwards a gate has as many
+ * permits as before, and no thread is demoted. The argument is the time for which each of two gates is used, seconds.
  */
 #define _GNU_SOURCE
 #include "tailwright_schedule.h"
@@ -28,7 +28,7 @@
 #define MS 1000000ull
 
 static tailwright_gate *gate;
-/* Whether never more than the limit may run: no preemption, no patience. */
+/* True if at most the limit may run at any time: no preemption, no patience. */
 static int is_strict;
 static uint64_t end;
 static atomic_int running;
