@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError
     let settings =
         ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: None, report: None };
     let mut document = read_scenario(&settings)?;
-    // Stations that are put together have no workers of their own.
+    // Grouped stations have no workers of their own.
     let is_given = |path: &str| {
         path == "run.load" && !args.load.is_empty() || path.ends_with(".workers") && args.cpus.is_some()
     };
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ScheduleBenchArgs) -> Result<VerbAnswer, OperationError
     args.playing.play(document.name(), &variants, &modes, cpus)
 }
 
-/// The variant with this load of the busiest tier, or that of the file.
+/// Returns the variant with this load of the busiest tier, or that of the file.
 fn at_load(variant: &Variant, load: Option<f64>, cpus: Option<usize>) -> Result<Variant, OperationError> {
     let mut variant = variant.clone();
     if let Some(load) = load {
@@ -90,7 +90,7 @@ fn at_load(variant: &Variant, load: Option<f64>, cpus: Option<usize>) -> Result<
         variant.choices.push(AxisChoice { axis: "load".to_owned(), value: load.to_string() });
     }
     let Some(cpus) = cpus else { return Ok(variant) };
-    // The load is that of a station by now; several stations on a CPU have it together.
+    // The load set above applies to a single station; several stations on a CPU share it.
     let case = variant.document.case()?;
     let busiest = case.busiest().1;
     let grouping = TierGrouping::on_cpus(&case, cpus);

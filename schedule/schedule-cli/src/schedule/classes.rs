@@ -1,10 +1,10 @@
-//! How many requests of each class were late under each scheduling, as a table.
+//! Late requests of each class in each mode, as a table.
 
 use chain::{BenchReport, ClassMeasures};
 use cli::terminal::TextTable;
 use operation::text::time;
 
-/// A row for each class of each mode, after an empty line; nothing if no class has an SLO.
+/// Returns a row for each class of each mode, after an empty line; empty if no class has an SLO.
 pub(crate) fn class_table(report: &BenchReport) -> String {
     let headings = ["mode", "class", "slo", "requests", "late", "simulated", "p99", "mean"];
     let mut rows: Vec<Vec<String>> = Vec::new();

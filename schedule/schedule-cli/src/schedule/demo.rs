@@ -1,4 +1,4 @@
-//! `tailwright schedule demo`: what oldest-first does to two services of this machine, in a minute.
+//! `tailwright schedule demo`: the effect of oldest-first on two services of this machine, in a minute.
 
 use crate::schedule::playing::{PlayingArgs, check_modes};
 use arrivals::TimeDistribution;
@@ -49,7 +49,7 @@ pub(crate) struct ScheduleDemoArgs {
     playing: PlayingArgs,
 }
 
-/// What tiers can do in the long run, and more than nothing.
+/// Parses a load above 0 that tiers can sustain.
 fn load(text: &str) -> Result<f64, String> {
     let expected = || format!("expected a load above 0 and below 1, such as 0.85 or 85%, found '{text}'");
     share(text).ok().filter(|load| *load > 0.0 && *load < 1.0).ok_or_else(expected)

@@ -1,5 +1,5 @@
-//! `tailwright schedule`: services of this machine under different schedulings, beside their simulation, and
-//! the scheduler in the kernel.
+//! `tailwright schedule`: services of this machine in different scheduling modes, beside their
+//! simulation, and the scheduler in the kernel.
 
 mod bench;
 pub(crate) mod classes;
@@ -41,7 +41,7 @@ enum ScheduleSubcommand {
 }
 
 impl ScheduleArgs {
-    /// Whether it runs until it is told to end.
+    /// Returns true if it runs until told to end.
     pub fn is_service(&self) -> bool {
         matches!(self.what, ScheduleSubcommand::Tier)
     }

@@ -1,4 +1,4 @@
-//! What services did under each scheduling, beside the simulator, as a table and as JSON.
+//! Results of services in each mode, beside the simulator, as a table and as JSON.
 
 use crate::schedule::classes::class_table;
 use chain::{
@@ -13,18 +13,18 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use units::plural;
 
-/// Others on the CPUs beyond this share make figures doubtful.
+/// Share of CPU time of other processes above which figures are doubtful.
 const OTHERS_MAX: f64 = 0.03;
-/// A percentile with fewer requests beyond it is doubtful.
+/// Minimum number of requests beyond a percentile; with fewer it is doubtful.
 const BEYOND_MIN: usize = 10;
-/// Requests that are sent so much of the median latency late make figures doubtful.
+/// Sending delay, relative to the median latency, above which figures are doubtful.
 const LAG_MAX: f64 = 0.05;
-/// More tiers do not fit a table of 100 columns; JSON has them.
+/// Maximum number of tiers in a table of 100 columns; JSON has all.
 const TIERS_SHOWN: usize = 2;
-/// Longer names of tiers are shortened in tables.
+/// Maximum length of tiers' names in tables.
 const NAME_MAX: usize = 16;
 
-/// One variant of what was played.
+/// One variant that was played.
 pub(crate) struct ScheduledRun {
     pub(crate) name: String,
     pub(crate) choices: Vec<AxisChoice>,
@@ -77,7 +77,7 @@ struct LeftOutDocument<'a> {
 #[derive(Serialize, JsonSchema)]
 struct ModeDocument<'a> {
     mode: &'static str,
-    /// The limit of the first tier; none is no limit.
+    /// Limit of the first tier; `None` is no limit.
     c: Option<u32>,
     c_by_tier: &'a [Option<u32>],
     #[serde(flatten)]
@@ -102,7 +102,7 @@ struct ModeDocument<'a> {
 struct RatioDocument {
     ratio: f64,
     low: f64,
-    /// None: without an end.
+    /// `None`: unbounded.
     high: Option<f64>,
     #[schemars(extend("enum" = ["shorter", "longer", "not_shown"]))]
     verdict: &'static str,
@@ -116,7 +116,7 @@ struct GainDocument {
     age_share: Option<f64>,
 }
 
-/// All runs as one document.
+/// Formats all runs as one document.
 pub(crate) fn json(runs: &[ScheduledRun]) -> String {
     document(&ScheduledDocument { runs: runs.iter().map(run_document).collect() })
 }
@@ -205,7 +205,7 @@ fn verdict(ratio: &RatioEstimate) -> &'static str {
     }
 }
 
-/// All runs for people.
+/// Formats all runs for people.
 pub(crate) fn text(runs: &[ScheduledRun]) -> String {
     runs.iter().map(run_text).collect::<Vec<_>>().join("\n")
 }
@@ -269,7 +269,7 @@ fn mode_table(report: &BenchReport) -> TextTable {
     TextTable::of_rows(&headings, 1, rows)
 }
 
-/// The limit of all tiers, or of each where they differ.
+/// Formats the limit of all tiers, or of each if they differ.
 fn limits(limits: &[Option<u32>]) -> String {
     let shown: Vec<String> =
         limits.iter().map(|limit| limit.map_or("-".to_owned(), |limit| limit.to_string())).collect();
@@ -277,7 +277,7 @@ fn limits(limits: &[Option<u32>]) -> String {
     if is_one { shown.first().cloned().unwrap_or_default() } else { shown.join("/") }
 }
 
-/// A name that leaves room for the rest of the table.
+/// Shortens a name to leave space for the rest of the table.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= NAME_MAX {
         return name.to_owned();
@@ -286,7 +286,8 @@ fn shortened(name: &str) -> String {
     kept + "…"
 }
 
-/// Mean waiting at each tier, what the simulator says of it, and how much of the time somebody young runs.
+/// Returns the mean waits at each tier, measured and simulated, and the share of time in which a younger
+/// request runs.
 fn tier_table(report: &BenchReport) -> TextTable {
     let mut headings: Vec<String> = vec!["mean wait at".to_owned()];
     headings.extend(
@@ -309,7 +310,7 @@ fn tier_table(report: &BenchReport) -> TextTable {
     TextTable::of_rows(&headings, 1, rows)
 }
 
-/// The 99th percentile of each mode against a thread per request.
+/// Formats the 99th percentile of each mode against a thread per request.
 fn against_fair(report: &BenchReport, settings: &BenchSettings) -> String {
     let rows: Vec<Vec<String>> = report
         .modes
@@ -343,7 +344,7 @@ fn range(ratio: &RatioEstimate) -> String {
     }
 }
 
-/// What the limit and what age does.
+/// Formats the separate effects of limit and age.
 fn gains(report: &BenchReport) -> String {
     let age = format!("age: limited → {}", report.oldest);
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -363,14 +364,14 @@ fn gains(report: &BenchReport) -> String {
     format!("\nwhat is due to what:\n{}", untitled(rows))
 }
 
-/// Rows of words that need no headings.
+/// Formats rows of words without headings.
 fn untitled(rows: Vec<Vec<String>>) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let table = TextTable::of_rows(&vec![""; columns], columns, rows).render();
     table.trim_start_matches('\n').to_owned()
 }
 
-/// What makes the figures of a run doubtful.
+/// Returns the reasons why the figures of a run are doubtful.
 pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
     let report = &run.report;
     let modes = &run.report.modes;
@@ -404,7 +405,7 @@ pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
     doubts
 }
 
-/// Which percentiles few requests decide, in the mode with the fewest.
+/// Returns the percentiles that depend on few requests, in the mode with the fewest.
 fn few_requests(modes: &[ModeReport]) -> Option<String> {
     let answered = modes.iter().map(|mode| mode.measured.answered).min()?;
     let [beyond_p99, beyond_p999] = [100, 1000].map(|part| answered / part);
