@@ -1,5 +1,5 @@
-//! The cost of a request at the gate for tasks, beside a semaphore of tokio, which serves in the order of arrival: alone, and
-//! with futures that wait. Futures are polled by hand, so that no runtime is measured.
+//! The cost of a request at the gate for tasks, beside a semaphore of tokio, which serves in the order of
+//! arrival: alone, and with waiting futures. Futures are polled by hand, so that no runtime is measured.
 //!
 //! `cargo bench -p tailwright-schedule-tower --bench cost`
 
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Measurements of each kind, in turn, of which the least counts, because others use the machine.
+/// Measurements of each kind, in turn; the least counts, because others use the machine.
 const MEASUREMENTS: usize = 7;
 /// Requests of one measurement.
 const REQUESTS: usize = 50_000;
@@ -45,13 +45,13 @@ fn line(kind: &str, ours: f64, theirs: f64) {
     println!("{kind:>16}: gate {ours:>6.0} ns, semaphore {theirs:>6.0} ns, ratio {:.2}", ours / theirs);
 }
 
-/// A gate for one at once.
+/// Returns a gate with limit 1.
 fn gate() -> AsyncGate {
     let limit = ConcurrencyLimit::Fixed(NonZeroU32::MIN);
     AsyncGate::new(AsyncGateSettings { limit, ..AsyncGateSettings::default() })
 }
 
-/// The least of several measurements of each kind, in turn.
+/// Returns the least of several measurements of each kind, in turn.
 fn fewest_ns(kinds: [&dyn Fn() -> f64; 2]) -> [f64; 2] {
     let mut fewest = [f64::INFINITY; 2];
     for _ in 0..MEASUREMENTS {
@@ -66,7 +66,7 @@ fn per_request(begin: Instant) -> f64 {
     begin.elapsed().as_nanos() as f64 / REQUESTS as f64
 }
 
-/// Nanoseconds per request that enters and leaves at once.
+/// Returns the nanoseconds per request that enters and leaves at once.
 fn alone<F: Future>(enter: impl Fn(u64) -> F) -> f64 {
     let waker = noop_waker();
     let context = &mut Context::from_waker(&waker);
@@ -79,7 +79,8 @@ fn alone<F: Future>(enter: impl Fn(u64) -> F) -> f64 {
 
 type Entry<P, E> = Pin<Box<dyn Future<Output = Result<P, E>>>>;
 
-/// Nanoseconds per request while so many wait: one leaves, the next one takes its permit, and another one comes.
+/// Returns the nanoseconds per request while this many wait: one leaves, the next takes its permit, and
+/// another arrives.
 fn handed_over<P, E>(waiting: usize, enter: impl Fn(u64) -> Entry<P, E>) -> f64 {
     let waker = noop_waker();
     let context = &mut Context::from_waker(&waker);
@@ -115,7 +116,7 @@ fn theirs_waiting(waiting: usize) -> f64 {
     handed_over::<OwnedSemaphorePermit, _>(waiting, |_| Box::pin(Arc::clone(&semaphore).acquire_owned()))
 }
 
-/// A service whose answer is there at once.
+/// A service that answers immediately.
 #[derive(Debug, Clone, Copy)]
 struct Immediate;
 
@@ -133,7 +134,7 @@ impl Service<Request<()>> for Immediate {
     }
 }
 
-/// Nanoseconds per call of a service, with a tag in its headers, until its body has ended.
+/// Returns the nanoseconds per call of a service, with a tag in its headers, until its body has ended.
 fn calls<S, R>(mut service: S) -> f64
 where
     S: Service<Request<()>, Response = Response<R>>,

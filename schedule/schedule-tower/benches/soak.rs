@@ -1,6 +1,7 @@
-//! Services under cancellations, timeouts, panics and streams for as long as one likes: no permit is lost, nobody stays demoted.
+//! Services under cancellations, timeouts, panics and streams for any length of time: no permit is lost,
+//! and no thread stays demoted.
 //!
-//! `cargo bench -p tailwright-schedule-tower --bench soak -- --seconds 600`; 10 seconds unless told otherwise.
+//! `cargo bench -p tailwright-schedule-tower --bench soak -- --seconds 600`; the default is 10 seconds.
 
 #[path = "../tests/services/server.rs"]
 #[expect(dead_code, reason = "tests use more of it")]
@@ -41,7 +42,7 @@ fn report(kind: &str, now: GateStatistics) {
     );
 }
 
-/// The gate for threads.
+/// Runs the gate for threads.
 fn threads(end: Instant) -> (GateStatistics, u64) {
     let gate = Gate::new(GateSettings {
         limit: ConcurrencyLimit::Fixed(NonZeroU32::new(2).expect("2")),

@@ -1,4 +1,4 @@
-//! The layer before a client: which calls carry the tag of their request.
+//! The layer before a client: it decides which calls carry the tag of their request.
 
 use crate::tag_headers;
 use crate::task_tag::current_tag;
@@ -9,10 +9,11 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Has calls to hosts of the system carry the tag of the request that they are for, and removes tags from all others.
+/// Adds the tag of the current request to calls to hosts of the system, and removes tags from all others.
 ///
-/// The tag is the one among the call's extensions, or else [`current_tag`]. The host is that of the URI, or else of the `Host`
-/// header. The layer belongs below what follows redirections, so that each hop is judged.
+/// The tag is the one among the call's extensions, or else [`current_tag`]. The host is that of the URI,
+/// or else of the `Host` header. The layer belongs below redirection handling, so that each hop is
+/// checked.
 #[derive(Debug, Clone, Default)]
 pub struct TagClientLayer {
     domain: TagDomain,
@@ -21,19 +22,19 @@ pub struct TagClientLayer {
 }
 
 impl TagClientLayer {
-    /// A layer for calls to anybody, of whom these may see tags.
+    /// Creates a layer for calls to any host; only hosts in this domain may see tags.
     pub fn new(domain: TagDomain) -> Self {
         Self { domain, ..Self::default() }
     }
 
-    /// The same layer for tags in another place.
+    /// Sets the place of tags.
     #[must_use]
     pub fn with_codec(self, codec: TagCodec) -> Self {
         Self { codec, ..self }
     }
 
-    /// The same layer before a client all of whose calls go to this host, such as a channel of tonic, which adds the
-    /// host to the URI itself.
+    /// Sets the host of all calls, for a client such as a channel of tonic, which adds the host to the
+    /// URI itself.
     #[must_use]
     pub fn to_host(self, host: impl Into<String>) -> Self {
         Self { host: Some(host.into()), ..self }
@@ -45,7 +46,7 @@ impl TagClientLayer {
         host.is_some_and(|host| self.domain.contains(host))
     }
 
-    /// Writes or removes the tag. A call inside that is for no request stays as it is.
+    /// Writes or removes the tag. A call within the domain without a request stays unchanged.
     fn prepare<B>(&self, request: &mut Request<B>) {
         if !self.may_see_tag(request) {
             return tag_headers::strip(&self.codec, request.headers_mut());
@@ -65,7 +66,7 @@ impl<S> Layer<S> for TagClientLayer {
     }
 }
 
-/// A client whose calls carry tags, by [`TagClientLayer`].
+/// A client whose calls carry tags, created by [`TagClientLayer`].
 #[derive(Debug, Clone)]
 pub struct TagClientService<S> {
     inner: S,

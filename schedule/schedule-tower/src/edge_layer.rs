@@ -1,4 +1,4 @@
-//! The layer where requests enter the system: each gets a start, and a limited number is inside at once.
+//! The layer where requests enter the system: each gets a start, and the number inside is limited.
 
 use crate::gate_rules::{GateRules, SloOfRequest, TagSource};
 use crate::gate_service::GateService;
@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower_layer::Layer;
 
-/// How many requests TailClipper lets inside (§5.1).
+/// TailClipper's limit of requests inside (§5.1).
 const WINDOW: NonZeroU32 = NonZeroU32::new(200).unwrap();
 
-/// Stamps requests and strips what they claim, and lets so many inside that others wait before the system and not in it
-/// (TailClipper §5.1). Clones share the clock and the window.
+/// Stamps requests, strips their own claims, and limits the number inside, so that others wait before the
+/// system and not in it (TailClipper §5.1). Clones share the clock and the window.
 #[derive(Debug, Clone)]
 pub struct EdgeLayer {
     window: AsyncGate,
@@ -26,16 +26,18 @@ pub struct EdgeLayer {
 }
 
 impl Default for EdgeLayer {
-    /// Real time, tags in `baggage`, the paper's window of 200 requests, and a queue before it without end.
+    /// Real time, tags in `baggage`, the paper's window of 200 requests, and an unlimited queue before
+    /// it.
     fn default() -> Self {
         Self::new(Edge::default(), Some(WINDOW), None)
     }
 }
 
 impl EdgeLayer {
-    /// A layer that stamps by this edge and lets `inside_max` requests inside, any number for `None`; of more than
-    /// `queued_max` before the window the last in its order get the answer that the service is overloaded. The window has no
-    /// patience: a request keeps its place until the body of its response has ended, however long that takes.
+    /// Creates a layer that stamps by this edge and admits `inside_max` requests, any number for `None`.
+    /// Of more than `queued_max` requests before the window, the last in order are answered as
+    /// overloaded. The window has no patience: a request keeps its place until the body of its response
+    /// has ended, however long that takes.
     pub fn new(edge: Edge, inside_max: Option<NonZeroU32>, queued_max: Option<usize>) -> Self {
         let window = AsyncGate::new(AsyncGateSettings {
             limit: inside_max.map_or(ConcurrencyLimit::Unlimited, ConcurrencyLimit::Fixed),
@@ -55,33 +57,33 @@ impl EdgeLayer {
         }
     }
 
-    /// The same layer, which gives a request a deadline by what it asks for: so long after its start, by the SLO of its class
-    /// ([`gat::ClassSlos`]). Requests for which this says `None` have the deadline of the edge, if it gives any; those of a
-    /// logical clock have none.
+    /// Sets the deadline of a request by its content: its start plus the SLO of its class
+    /// ([`gat::ClassSlos`]). Requests for which `slo_of` returns `None` have the edge's deadline, if it
+    /// gives any; those of a logical clock have none.
     #[must_use]
     pub fn with_slo_of(self, slo_of: impl Fn(&Parts) -> Option<RequestSlo> + Send + Sync + 'static) -> Self {
         Self { slo_of: Some(SloOfRequest(Arc::new(slo_of))), ..self }
     }
 
-    /// The same layer, whose window lets requests inside in another order.
+    /// Sets the order in which the window admits requests.
     #[must_use]
     pub fn ordered_by(self, order: TagOrder) -> Self {
         Self { order, ..self }
     }
 
-    /// The same layer for tags in another place.
+    /// Sets the place of tags.
     #[must_use]
     pub fn with_codec(self, codec: TagCodec) -> Self {
         Self { codec, ..self }
     }
 
-    /// The same layer, which answers that the service is overloaded after a wait of so long before the window.
+    /// Limits the wait before the window; after it, a request is answered as overloaded.
     #[must_use]
     pub fn wait_at_most(self, limit: Duration) -> Self {
         Self { wait_max: Some(limit), ..self }
     }
 
-    /// Requests before the window (waiting) and inside (serving), and counts so far.
+    /// Returns the numbers of requests before the window (waiting) and inside (serving), and totals.
     pub fn statistics(&self) -> GateStatistics {
         self.window.statistics()
     }

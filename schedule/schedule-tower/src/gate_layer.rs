@@ -1,4 +1,4 @@
-//! The layer before a service inside the system: it accepts tags within limits, and admits the oldest first.
+//! The layer before an inner service: it accepts tags within limits, and admits the oldest first.
 
 use crate::gate_rules::{GateRules, TagSource};
 use crate::gate_service::GateService;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tower_layer::Layer;
 
-/// Admits the c oldest requests to a service, by the tags that they carry. Clones have the same gate.
+/// Admits the c oldest requests to a service, by their tags. Clones share the gate.
 #[derive(Debug, Clone)]
 pub struct GateLayer {
     gate: AsyncGate,
@@ -19,7 +19,8 @@ pub struct GateLayer {
 }
 
 impl GateLayer {
-    /// A layer with this gate, for tags in `baggage` under the default keys, oldest first, with waits of any length.
+    /// Creates a layer with this gate, for tags in `baggage` under the default keys, oldest first, with
+    /// waits of any length.
     pub fn new(gate: AsyncGate) -> Self {
         let source = TagSource::Received(Mutex::new(InnerTier::default()));
         Self {
@@ -31,33 +32,33 @@ impl GateLayer {
         }
     }
 
-    /// The same layer for tags in another place.
+    /// Sets the place of tags.
     #[must_use]
     pub fn with_codec(self, codec: TagCodec) -> Self {
         Self { codec, ..self }
     }
 
-    /// The same layer with what it accepts of tags; its counts begin anew.
+    /// Sets the validation of tags; its counts start at zero.
     #[must_use]
     pub fn with_tier(self, tier: InnerTier) -> Self {
         Self { source: Arc::new(TagSource::Received(Mutex::new(tier))), ..self }
     }
 
-    /// The same layer, which serves in another order.
+    /// Sets the order of service.
     #[must_use]
     pub fn ordered_by(self, order: TagOrder) -> Self {
         Self { order, ..self }
     }
 
-    /// The same layer, which answers that the service is overloaded after a wait of so long: 503, or UNAVAILABLE of gRPC.
-    /// How many may wait is a setting of the gate.
+    /// Limits the wait; after it, a request is answered as overloaded: 503, or UNAVAILABLE of gRPC. The
+    /// number of waiting requests is limited by the gate's settings.
     #[must_use]
     pub fn wait_at_most(self, limit: Duration) -> Self {
         Self { wait_max: Some(limit), ..self }
     }
 
-    /// What was done with the tags of requests so far, for a log and for metrics. Requests that a layer before this one has tagged
-    /// do not count.
+    /// Returns the counts of received tags by case, for a log and for metrics. Requests tagged by an
+    /// earlier layer are not counted.
     pub fn tag_counts(&self) -> ReceivedTagCounts {
         match &*self.source {
             TagSource::Received(tier) => tier.lock().unwrap_or_else(PoisonError::into_inner).counts(),

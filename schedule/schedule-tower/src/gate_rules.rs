@@ -1,4 +1,4 @@
-//! What a service before others does with a request before it calls them: where its tag comes from, and what orders it.
+//! Tagging and ordering of a request by a service before it calls the inner one.
 
 use crate::tag_headers;
 use gat::{Edge, EdgeClock, InnerTier, RequestSlo, RequestTag, TagCodec, TagOrder};
@@ -10,19 +10,19 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where the tag of a request comes from.
+/// Source of a request's tag.
 #[derive(Debug)]
 pub(crate) enum TagSource {
-    /// It is made here, whatever the request claims.
+    /// Stamped here; the request's claims are ignored.
     Stamp(Mutex<Edge>),
-    /// It is what an edge stamped, within limits.
+    /// Received from an edge, and validated.
     Received(Mutex<InnerTier>),
 }
 
-/// Says which SLO a request has by what it asks for.
+/// Returns the SLO of a request by its content.
 type SloFunction = dyn Fn(&Parts) -> Option<RequestSlo> + Send + Sync;
 
-/// The SLO of a request by what it asks for.
+/// The SLO of a request by its content.
 #[derive(Clone)]
 pub(crate) struct SloOfRequest(pub(crate) Arc<SloFunction>);
 
@@ -32,20 +32,20 @@ impl fmt::Debug for SloOfRequest {
     }
 }
 
-/// What all services of a layer do with requests.
+/// Rules shared by all services of a layer.
 #[derive(Debug)]
 pub(crate) struct GateRules {
     pub(crate) gate: AsyncGate,
     pub(crate) source: Arc<TagSource>,
     pub(crate) codec: TagCodec,
     pub(crate) order: TagOrder,
-    /// Only where tags are stamped.
+    /// Only if tags are stamped.
     pub(crate) slo_of: Option<SloOfRequest>,
     pub(crate) wait_max: Option<Duration>,
 }
 
 impl GateRules {
-    /// Decides on the tag of a request, which gets it as an extension.
+    /// Determines the tag of a request, and attaches it as an extension.
     pub(crate) fn tag<B>(&self, request: Request<B>) -> (RequestTag, Request<B>) {
         let (mut parts, body) = request.into_parts();
         let tag = match &*self.source {
@@ -69,7 +69,7 @@ impl GateRules {
     }
 
     fn accept(&self, tier: &Mutex<InnerTier>, parts: &Parts) -> RequestTag {
-        // An extension is from a layer of this process before this one, and not from a client.
+        // An extension is from an earlier layer of this process, not from a client.
         if let Some(tag) = parts.extensions.get::<RequestTag>() {
             return *tag;
         }
@@ -85,7 +85,8 @@ impl GateRules {
         }
     }
 
-    /// Whether handlers may say that their request waits. At the edge those that wait are inside as well.
+    /// Returns true if handlers may report that their request waits. At the edge, waiting requests still
+    /// count as inside.
     pub(crate) fn lends_permit(&self) -> bool {
         matches!(&*self.source, TagSource::Received(_))
     }

@@ -1,5 +1,5 @@
-//! The service behind the layers that stamp or read tags: it tags a request and has it wait for its turn before the inner
-//! service.
+//! The service behind the layers that stamp or read tags: it tags a request and lets it wait for its turn
+//! before the inner service.
 
 use crate::gate_rules::GateRules;
 use crate::gated_body::GatedBody;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower_service::Service;
 
-/// A service whose requests are tagged and wait for their turn, by [`EdgeLayer`](crate::EdgeLayer) or
-/// [`GateLayer`](crate::GateLayer).
+/// A service whose requests are tagged and wait for their turn, created by
+/// [`EdgeLayer`](crate::EdgeLayer) or [`GateLayer`](crate::GateLayer).
 #[derive(Debug, Clone)]
 pub struct GateService<S> {
     pub(crate) inner: S,

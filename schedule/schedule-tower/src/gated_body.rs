@@ -1,4 +1,4 @@
-//! The body of a response, with which its request counts at the gate.
+//! The body of a response; its request counts at the gate until the body ends.
 
 use crate::task_tag::in_tag;
 use gat::RequestTag;
@@ -8,7 +8,7 @@ use schedule::AsyncPermit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What keeps a request at the gate while its response is made.
+/// Keeps a request at the gate while its response is made.
 #[derive(Debug)]
 pub(crate) struct RequestInside {
     pub(crate) permit: AsyncPermit,
@@ -16,7 +16,7 @@ pub(crate) struct RequestInside {
 }
 
 impl RequestInside {
-    /// A part of the request's work.
+    /// Runs a part of the request's work.
     pub(crate) fn run<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let tag = self.tag;
         self.permit.measure(|| in_tag(tag, work))
@@ -24,7 +24,7 @@ impl RequestInside {
 }
 
 pin_project! {
-    /// A body whose request leaves the gate when it has ended, failed, or is dropped.
+    /// A body whose request leaves the gate when the body has ended, failed, or is dropped.
     #[derive(Debug)]
     pub struct GatedBody<B> {
         // Dropped before the permit.
@@ -35,7 +35,7 @@ pin_project! {
 }
 
 impl<B> GatedBody<B> {
-    /// The body of an answer that nobody worked on.
+    /// Returns the body of an answer without a permit.
     pub(crate) fn empty() -> Self {
         Self { body: None, inside: None }
     }

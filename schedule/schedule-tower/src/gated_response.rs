@@ -1,5 +1,5 @@
-//! A response to come: the request waits for its turn, then for the inner service to be ready, and then for its answer, whose
-//! body takes the permit along.
+//! A future response: the request waits for its turn, then for the inner service to be ready, and then
+//! for its answer, whose body takes over the permit.
 
 use crate::gate_rules::GateRules;
 use crate::gated_body::{GatedBody, RequestInside};
@@ -17,7 +17,8 @@ use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 pin_project! {
-    /// The response of a [`GateService`](crate::GateService) to come. Dropping it gives up the request, wherever it is.
+    /// The future response of a [`GateService`](crate::GateService). Dropping it abandons the request in
+    /// any stage.
     #[must_use = "nothing happens before it is polled"]
     pub struct GatedResponse<S, B>
     where
@@ -40,13 +41,13 @@ pin_project! {
     }
 }
 
-/// What a stage leads to.
+/// End of a stage.
 enum StageEnd<N, E> {
     Next(N),
     Over(E),
 }
 
-/// Why futures may not be polled again.
+/// Panic message of futures polled after completion.
 const POLLED_TO_ITS_END: &str = "nobody polls it after its end";
 
 impl<S, B> GatedResponse<S, B>
@@ -105,7 +106,7 @@ where
     }
 }
 
-/// What follows on the admission of a request, or on its refusal.
+/// Returns the next stage after the admission or refusal of a request.
 #[expect(clippy::type_complexity, reason = "a stage of the future above, or what it ends with")]
 fn after_entry<S, B, R>(
     entered: Result<AsyncPermit, EntryRefusal>,
@@ -129,7 +130,7 @@ where
     }
 }
 
-/// The response as it goes out: without tags, and with the permit until its body has ended.
+/// Prepares the outgoing response: without tags, and with the permit until its body has ended.
 fn outgoing<R: Body>(
     response: Response<R>,
     inside: RequestInside,

@@ -5,13 +5,13 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use schedule::EntryRefusal;
 
-/// Whether the request is one of gRPC, whose clients want to know in a trailer what happened.
+/// Returns true for a gRPC request, whose client expects the status in a trailer.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let content = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     content.starts_with(b"application/grpc") && !content.starts_with(b"application/grpc-web")
 }
 
-/// 503 without a body, or UNAVAILABLE (14) of gRPC, which is 200 with a status of its own.
+/// Returns 503 without a body, or gRPC's UNAVAILABLE (14), which is a 200 with its own status.
 pub(crate) fn refusal_response<B>(refusal: EntryRefusal, is_grpc: bool) -> Response<GatedBody<B>> {
     let mut response = Response::new(GatedBody::empty());
     if is_grpc {

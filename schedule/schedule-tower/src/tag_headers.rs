@@ -3,12 +3,12 @@
 use gat::{HeaderChange, ReceivedTag, RequestTag, TagCodec};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// What the headers say about the tag.
+/// Reads the tag from the headers.
 pub(crate) fn read(codec: &TagCodec, headers: &HeaderMap) -> ReceivedTag {
     codec.read(values(headers, codec.header_name()))
 }
 
-/// Has the headers carry this tag and no other one.
+/// Writes this tag into the headers, in place of any other.
 pub(crate) fn write(codec: &TagCodec, headers: &mut HeaderMap, tag: RequestTag) {
     let written = codec.write(values(headers, codec.header_name()), tag).value;
     let others = other_spellings(codec, headers);
@@ -16,7 +16,7 @@ pub(crate) fn write(codec: &TagCodec, headers: &mut HeaderMap, tag: RequestTag) 
     headers.insert(own_name(codec), value(&written));
 }
 
-/// Removes tags, and what may be taken for one.
+/// Removes tags, and everything that might be taken for one.
 pub(crate) fn strip(codec: &TagCodec, headers: &mut HeaderMap) {
     let names = other_spellings(codec, headers).into_iter().chain([own_name(codec)]);
     names.for_each(|name| strip_name(codec, headers, &name));
@@ -35,7 +35,7 @@ fn strip_name(codec: &TagCodec, headers: &mut HeaderMap, name: &HeaderName) {
     }
 }
 
-/// Names that some gateway takes for ours.
+/// Returns header names that some gateway takes for ours.
 fn other_spellings(codec: &TagCodec, headers: &HeaderMap) -> Vec<HeaderName> {
     let own = codec.header_name();
     let others = headers.keys().filter(|name| name.as_str() != own && codec.is_named(name.as_str()));

@@ -1,5 +1,6 @@
-//! The tag of the request that a task works on, wherever in the task one asks. Threads change between requests at every
-//! await, so that the tag is set at the begin of each poll and the former one at its end.
+//! The tag of the request that a task works on, available anywhere in the task. Threads switch between
+//! requests at every await, so the tag is set at the beginning of each poll and the former one restored
+//! at its end.
 
 use gat::RequestTag;
 use pin_project_lite::pin_project;
@@ -12,18 +13,18 @@ thread_local! {
     static CURRENT: Cell<Option<RequestTag>> = const { Cell::new(None) };
 }
 
-/// The tag of the request that is being worked on; `None` outside of requests, and in tasks that did not take it along.
+/// Returns the tag of the current request; `None` outside requests, and in tasks that did not inherit it.
 pub fn current_tag() -> Option<RequestTag> {
     CURRENT.try_with(Cell::get).ok().flatten()
 }
 
-/// The same future, which has this tag while it is polled. For tasks that are spawned on behalf of a request.
+/// Returns a future that has this tag while it is polled. For tasks spawned on behalf of a request.
 pub fn with_tag<F: Future>(tag: RequestTag, future: F) -> TaggedFuture<F> {
     TaggedFuture { tag, future }
 }
 
 pin_project! {
-    /// A future of [`with_tag`], which works for a request.
+    /// A future with a tag, created by [`with_tag`].
     #[derive(Debug)]
     #[must_use = "nothing happens before it is polled"]
     pub struct TaggedFuture<F> {
@@ -42,7 +43,7 @@ impl<F: Future> Future for TaggedFuture<F> {
     }
 }
 
-/// Sets the former tag when a poll ends, by a panic as well.
+/// Restores the former tag when a poll ends, also by a panic.
 struct FormerTag(Option<RequestTag>);
 
 impl Drop for FormerTag {
@@ -51,7 +52,7 @@ impl Drop for FormerTag {
     }
 }
 
-/// Runs this with the tag as the current one.
+/// Runs a function with the tag as the current one.
 pub(crate) fn in_tag<T>(tag: RequestTag, run: impl FnOnce() -> T) -> T {
     let former = CURRENT.try_with(|current| current.replace(Some(tag))).ok().flatten();
     let _former = FormerTag(former);

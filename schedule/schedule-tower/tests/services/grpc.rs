@@ -1,4 +1,5 @@
-//! Calls of gRPC by tonic: the tag passes from client to service, and who is not admitted in time gets a status.
+//! gRPC calls by tonic: the tag passes from client to service, and a request not admitted in time gets a
+//! status.
 
 use super::server::{assert_empties, gate, run, start_ns, until};
 use bytes::{Buf, BufMut};
@@ -63,7 +64,7 @@ impl Decoder for NumberCodec {
 
 type Answer<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
-/// Answers with the start of the request; what is called with 1 waits until it is told to go on.
+/// Answers with the start of the request; a call with 1 waits until released.
 #[derive(Debug, Clone)]
 struct StartOf(Arc<Semaphore>);
 

@@ -1,4 +1,4 @@
-//! Tags at the edge, in replies and on calls of others.
+//! Tags at the edge, in replies and on calls to other hosts.
 
 use super::server::{
     Client, HttpVersion, assert_empties, collect, gate, request, run, serve_router, slo, spawn, start_ns,
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A client that answers with the baggage that it was to send.
+/// A client that answers with the baggage that it should have sent.
 #[derive(Debug, Clone, Copy)]
 struct Mirror;
 
@@ -40,7 +40,7 @@ impl Service<Request<Empty<Bytes>>> for Mirror {
     }
 }
 
-/// The baggage of a call to this URI with these headers.
+/// Returns the baggage of a call to this URI with these headers.
 async fn sent(layer: &TagClientLayer, uri: &str, headers: &[(&str, &str)]) -> String {
     let mut call = Request::get(uri);
     for (name, value) in headers {
@@ -74,7 +74,7 @@ fn calls_carry_the_tag_to_hosts_of_the_system_alone() {
     });
 }
 
-/// What a handler saw of the tag, and the baggage of a call that a task of it makes.
+/// The tag as a handler saw it, and the baggage of a call by one of its tasks.
 type Seen = Arc<Mutex<Vec<(RequestTag, Option<RequestTag>, String, String)>>>;
 
 async fn calling(
@@ -151,7 +151,7 @@ fn the_window_has_others_wait_before_the_system() {
     });
 }
 
-/// Paths in the order in which they were served, with the SLO of each in nanoseconds.
+/// Paths in the order of service, with the SLO of each in nanoseconds.
 type ServedPaths = Arc<Mutex<Vec<(String, u64)>>>;
 
 async fn note_and_hold(

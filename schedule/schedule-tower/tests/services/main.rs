@@ -1,5 +1,5 @@
-//! Real services of axum and tonic with the layers, over HTTP/1.1 and HTTP/2: who is served when, and that permits end with the
-//! response, whatever ends it.
+//! Real services of axum and tonic with the layers, over HTTP/1.1 and HTTP/2: the order of service, and
+//! the end of permits with the response, however it ends.
 
 mod grpc;
 mod layers;

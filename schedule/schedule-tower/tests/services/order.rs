@@ -1,4 +1,4 @@
-//! The oldest first, whichever way requests come, and what cancelled ones leave behind.
+//! The oldest first for all kinds of requests, and after cancellations.
 
 use super::server::{
     Client, HttpVersion, assert_empties, collect, gate, request, run, serve, slo, spawn, start_ns, until,
@@ -48,7 +48,7 @@ async fn forgets_the_cancelled(version: HttpVersion) {
     drop((waiting.remove(0), waiting.remove(1)));
     until(&gate, 1, 2);
     assert_eq!(gate.statistics().given_up, 2, "{version:?}");
-    // The one in service goes as well: the oldest of those left takes its place.
+    // The one in service is dropped as well: the oldest of the rest takes its place.
     drop(holder);
     until(&gate, 1, 1);
     testkit::wait_until(super::server::LONG, "the next one", || script.served.lock().unwrap().len() == 2);
@@ -74,7 +74,7 @@ fn the_earliest_deadline_first() {
         let client = Client::new(HttpVersion::Two, address).await;
         let mut sent = vec![spawn(&client, request(0, "hold"))];
         until(&gate, 1, 0);
-        // Start and deadline in milliseconds; without one it is 100 ms after the start.
+        // Start and deadline in milliseconds; without one, the deadline is 100 ms after the start.
         for (count, (start, deadline)) in
             [(1, Some(400)), (2, None), (3, Some(50)), (4, None)].into_iter().enumerate()
         {

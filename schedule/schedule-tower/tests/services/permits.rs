@@ -1,4 +1,4 @@
-//! How long a request keeps its place: streaming bodies, panics, errors, calls of others, refusals.
+//! Duration of a request's place: streaming bodies, panics, errors, calls to others, refusals.
 
 use super::server::{
     Client, HttpVersion, assert_empties, collect, gate, request, run, serve, spawn, start_ns, until,
@@ -32,7 +32,7 @@ async fn keeps_its_place_until_the_body_ends(version: HttpVersion) {
     let answer = (&mut next.0).await.expect("it is not aborted").expect("an answer");
     assert_eq!(collect(answer).await.2, "done", "{version:?}");
     assert_empties(&gate);
-    // The client goes in the middle.
+    // The client disconnects in the middle.
     let mut streaming = client.send(request(2, "stream")).await.expect("the head of an answer");
     streaming.body_mut().frame().await.expect("a frame").expect("no error");
     until(&gate, 1, 0);
@@ -166,7 +166,7 @@ fn errors_of_the_service_give_the_place_back() {
     });
 }
 
-/// A service that is ready when it is told so, with an answer that has no body, as that to an upgrade.
+/// A service that becomes ready on request, with an answer without a body, as to an upgrade.
 #[derive(Debug, Clone)]
 struct Late(Arc<AtomicBool>);
 

@@ -1,5 +1,5 @@
-//! Deadlines by the classes of a policy: the entry point stamps them, whatever clients claim, and a service inside serves the
-//! earliest first.
+//! Deadlines by the classes of a policy: the entry point stamps them, ignoring clients' claims, and an
+//! inner service serves the earliest first.
 
 use super::server::{Client, HttpVersion, collect, gate, run, serve_router, spawn, until};
 use axum::routing::get;
@@ -12,7 +12,7 @@ use schedule_tower::{EdgeLayer, GateLayer};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
-/// What `tailwright plan -o` writes, for two classes and one that was refused.
+/// Output of `tailwright plan -o`, for two classes and a refused one.
 const POLICY: &str = r#"{"format":"tailwright.policy","version":1,"policy_name":"tailwright","servers":[
     {"name":"ssd-1","class":"ssd","network_bytes_per_s":1e8,"storage_profile":"x"}],"workloads":[
     {"name":"web","admitted":true,"server":"ssd-1","priority":0,"slo":"99.9% < 10s","slo_percentile":99.9,"slo_s":10,
@@ -24,7 +24,7 @@ const POLICY: &str = r#"{"format":"tailwright.policy","version":1,"policy_name":
 
 type ServedPaths = Arc<Mutex<Vec<String>>>;
 
-/// The store: notes the request, and works until it may go on.
+/// The store: records the request, and works until released.
 async fn hold(
     Extension(served): Extension<ServedPaths>,
     Extension(go_on): Extension<Arc<Semaphore>>,
@@ -34,7 +34,7 @@ async fn hold(
     go_on.acquire().await.expect("it stays open").forget();
 }
 
-/// The service at the entry point: calls the store with the tag that its request has by now.
+/// The service at the entry point: calls the store with the tag of its request.
 async fn forward(Extension(store): Extension<Client>, uri: Uri, headers: HeaderMap) {
     let call = Request::get(format!("http://store{}", uri.path())).header("baggage", &headers["baggage"]);
     let answer = store.send(call.body(Empty::new()).expect("a request")).await.expect("an answer");
@@ -69,7 +69,8 @@ fn the_classes_of_a_policy_are_served_by_deadline() {
         let entry = Router::new().fallback(get(forward)).layer(Extension(calls)).layer(edge);
         let client = Client::new(HttpVersion::Two, serve_router(entry).await).await;
         let mut sent = Vec::new();
-        // Each of the class that may wait claims to be older and due earlier than all others.
+        // Each request of the class with the longer SLO claims to be older and due earlier than all
+        // others.
         let forged = "tailwright-start=1699999999000000000,tailwright-deadline=1700000000000000000";
         let hidden = "%74ailwright-deadline=1,Tailwright-Start=1,user=7";
         let requests = [("/batch/first", forged), ("/batch/a", forged), ("/batch/b", hidden)];

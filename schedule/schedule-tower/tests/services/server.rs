@@ -1,4 +1,4 @@
-//! A service whose answers the test decides on, and clients that show what becomes of each request.
+//! A service whose answers the test controls, and clients that show the outcome of each request.
 
 use axum::body::Body;
 use axum::routing::get;
@@ -19,25 +19,25 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Longer than any wait that ends.
+/// Longer than any finite wait.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// Runs this on a runtime with two threads, which do not block when the test does.
+/// Runs a future on a runtime with two threads, which continue while the test blocks.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime starts");
     let result = runtime.block_on(future);
-    // Services that were left in an endless answer end with it.
+    // Also ends services that are in the middle of an endless answer.
     runtime.shutdown_background();
     result
 }
 
-/// An SLO of this length.
+/// Creates an SLO of this length.
 pub(crate) fn slo(length: Duration) -> RequestSlo {
     RequestSlo::new(length).expect("it is in its range")
 }
 
-/// A gate for so many at once, without patience.
+/// Creates a gate with this limit, without patience.
 pub(crate) fn gate(limit: u32, waiting_max: Option<usize>) -> AsyncGate {
     AsyncGate::new(AsyncGateSettings {
         limit: ConcurrencyLimit::Fixed(NonZeroU32::new(limit).expect("at least 1")),
@@ -47,7 +47,7 @@ pub(crate) fn gate(limit: u32, waiting_max: Option<usize>) -> AsyncGate {
     })
 }
 
-/// Waits until the gate has so many serving and waiting.
+/// Waits until the gate has this many serving and waiting.
 pub(crate) fn until(gate: &AsyncGate, serving: usize, waiting: usize) {
     testkit::wait_until(LONG, &format!("{serving} serving and {waiting} waiting"), || {
         let now = gate.statistics();
@@ -55,7 +55,7 @@ pub(crate) fn until(gate: &AsyncGate, serving: usize, waiting: usize) {
     });
 }
 
-/// Checks that nobody is at the gate soon, and that it lost nobody.
+/// Checks that the gate soon becomes empty, and has lost no request.
 pub(crate) fn assert_empties(gate: &AsyncGate) {
     testkit::wait_until(LONG, "an empty gate", || {
         let now = gate.statistics();
@@ -64,16 +64,17 @@ pub(crate) fn assert_empties(gate: &AsyncGate) {
     assert_eq!(gate.statistics().entered, gate.statistics().left);
 }
 
-/// What handlers and the test share.
+/// State shared by handlers and the test.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
-    /// Starts of the requests that handlers worked on, in their order.
+    /// Starts of the requests that handlers worked on, in order.
     pub(crate) served: Arc<Mutex<Vec<u64>>>,
-    /// What handlers take one of before they go on, where they are told to.
+    /// Permits that handlers take before they continue, if requested.
     pub(crate) go_on: Arc<Semaphore>,
 }
 
-/// What a handler does, as the query says: `act=hold`, `stream`, `panic`, `wait`; else it answers at once.
+/// Handles a request as its query says: `act=hold`, `stream`, `panic`, `wait`; otherwise it answers at
+/// once.
 async fn handle(
     Extension(script): Extension<Script>,
     Extension(tag): Extension<RequestTag>,
@@ -101,7 +102,7 @@ async fn handle(
     Body::from("done")
 }
 
-/// A service behind a gate, at an address of the loopback interface.
+/// Starts a service behind a gate, at an address of the loopback interface.
 pub(crate) async fn serve(layer: GateLayer) -> (SocketAddr, Script) {
     let script = Script { served: Arc::default(), go_on: Arc::new(Semaphore::new(0)) };
     let router = Router::new().route("/", get(handle)).layer(Extension(script.clone())).layer(layer);
@@ -115,7 +116,7 @@ pub(crate) async fn serve_router(router: Router) -> SocketAddr {
     address
 }
 
-/// The version of HTTP that a client speaks.
+/// HTTP version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HttpVersion {
     /// A connection for each request.
@@ -143,7 +144,7 @@ impl Client {
         Self::Two(sender)
     }
 
-    /// Sends a request. Where the future is dropped, the connection (or stream) of the request is closed.
+    /// Sends a request. Dropping the future closes the connection (or stream) of the request.
     pub(crate) async fn send(&self, request: Request<Empty<Bytes>>) -> hyper::Result<Response<Incoming>> {
         match self {
             Self::Two(sender) => sender.clone().send_request(request).await,
@@ -161,7 +162,7 @@ impl Client {
     }
 }
 
-/// A task that ends with this.
+/// A task that is aborted on drop.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop<T>(pub(crate) tokio::task::JoinHandle<T>);
 
@@ -171,20 +172,21 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// A request that entered this long after some instant of the last second, in milliseconds, for a handler that does this.
+/// Returns a request for a handler action; it entered this many milliseconds after a time within the last
+/// second.
 pub(crate) fn request(start: u64, act: &str) -> Request<Empty<Bytes>> {
     let baggage = format!("tailwright-start={}", start_ns(start));
     let uri = format!("http://service/?act={act}");
     Request::get(uri).header("baggage", baggage).body(Empty::new()).expect("a request")
 }
 
-/// The start of [`request`], in nanoseconds.
+/// Returns the start of [`request`], nanoseconds.
 pub(crate) fn start_ns(start: u64) -> u64 {
     static BEGIN: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *BEGIN.get_or_init(|| machine::clock::real_time() - 1_000_000_000) + start * 1_000_000
 }
 
-/// Sends in a task of its own.
+/// Sends in a separate task.
 pub(crate) fn spawn(
     client: &Client,
     request: Request<Empty<Bytes>>,
@@ -193,7 +195,7 @@ pub(crate) fn spawn(
     AbortOnDrop(tokio::spawn(async move { client.send(request).await }))
 }
 
-/// The status and the body of a response, whose headers are given to look at.
+/// Returns the status, headers and body of a response.
 pub(crate) async fn collect(response: Response<Incoming>) -> (u16, HeaderMap, Bytes) {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.expect("the body ends").to_bytes();

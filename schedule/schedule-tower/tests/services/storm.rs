@@ -1,4 +1,5 @@
-//! Many requests of all kinds at once, of which clients drop some at any time: no permit is lost.
+//! Many requests of all kinds at once, some of them dropped by their clients at any time: no permit is
+//! lost.
 
 use super::server::{AbortOnDrop, Client, HttpVersion, assert_empties, collect, gate, request, serve};
 use schedule::GateStatistics;
@@ -6,15 +7,15 @@ use schedule_tower::GateLayer;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Clients at once, of which every other one speaks HTTP/2.
+/// Number of concurrent clients; every other one speaks HTTP/2.
 const CLIENTS: u64 = 8;
 
-/// A number that looks like chance, for each place of a run.
+/// Returns a pseudo-random number for each position of a run.
 fn scattered(client: u64, count: u64) -> u64 {
     (client * 1_000_003 + count).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }
 
-/// Sends requests one after the other, which it may give up at any time, at least 60 and until this instant.
+/// Sends requests one after the other, abandoning some at any time, at least 60 and until this time.
 async fn one_client(address: SocketAddr, number: u64, end: Instant) {
     let version = if number.is_multiple_of(2) { HttpVersion::One } else { HttpVersion::Two };
     let mut client = Client::new(version, address).await;
@@ -33,8 +34,8 @@ async fn one_client(address: SocketAddr, number: u64, end: Instant) {
     }
 }
 
-/// Clients that cancel, handlers that panic, answers that stream, and waits that are too long, until this instant. Afterwards
-/// nobody is at the gate.
+/// Runs clients that cancel, handlers that panic, answers that stream, and waits that are too long, until
+/// this time. Afterwards the gate is empty.
 pub(crate) async fn storm(end: Instant) -> GateStatistics {
     let gate = gate(2, Some(6));
     let layer = GateLayer::new(gate.clone()).wait_at_most(Duration::from_millis(3));
