@@ -47,7 +47,7 @@ impl LimitMethod {
         }
     }
 
-    /// Decides the same as [`LimitMethod::fit`], but computes only as much as a search needs to know.
+    /// Decides as [`LimitMethod::fit`] does, up to the precision of the solver, and computes only as much as a search needs.
     pub(crate) fn assess(
         &self,
         problem: &PlanningProblem,
