@@ -1,9 +1,10 @@
-//! How fast one core sends, and how late it wakes up.
+//! Rate of sending of one core, and the delay of its wake-ups.
 //!
-//! Rates are compared with a plain client in the same run, which blocks: on one connection, it writes a window of requests
-//! at once and reads their replies. Server, reference and generator share the machine, so that a rate is that of all
-//! together. An open-loop rate is sustained for a second under SCHED_FIFO if every request is answered at the latest a
-//! tenth of a second after the end, and the 99th percentile of the generator's own lag is below a millisecond.
+//! Rates are compared with a plain blocking client in the same run: on one connection, it writes a window
+//! of requests and then reads their replies. Server, reference client and generator share the machine, so
+//! a rate includes the work of all three. An open-loop rate counts as sustained under two conditions in
+//! one second under SCHED_FIFO: every request is answered at most a tenth of a second after the end, and
+//! the 99th percentile of the generator's own lag is below a millisecond.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -4,9 +4,9 @@
 //! cargo run --release -p load --example echo_server -- 127.0.0.1:7007 --threads 4 --work 20us
 //! ```
 //!
-//! Each connection belongs to one of the threads, which answers what comes on all of its own in the order in which it
-//! finds it. With `--per-connection` every connection has a thread of its own. `--work` is the time for which a thread
-//! computes for each piece that it reads.
+//! Each connection belongs to one of the threads, which serves its connections in the order in which
+//! input is found. With `--per-connection` every connection has a thread of its own. `--work` is the time
+//! for which a thread computes for each piece that it reads.
 
 use std::io;
 use std::net::TcpListener;

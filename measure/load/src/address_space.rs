@@ -1,4 +1,4 @@
-//! What the requests of a workload can address on its server.
+//! The addresses that requests of a workload can use on its server.
 
 /// The addresses that a server offers: an offset in bytes, the number of a key, or nothing to choose from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,8 @@ pub(crate) enum AddressSpace {
         len: u64,
         block: u64,
         is_writable: bool,
-        /// Whether the server promises that a write on one connection is seen at once by reads on all others.
+        /// True if the server promises that a write on one connection is visible at once to reads on all
+        /// others.
         is_coherent: bool,
     },
     /// The number of keys that exist for each size of values.

@@ -1,24 +1,25 @@
-//! Open-loop load against real servers: every request is sent at its intended time, whatever became of the requests
-//! before it, and every request is observed. Protocols: NFSv3, NBD, memcached by TCP and UDP,
+//! Open-loop load against real servers: every request is sent at its intended time, independently of
+//! earlier requests, and every request is observed. Protocols: NFSv3, NBD, memcached over TCP and UDP,
 //! HTTP/1.1, and echo.
 //!
-//! [`run()`] sets up all connections first (in their network namespaces, with handshakes, mounts and stored keys), then
-//! starts the clock. One thread does all timing: it sleeps on a timer until shortly before the next request is due,
-//! spins for the rest, and in between reads replies from non-blocking sockets. Requests are pipelined.
+//! [`run()`] sets up all connections first (in their network namespaces, with handshakes, mounts and
+//! stored keys), then starts the clock. One thread does all timing: it sleeps on a timer until shortly
+//! before the next request is due, then spins, and reads replies from non-blocking sockets in between.
+//! Requests are pipelined.
 //!
-//! - Latency counts from the intended time. The time that a request spends in the generator because a socket is full or
-//!   a connection is down is part of its latency, so there is no coordinated omission.
-//! - How late the generator itself was is recorded separately, request by request ([`LoadReport::generator_lags`]), so
-//!   that a run which is spoiled by its lag can be rejected.
-//! - A connection that is lost is set up again in the background while the others continue.
-//! - What is read can be compared with what was written ([`LoadOptions::verify_data`]).
+//! - Latency counts from the intended time. It includes the time that a request spends in the generator
+//!   because a socket is full or a connection is down, so there is no coordinated omission.
+//! - The lag of the generator itself is recorded separately for each request
+//!   ([`LoadReport::generator_lags`]), so that a run with too much lag can be rejected.
+//! - A lost connection is set up again in the background while the others continue.
+//! - The data of reads can be compared with earlier writes ([`LoadOptions::verify_data`]).
 //!
-//! The connections of a workload take requests in turn. Choosing the least busy connection instead would let the
-//! generator balance load around a slow connection, and its choice would depend on the replies; in turn, the same seed
-//! gives every connection the same requests in every run.
+//! The connections of a workload take requests in turn. Choosing the least busy connection instead would
+//! let the generator balance load around a slow connection, and its choice would depend on the replies.
+//! In turn, the same seed gives every connection the same requests in every run.
 //!
-//! Not covered: more than one timing thread (the benchmark `generator` shows how fast one core sends), TLS, NFSv4, and
-//! what is done with the observations. Nothing here knows policies or bounds.
+//! Not covered: more than one timing thread (the benchmark `generator` measures the rate of one core),
+//! TLS, NFSv4, and the evaluation of the observations. The crate knows neither policies nor bounds.
 
 mod address_space;
 mod codec;

@@ -1,24 +1,23 @@
-//! How long a run takes, and with which guarantees of timing and data.
+//! Duration, timing and verification of a run.
 
 use units::Nanos;
 
-/// How long to run, and with which priority and checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// How long requests are sent before the first one is observed.
+    /// Time for which requests are sent before the first one is observed.
     pub warm_up: Nanos,
-    /// How long requests are observed, counted from the end of the warm-up.
+    /// Time for which requests are observed, from the end of the warm-up.
     pub duration: Nanos,
-    /// How long the run waits for replies after its last request.
+    /// Maximum wait for replies after the last request.
     pub drain: Nanos,
     /// The seed of random addresses and contents.
     pub seed: u64,
-    /// The SCHED_FIFO priority of the timing thread, 1 to 99. It takes root; without root the run continues with a
-    /// warning.
+    /// The SCHED_FIFO priority of the timing thread, 1 to 99. It requires root; without root the run
+    /// continues with a warning.
     pub realtime: Option<u32>,
     /// The CPU that the timing thread is pinned to.
     pub cpu: Option<usize>,
-    /// Whether writes carry distinguishable contents and reads are compared with the last write.
+    /// True if writes carry distinguishable contents, with which reads are compared.
     pub verify_data: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How far a run is, as the timing thread publishes it and other threads read it.
+//! Progress of a run, published by the timing thread and read by others.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use units::Nanos;
@@ -14,7 +14,7 @@ pub enum LoadPhase {
     Draining,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadProgress {
     /// The part of the run that is under way.
@@ -25,9 +25,9 @@ pub struct LoadProgress {
     pub total: Nanos,
     /// Requests that the generator has handled so far.
     pub requests: u64,
-    /// Those of them that were answered.
+    /// Requests of them that were answered.
     pub answered: u64,
-    /// Those of them that failed.
+    /// Requests of them that failed.
     pub failed: u64,
 }
 

@@ -1,14 +1,15 @@
-//! What a run observed.
+//! Results of a run.
 
 use model::Observations;
 use units::{Bytes, Nanos};
 
-/// Everything that a run observed.
+/// Results of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LoadReport {
-    /// Every request whose intended time is after the warm-up. Instants count from the end of the warm-up. A request
-    /// counts as sent when the generator handled it: waiting for a connection or for room in its socket is latency, not
-    /// lag. A request of a closed loop is intended when the reply before it arrives.
+    /// Every request whose intended time is after the warm-up. Instants count from the end of the
+    /// warm-up. A request counts as sent when the generator handled it: waiting for a connection or for
+    /// room in its socket is latency, not lag. The intended time of a request of a closed loop is the
+    /// arrival of the reply before it.
     pub observations: Observations,
     /// One entry per workload, in the order in which they were given.
     pub counters: Vec<WorkloadCounters>,
@@ -17,14 +18,14 @@ pub struct LoadReport {
     /// The share of the run in which some task of this machine was ready and had no CPU, 0 to 1; `None` where the
     /// kernel does not count it.
     pub cpu_pressure: Option<f64>,
-    /// The length of the observed part, shorter than asked for if the run was stopped.
+    /// The length of the observed part. It is shorter than the requested duration if the run was stopped.
     pub observed_duration: Nanos,
-    /// What a reader of the figures should know, in sentences.
+    /// Warnings about the results, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl LoadReport {
-    /// How late the generator itself sent the requests of one workload: sent − intended.
+    /// Returns the lag of the generator for each request of a workload: sent − intended.
     pub fn generator_lags(&self, workload: u32) -> impl Iterator<Item = Nanos> {
         let own = self.observations.requests.iter().filter(move |request| request.workload == workload);
         own.map(|request| request.sent - request.intended)
@@ -49,7 +50,7 @@ pub struct WorkloadCounters {
     pub misses: u64,
 }
 
-/// What was read, compared with what was written last.
+/// Comparison of the data of reads with the last writes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataComparison {
     /// Bytes that were read and compared.

@@ -107,8 +107,9 @@ struct OpeningWorkload {
     connections: Receiver<Result<Vec<ReadyConnection>, OperationError>>,
 }
 
-/// Sets up the connections of all workloads at the same time, each in a thread that later sets up lost ones again. The
-/// first error ends the others: their threads find nobody to send connections to.
+/// Sets up the connections of all workloads at the same time, each in a thread that later replaces lost
+/// ones. The first error ends the others: their threads stop because the receiver of their connections is
+/// gone.
 fn open_workloads<'scope>(
     scope: &'scope Scope<'scope, '_>,
     workloads: Vec<LoadWorkload>,
@@ -195,7 +196,7 @@ fn run_engine(
     Ok(results)
 }
 
-/// Gives the calling thread its priority and its CPU. Returns warnings about what it could not get.
+/// Gives the calling thread its priority and its CPU. Returns a warning for each that was refused.
 fn set_scheduling(options: &LoadOptions) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(priority) = options.realtime
@@ -211,7 +212,8 @@ fn set_scheduling(options: &LoadOptions) -> Vec<String> {
     warnings
 }
 
-/// Warns of workloads whose data cannot be verified, because their connections may not see each other's writes.
+/// Returns warnings about workloads whose data cannot be verified, because a connection may not see the
+/// writes of another.
 fn coherence_warnings(opened: &[OpenedWorkload], options: &LoadOptions) -> Vec<String> {
     let mut warnings = Vec::new();
     for OpenedWorkload { workload, connections, .. } in opened {
@@ -227,7 +229,7 @@ fn coherence_warnings(opened: &[OpenedWorkload], options: &LoadOptions) -> Vec<S
     warnings
 }
 
-/// Measures how much tasks of this machine wait for a CPU.
+/// Measures the share of time in which tasks of this machine wait for a CPU.
 struct PressureMeter {
     waited_before: Option<Duration>,
     start_ns: u64,

@@ -1,4 +1,4 @@
-//! Servers, and what is read and written on them, as URLs that people write.
+//! URLs of servers and of the data on them.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -15,10 +15,10 @@ const HTTP_PORT: u16 = 80;
 const ECHO_PORT: u16 = 7;
 const DEFAULT_FILE_SIZE: Bytes = Bytes(64 << 20);
 const DEFAULT_KEYS: u32 = 1000;
-/// Every key of a workload fits into the least size; memcached takes no longer keys than the most.
+/// Every key of a workload fits into the minimum; memcached refuses keys longer than the maximum.
 const KEY_SIZES: RangeInclusive<usize> = 40..=250;
 
-/// A server, and what is read and written on it.
+/// A server and the data that requests address on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadTarget {
     /// A file by NFSv3. The portmapper, port 111, says where MOUNT and NFS listen.
@@ -43,7 +43,7 @@ pub enum LoadTarget {
     Memcached {
         /// The address that the server listens on.
         server: SocketAddr,
-        /// What requests and replies travel by. Values are stored by TCP in any case.
+        /// Transport of requests and replies. Values are stored over TCP in any case.
         transport: MemcachedTransport,
         /// The number of distinct keys for each size of requests.
         keys: u32,
@@ -64,7 +64,7 @@ pub enum LoadTarget {
     },
 }
 
-/// What requests to memcached travel by.
+/// Transport of requests to memcached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemcachedTransport {
     /// A byte stream, with requests pipelined on it.

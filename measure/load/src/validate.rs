@@ -7,13 +7,13 @@ use crate::workload::{LoadWorkload, OfferedLoad};
 use model::{NAME_EXPECTED, Op, OperationError, is_usable_name};
 use std::collections::BTreeSet;
 
-/// The most data that servers accept in one NFS call by default.
+/// Maximum amount of data that servers accept in one NFS call by default.
 const NFS_SIZE_MAX: u64 = 1 << 20;
-/// The most data that every NBD server has to accept in one command.
+/// Maximum amount of data that every NBD server has to accept in one command.
 const NBD_SIZE_MAX: u64 = 32 << 20;
-/// The most data of a value that fits into a datagram beside its command.
+/// Maximum length of a value that fits into a datagram beside its command.
 const UDP_VALUE_MAX: u64 = 60_000;
-/// The most data of a request by any other protocol.
+/// Maximum amount of data of a request by any other protocol.
 const SIZE_MAX: u64 = 1 << 30;
 
 /// Checks what can be checked without the servers: names, connections, sizes and the options.
@@ -89,7 +89,7 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
     }
 }
 
-/// Checks that every request fits what the server offers.
+/// Checks that the server can execute every request.
 pub(crate) fn check_against_server(
     workload: &LoadWorkload,
     space: &AddressSpace,

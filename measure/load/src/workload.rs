@@ -1,4 +1,4 @@
-//! What load is generated: streams of requests, where they come from and which server they go to.
+//! Workloads of a run: streams of requests, their clients and their servers.
 
 use crate::target::LoadTarget;
 use arrivals::{ArrivalPattern, ParameterError};
@@ -21,8 +21,8 @@ pub struct LoadWorkload {
     pub client: ClientHost,
     /// The number of connections that take requests in turn, at least one. By UDP each is a socket of its own.
     pub connections: usize,
-    /// How many requests a connection takes before it ends and another takes its place: uniformly random between these
-    /// numbers, which are at least 1. `None` keeps connections.
+    /// Number of requests that a connection takes before another replaces it: uniformly random in this
+    /// range, which starts at 1 or more. `None` keeps connections.
     pub requests_per_connection: Option<RangeInclusive<u32>>,
     /// Which requests are sent, and when.
     pub offered: OfferedLoad,
@@ -49,11 +49,11 @@ pub enum OfferedLoad {
     Closed {
         /// Requests in flight, over all connections.
         in_flight: u32,
-        /// Whether requests read or write.
+        /// The operation of all requests.
         op: Op,
         /// The payload of each request.
         size: Bytes,
-        /// Whether each request continues where the one before it ended, instead of at a random address.
+        /// True if each request continues at the end of the one before; false for random addresses.
         sequential: bool,
     },
 }
@@ -81,7 +81,7 @@ pub struct DrawnLoad {
     pub seed: u64,
     /// The share of reads, 0 to 1.
     pub reads: f64,
-    /// The seed of which of them are reads.
+    /// The seed of the choice between reads and writes.
     pub direction_seed: u64,
     /// The payload of each.
     pub size: Bytes,

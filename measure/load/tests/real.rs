@@ -17,8 +17,8 @@ fn verified(duration_ms: u64) -> LoadOptions {
     LoadOptions { verify_data: true, warm_up: Nanos(100 * MS), ..options(duration_ms) }
 }
 
-/// Reads and writes of several sizes on several connections: everything is answered, and what is read is what was
-/// written.
+/// Reads and writes of several sizes on several connections: every request is answered, and reads return
+/// the data that was written.
 fn read_and_write(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
     let requests = poisson(2000.0, 1000, 11, sizes);
     let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
@@ -48,7 +48,8 @@ fn memcached() {
     let target = values(server.address, 20);
     let report = read_and_write(&target, &[100, 4000, 20000], 4);
     assert_eq!(report.counters[0].misses, 0);
-    // Every value was stored before the clock started, so that nothing is unknown but what is being written.
+    // // Every value was stored before the clock started: only contents that are being written are
+    // unknown.
     assert!(report.comparison.unknown.0 * 4 < report.comparison.bytes.0, "{:?}", report.comparison);
     let target = values(server.address, 1);
     let offered =
@@ -58,7 +59,8 @@ fn memcached() {
     assert!(error.message.contains("too large") && hint.contains("-I"), "{error:?}");
 }
 
-/// By UDP: what is read is what was written, for values of one datagram and of many, with keys of a given size.
+/// Over UDP, reads return the data that was written, for values of one datagram and of many, with keys of
+/// a given size.
 #[test]
 fn memcached_by_udp() {
     let Some(server) = Server::memcached_with_udp() else { return };
@@ -78,8 +80,8 @@ fn memcached_by_udp() {
     assert!(error.hint.as_deref().unwrap_or_default().contains("memcached://"), "{error:?}");
 }
 
-/// A server that loses every third datagram and answers the others: lost requests are counted as that and hold nobody up,
-/// neither a closed loop nor the end of the run.
+/// A server loses every third datagram and answers the others: lost requests are counted as lost, and
+/// delay neither a closed loop nor the end of the run.
 #[test]
 fn lost_datagrams() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -123,12 +125,13 @@ fn lost_datagrams() {
     let sent = received.load(std::sync::atomic::Ordering::SeqCst);
     assert_eq!(count(|outcome| *outcome == RequestOutcome::Lost), sent / 3);
     assert_eq!(count(|outcome| matches!(outcome, RequestOutcome::Done(_))), sent - sent / 3);
-    // All three in flight were lost after nine requests at the latest: whoever waited for ever would have sent no more.
+    // // All three in flight were lost after nine requests at the latest: a client that waited for ever
+    // would have stopped.
     assert!(sent > 9 && report.observations.requests.len() == sent, "{sent}");
 }
 
-/// Connections that end after 20 to 40 requests, as those of *Tales of the Tail*: every request is answered, and as many
-/// connections are made as that takes.
+/// Connections that end after 20 to 40 requests, as in *Tales of the Tail*: every request is answered,
+/// over as many connections as necessary.
 #[test]
 fn connections_of_few_requests() {
     let Some(server) = Server::memcached() else { return };
@@ -236,7 +239,7 @@ fn nfs_in_a_namespace() {
 fn against_nfs() {
     let mut server = GaneshaServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
     let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
-    // It is there when it can be mounted.
+    // // The server is ready once the export can be mounted.
     let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];
     while play(nothing(), &options(1)).is_err() {
         server.check_runs();

@@ -6,7 +6,7 @@
 use model::Op;
 use std::borrow::Cow;
 
-/// The most requests in flight on one connection; further requests wait in the generator.
+/// Maximum number of requests in flight on one connection; further requests wait in the generator.
 pub(crate) const IN_FLIGHT_MAX: usize = 16 << 10;
 
 /// A read or write as protocols encode it.
@@ -19,7 +19,7 @@ pub(crate) struct IoRequest {
     pub(crate) address: u64,
 }
 
-/// What the received bytes begin with.
+/// State of the start of the received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// Undecided until the input has at least this length.
@@ -32,15 +32,15 @@ pub(crate) enum Decoded {
         len: usize,
         /// The low 32 bits of the number of the request that it answers.
         id: u32,
-        /// Where its payload begins, if it has one.
+        /// Position of its payload, if it has one.
         payload_start: usize,
     },
 }
 
-/// What a reply says about its request.
+/// Result of a request, according to its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReplyStatus<'a> {
-    /// The request succeeded. The bytes are what a read returned.
+    /// The request succeeded. The bytes are the data of a read.
     Done(Cow<'a, [u8]>),
     /// The key does not exist.
     KeyMissing,
@@ -50,7 +50,8 @@ pub(crate) enum ReplyStatus<'a> {
 
 /// The client's side of a protocol on one connection. An error of any method ends the connection.
 pub(crate) trait ClientCodec: Send {
-    /// Appends a request to `out`. The `id`s of a connection count up from zero. `payload` is what a write carries.
+    /// Appends a request to `out`. The `id`s of a connection count up from zero. `payload` is the data of
+    /// a write.
     fn encode(
         &mut self,
         out: &mut Vec<u8>,
@@ -71,7 +72,7 @@ pub(crate) trait ClientCodec: Send {
     /// Interprets the bytes of the reply to `request`, as [`Self::decode`] found them.
     fn interpret<'a>(&self, request: IoRequest, reply: &'a [u8], payload_start: usize) -> ReplyStatus<'a>;
 
-    /// Whether the server announced that it will send no further replies on this connection.
+    /// True after the server has announced that it will send no further replies on this connection.
     fn is_closing(&self) -> bool {
         false
     }

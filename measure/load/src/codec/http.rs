@@ -5,9 +5,9 @@ use super::client_codec::{ClientCodec, Decoded, IoRequest, ReplyStatus};
 use model::Op;
 use std::borrow::Cow;
 
-/// The most bytes of a response head.
+/// Maximum length of a response head in bytes.
 const HEAD_LEN_MAX: usize = 64 << 10;
-/// The most bytes of a response body.
+/// Maximum length of a response body in bytes.
 const BODY_LEN_MAX: u64 = 1 << 30;
 
 /// Requests one path of one host. Responses come in the order of requests, so that counting them identifies them.
@@ -28,7 +28,7 @@ struct HttpHead {
     len: usize,
     /// The length of the body that follows.
     body_len: u64,
-    /// Whether the server closes the connection after this response.
+    /// True if the server closes the connection after this response.
     closes: bool,
 }
 

@@ -9,7 +9,7 @@ use wire::ParserLimits;
 use wire::memcached::MemcachedParser;
 use wire::memcached::client::{self, Confirmation};
 
-/// What follows the value in the reply to a `get` that found its key.
+/// Bytes after the value in the reply to a `get` that found its key.
 const AFTER_VALUE: &[u8] = b"\r\nEND\r\n";
 
 /// Gets and sets values of a workload by TCP.
@@ -71,7 +71,7 @@ impl ClientCodec for MemcachedCodec {
     }
 }
 
-/// What a whole reply says about its request; its value, if it has one, begins at `payload_start`.
+/// Interprets a complete reply. Its value, if it has one, begins at `payload_start`.
 pub(super) fn interpret_text(request: IoRequest, reply: &[u8], payload_start: usize) -> ReplyStatus<'_> {
     match request.op {
         Op::Write if reply == b"STORED\r\n" => ReplyStatus::Done(Cow::Borrowed(&[])),
@@ -91,7 +91,7 @@ pub(super) fn interpret_text(request: IoRequest, reply: &[u8], payload_start: us
     }
 }
 
-/// The first line of a reply, at most 100 bytes of it.
+/// Returns the first line of a reply, cut at 100 bytes.
 fn first_line(reply: &[u8]) -> String {
     let end = reply.iter().position(|byte| *byte == b'\r').unwrap_or(reply.len()).min(100);
     String::from_utf8_lossy(&reply[..end]).into_owned()

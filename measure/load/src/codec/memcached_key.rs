@@ -3,9 +3,9 @@
 use arrivals::split_seed;
 use std::io::Write as _;
 
-/// How the keys of a workload look. The size of the value is part of the key, so that values of different sizes never
-/// share one, and two workloads never share a key: a hash of the name tells apart names that look alike once they are
-/// shortened and stripped of unusual characters.
+/// Format of the keys of a workload. The size of the value is part of the key, so that values of
+/// different sizes never share a key. Two workloads never share a key either: names that are equal once
+/// shortened and stripped of unusual characters differ in the hash of the full name.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyFormat {
     prefix: String,

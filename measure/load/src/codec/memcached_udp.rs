@@ -1,7 +1,8 @@
-//! memcached's text commands by UDP: each request is a datagram behind a frame header, and each reply one or several.
+//! memcached's text commands over UDP: each request is a datagram with a frame header, each reply one or
+//! several.
 //!
-//! The frame header (`protocol.txt` of memcached) has four numbers of 16 bits: the request's, the datagram's within the
-//! message, how many datagrams the message has, and 0.
+//! The frame header (`protocol.txt` of memcached) consists of four numbers of 16 bits: number of the
+//! request, position of the datagram in the message, number of datagrams of the message, and 0.
 
 use super::client_codec::{ClientCodec, Decoded, IoRequest, ReplyStatus};
 use super::memcached::{TextCommands, interpret_text};
@@ -12,11 +13,13 @@ use std::collections::BTreeMap;
 const HEADER: usize = 8;
 /// Bytes before each whole reply in the input: the low 32 bits of the request's number, and the length of the reply.
 const REPLY_HEAD: usize = 8;
-/// The most datagrams of a reply: memcached puts 1,400 bytes into each, and values have at most 60,000.
+/// Maximum number of datagrams of a reply: memcached puts 1,400 bytes into each, and values have at most
+/// 60,000.
 const PARTS_MAX: u16 = 64;
-/// The most bytes of a datagram that is one of several.
+/// Maximum length in bytes of a datagram of a reply in several parts.
 const PART_SIZE_MAX: usize = 2048;
-/// The most replies of which parts are kept. A server sends the parts of a reply one after the other.
+/// Maximum number of incomplete replies that are kept. A server sends the parts of a reply one after the
+/// other.
 const PARTIAL_MAX: usize = 256;
 
 /// Gets and sets values of a workload by UDP.
@@ -47,7 +50,7 @@ impl MemcachedUdpCodec {
         low_32(self.newest.wrapping_sub(since.into()))
     }
 
-    /// Forgets the oldest reply of which parts are kept, if another one needs its room.
+    /// Drops the oldest incomplete reply if one with the number `low` needs room.
     fn make_room(&mut self, low: u16) {
         if self.partial.len() < PARTIAL_MAX || self.partial.contains_key(&low) {
             return;
@@ -87,7 +90,7 @@ impl ClientCodec for MemcachedUdpCodec {
         Ok(())
     }
 
-    /// What is no datagram of a reply is ignored, as everybody can send datagrams.
+    /// Ignores anything that is not a datagram of a reply, because any host can send datagrams.
     fn accept_datagram(&mut self, datagram: &[u8], input: &mut Vec<u8>) {
         let Some((header, part)) = datagram.split_first_chunk::<HEADER>() else { return };
         let [low, position, count] = [0, 2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
@@ -104,7 +107,7 @@ impl ClientCodec for MemcachedUdpCodec {
         let empty = || PartialReplyParts { parts: vec![None; count.into()], missing: count.into() };
         let partial = self.partial.entry(low).or_insert_with(empty);
         if partial.parts.len() != usize::from(count) {
-            // One of the two is not from the server, and nobody knows which.
+            // // One of the two is not from the server, and it is unknown which.
             *partial = empty();
         }
         let Some(place) = partial.parts.get_mut(usize::from(position)) else { return };
@@ -190,7 +193,8 @@ mod tests {
         assert_eq!(codec.decode(&input[2 * next..]), Ok(Decoded::NeedMore(REPLY_HEAD)));
     }
 
-    /// Parts of replies to everything that was never asked: memory stays bounded, and the answer to what was asked is found.
+    /// Memory stays bounded with parts of replies to requests that were never sent, and the reply to a
+    /// sent one is found.
     #[test]
     fn parts_of_strangers_are_forgotten() {
         let mut codec = codec_after(9);
@@ -207,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever arrives: every byte of the input belongs to a whole reply, and nothing panics.
+        /// For arbitrary input, every byte of `input` belongs to a complete reply, and nothing panics.
         #[test]
         fn arbitrary_datagrams(
             datagrams in prop::collection::vec(

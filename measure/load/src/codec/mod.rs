@@ -1,4 +1,4 @@
-//! What differs between protocols once a connection is set up: how a request is encoded and what a reply means.
+//! Encoding of requests and interpretation of replies, by protocol, on connections that are set up.
 
 mod client_codec;
 mod echo;

@@ -1,20 +1,20 @@
-//! Complete replies, assembled from the parts whose heads `wire` reads.
+//! Assembles complete replies from the parts whose heads `wire` parses.
 //!
-//! `wire` is made for a proxy, which passes the parts of a reply on as they arrive. A client needs the whole reply
-//! before it can interpret it.
+//! `wire` is made for a proxy, which forwards the parts of a reply as they arrive. A client needs the
+//! complete reply before it can interpret it.
 
 use super::client_codec::Decoded;
 use wire::{ParseStep, ProtocolParser, ReplyHead};
 
-/// A reply of which at least the first head was read.
+/// A reply of which at least the first head was parsed.
 #[derive(Debug, Clone, Copy)]
 struct PartialReply {
     reply: ReplyHead,
     /// The length of the first part's head.
     head_len: usize,
-    /// The length of all parts whose heads were read. Their payloads may not have arrived.
+    /// Total length of the parts whose heads were parsed. Their payloads may not have arrived.
     end: usize,
-    /// Whether no further part follows.
+    /// True if no further part follows.
     is_last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What writes carry, and whether reads return it.
+//! Contents of writes, and their comparison with the data of reads.
 
 mod pattern;
 mod tracker;

@@ -2,10 +2,10 @@
 
 use arrivals::split_seed;
 
-/// The contents that one workload writes: a function of the block and the number of the write.
+/// Contents of the writes of one workload: a function of the block and the number of the write.
 ///
-/// They are words of SplitMix64 whose start follows from the seed, the workload, the block and the write, so that a block
-/// in the wrong place, of an older write or of another workload differs in every word.
+/// They are words of SplitMix64, started from the seed, the workload, the block and the write. A block in
+/// the wrong place, of an older write or of another workload therefore differs in every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContentPattern {
     key: u64,

@@ -1,10 +1,11 @@
-//! What every block should contain, as far as that is known.
+//! Expected contents of every block, as far as they are known.
 //!
-//! The contents of a block are known from the end of a write that covered all of it while no other write touched it.
-//! While writes are in flight they are unknown, and they stay unknown if writes overlapped, since the order in which the
-//! server executed them cannot be seen. A read is compared where the contents were known from before it was sent until
-//! its reply arrived. A write that failed may still be executed by a server that lost its client: its blocks count as
-//! being written for another two seconds.
+//! The contents of a block are known from the end of a write that covered all of it while no other write
+//! touched it. They are unknown while writes are in flight, and stay unknown if writes overlapped,
+//! because the client cannot observe the order in which the server executed them. A read is compared
+//! where the contents were known throughout, from its sending until its reply. A server may still execute
+//! a write that failed, even after it lost its client: the blocks of such a write count as being written
+//! for another two seconds.
 
 use super::pattern::ContentPattern;
 use crate::report::DataComparison;
@@ -12,12 +13,12 @@ use crate::validate::checked_size;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How long a write that failed may still be executed, in nanoseconds.
+/// Time for which a failed write may still be executed, in nanoseconds.
 const LATE_EXECUTION_NS: u64 = 2_000_000_000;
-/// How many earlier writes are considered as the origin of unexpected contents.
+/// Maximum number of earlier writes that are considered as the origin of unexpected contents.
 const OLDER_WRITES_MAX: usize = 1000;
 
-/// How the contents of a server are divided into blocks.
+/// Division of the contents of a server into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockSize {
     /// A file or device, in blocks of this many bytes.
@@ -27,7 +28,7 @@ pub(crate) enum BlockSize {
     WholeValue,
 }
 
-/// How a write ended.
+/// Outcome of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteEnd {
     /// The server confirmed it.
@@ -38,15 +39,15 @@ pub(crate) enum WriteEnd {
     NotSent,
 }
 
-/// What is known of one block.
+/// Knowledge about one block.
 #[derive(Debug, Clone, Copy, Default)]
 struct BlockState {
     /// The number of writes in flight.
     writers: u32,
-    /// Whether the outcome of the writes in flight is open: more than one touched the block, or one covered only a part
-    /// of it, or one did not end well.
+    /// True if the contents after the writes in flight are unpredictable: more than one touched the
+    /// block, one covered only a part of it, or one failed.
     is_ambiguous: bool,
-    /// The number of the write whose contents the block has, if that is known.
+    /// The number of the write whose contents the block has, if known.
     last_write: Option<u64>,
     /// The version at which a write of this block last began or ended.
     changed_at: u64,
@@ -57,11 +58,11 @@ struct BlockState {
 /// The part of a request within one block.
 struct BlockSpan {
     block: u64,
-    /// Which bytes of the request's payload.
+    /// Range of bytes in the request's payload.
     payload: Range<usize>,
-    /// Where they begin in the block.
+    /// Start of the span in the block.
     offset: usize,
-    /// Whether they are the whole block.
+    /// True if the span is the whole block.
     is_whole: bool,
 }
 
@@ -143,7 +144,7 @@ impl ContentTracker {
         }
     }
 
-    /// What was compared so far.
+    /// Returns the counters of all comparisons.
     pub(crate) fn into_comparison(self) -> DataComparison {
         self.comparison
     }

@@ -13,7 +13,7 @@ const SECTOR: u64 = 512;
 pub(super) struct AddressPicker {
     space: AddressSpace,
     seed: u64,
-    /// How many random numbers were drawn.
+    /// Number of random numbers drawn so far.
     drawn: u64,
     /// The address after the last sequential request.
     sequential_end: u64,

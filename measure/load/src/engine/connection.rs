@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use units::Nanos;
 
-/// How many encoded bytes may wait for the socket. Beyond that, requests wait unencoded, where they can still move to
-/// another connection.
+/// Maximum number of encoded bytes that wait for the socket. Further requests wait unencoded, so that
+/// they can still move to another connection.
 const OUTPUT_MAX: usize = 256 << 10;
 /// Room for one read from the socket. A connection is read once per event, so that a busy one does not starve others.
 const READ_SIZE: usize = 64 << 10;
-/// How many datagrams are read per event, at most.
+/// Maximum number of datagrams that are read per event.
 const DATAGRAMS_MAX: usize = 16;
-/// How long the answer to a datagram is waited for. UDP loses datagrams without a word.
+/// Time after which a datagram without an answer counts as lost. UDP does not report losses.
 const DATAGRAM_PATIENCE: Nanos = Nanos(1_000_000_000);
 
 /// A connection of a workload, which may be down.
@@ -43,9 +43,9 @@ struct UnsentRange {
 #[derive(Default)]
 struct SendBuffer {
     bytes: Vec<u8>,
-    /// How many of `bytes` the kernel has taken.
+    /// Length of the part of `bytes` that the kernel has taken.
     taken: usize,
-    /// How many bytes the kernel has taken since the connection was made.
+    /// Number of bytes that the kernel has taken since the connection was made.
     written: u64,
     /// The requests in `bytes`, in order.
     unsent: VecDeque<UnsentRange>,
@@ -75,7 +75,7 @@ impl SendBuffer {
         self.taken = 0;
     }
 
-    /// How many requests the kernel has taken no byte of.
+    /// Returns the number of requests of which the kernel has taken no byte.
     fn untouched_requests(&self) -> usize {
         self.unsent.iter().filter(|unsent| unsent.start >= self.written).count()
     }
@@ -88,19 +88,19 @@ pub(super) struct ActiveConnection {
     output: SendBuffer,
     in_flight: InFlightWindow,
     input: Vec<u8>,
-    /// How many bytes of `input` were decoded.
+    /// Length of the decoded part of `input`.
     decoded: usize,
-    /// How many undecoded bytes the next reply takes at least.
+    /// Minimum length of undecoded input that holds the next reply.
     needed: usize,
-    /// Whether the event loop watches for the socket to become writable.
+    /// True while the event loop waits for the socket to become writable.
     pub(super) watches_writable: bool,
-    /// How many more requests it takes; `None` where there is no end.
+    /// Number of requests that the connection still takes; `None` without a limit.
     requests_left: Option<u32>,
 }
 
-/// What becomes of the requests of a lost connection.
+/// Unanswered requests of a lost connection.
 pub(super) struct OrphanedRequests {
-    /// Requests that were sent, at least in part: whether the server executed them is unknown.
+    /// Requests that were sent, at least in part: the server may have executed them.
     pub(super) uncertain: Vec<RequestIndex>,
     /// Requests that were never sent, or that the server announced not to execute, in order.
     pub(super) unsent: Vec<RequestIndex>,
@@ -133,13 +133,14 @@ impl ActiveConnection {
         }
     }
 
-    /// Whether it has taken all requests that it may take, and has answered those that were sent.
+    /// True if the connection has taken all its requests and has answered those that were sent.
     pub(super) fn is_spent(&self) -> bool {
         self.requests_left == Some(0) && self.in_flight.unanswered() == 0
     }
 
-    /// Encodes and sends requests of the queue as far as the socket takes them, and sets
-    /// [`Self::watches_writable`] to whether it is full. An error ends the connection.
+    /// Encodes and sends requests of the queue as far as the socket takes them. Sets
+    /// [`Self::watches_writable`] if the socket is full, and clears it otherwise. An error ends the
+    /// connection.
     pub(super) fn send(
         &mut self,
         queue: &mut VecDeque<RequestIndex>,
@@ -178,7 +179,7 @@ impl ActiveConnection {
         }
     }
 
-    /// What one call hands to the kernel: everything, or a datagram.
+    /// Returns the bytes for one system call: everything, or one datagram.
     fn next_bytes(&self) -> &[u8] {
         let waiting = &self.output.bytes[self.output.taken..];
         match self.output.unsent.front() {
@@ -214,8 +215,8 @@ impl ActiveConnection {
         Ok(())
     }
 
-    /// Reads once from the socket and handles all complete replies. Returns how many requests were answered. An error
-    /// ends the connection.
+    /// Reads once from the socket and handles all complete replies. Returns the number of requests that
+    /// were answered. An error ends the connection.
     pub(super) fn receive(
         &mut self,
         workload: &mut WorkloadState,
@@ -268,7 +269,7 @@ impl ActiveConnection {
         }
     }
 
-    /// Reads some datagrams. False if there is none.
+    /// Reads up to [`DATAGRAMS_MAX`] datagrams. False if there is none.
     fn read_datagrams(&mut self, context: &mut RunContext<'_>) -> Result<bool, String> {
         let datagram = &mut context.payload;
         for count in 0..DATAGRAMS_MAX {
@@ -283,7 +284,8 @@ impl ActiveConnection {
         Ok(true)
     }
 
-    /// Gives up requests that were sent as datagrams so long ago that their answers count as lost. Returns how many.
+    /// Gives up requests whose answers count as lost, because they were sent as datagrams too long ago.
+    /// Returns their number.
     pub(super) fn give_up_lost(
         &mut self,
         workload: &mut WorkloadState,
@@ -313,7 +315,7 @@ impl ActiveConnection {
         self.needed = 1;
     }
 
-    /// Whether the server announced that it will answer nothing more.
+    /// True after the server has announced that it will send no further replies.
     pub(super) fn is_closing(&self) -> bool {
         self.codec.is_closing()
     }
@@ -326,7 +328,7 @@ impl ActiveConnection {
         now: Nanos,
     ) -> OrphanedRequests {
         let mut sent = self.in_flight.into_unanswered();
-        // Requests are encoded in order, so that those of which no byte was sent are the last ones in flight.
+        // // Requests are encoded in order: the ones of which no byte was sent are the last in flight.
         let unsent = sent.split_off(sent.len() - self.output.untouched_requests());
         for request in &unsent {
             workload.end_write(log.get(*request), WriteEnd::NotSent, now);

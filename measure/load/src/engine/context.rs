@@ -1,4 +1,4 @@
-//! What all connections of a run share.
+//! State that all connections of a run share.
 
 use super::clock::RunClock;
 use super::request_log::RequestLog;

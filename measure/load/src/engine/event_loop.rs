@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use units::Nanos;
 
-/// How many requests are sent before replies are looked for, so that a burst does not delay the observation of replies.
+/// Number of requests that are sent before replies are received again, so that a burst does not delay the
+/// observation of replies.
 const SEND_BATCH: usize = 16;
 
 /// A workload whose connections are set up.
@@ -36,7 +37,7 @@ pub(crate) struct OpenedWorkload {
     pub(crate) lost: Sender<EndedConnection>,
 }
 
-/// What the timing thread observed.
+/// Observations of the timing thread.
 pub(crate) struct EngineResults {
     pub(crate) observations: Vec<Observation>,
     pub(crate) counters: Vec<WorkloadCounters>,
@@ -52,16 +53,16 @@ pub(crate) struct LoadEngine<'a> {
     context: RunContext<'a>,
     poller: Poller,
     reconnected: Receiver<Reconnected>,
-    /// Where the lost connections of each workload are reported.
+    /// Channels to which the lost connections of each workload are reported.
     lost: Vec<Sender<EndedConnection>>,
     workloads: Vec<WorkloadState>,
     slots: Vec<ConnectionSlot>,
-    /// The slots whose connections travel by datagrams.
+    /// Slots whose connections use datagrams.
     datagram_slots: Vec<usize>,
     /// When the next request of each open-loop workload is due, earliest first; ties go to the workload with the lower
     /// index.
     due_times: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Slots whose queues got requests since they were last sent.
+    /// Slots whose queues have got requests since their last send.
     to_send: Vec<usize>,
     warm_up: Nanos,
     /// Requests that are due from here on are not sent.
@@ -153,8 +154,8 @@ impl<'a> LoadEngine<'a> {
         gauges.is_draining.store(now >= self.end, Ordering::Relaxed);
     }
 
-    /// Whether everything was sent and answered, or the time to wait for replies is over. Requests that are due before
-    /// the end are sent, however late.
+    /// True if every request was sent and answered, or if the time to wait for replies is over. Requests
+    /// that are due before the end are sent, however late.
     fn is_finished(&self, now: Nanos) -> bool {
         let is_complete = self.next_due().is_none() && self.context.log.unfinished() == 0;
         is_complete || now >= self.end + self.drain
@@ -229,7 +230,7 @@ impl<'a> LoadEngine<'a> {
         }
     }
 
-    /// Sends what the queue of a slot holds, as far as its socket takes it.
+    /// Sends the queued requests of a slot, as far as its socket takes them.
     fn send(&mut self, slot: usize) {
         let ConnectionSlot { workload, active, queue } = &mut self.slots[slot];
         let Some(connection) = active else { return };
@@ -307,7 +308,7 @@ impl<'a> LoadEngine<'a> {
         // A failure is an answer to a closed loop: its next request begins.
         let failed = u32::try_from(orphaned.uncertain.len()).expect("in flight on one connection");
         self.start_closed_requests(index, failed);
-        // Nobody receives it if the threads of the run have ended.
+        // // The channel is closed once the threads of the run have ended.
         let _ = self.lost[index].send(EndedConnection { slot, is_spent: false });
     }
 
@@ -321,7 +322,7 @@ impl<'a> LoadEngine<'a> {
         }
     }
 
-    /// Gives up requests whose datagrams, or those of their answers, are lost.
+    /// Gives up requests if their datagrams or those of their answers are lost.
     fn give_up_lost(&mut self, now: Nanos) {
         for place in 0..self.datagram_slots.len() {
             let slot = self.datagram_slots[place];

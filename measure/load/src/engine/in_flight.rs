@@ -12,7 +12,7 @@ pub(super) struct InFlightWindow {
     slots: VecDeque<Option<SentRequest>>,
     /// The number of the request in the first slot.
     first_id: u64,
-    /// How many slots wait for a reply.
+    /// Number of requests that wait for a reply.
     unanswered: usize,
 }
 
@@ -30,7 +30,6 @@ impl InFlightWindow {
         self.first_id + self.slots.len() as u64
     }
 
-    /// How many requests wait for a reply.
     pub(super) fn unanswered(&self) -> usize {
         self.unanswered
     }

@@ -1,4 +1,4 @@
-//! The timing thread: sends what is due, takes what arrives, sleeps and spins in between.
+//! The timing thread: sends the requests that are due, receives replies, and sleeps or spins in between.
 
 mod address_picker;
 mod clock;

@@ -16,7 +16,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::Nanos;
 
-/// How long before the due time a sleep ends. A wake-up seldom takes longer under real-time priority.
+/// Time between the end of a sleep and the due time. A wake-up seldom takes longer under real-time
+/// priority.
 const SPIN: Nanos = Nanos(60_000);
 /// The longest sleep, so that a run notices soon that it is to stop.
 const SLEEP_MAX: Nanos = Nanos(50_000_000);
@@ -35,7 +36,7 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    /// The event data of the timer, whose events only end a sleep.
+    /// The event data of the timer. Its events only end a sleep.
     pub(super) const TIMER: u64 = u64::MAX;
     /// The event data of the waker.
     pub(super) const WAKER: u64 = u64::MAX - 1;
@@ -55,7 +56,7 @@ impl Poller {
         epoll::add(&self.epoll, socket, EventData::new_u64(slot as u64), EventFlags::IN)
     }
 
-    /// Sets whether a connection is also watched for room to write.
+    /// Sets or clears the watch for room to write on a connection.
     pub(super) fn watch_writable(
         &self,
         socket: &ConnectionSocket,
@@ -66,7 +67,8 @@ impl Poller {
         epoll::modify(&self.epoll, socket, EventData::new_u64(slot as u64), flags)
     }
 
-    /// Resets the waker. Whatever it announced is to be taken afterwards, so that nothing is missed in between.
+    /// Resets the waker. The caller takes the announced connections afterwards, so that none is missed in
+    /// between.
     pub(super) fn reset_waker(&self) -> rustix::io::Result<()> {
         match rustix::io::read(&self.waker, &mut [0; 8]) {
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
@@ -80,7 +82,8 @@ impl Poller {
         let now = clock.now();
         let wake = due.saturating_sub(SPIN).min(now + SLEEP_MAX);
         let spins = wake <= now;
-        // A timer that ends earlier is left as it is: an early wake-up is cheaper than a system call for every wait.
+        // // An earlier end of the timer is kept: an early wake-up is cheaper than a system call for
+        // every wait.
         let is_set = now < self.timer_end && self.timer_end <= wake;
         if !spins && !is_set {
             self.set_timer(clock, wake)?;

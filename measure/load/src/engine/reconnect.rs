@@ -17,13 +17,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 pub(crate) struct EndedConnection {
     /// Its position among the connections of the run.
     pub(crate) slot: usize,
-    /// Whether it had taken as many requests as it was to take; otherwise it was lost.
+    /// True if the connection ended because it had taken all its requests; false if it was lost.
     pub(crate) is_spent: bool,
 }
 
 /// A connection that was set up again.
 pub(crate) struct Reconnected {
-    /// The one in whose place it comes.
+    /// The connection that it replaces.
     pub(crate) ended: EndedConnection,
     pub(crate) connection: ReadyConnection,
 }
@@ -36,8 +36,8 @@ pub(crate) fn connect_all(
     (0..count).map(|_| connector.connect()).collect()
 }
 
-/// Sets up another connection for each that arrives in `lost`, until nobody can send any more. Each one is sent to
-/// `reconnected`, and the eventfd `waker` wakes the timing thread to take it.
+/// Sets up a replacement for each connection from `lost`, until all senders are dropped. Sends it to
+/// `reconnected`, and wakes the timing thread through the eventfd `waker`.
 pub(crate) fn reconnect_lost(
     connector: &Connector,
     lost: &Receiver<EndedConnection>,

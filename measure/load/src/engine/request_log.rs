@@ -8,7 +8,7 @@ use units::Nanos;
 /// The position of a request in the [`RequestLog`].
 pub(super) type RequestIndex = u32;
 
-/// A request, and what the generator knows of it.
+/// A request and its observations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestRecord {
     /// Instants count from the start of the run. The outcome is `Lost` until the request ends otherwise. A request counts
@@ -25,7 +25,7 @@ pub(super) struct RequestRecord {
 #[derive(Debug, Default)]
 pub(super) struct RequestLog {
     records: Vec<RequestRecord>,
-    /// How many requests have not ended.
+    /// Number of requests that have not ended.
     unfinished: usize,
 }
 
@@ -58,7 +58,6 @@ impl RequestLog {
         self.unfinished -= 1;
     }
 
-    /// How many requests have not ended.
     pub(super) fn unfinished(&self) -> usize {
         self.unfinished
     }
@@ -67,8 +66,8 @@ impl RequestLog {
         self.records.len()
     }
 
-    /// The requests whose intended time is not before the end of the warm-up, ordered by it. Instants count from the end
-    /// of the warm-up.
+    /// Returns the requests with an intended time from the end of the warm-up on, ordered by that time.
+    /// Their instants count from the end of the warm-up.
     pub(super) fn into_observations(mut self, warm_up: Nanos) -> Vec<Observation> {
         self.records.retain(|record| record.observation.intended >= warm_up);
         self.records.sort_by_key(|record| record.observation.intended);

@@ -1,4 +1,4 @@
-//! One workload in a run: which request comes next, which address it gets and what it carries.
+//! State of one workload in a run: its next request, and the address and contents of each request.
 
 use super::address_picker::AddressPicker;
 use super::request_log::{RequestIndex, RequestRecord};
@@ -24,7 +24,7 @@ pub(super) struct WorkloadState {
     /// The position of the workload in the run.
     index: u32,
     upcoming: UpcomingRequests,
-    /// The positions of its connections among those of the run.
+    /// The positions of its connections in the run.
     pub(super) connections: Range<usize>,
     /// The connection that takes the next request, counted from the start of `connections`.
     pub(super) turn: usize,
@@ -33,15 +33,15 @@ pub(super) struct WorkloadState {
     picker: AddressPicker,
     requests_per_connection: Option<RangeInclusive<u32>>,
     connection_seed: u64,
-    /// How many connections were made.
+    /// Number of connections made so far.
     connections_made: u64,
     has_keys: bool,
     /// Present where data is verified.
     tracker: Option<ContentTracker>,
-    /// The payload of writes where data is not verified: every write carries the beginning of it.
+    /// The payload of writes without verification: every write carries a prefix of it.
     unverified_payload: Vec<u8>,
     pub(super) counters: WorkloadCounters,
-    /// How many requests failed.
+    /// Number of requests that failed.
     failures: u64,
     /// Why the first of them failed.
     first_failure: Option<String>,
@@ -49,11 +49,11 @@ pub(super) struct WorkloadState {
     pub(super) first_loss: Option<String>,
 }
 
-/// What is sent next.
+/// Source of the next requests.
 enum UpcomingRequests {
     /// The next request of an open loop, and those behind it.
     Open { next: Option<Request>, behind: Box<dyn Iterator<Item = Request>> },
-    /// What a closed loop sends when there is an answer.
+    /// Parameters of the requests of a closed loop; each answer starts one.
     Closed { in_flight: u32, op: Op, size: Bytes, sequential: bool },
 }
 
@@ -116,7 +116,7 @@ impl WorkloadState {
         }
     }
 
-    /// How many requests the next connection takes; `None` where there is no end.
+    /// Draws the number of requests for the next connection; `None` without a limit.
     pub(super) fn draw_requests_per_connection(&mut self) -> Option<u32> {
         let range = self.requests_per_connection.as_ref()?;
         self.connections_made += 1;
@@ -133,7 +133,7 @@ impl WorkloadState {
         }
     }
 
-    /// How many requests a closed loop keeps in flight; 0 in an open loop.
+    /// Returns the number of requests that a closed loop keeps in flight; 0 for an open loop.
     pub(super) fn closed_in_flight(&self) -> u32 {
         match self.upcoming {
             UpcomingRequests::Open { .. } => 0,
@@ -163,8 +163,8 @@ impl WorkloadState {
         RequestRecord { observation, address, content_version: 0 }
     }
 
-    /// Prepares a request for encoding: what is requested, the content version to store in its record, and its payload,
-    /// for which `buffer` gives the memory.
+    /// Prepares a request for encoding. Returns the request, the content version to store in its record,
+    /// and its payload, which may be built in `buffer`.
     pub(super) fn begin<'a>(
         &'a mut self,
         record: &RequestRecord,
@@ -184,7 +184,7 @@ impl WorkloadState {
         }
     }
 
-    /// Notes how a request that was begun ended, if it is a write.
+    /// Notes the outcome of a request that was begun, if it is a write.
     pub(super) fn end_write(&mut self, record: &RequestRecord, end: WriteEnd, now: Nanos) {
         let request = io_request(record);
         let address = self.content_address(request);
@@ -212,7 +212,7 @@ impl WorkloadState {
         self.tracker.take().map(ContentTracker::into_comparison).unwrap_or_default()
     }
 
-    /// What a reader of the figures should know of this workload, in sentences.
+    /// Returns warnings for the report, as sentences.
     pub(super) fn warnings(&self) -> Vec<String> {
         let name = &self.name;
         let WorkloadCounters { disconnects, reconnects, misses, .. } = self.counters;
@@ -241,7 +241,7 @@ impl WorkloadState {
     }
 }
 
-/// The request of a record, as it is encoded.
+/// Returns the request of a record in the form for encoding.
 pub(super) fn io_request(record: &RequestRecord) -> IoRequest {
     let Observation { op, size: Bytes(size), .. } = record.observation;
     IoRequest { op, size: checked_size(size), address: record.address }

@@ -1,4 +1,4 @@
-//! Sets up the connections of one workload, whatever its protocol.
+//! Sets up the connections of one workload, for any protocol.
 
 use super::dialer::Dialer;
 use super::ready_connection::{ConnectionSocket, ReadyConnection};
@@ -10,7 +10,7 @@ use crate::workload::LoadWorkload;
 use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
 
-/// What it takes to set up a connection of a workload, at the start and after it was lost.
+/// Parameters for setting up a connection of a workload, at the start and after a loss.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub(crate) workload_name: String,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The longest wait for a connection, and for each reply while it is set up.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many bytes of datagrams may wait for the generator; the kernel may allow fewer.
+/// Size of the receive buffer of datagrams in bytes; the kernel may allow less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Opens connections from the host of a workload.
@@ -30,14 +30,14 @@ impl Dialer {
         self.client.netns.as_deref()
     }
 
-    /// Opens a blocking connection whose reads and writes time out. The calling thread is expected to be in the
-    /// namespace of the client.
+    /// Opens a blocking connection with timeouts for reads and writes. The calling thread has to be in
+    /// the namespace of the client.
     pub(super) fn dial(&self, server: SocketAddr) -> Result<TcpStream, OperationError> {
         connect_from(self.client.bind, server).map_err(|error| self.unreachable(server, &error))
     }
 
-    /// Opens a UDP socket that sends to a server and receives from nobody else. Whether the server is there shows when
-    /// something is sent.
+    /// Opens a UDP socket that exchanges datagrams with one server only. An absent server is noticed with
+    /// the first datagram.
     pub(super) fn dial_udp(&self, server: SocketAddr) -> Result<UdpSocket, OperationError> {
         udp_from(self.client.bind, server).map_err(|error| self.unreachable(server, &error))
     }
@@ -50,7 +50,7 @@ impl Dialer {
     }
 }
 
-/// What to do about a socket that cannot be opened or connected.
+/// Returns advice about a socket that cannot be opened or connected.
 fn unreachable_hint(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => {

@@ -59,7 +59,7 @@ fn store_all(
     send_batch(&mut connection, &mut out, &mut batch)
 }
 
-/// Sends what is encoded and waits for all replies; both buffers are empty afterwards.
+/// Sends the encoded requests and waits for all replies; both buffers are empty afterwards.
 fn send_batch(
     (stream, codec): &mut (TcpStream, MemcachedCodec),
     out: &mut Vec<u8>,

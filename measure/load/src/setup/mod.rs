@@ -1,5 +1,5 @@
-//! Connections that are ready for requests: connected, negotiated, mounted. All of it blocks, with time limits, either
-//! before the clock starts or in a thread of its own.
+//! Connections that are ready for requests: connected, negotiated, mounted. Everything here blocks, with
+//! time limits, either before the clock starts or in a thread of its own.
 
 mod connector;
 mod dialer;

@@ -13,7 +13,7 @@ use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, NFS, RpcParser, decode};
 
 const PORTMAPPER_PORT: u16 = 111;
-/// The status `NFS3ERR_NOENT`: there is no such file.
+/// The status `NFS3ERR_NOENT`: the file does not exist.
 const NFS3ERR_NOENT: u32 = 2;
 const EXPORT_HINT: &str =
     "is it exported to this address, by NFSv3, for reading and writing, to clients with ports from 1024?";
@@ -116,8 +116,8 @@ fn mount(client: &mut RpcClient, export: &str) -> Result<Vec<u8>, String> {
     decode::mount(&body).map_err(|error| error.to_string())
 }
 
-/// The handle and the length of a file. An empty file is given the wanted length like a missing one, by a CREATE that
-/// sets the length, and looked up again.
+/// Returns the handle and the length of a file. A missing file is created with the wanted length; an
+/// empty one is set to that length by the same CREATE and looked up again.
 fn find_or_create(
     client: &mut RpcClient,
     root: &[u8],

@@ -24,7 +24,7 @@ pub(crate) enum ConnectionSocket {
 }
 
 impl ConnectionSocket {
-    /// Whether a request is a datagram.
+    /// True if each request is a datagram.
     pub(crate) fn is_datagrams(&self) -> bool {
         matches!(self, Self::Datagrams(_))
     }

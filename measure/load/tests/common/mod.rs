@@ -1,4 +1,4 @@
-//! Servers for tests: real ones on free ports, and one in this process that does what it is told.
+//! Servers for tests: real ones on free ports, and one in this process with programmable faults.
 
 #![allow(dead_code, unreachable_pub)]
 

@@ -18,7 +18,7 @@ pub struct Faults {
     pub service_time: Duration,
     /// A request that has this service time instead.
     pub stalled: Option<(u64, Duration)>,
-    /// How long the server waits before it reads the first request of a connection.
+    /// Delay before the server reads the first request of a connection.
     pub first_read_delay: Duration,
     /// The first read from this request on is answered with one bit changed in this byte.
     pub corrupted: Option<(u64, usize)>,
@@ -150,7 +150,7 @@ fn occupy_until(instant: Instant) {
     }
 }
 
-/// The handshake: expects OPT_GO as the first option, and grants whatever export it asks for.
+/// The handshake: expects OPT_GO as the first option, and grants any export.
 fn negotiate(mut stream: &TcpStream, size: u64) -> io::Result<()> {
     stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03")?;
     let mut head = [0; 20];
