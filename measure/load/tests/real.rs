@@ -48,7 +48,7 @@ fn memcached() {
     let target = values(server.address, 20);
     let report = read_and_write(&target, &[100, 4000, 20000], 4);
     assert_eq!(report.counters[0].misses, 0);
-    // // Every value was stored before the clock started: only contents that are being written are
+    // Every value was stored before the clock started: only contents that are being written are
     // unknown.
     assert!(report.comparison.unknown.0 * 4 < report.comparison.bytes.0, "{:?}", report.comparison);
     let target = values(server.address, 1);
@@ -125,7 +125,7 @@ fn lost_datagrams() {
     let sent = received.load(std::sync::atomic::Ordering::SeqCst);
     assert_eq!(count(|outcome| *outcome == RequestOutcome::Lost), sent / 3);
     assert_eq!(count(|outcome| matches!(outcome, RequestOutcome::Done(_))), sent - sent / 3);
-    // // All three in flight were lost after nine requests at the latest: a client that waited for ever
+    // All three in flight were lost after nine requests at the latest: a client that waited for ever
     // would have stopped.
     assert!(sent > 9 && report.observations.requests.len() == sent, "{sent}");
 }
@@ -239,7 +239,7 @@ fn nfs_in_a_namespace() {
 fn against_nfs() {
     let mut server = GaneshaServer::start(None, &[nfs_export(1, "/export", FOR_EVERYBODY)]);
     let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
-    // // The server is ready once the export can be mounted.
+    // The server is ready once the export can be mounted.
     let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];
     while play(nothing(), &options(1)).is_err() {
         server.check_runs();

@@ -57,7 +57,7 @@ fn stalled_round() -> Result<(), String> {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap();
     let judge = lindley(&arrivals, |index| nanos(if index as u64 == STALLED { stall } else { service_time }));
     let measured: Vec<u64> = observed.iter().map(|request| request.latency().unwrap().0).collect();
-    // // No request can be faster than the queue allows, independently of the load of the machine.
+    // No request can be faster than the queue allows, independently of the load of the machine.
     for (index, (measured, judge)) in measured.iter().zip(&judge).enumerate() {
         assert!(measured >= judge, "request {index}: {measured} ns, at least {judge} are needed");
     }
@@ -146,7 +146,7 @@ fn lost_connections_are_set_up_again() {
         .collect();
     assert_eq!(done(&report) + failed.len(), total, "nothing is lost when the server is there");
     assert!(report.counters[0].disconnects >= 4, "{:?}", report.counters);
-    // // The last lost connection may not be replaced, if no request needs it.
+    // The last lost connection may not be replaced, if no request needs it.
     assert!(report.reconnects() + 2 >= report.counters[0].disconnects, "{:?}", report.counters);
     assert!(!failed.is_empty() && failed.len() * 10 < total, "{} of {total} failed", failed.len());
     assert!(
@@ -248,7 +248,7 @@ fn requests_due_just_before_the_end_are_observed() {
     let offered = OfferedLoad::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(50)).unwrap();
     assert_eq!((report.observations.requests.len(), done(&report)), (2, 2));
-    // // Requests that the generator never handled count as lost too.
+    // Requests that the generator never handled count as lost too.
     let offered = OfferedLoad::Open(vec![request(Nanos::ZERO); 100_000]);
     let options = LoadOptions { drain: Nanos::ZERO, ..options(1) };
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options).unwrap();

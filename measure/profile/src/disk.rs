@@ -27,8 +27,8 @@ const PROBE_SIZE: u64 = 4096;
 const SEQUENTIAL_SIZE: u64 = 1 << 20;
 /// The shortest measured distance of seeks, in bytes.
 const DISTANCE_MIN: u64 = 1 << 20;
-/// How many sequential streams the caches of today's disks follow at least. This is the default of the device model and
-/// is not measured.
+/// Minimum number of sequential streams that the caches of today's disks follow. It is the default of the
+/// device model and is not measured.
 const STREAMS: usize = 8;
 /// The longest gap in a sequential stream: skipping within a track costs no more than reading over it. This is the default
 /// of the device model and is not measured.
@@ -43,7 +43,7 @@ pub struct SeekSample {
     pub response: Seconds,
 }
 
-/// What was measured of a disk.
+/// Measurements of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskMeasurement {
     /// The length of the disk.
@@ -119,7 +119,7 @@ struct DiskProbe<'run> {
 }
 
 impl DiskProbe<'_> {
-    /// Whether the time of a measurement that began at `start` is over.
+    /// True if the time for a measurement that began at `start` is over.
     fn is_over(&self, start: Instant) -> bool {
         start.elapsed() >= self.per_cell || self.stop.load(Ordering::Relaxed)
     }
@@ -166,12 +166,12 @@ impl DiskProbe<'_> {
     }
 }
 
-/// The disk model that fits a measurement, for a spindle that turns `spindle_rpm` times a minute. Where writes were not
-/// measured, they get the rate of reads.
+/// Fits the disk model to a measurement, for a spindle that turns `spindle_rpm` times a minute. Without
+/// measured writes, writes get the rate of reads.
 ///
-/// The seek time of a distance is the median response less half a revolution and the transfer, at least zero, and at
-/// least that of every shorter distance: heads do not arrive earlier by going further, so that a decrease is noise, and
-/// work is overstated rather than understated.
+/// The seek time of a distance is the median response less half a revolution and the transfer, at least
+/// zero and at least that of every shorter distance. A longer seek cannot take less time, so a decrease
+/// is noise; the larger value overstates the work instead of understating it.
 ///
 /// # Errors
 /// When the spindle speed is not positive, or there are no samples.

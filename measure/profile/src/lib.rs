@@ -1,14 +1,14 @@
-//! Measures a real file or block device with direct I/O and turns the result into a device profile.
+//! Measures a file or block device with direct I/O and makes a device profile of the results.
 //!
-//! Decides which cells (operation × request size × parallelism) to measure, in which order, and what the
-//! repeats say. Every cell is measured in several rounds spread over the whole run, in a seeded random
-//! order, so that a device that drifts shows as noise and not as a difference between cells. The
-//! bandwidth of a size is what the device sustains with the smallest parallelism that reaches 95 % of its
-//! best; the base latency is the tail at one outstanding request.
+//! The plan chooses the cells (operation × request size × parallelism) and their order. Every cell is
+//! measured in several rounds, spread over the whole run in a seeded random order, so that drift of the
+//! device appears as noise and not as a difference between cells. The bandwidth of a size is the
+//! throughput with the smallest parallelism that reaches 95 % of the best; the base latency is the tail
+//! at one outstanding request.
 //!
-//! [`MeasurementPlan`], [`stats`] and [`Measurement`] are pure; [`StorageTarget`] and [`measure`] do I/O. One
-//! thread issues one request at a time, so a very fast device may be limited by the processor, which is then
-//! part of the storage stack that is measured.
+//! [`MeasurementPlan`], [`stats`] and [`Measurement`] are pure; [`StorageTarget`] and [`measure`] do I/O.
+//! Each outstanding request has a thread of its own. For a very fast device the processor may therefore
+//! be the limit; it is then part of the measured storage stack.
 //!
 //! Does not cover: an SSD's garbage collection under hours of writes (a run is too short to provoke it),
 //! mixtures of reads and writes, and writes that are flushed through the device's cache. Magnetic disks are

@@ -1,4 +1,5 @@
-//! What was measured, and what follows from it: the figures of each size, warnings, and the device profile.
+//! Results of a measurement, and the conclusions from them: the figures of each size, warnings, and the
+//! device profile.
 
 use crate::plan::{MeasurementCell, MeasurementPlan};
 use crate::stats::{self, Median};
@@ -11,7 +12,7 @@ const SATURATION: f64 = 0.95;
 /// The relative noise above which a row deserves a warning.
 const NOISE_MAX: f64 = 0.10;
 
-/// What one repeat of one cell observed.
+/// Observations of one repeat of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Repeat {
     pub(crate) bytes_per_s: f64,
@@ -20,7 +21,7 @@ pub(crate) struct Repeat {
     pub(crate) latencies_ns: Vec<u64>,
 }
 
-/// What was measured of one cell.
+/// Measurements of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellMeasurement {
     /// The combination that was measured.
@@ -41,7 +42,7 @@ pub struct Measurement {
     percentile: Percentile,
 }
 
-/// What the target sustains for one operation and one size.
+/// Figures of the target for one operation and one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpMeasurement {
     /// The median throughput with [`OpMeasurement::parallelism`] outstanding requests.
@@ -50,7 +51,8 @@ pub struct OpMeasurement {
     pub noise: f64,
     /// The smallest parallelism that reaches 95 % of the best throughput.
     pub parallelism: usize,
-    /// Whether only the largest parallelism came close to the best throughput, so that a larger one might reach more.
+    /// True if only the largest parallelism came close to the best throughput: a larger one might reach
+    /// more.
     pub is_growing: bool,
     /// The tail latency at one outstanding request, where that was measured.
     pub tail: Option<Seconds>,
@@ -65,7 +67,7 @@ impl OpMeasurement {
     }
 }
 
-/// What the target sustains for one size.
+/// Figures of the target for one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeMeasurement {
     /// The size of requests.
@@ -86,7 +88,7 @@ impl SizeMeasurement {
     }
 }
 
-/// Where a profile's figures for writes come from.
+/// Source of a profile's figures for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WritesFrom {
     /// The figures of measured writes are used.
@@ -125,7 +127,7 @@ impl Measurement {
         self.percentile
     }
 
-    /// Whether every cell has all its repeats.
+    /// True if every cell has all its repeats.
     pub fn is_complete(&self) -> bool {
         self.cells.iter().all(|measured| measured.bytes_per_s.len() == self.repeats)
     }
@@ -166,7 +168,7 @@ impl Measurement {
         })
     }
 
-    /// What a reader of the result must know, in sentences.
+    /// Returns warnings about the result, as sentences.
     pub fn warnings(&self) -> Vec<String> {
         let rows = self.by_size();
         let samples_needed = stats::samples_needed(self.percentile);
@@ -223,7 +225,7 @@ impl Measurement {
     }
 }
 
-/// A sentence with `message` that names the sizes for which it `applies`, if there are any.
+/// Returns `message` as a sentence that names the sizes for which `applies` holds, if there are any.
 fn warning(
     op_name: &str,
     rows: &[(Bytes, OpMeasurement)],
@@ -258,13 +260,13 @@ impl ProfileRow {
     }
 }
 
-/// The most requests with which the device was saturated at any size.
+/// Returns the largest number of requests, over all sizes, that saturated the device.
 fn channels(rows: &[ProfileRow]) -> u32 {
     let most = rows.iter().map(|row| row.read.parallelism.max(row.write.parallelism)).max();
     most.and_then(|most| u32::try_from(most).ok()).unwrap_or(1)
 }
 
-/// The most requests, and bytes, with which the device was saturated at any size.
+/// Returns the largest numbers of requests and of bytes, over all sizes, that saturated the device.
 fn queue_limits(rows: &[ProfileRow]) -> QueueLimits {
     let mut limits =
         QueueLimits { read_requests_max: 1, write_requests_max: 1, read_bytes_max: 1, write_bytes_max: 1 };

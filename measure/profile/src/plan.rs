@@ -1,4 +1,4 @@
-//! Which combinations of operation, size and parallelism are measured, how often, and in which order.
+//! The combinations of operation, size and parallelism to measure, their repeats and their order.
 
 use model::{Op, OperationError};
 use rand::SeedableRng;
@@ -12,7 +12,7 @@ const DEFAULT_SIZE_MAX: u64 = 1 << 20;
 /// The largest parallelism. Each outstanding request has a thread of its own, so that a larger one is a typing error.
 const PARALLELISM_MAX: usize = 1024;
 
-/// What to measure, as a user says it.
+/// Parameters of a measurement, as set by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasurementSettings {
     /// Request sizes; an empty list stands for every power of two from the target's block size to 1 MiB.
@@ -21,7 +21,7 @@ pub struct MeasurementSettings {
     pub parallelism: Vec<usize>,
     /// The time to measure one cell, all repeats together.
     pub per_cell: Seconds,
-    /// How often each cell is measured. Six repeats give a 95 % interval of the median.
+    /// Number of repeats of each cell. Six give a 95 % interval of the median.
     pub repeats: usize,
     /// The percentile that the base latency is measured at.
     pub percentile: Percentile,
@@ -45,7 +45,7 @@ impl Default for MeasurementSettings {
 /// One combination that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MeasurementCell {
-    /// Whether requests read or write.
+    /// The operation of all requests.
     pub op: Op,
     /// The size of each request.
     pub size: Bytes,
@@ -114,12 +114,12 @@ impl MeasurementPlan {
         self.cells.iter().map(|cell| cell.size).max().unwrap_or_default()
     }
 
-    /// How long one repeat of one cell takes.
+    /// Returns the duration of one repeat of one cell.
     pub fn per_repeat(&self) -> Duration {
         self.per_repeat
     }
 
-    /// How often each cell is measured.
+    /// Returns the number of repeats of each cell.
     pub fn repeats(&self) -> usize {
         self.repeats
     }
@@ -134,7 +134,7 @@ impl MeasurementPlan {
         self.seed
     }
 
-    /// How long measuring takes, without preparing the target.
+    /// Returns the duration of all measurements, without the preparation of the target.
     pub fn duration(&self) -> Duration {
         self.per_repeat * u32::try_from(self.cells.len() * self.repeats).unwrap_or(u32::MAX)
     }

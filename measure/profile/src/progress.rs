@@ -1,6 +1,6 @@
-//! How far the preparation or the measurement of a target is.
+//! Progress of the preparation or the measurement of a target.
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProfileProgress {
     /// A created file is being filled, counted in MiB.

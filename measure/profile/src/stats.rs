@@ -1,5 +1,5 @@
-//! What a few repeats say about a median, and many samples about a percentile, without assumptions about the
-//! distribution.
+//! Confidence intervals for a median from a few repeats, and percentiles of many samples, without
+//! assumptions about the distribution.
 
 use units::Percentile;
 
@@ -21,7 +21,7 @@ pub struct Median {
 }
 
 impl Median {
-    /// The median of `samples`, in any order; `None` when there are none or one is not a number.
+    /// Computes the median of `samples`, in any order; `None` without samples, or if one is not a number.
     pub fn from_samples(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|sample| sample.is_nan()) {
             return None;
@@ -45,8 +45,9 @@ impl Median {
     }
 }
 
-/// How many samples to leave out at each end so that the interval between the others contains the median
-/// with probability [`CONFIDENCE`], and the probability itself: 1 − 2·P(Binomial(n, ½) ≤ rank), by the sign test.
+/// Returns the number of samples to leave out at each end so that the interval between the others
+/// contains the median with probability [`CONFIDENCE`]. Also returns the exact probability, by the sign
+/// test: 1 − 2·P(Binomial(n, ½) ≤ rank).
 fn interval_rank(samples: usize) -> (usize, f64) {
     // The powers of two would underflow far beyond any sensible number of repeats.
     let n = samples.min(1000);
@@ -78,7 +79,7 @@ pub fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
     sorted.get(rank.max(1) - 1).or(sorted.last()).copied()
 }
 
-/// How many samples it takes until ten of them lie above `percentile`.
+/// Returns the number of samples of which ten are expected above `percentile`.
 pub fn samples_needed(percentile: Percentile) -> u64 {
     #[allow(
         clippy::cast_possible_truncation,

@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Bytes;
 
-/// How many requests of the largest size a target holds at least, so that offsets are random.
+/// Minimum number of requests of the largest size that fit into a target, so that offsets are random.
 pub const MIN_REQUESTS: u64 = 16;
 /// The size of the writes that fill a created file.
 const FILL_CHUNK: u64 = 1 << 20;
 /// The `f_type` of file systems that live in memory (linux/magic.h): tmpfs and ramfs.
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// What a measurement may do to its target.
+/// Permitted access of a measurement to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetAccess {
-    /// Read what the target contains, and write nothing.
+    /// Only read the existing contents.
     ReadOnly,
     /// Overwrite the contents of the target with random data.
     Overwrite {
-        /// Whether the target may be a block device, and not only a regular file.
+        /// True if the target may be a block device; false for regular files only.
         block_devices: bool,
     },
     /// Create a file of this size, rounded up to whole MiB, which no other process sees and which vanishes when it is
@@ -56,13 +56,14 @@ pub struct StorageTarget {
 }
 
 impl StorageTarget {
-    /// Opens `path` for direct I/O. For [`TargetAccess::Create`], creates the file and fills it with random data,
-    /// with reports to `progress`, and gives up when `stop` is set.
+    /// Opens `path` for direct I/O. For [`TargetAccess::Create`], creates the file and fills it with
+    /// random data; reports to `progress`, and stops once `stop` is set.
     ///
     /// # Errors
-    /// When there is no such file or no permission; when the path is a directory, pipe or the like, or a block device that
-    /// is in use or that the user has not agreed to overwrite; when the file system is in memory or has no direct I/O;
-    /// when there is too little space; and when filling was stopped.
+    /// When the file is missing or permission is denied; when the path is a directory, pipe or the like,
+    /// or a block device that is in use or that the user has not agreed to overwrite; when the file
+    /// system is in memory or does not support direct I/O; when there is too little space; and when
+    /// filling was stopped.
     pub fn open(
         path: &Path,
         access: TargetAccess,
@@ -98,7 +99,7 @@ impl StorageTarget {
         self.block
     }
 
-    /// Whether part of the file occupies no space, so that reading it does not reach the device.
+    /// True if part of the file occupies no space: reads of that part do not reach the device.
     pub fn is_sparse(&self) -> bool {
         self.is_sparse
     }
@@ -234,7 +235,7 @@ fn refuse_memory(file: &File, path: &Path) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Whether `file` is a block device. The file system that its node is on says nothing about the device.
+/// True if `file` is a block device. The file system of its node does not matter then.
 fn is_block_device(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
@@ -261,7 +262,7 @@ fn no_direct_io(path: &Path) -> OperationError {
     )
 }
 
-/// An error of the operating system while `doing` something with `path`, with the remedy where there is one.
+/// Makes the error for a failure to do `doing` with `path`, with the remedy where one is known.
 fn io_failure(doing: &str, path: &Path, error: &io::Error) -> OperationError {
     let message = format!("cannot {doing} {}: {error}", path.display());
     match error.kind() {

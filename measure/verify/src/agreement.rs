@@ -1,8 +1,8 @@
-//! What is promised to a workload, and what the workload keeps to in return.
+//! Guarantees of a workload, and the limits for its traffic in return.
 
 use model::{PerStage, Policy, PolicyWorkload, Slo, Stage, StageLimit};
 
-/// How far rounding may take work beyond what a bound is about, as a fraction.
+/// Relative tolerance for rounding when a request is compared with the largest that a bound covers.
 const ROUNDING: f64 = 1e-6;
 
 /// The terms that a workload is judged by.
@@ -10,23 +10,25 @@ const ROUNDING: f64 = 1e-6;
 pub struct ServiceAgreement {
     /// The name of the workload.
     pub name: String,
-    /// The name of the policy that makes the promise; `None` when the SLO was only asked about.
+    /// The name of the policy that guarantees the SLO; `None` when only the SLO is judged.
     pub policy: Option<String>,
-    /// Whether the SLO is guaranteed; otherwise observations are only compared with it.
+    /// True if the SLO is guaranteed; otherwise observations are only compared with it.
     pub admitted: bool,
     /// The objective for the latency of the workload.
     pub slo: Slo,
     /// The guaranteed latency in seconds, which no request exceeds while the traffic is within its limits; `None` when
     /// nothing is guaranteed.
     pub bound_s: Option<f64>,
-    /// Whether the bound is about every request on the machine as it is enforced: the policy says how the server is used.
-    /// Otherwise it is about a percentile, or counts nothing that a server does not interrupt.
+    /// True if the bound holds for every request on the machine with its enforcement, because the policy
+    /// describes how the server is used. Otherwise it is a percentile, or ignores work that a server does
+    /// not interrupt.
     pub covers_every_request: bool,
     /// The limits for the traffic of the workload, any number of them at each stage.
     pub limits: Vec<StageLimit>,
     /// Device time of the largest request that the bound is about, seconds.
     pub largest_request: Option<f64>,
-    /// The most bytes at network-out per second of device time of a request that the bound is about.
+    /// Maximum number of bytes at network-out, per second of device time, of a request that the bound
+    /// covers.
     pub densest_answer: Option<f64>,
 }
 
@@ -46,7 +48,7 @@ impl ServiceAgreement {
         }
     }
 
-    /// Whether a request with this work at the stages is one that the bound is about, as far as its work is known.
+    /// True if the bound covers a request with this work at the stages, as far as its work is known.
     pub(crate) fn is_about(&self, work: &PerStage<Option<f64>>) -> bool {
         let is_beyond = |found: f64, most: f64| found > most * (1.0 + ROUNDING);
         let Some(device) = work[Stage::Storage] else { return true };

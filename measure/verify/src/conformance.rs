@@ -1,4 +1,5 @@
-//! Whether a stream of work conforms to a token bucket ⟨r, b⟩: over every interval of length t at most r·t + b.
+//! Conformance of a stream of work to a token bucket ⟨r, b⟩: over every interval of length t at most r·t
+//! + b.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +8,12 @@ use units::Nanos;
 /// The largest number of periods that a [`ConformanceMeter`] returns. If there are more, neighbours are merged.
 pub const EXCESS_PERIODS_MAX: usize = 1000;
 
-/// A level that exceeds the burst by no more than this share of it is within the limit: it is a difference of large sums,
-/// whose last digits are rounding.
+/// Relative tolerance of the level of the bucket above the burst. The level is a difference of large
+/// sums, whose last digits are rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// How a stream relates to a limit. Work is in the unit of the limit, such as bytes or seconds of device time.
+/// A stream compared with a limit. Work is in the unit of the limit, such as bytes or seconds of device
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conformance {
     /// The work per second that the limit allows.
@@ -27,7 +29,7 @@ pub struct Conformance {
 }
 
 impl Conformance {
-    /// Whether the stream conforms to the limit, except for at most this share of the burst.
+    /// True if the stream conforms to the limit with a burst that is larger by the fraction `tolerance`.
     pub fn holds(&self, tolerance: f64) -> bool {
         self.needed_burst <= self.burst * (1.0 + tolerance)
     }
@@ -73,8 +75,8 @@ impl ConformanceMeter {
         }
     }
 
-    /// Adds work that arrives at `at`, and returns whether the stream then exceeds the limit. Instants must not decrease,
-    /// and work must not be negative.
+    /// Adds work that arrives at `at`, and returns true if the stream then exceeds the limit. Instants
+    /// must not decrease, and work must not be negative.
     pub fn add(&mut self, at: Nanos, work: f64) -> bool {
         let Conformance { rate, burst, .. } = self.conformance;
         self.level = (self.level - rate * (at - self.last_arrival).as_secs()).max(0.0) + work;
@@ -125,7 +127,7 @@ fn merge_pairs(periods: &[ExcessPeriod]) -> Vec<ExcessPeriod> {
     merged
 }
 
-/// Measures how a whole stream of arrivals and their work conforms to the limit ⟨`rate`, `burst`⟩, as
+/// Compares a whole stream of arrivals and their work with the limit ⟨`rate`, `burst`⟩, as
 /// [`ConformanceMeter`] does.
 ///
 /// # Panics

@@ -53,7 +53,7 @@ fn positions_by_workload(observations: &Observations) -> Vec<Vec<u32>> {
 /// The requests of one workload.
 struct WorkloadObservations<'o, 'p> {
     observations: &'o Observations,
-    /// Where they are among all requests, in ascending order.
+    /// Their positions among all requests, in ascending order.
     positions: &'p [u32],
 }
 
@@ -180,7 +180,7 @@ impl<'o> WorkloadObservations<'o, '_> {
     }
 }
 
-/// Whether the traffic kept to all limits; `None` where that cannot be said.
+/// True if the traffic conformed to all limits, false if not to some; `None` if that is unknown.
 fn kept_limits(check: &LimitCheck, agreement: &ServiceAgreement) -> Option<bool> {
     if check.over.contains(&true) {
         return Some(false);

@@ -1,4 +1,4 @@
-//! What verification found, as plain data: programs read it as JSON, and tables and reports show it.
+//! Results of verification as plain data, for JSON, tables and reports.
 
 use crate::judge::{Judgement, Verdict};
 use crate::lag::LagSummary;
@@ -9,18 +9,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// A latency that exceeds a bound by no more than this share of it is within it: simulated times are whole nanoseconds.
+/// Relative tolerance of a latency above a bound: simulated times are whole nanoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// What observations say about one workload with an SLO.
+/// Results for one workload with an SLO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The name of the workload.
     pub name: String,
     /// The policy under which it ran, if any.
     pub policy: Option<String>,
-    /// Whether the policy guarantees the SLO; true when there is no policy. Without a guarantee, observations are only
-    /// compared with the SLO.
+    /// True if the policy guarantees the SLO, or if there is no policy. Without a guarantee, observations
+    /// are only compared with the SLO.
     pub admitted: bool,
     /// The SLO in its text form.
     pub slo: Slo,
@@ -34,12 +34,12 @@ pub struct Finding {
     pub ci_low_s: Option<f64>,
     /// The upper end of that interval in seconds; `None` also when there are too few requests.
     pub ci_high_s: Option<f64>,
-    /// Whether the SLO is met.
+    /// Comparison of the interval of the percentile with the SLO.
     pub verdict: Verdict,
-    /// How many requests a verdict would take, where there are too few and that can be said.
+    /// Number of requests necessary for a verdict, if there are too few and that number can be estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
-    /// How long that would take at the observed rate, in seconds.
+    /// Time for that number of requests at the observed rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_s: Option<f64>,
     /// The number of observed requests.
@@ -58,17 +58,18 @@ pub struct Finding {
     /// The longest latency of an answered request in seconds.
     #[serde(default)]
     pub max_s: Option<f64>,
-    /// How much each request tells compared with an independent one, 0 to 1: the inverse of the design effect.
+    /// Information of each request relative to an independent one, 0 to 1: the inverse of the design
+    /// effect.
     #[serde(default)]
     pub independent_share: f64,
-    /// How late requests were sent.
+    /// Delay between the intended times and the sending of requests.
     #[serde(default)]
     pub lag: Option<LagFinding>,
     /// The guaranteed latency compared with the observations, if there is a guarantee.
     #[serde(default)]
     pub bound: Option<BoundFinding>,
-    /// Whether the traffic, as it was intended, kept to all of its limits; `None` without limits, and when some could not be
-    /// judged and the others were kept.
+    /// True if the traffic, as it was intended, conformed to all of its limits. `None` without limits,
+    /// and when some could not be judged and the traffic conformed to the others.
     #[serde(default)]
     pub kept_limits: Option<bool>,
     /// The same of the traffic as it was sent.
@@ -88,19 +89,19 @@ pub struct Finding {
     pub windows: Vec<SloWindow>,
 }
 
-/// What a workload saw in one window of a run.
+/// Observations of a workload in one window of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloWindow {
     /// When the window begins, in seconds of the run.
     pub from_s: f64,
-    /// How many requests were meant to be sent in it.
+    /// Number of requests whose intended time is in the window.
     pub requests: u64,
-    /// How many of them took longer than the SLO allows, failed or were lost.
+    /// Number of those requests that took longer than the SLO allows, failed or were lost.
     pub over: u64,
     /// The percentile of the SLO of their latencies in seconds; `None` without requests or when that request got no answer.
     pub measured_s: Option<f64>,
-    /// Whether that is within the SLO. Too few are so few that the percentile is the longest latency: fewer than
-    /// 1 ÷ (1 − the percentile's fraction).
+    /// Comparison of that percentile with the SLO. There are too few requests if the percentile is the
+    /// longest latency: fewer than 1 ÷ (1 − the percentile's fraction).
     pub verdict: Verdict,
 }
 
@@ -118,7 +119,8 @@ pub struct BoundFinding {
     /// and the workload kept all its limits, as intended and as sent. Each of them breaks the bound.
     #[serde(default)]
     pub broken: u64,
-    /// Whether the bound is about every request, and not about a percentile or a server that interrupts everything.
+    /// True if the bound covers every request; false if it is a percentile or assumes a server that
+    /// interrupts all work.
     #[serde(default)]
     pub covers_every_request: bool,
 }
@@ -139,7 +141,7 @@ pub struct LagFinding {
     pub at_percentile_s: f64,
     /// The largest lag in seconds.
     pub max_s: f64,
-    /// Whether the lag is so large that no verdict can be given.
+    /// True if the lag is too large for a verdict.
     pub spoils: bool,
 }
 
@@ -164,7 +166,7 @@ pub struct UnjudgedWorkload {
     pub max_s: Option<f64>,
 }
 
-/// What verification found about a run.
+/// Results of the verification of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The confidence of each verdict, 0 to 1.
@@ -178,13 +180,13 @@ pub struct Findings {
     pub unjudged: Vec<UnjudgedWorkload>,
 }
 
-/// What the verdicts of all workloads with a guarantee say together.
+/// Common verdict on all workloads with a guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverallVerdict {
     /// Every SLO is met.
     AllMet,
-    /// A request took longer than the bound of a workload that kept its limits: the guarantee is false, or what it assumes
-    /// of clients and devices does not hold.
+    /// A request took longer than the bound of a workload that kept its limits. Either the guarantee is
+    /// false, or the assumptions about clients and devices do not hold.
     BoundBroken,
     /// Some SLO is not met.
     SomeNotMet,
@@ -195,7 +197,7 @@ pub enum OverallVerdict {
 }
 
 impl Finding {
-    /// What a judgement says, without anything about bounds, limits, lag and stages.
+    /// Makes a finding from a judgement, without bounds, limits, lag and stages.
     pub fn from_judgement(name: impl Into<String>, policy: Option<String>, judgement: &Judgement) -> Self {
         Self {
             name: name.into(),
@@ -228,7 +230,7 @@ impl Finding {
         }
     }
 
-    /// Adds how late requests were sent. If that spoils the measurement, the verdict becomes [`Verdict::TooFew`].
+    /// Adds the lag of requests. If the lag is too large, the verdict becomes [`Verdict::TooFew`].
     #[must_use]
     pub fn with_lag(mut self, lag: Option<LagSummary>) -> Self {
         let slo = Nanos::from_secs(self.slo_s).unwrap_or(Nanos(u64::MAX));
@@ -244,20 +246,20 @@ impl Finding {
         self
     }
 
-    /// Whether some request took longer than its bound although the workload kept its limits.
+    /// True if some request took longer than its bound although the workload kept its limits.
     pub fn is_bound_broken(&self) -> bool {
         self.bound.is_some_and(|bound| bound.broken > 0)
     }
 
-    /// Whether requests were sent so late that no verdict can be given.
+    /// True if the lag of requests is too large for a verdict.
     pub fn is_spoiled(&self) -> bool {
         self.lag.is_some_and(|lag| lag.spoils)
     }
 }
 
 impl Findings {
-    /// What the verdicts of the workloads with a guarantee say together: the worst that is certain. All is met if there are
-    /// none.
+    /// Returns the common verdict on the workloads with a guarantee: the worst that is certain. Without
+    /// any, all are met.
     pub fn overall(&self) -> OverallVerdict {
         let guaranteed: Vec<&Finding> = self.workloads.iter().filter(|finding| finding.admitted).collect();
         if guaranteed.iter().any(|finding| finding.is_bound_broken()) {

@@ -1,11 +1,13 @@
-//! Whether an SLO is met.
+//! Compares observations with an SLO.
 //!
-//! An SLO "99.9 % < 50 ms" is met when at most 0.1 % of requests take longer than 50 ms in the long run, not only in this
-//! sample. The verdict is therefore about the interval in which the true percentile lies: met when all of it is within the
-//! SLO, not met when none of it is, and open in between. A request that failed or was lost counts as infinitely long.
+//! An SLO "99.9 % < 50 ms" is met when at most 0.1 % of requests take longer than 50 ms in the long run,
+//! not only in this sample. The verdict therefore depends on the interval of the true percentile: met
+//! when all of it is within the SLO, not met when none of it is, and open in between. A request that
+//! failed or was lost counts as infinitely long.
 //!
-//! Latencies of neighbours depend on each other. The design effect of the requests beyond the measured percentile, at
-//! least a hundred of them, is taken into account; dependence over more than a twelfth of the observations is not noticed.
+//! Latencies of neighbours depend on each other. The intervals include the design effect of the requests
+//! beyond the measured percentile, at least a hundred of them. Dependence over more than a twelfth of the
+//! observations is not noticed.
 
 use confidence::{design_effect, nearest_rank, quantile, t_quantile};
 use model::Slo;
@@ -13,14 +15,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// The least number of the longest latencies from which dependence is estimated.
+/// Minimum number of the longest latencies for an estimate of the dependence.
 const TAIL_EVENTS_MIN: usize = 100;
 /// The latency of a request without an answer, in nanoseconds: it is longer than any other.
 const NO_ANSWER: u64 = u64::MAX;
 /// Degrees of freedom at which Student's distribution is the normal distribution for all purposes.
 const NORMAL_DEGREES: usize = 100_000;
 
-/// Whether an SLO is met.
+/// Verdict on an SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -32,7 +34,7 @@ pub enum Verdict {
     TooFew,
 }
 
-/// What observations say about an SLO.
+/// Observations compared with an SLO.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
     /// The objective that was judged.
@@ -47,12 +49,13 @@ pub struct Judgement {
     pub low: Option<Nanos>,
     /// The upper end of that interval; `None` when there are too few requests or when that request got no answer.
     pub high: Option<Nanos>,
-    /// How much each request tells compared with an independent one, 0 to 1: the inverse of the design effect.
+    /// Information of each request relative to an independent one, 0 to 1: the inverse of the design
+    /// effect.
     pub independent_share: f64,
-    /// Whether the SLO is met.
+    /// Comparison of the interval with the SLO.
     pub verdict: Verdict,
-    /// How many requests a decision would take at least if the share of slow requests stays what it is. `None` when a
-    /// decision was reached, and when the measured percentile is so close to the SLO that this cannot be said.
+    /// Minimum number of requests for a decision, if the share of slow requests stays the same. `None`
+    /// after a decision, and when the measured percentile is too close to the SLO for an estimate.
     pub requests_needed: Option<u64>,
 }
 
@@ -136,12 +139,12 @@ fn needed_for_upper_end(slo: Slo, confidence: f64, effect: f64) -> u64 {
     }
 }
 
-/// How many requests decide if the share beyond the SLO stays what it is, by the normal approximation; `None` if they are
-/// absurdly many.
+/// Returns the number of requests for a decision, by the normal approximation, if the share beyond the
+/// SLO stays the same; `None` if the number is absurdly large.
 fn needed_for_verdict(over: usize, count: usize, slo: Slo, confidence: f64, effect: f64) -> Option<u64> {
-    // The present number did not decide, whatever the approximation says.
+    // More than the present number: that one did not decide.
     let at_least = needed_for_upper_end(slo, confidence, effect).max(count as u64 + 1);
-    // A share of which no instance was seen may be 0.
+    // The true share of an event that was never observed may be 0.
     if over == 0 {
         return Some(at_least);
     }

@@ -1,13 +1,13 @@
-//! Whether load was sent at its intended times.
+//! Lag of a load generator behind its intended times.
 //!
-//! Latency counts from the intended time, so that a late generator makes a system look slow. That errs on the safe
-//! side, but it is not the system that was measured: where the generator's own lag is not small compared with the latency
-//! that is judged, the run says nothing.
+//! Latency counts from the intended time, so a late generator makes a system look slow. That errs on the
+//! safe side, but it does not measure the system: a run is worthless unless the generator's own lag is
+//! small compared with the latency to be judged.
 
 use crate::percentile::percentile;
 use units::{Nanos, Percentile};
 
-/// How late requests were sent.
+/// Delay between the intended times and the sending of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LagSummary {
     /// The lag that half of the requests do not exceed.
@@ -19,7 +19,7 @@ pub struct LagSummary {
 }
 
 impl LagSummary {
-    /// Whether the lag spoils a measurement of this latency, because it is more than a tenth of it.
+    /// True if the lag is more than a tenth of this latency: too much to measure it.
     pub fn spoils(&self, latency: Nanos) -> bool {
         self.at_percentile.0 > latency.0 / 10
     }

@@ -7,9 +7,9 @@
 //!   meet in a queue depend on each other.
 //! - [`measure_conformance`], [`ConformanceMeter`]: does a stream of work conform to a token bucket, and if not, since when
 //!   and by how much?
-//! - [`summarize_lags`]: was load sent at its intended times, so that the measurement is about the system and not about the
-//!   generator?
-//! - [`stage_breakdown`]: where do requests spend their time, and where do those of the tail?
+//! - [`summarize_lags`]: was load sent at its intended times, so that the measurement describes the
+//!   system and not the generator?
+//! - [`stage_breakdown`]: in which stages do requests spend their time, on average and in the tail?
 //! - [`Findings::with_windows`]: is an SLO kept in every few minutes, and not only in the whole run?
 //! - [`timeline()`], [`exceedance`]: latencies as points of charts.
 //!

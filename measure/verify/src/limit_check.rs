@@ -1,4 +1,4 @@
-//! Whether the traffic of a workload conforms to its limits at every stage.
+//! Conformance of the traffic of a workload to its limits at every stage.
 
 use crate::agreement::ServiceAgreement;
 use crate::conformance::{ConformanceMeter, ExcessPeriod};
@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// Computes the work that a request of a workload needs at each stage, in the unit of the limits: bytes on the network,
-/// seconds of device time on storage. It is called for all requests in order. Limits of a stage whose work is `None` are
-/// not judged.
+/// Computes the work of a request of a workload at each stage, in the unit of the limits: bytes on the
+/// network, seconds of device time on storage. It is called for all requests in order. Limits of a stage
+/// whose work is `None` are not judged.
 pub type WorkFunction<'a> = Box<dyn FnMut(&Request) -> PerStage<Option<f64>> + 'a>;
 
 /// A workload's traffic compared with one of its limits.
@@ -23,7 +23,7 @@ pub struct LimitFinding {
     pub burst: f64,
     /// The smallest burst with which the traffic would conform to the rate.
     pub needed_burst: f64,
-    /// Whether the traffic conforms to the limit.
+    /// True if the traffic conforms to the limit.
     pub kept: bool,
     /// When the traffic first exceeded the limit, in seconds since the origin.
     pub first_over_s: Option<f64>,
@@ -54,13 +54,15 @@ impl LimitFinding {
 pub(crate) struct LimitCheck {
     /// A finding per limit, in their order, without the limits that cannot be judged.
     pub(crate) limits: Vec<LimitFinding>,
-    /// Whether there are limits that cannot be judged.
+    /// True if some limits cannot be judged.
     pub(crate) is_partial: bool,
-    /// Whether the workload exceeded a limit when a request arrived, or its bound is not about such a request, for each one.
+    /// For each request, true if the workload exceeded a limit when it arrived, or if its bound does not
+    /// cover the request.
     pub(crate) over: Vec<bool>,
 }
 
-/// Compares requests with the limits of a workload and with the requests that its bound is about. Their `arrival` must not decrease.
+/// Compares requests with the limits of a workload, and with the largest request that its bound covers.
+/// Their `arrival` must not decrease.
 pub(crate) fn check_limits(
     requests: impl IntoIterator<Item = Request>,
     agreement: &ServiceAgreement,

@@ -1,9 +1,9 @@
 //! The percentile of an SLO in windows of time.
 //!
-//! Over a whole run a percentile may be kept although all requests of one bad minute were late. The thesis therefore judges
-//! SLOs by the percentile in intervals of three minutes (§4.3.3). Windows follow each other from the first request of the
-//! run on; what is left at its end and fills no window is not judged. A window says what was, without confidence: neither
-//! the verdict on the run nor the exit code rests on it.
+//! Over a whole run a percentile may be kept although all requests of one bad minute were late. The
+//! thesis therefore judges SLOs by the percentile in intervals of three minutes (§4.3.3). Windows follow
+//! each other from the first request of the run; an incomplete window at the end is not judged. A window
+//! has no confidence interval: it affects neither the verdict on the run nor the exit code.
 
 use crate::finding::{Findings, SloWindow};
 use crate::judge::Verdict;
@@ -77,7 +77,8 @@ fn slo_window(from_s: f64, latencies: &mut [Nanos], slo: Slo) -> SloWindow {
     let measured = percentile(latencies, slo.percentile.percent());
     // A hair of tolerance, because 1 − 0.999 is not exactly a thousandth.
     let is_longest = latencies.len() as f64 * (1.0 - slo.percentile.fraction()) < 1.0 - 1e-9;
-    // That the longest request was in time says nothing of an SLO about all; that it was late, everything.
+    // If all requests must meet the SLO, a late longest one refutes it, but one in time does not prove
+    // it.
     let is_open = |latency: Nanos| is_longest && (slo.percentile.fraction() < 1.0 || latency <= allowed);
     let verdict = match measured {
         None => Verdict::TooFew,

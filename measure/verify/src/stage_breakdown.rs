@@ -1,9 +1,9 @@
-//! Where requests spend their time, on average and in the tail.
+//! Time of requests by stage, on average and in the tail.
 //!
-//! The tail consists of the requests at or above the percentile that is judged. The time that they take longer than the
-//! average is the excess of the tail, and the shares that stages have in it add up to 1: a stage that takes most of the
-//! time of every request, but no more of the long ones, is not the cause of the tail. Time between stages or outside of
-//! them is a row of its own.
+//! The tail consists of the requests at or above the percentile to be judged. Its excess is the
+//! difference between its mean latency and the mean of all requests; the shares of all stages in it add
+//! up to 1. A stage that takes most of the time of every request, but no more time in long ones, is not
+//! the cause of the tail. Time between or outside of stages is a row of its own.
 
 use crate::percentile::percentile_s;
 use confidence::nearest_rank;
@@ -33,8 +33,9 @@ pub struct StageFinding {
     pub share_of_tail_excess: Option<f64>,
 }
 
-/// Breaks latencies down by stage, with the requests at or above the percentile `judged` as the tail. Each request is its latency with the time in each stage, in the order of `names`. The
-/// result has a row per stage, and one for the time elsewhere if there was any; it is empty without requests or stages.
+/// Breaks latencies down by stage, with the requests at or above the percentile `judged` as the tail.
+/// Each request is its latency with the time in each stage, in the order of `names`. The result has a row
+/// per stage, and one for the time elsewhere if there was any; it is empty without requests or stages.
 ///
 /// # Panics
 /// When a request does not have one time per stage.

@@ -67,7 +67,7 @@ pub fn exceedance(latencies: impl IntoIterator<Item = Option<Nanos>>) -> Vec<(f6
     let mut sorted: Vec<Nanos> = latencies.into_iter().inspect(|_| count += 1).flatten().collect();
     sorted.sort_unstable();
     let mut points = Vec::new();
-    // The number of requests after the one whose point is next, by order of latency: from all others down to none.
+    // The number of requests after the next point, in order of latency: from all but one down to none.
     let Some(mut after) = count.checked_sub(1).map(|others| others as f64) else { return points };
     loop {
         if let Some(latency) = sorted.get(count - 1 - floor(after)) {
@@ -80,7 +80,7 @@ pub fn exceedance(latencies: impl IntoIterator<Item = Option<Nanos>>) -> Vec<(f6
         }
         after = (after / 10f64.powf(1.0 / POINTS_PER_DECADE)).min(after - 1.0);
     }
-    // Where many requests have no answer, the steps may pass over the largest latency.
+    // If many requests have no answer, the steps may skip the largest latency.
     if let Some(longest) = sorted.last() {
         points.push((longest.as_secs(), (count - sorted.len()).max(1) as f64 / count as f64));
     }

@@ -1,5 +1,5 @@
-//! Do intervals hold what they promise on latencies that depend on each other? The judge is a queue whose
-//! percentiles are known.
+//! Coverage of the intervals for latencies that depend on each other. The reference is a queue with known
+//! percentiles.
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -26,7 +26,7 @@ fn queue(load: f64, count: usize, seed: u64) -> Vec<Option<Nanos>> {
     (0..count).map(|_| Some(Nanos(response() as u64))).collect()
 }
 
-/// Share of 100 samples whose interval for the percentile contains the true one.
+/// Returns the share of 100 samples whose interval contains the true percentile.
 fn coverage(load: f64, percent: f64, count: usize) -> f64 {
     // Responses are exponential with mean 1 ms ÷ (1 − load).
     let truth = -(1.0 - percent / 100.0f64).ln() * 1e6 / (1.0 - load);

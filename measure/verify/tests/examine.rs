@@ -36,7 +36,8 @@ fn work(_: &ServiceAgreement) -> WorkFunction<'static> {
     Box::new(needs)
 }
 
-/// The largest work of any interval that ends with each arrival, less what the rate allows.
+/// Returns, for each arrival, the largest work of any interval that ends with it, less what the rate
+/// allows.
 fn levels(arrivals: &[(Nanos, f64)], rate: f64) -> Vec<f64> {
     let excess = |from: usize, until: usize| {
         let sum: f64 = arrivals[from..=until].iter().map(|(_, amount)| amount).sum();
@@ -111,14 +112,15 @@ proptest! {
         if beyond.iter().all(|at| clear(*at)) {
             prop_assert_eq!(bound.beyond_within_limits, beyond.iter().filter(within).count() as u64);
         }
-        // A bound is broken by who kept all limits, as meant and as sent, and was slow from when it was sent.
+        // A bound is broken by a slow request, measured from its sending, of a workload that kept all
+        // limits, as intended and as sent.
         let kept = |levels: &[Vec<f64>]| levels.iter().zip(LIMITS).all(|(levels, limit)| levels.iter().all(|at| *at <= limit.2));
         let slow = own.iter().filter(|at| matches!(at.outcome, RequestOutcome::Done(done) if done.saturating_sub(at.sent) > Nanos(50_000_050)));
         if (0..own.len()).all(clear) && !own.is_empty() {
             let broken = if kept(&meant) && kept(&all_levels(&own, |at| at.sent)) { slow.count() as u64 } else { 0 };
             prop_assert!(bound.broken == broken || !b.sent_limits.iter().all(|at| at.kept), "{} {broken}", bound.broken);
         }
-        // Nobody saw c, and a has no agreement.
+        // Workload c was not observed, and a has no agreement.
         prop_assert!(found.workloads[1].requests == 0 && found.workloads[1].verdict == Verdict::TooFew);
         prop_assert_eq!(found.unjudged.iter().map(|at| at.name.as_str()).collect::<Vec<_>>(), ["a"]);
         prop_assert_eq!(found.unjudged[0].requests, run.requests.len() as u64 - b.requests);
@@ -136,7 +138,7 @@ fn a_broken_bound_is_never_met() {
             size: Bytes(1),
             intended: Nanos(at * 1_000_000_000),
             sent: Nanos(at * 1_000_000_000),
-            // The first takes as long as is asked, all others a millisecond.
+            // The first request takes `latency_ms`, all others one millisecond.
             outcome: RequestOutcome::Done(Nanos(
                 at * 1_000_000_000 + if at == 0 { latency_ms } else { 1 } * 1_000_000,
             )),
@@ -181,6 +183,6 @@ fn the_worst_that_is_certain_decides() {
     assert_eq!(overall(&[(Met, true, false), (TooFew, true, false)]), OverallVerdict::TooFew);
     assert_eq!(overall(&[(TooFew, true, false), (Met, true, true)]), OverallVerdict::Spoiled);
     assert_eq!(overall(&[(Met, true, true), (NotMet, true, false)]), OverallVerdict::SomeNotMet);
-    // What a late generator measured is not a miss of the system.
+    // The lag of a generator is not a miss of the system.
     assert_eq!(overall(&[(NotMet, true, true)]), OverallVerdict::Spoiled);
 }

@@ -36,7 +36,7 @@ fn windows(run: &Run, slo: Slo) -> Findings {
     examine(&observations, &[agreement], 0.95, &work).with_windows(&observations, WINDOW)
 }
 
-/// The definition: in each whole window, the least latency that enough requests do not exceed.
+/// The definition: in each whole window, the smallest latency that enough requests do not exceed.
 fn counted(run: &Run, percent: f64, slo_ms: u64) -> Vec<(u64, u64, Option<u64>, Verdict)> {
     let first = run.iter().map(|(at, ..)| *at).min().unwrap_or(0);
     let last = run.iter().map(|(at, ..)| *at).max().unwrap_or(0);

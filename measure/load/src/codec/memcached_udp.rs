@@ -107,7 +107,7 @@ impl ClientCodec for MemcachedUdpCodec {
         let empty = || PartialReplyParts { parts: vec![None; count.into()], missing: count.into() };
         let partial = self.partial.entry(low).or_insert_with(empty);
         if partial.parts.len() != usize::from(count) {
-            // // One of the two is not from the server, and it is unknown which.
+            // One of the two is not from the server, and it is unknown which.
             *partial = empty();
         }
         let Some(place) = partial.parts.get_mut(usize::from(position)) else { return };

@@ -328,7 +328,7 @@ impl ActiveConnection {
         now: Nanos,
     ) -> OrphanedRequests {
         let mut sent = self.in_flight.into_unanswered();
-        // // Requests are encoded in order: the ones of which no byte was sent are the last in flight.
+        // Requests are encoded in order: the ones of which no byte was sent are the last in flight.
         let unsent = sent.split_off(sent.len() - self.output.untouched_requests());
         for request in &unsent {
             workload.end_write(log.get(*request), WriteEnd::NotSent, now);

@@ -308,7 +308,7 @@ impl<'a> LoadEngine<'a> {
         // A failure is an answer to a closed loop: its next request begins.
         let failed = u32::try_from(orphaned.uncertain.len()).expect("in flight on one connection");
         self.start_closed_requests(index, failed);
-        // // The channel is closed once the threads of the run have ended.
+        // The channel is closed once the threads of the run have ended.
         let _ = self.lost[index].send(EndedConnection { slot, is_spent: false });
     }
 

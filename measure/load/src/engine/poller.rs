@@ -82,7 +82,7 @@ impl Poller {
         let now = clock.now();
         let wake = due.saturating_sub(SPIN).min(now + SLEEP_MAX);
         let spins = wake <= now;
-        // // An earlier end of the timer is kept: an early wake-up is cheaper than a system call for
+        // An earlier end of the timer is kept: an early wake-up is cheaper than a system call for
         // every wait.
         let is_set = now < self.timer_end && self.timer_end <= wake;
         if !spins && !is_set {
