@@ -1,17 +1,18 @@
-//! A file system of BPF for tests, without a change of the machine.
+//! A BPF file system for tests, without a change of the machine.
 
 use crate::{program, skip};
 use rustix::fs::statfs;
 use std::process::Command;
 
-/// Where systems mount it.
+/// The usual mount point.
 const MOUNT: &str = "/sys/fs/bpf";
 const MAGIC: u64 = 0xcafe_4a11;
 /// Tells the test program that it has been started once more.
 const INSIDE: &str = "TAILWRIGHT_TEST_INSIDE";
 
-/// Runs a test where a file system of BPF is mounted: here, if one is. Otherwise its program is started once more with this
-/// test alone, in a mount namespace that has one; this takes root, and is skipped aloud without.
+/// Runs a test with a mounted BPF file system: here, if one is mounted. Otherwise the test program is
+/// started again with this test alone, in a mount namespace that has one. This requires root; without it
+/// the test is skipped with a message.
 ///
 /// # Panics
 /// When the test fails there.
@@ -37,7 +38,7 @@ pub fn with_bpf_file_system(test: impl FnOnce()) {
     let name = std::thread::current().name().expect("tests have names").to_owned();
     let own = own.to_str().expect("a path of text");
     let ended = inside(&[own, "--exact", &name, "--nocapture"]).output().expect("the program starts");
-    // What is skipped there is said here, past test capture.
+    // Skips inside are repeated here, past test capture.
     let said = String::from_utf8_lossy(&ended.stderr);
     said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| {
         let reason = line.split_once(": ").map_or(line, |(_, reason)| reason);

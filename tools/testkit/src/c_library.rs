@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles a program in C of a crate with the crate's header and library, which is beside the test's program, and runs it
-/// with these arguments. What it prints; `None`, which is said, without a compiler.
+/// Compiles a C program of a crate with the crate's header and library, which is beside the test's
+/// program, and runs it with these arguments. Returns its output; skips and returns `None` without a
+/// compiler.
 ///
 /// # Panics
-/// When the program cannot be compiled without warnings, or does not end well.
+/// When the program does not compile without warnings, or ends with an error.
 pub fn printed_from_c(
     crate_folder: &Path,
     source: &str,
     library: &str,
     arguments: &[String],
 ) -> Option<String> {
-    // The linker of every build.
+    // The name of the linker that every build uses.
     let Some(compiler) = machine::programs::find("cc") else {
         crate::skip("there is no cc");
         return None;
@@ -35,7 +36,7 @@ pub fn printed_from_c(
     Some(String::from_utf8(output.stdout).expect("it prints text"))
 }
 
-/// The words with a prefix that are followed by a round bracket, each once, in order.
+/// Returns the distinct words that start with `prefix` and precede an opening parenthesis, sorted.
 pub fn functions_named<'a>(text: &'a str, prefix: &str) -> Vec<&'a str> {
     let called =
         text.split('(').filter_map(|before| before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next());

@@ -1,20 +1,21 @@
-//! Seeded hill climbing: how a test looks for the case that comes closest to what must not happen.
+//! Seeded hill climbing: tests search for the case that comes closest to a forbidden state.
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
-/// How far a search looks.
+/// Effort of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Climb {
-    /// How many cases it starts from; the seeds are 0, 1, ….
+    /// Number of cases to start from; the seeds are 0, 1, ….
     pub starts: u64,
-    /// How many changes it tries from each.
+    /// Number of changes tried from each of them.
     pub steps: usize,
 }
 
 impl Climb {
-    /// The case that came closest, and what was found of it. `start` and `change` make cases, or none that count; `play`
-    /// says how close one comes, and what is found of it. `None` when no start makes a case.
+    /// Returns the result and the case that came closest. `start` and `change` make cases, or `None` for
+    /// one that does not count; `play` returns the closeness of a case and its result. `None` if no start
+    /// makes a case.
     pub fn closest<C, F>(
         self,
         start: impl Fn(&mut StdRng) -> Option<C>,

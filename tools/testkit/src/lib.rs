@@ -1,4 +1,4 @@
-//! What tests of several crates share: real data where it is present, loud skips where it is not, servers, guests with
+//! Shared code of tests: real data where it is present, loud skips where it is not, servers, guests with
 //! other kernels, effects in real time, and the search for the worst case.
 
 mod bpf_mount;
@@ -45,8 +45,9 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
-/// A real program that tests judge by, one of those in `programs.txt` and `schedule/bindings/programs.txt`, where it is installed.
-/// Otherwise `None`, and a line on stderr that says how to install it.
+/// Returns a real program as a reference for tests, one of those in `programs.txt` and
+/// `schedule/bindings/programs.txt`. If it is not installed, returns `None`, and a line on stderr says
+/// how to install it.
 pub fn program(name: &str) -> Option<PathBuf> {
     let package = machine::programs::package(name).expect("programs stand in the list");
     let found = machine::programs::find(name);
@@ -56,18 +57,18 @@ pub fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// How a package of Debian is installed, as root.
+/// The command that installs a Debian package, as root.
 pub(crate) const INSTALL: &str = "apt-get install --no-install-recommends";
 
-/// A command for a program in which signals do what they do by default, also under `nohup`, which ignores SIGHUP for
-/// whatever it starts. The process is that of the program.
+/// Makes a command for a program with default actions for signals. `nohup` would make it ignore SIGHUP,
+/// and the setting is inherited. The process is that of the program.
 pub fn command_with_signals(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg(DEFAULT_SIGNALS).arg(program);
     command
 }
 
-/// How `env` undoes that signals are ignored.
+/// The option of `env` that restores the default actions of signals.
 const DEFAULT_SIGNALS: &str = "--default-signal=INT,TERM,HUP";
 
 /// Says on stderr, past test capture, that the current test does not run and why.

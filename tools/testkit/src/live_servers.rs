@@ -1,4 +1,4 @@
-//! Servers as Debian has them, on free ports of loopback, for as long as a value lives.
+//! Servers of Debian packages on free ports of loopback, for the lifetime of a value.
 
 use crate::{connect_when_ready, free_address, program};
 use std::net::{Ipv4Addr, TcpStream};
@@ -16,8 +16,8 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// A server that was just started at this port, with the folder that it needs. Whether it listens yet, the caller
-    /// finds out.
+    /// Wraps a server that was just started at this port, with the folder of its files. It may not listen
+    /// yet.
     pub fn new(child: Child, port: u16, folder: Option<TempDir>) -> Self {
         Self { child, port, folder }
     }
@@ -32,7 +32,7 @@ impl RunningServer {
         self.folder.as_ref().map(TempDir::path)
     }
 
-    /// The process that was started, to ask whether it has ended.
+    /// Returns the process of the server, for example to check that it still runs.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }

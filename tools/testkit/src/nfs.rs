@@ -16,10 +16,10 @@ pub const MOUNT_PORT: u16 = 20_048;
 /// The port of NFS in the namespaces.
 pub const NFS_PORT: u16 = 2049;
 
-/// An export for everybody.
+/// Access for all clients of an export.
 pub const FOR_EVERYBODY: &str = "Access_Type = RW;";
 
-/// Whose numbers of processes hold inside of the namespaces.
+/// The PID namespace of the processes inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessNumbers {
     /// The machine's, as programs in the kernel report them.
@@ -33,16 +33,16 @@ pub enum ProcessNumbers {
 pub struct NamespacedTest<'a> {
     /// Its name in its program.
     pub name: &'a str,
-    /// Whether processes have a namespace, too.
+    /// The PID namespace of its processes.
     pub processes: ProcessNumbers,
     /// Programs that it takes besides the servers.
     pub programs: &'a [&'a str],
-    /// What a shell does first inside, after loopback and the folders of the servers are there.
+    /// A shell command that runs first inside, after loopback and the folders of the servers exist.
     pub set_up: &'a str,
 }
 
 impl NamespacedTest<'_> {
-    /// Runs the test inside. Nothing, which is said, without root or the programs.
+    /// Runs the test inside. Skips with a message without root or the programs.
     ///
     /// # Panics
     /// When the test fails inside.
@@ -80,7 +80,8 @@ impl NamespacedTest<'_> {
     }
 }
 
-/// An export of a folder below `/run` for the configuration of the server, with what it says of access.
+/// An export of a folder below `/run` in the configuration of the server, with `access` as its
+/// permissions.
 pub fn nfs_export(id: u32, path: &str, access: &str) -> String {
     format!(
         "EXPORT {{ Export_Id = {id}; Path = /run{path}; Pseudo = {path}; Squash = none; SecType = sys; {access}\n\
@@ -105,7 +106,7 @@ pub struct GaneshaServer {
 }
 
 impl GaneshaServer {
-    /// Starts it with these exports; it listens at `address`, or at all where that is none.
+    /// Starts a server with these exports; it listens at `address`, or at all addresses if `None`.
     ///
     /// # Panics
     /// When it cannot be started, or ends.
@@ -130,7 +131,7 @@ impl GaneshaServer {
         connected(port, server)
     }
 
-    /// Looks whether it still runs.
+    /// Checks that it still runs.
     ///
     /// # Panics
     /// When it has ended.

@@ -9,15 +9,15 @@ use std::os::fd::AsRawFd;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-/// How a null RPC server is built.
+/// Parameters of a null RPC server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NullRpcServer {
-    /// How many threads share the connections, each of which belongs to one of them; `None` gives every connection a
-    /// thread of its own, as the paper does.
+    /// Number of threads that share the connections, each of which belongs to one of them; `None` gives
+    /// every connection a thread of its own, as the paper does.
     pub threads: Option<usize>,
-    /// How long a thread computes for each piece that it reads.
+    /// Time for which a thread computes for each piece that it reads.
     pub work: Duration,
-    /// The most bytes that are read at once: the size of a request makes each request a piece of its own.
+    /// Maximum number of bytes of a read: with the size of a request, each request is a piece of its own.
     pub read_bytes: usize,
 }
 

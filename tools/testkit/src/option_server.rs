@@ -1,4 +1,4 @@
-//! A server that says which options its own sockets have: what was set from outside is seen by whom it was set for.
+//! A server that reports the options of its own sockets: a test sets them from outside and compares.
 
 use crate::{free_address, program};
 use std::fs::File;
@@ -41,14 +41,14 @@ while True:
     threading.Thread(target=serve, args=(connection,), daemon=True).start()
 ";
 
-/// How the server is started.
+/// The place at which the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionServerPlace {
     /// A process that listens on the loopback interface, by IPv4.
     Loopback,
     /// The same by IPv6.
     LoopbackOfIpv6,
-    /// On the loopback interface of a network namespace of its own, which takes root.
+    /// On the loopback interface of a network namespace of its own, which requires root.
     OwnNamespace,
     /// A child accepts and serves; the process that was started has the listening socket, too.
     Child,
@@ -67,7 +67,7 @@ pub struct OptionServer {
 /// The options of the server's side of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenOptions {
-    /// Whether small segments are sent at once (TCP_NODELAY).
+    /// True if small segments are sent at once (TCP_NODELAY).
     pub no_delay: bool,
     /// The name of the congestion control.
     pub congestion_control: String,
@@ -78,7 +78,7 @@ pub struct SeenOptions {
 pub struct OptionClient(BufReader<TcpStream>);
 
 impl OptionServer {
-    /// Starts it; none, aloud, without Python.
+    /// Starts the server; skips and returns `None` without Python.
     ///
     /// # Panics
     /// When it does not start.
@@ -143,14 +143,16 @@ impl OptionServer {
 
 impl Drop for OptionServer {
     fn drop(&mut self) {
-        // It has not been waited for, so that the number is still its own, or it is a child that nobody else ends.
+        // The serving process is either `server`, whose PID is still reserved because it has not been
+        // waited for, or its child, which no other process ends.
         let _ = Command::new("kill").args(["-s", "KILL", &self.serving.to_string()]).status();
         let _ = (self.server.kill(), self.server.wait());
     }
 }
 
 impl OptionClient {
-    /// Has the server do something with its side of the connection and look at it; none when it has ended.
+    /// Makes the server do something with its side of the connection and report the options; `None` after
+    /// the server has ended.
     pub fn ask(&mut self, what: &str) -> Option<SeenOptions> {
         self.0.get_mut().write_all(format!("{what}\n").as_bytes()).ok()?;
         let mut line = String::new();

@@ -1,17 +1,17 @@
-//! What tests of the storage proxy begin with: a hosts file, and clients at addresses of their own.
+//! A hosts file, and clients with addresses of their own, for tests of the storage proxy.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a connection of a test waits at most: only so that everything ends.
+/// Longest wait of a connection of a test: only a guard against tests that never end.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A front in a hosts file: its protocol, where it listens, and the server behind it.
 pub type HostsFront<'a> = (&'a str, SocketAddr, SocketAddr);
 
-/// The text of a hosts file with the server `ssd` on the host `here`, whose storage has these fronts and `fields`, and with
-/// `clients` as they are written there.
+/// Returns the text of a hosts file with the server `ssd` on the host `here`. Its storage has these
+/// fronts and `fields`; `clients` is inserted as it is.
 pub fn one_server_hosts(fronts: &[HostsFront<'_>], fields: &str, clients: &str) -> String {
     let mut lines = String::new();
     for (protocol, listen, forward) in fronts {
@@ -39,10 +39,10 @@ pub fn one_server_hosts(fronts: &[HostsFront<'_>], fields: &str, clients: &str) 
     )
 }
 
-/// A connection from the local address `from`, which says whose it is.
+/// Opens a connection from the local address `from`, by which the proxy identifies the client.
 ///
 /// # Errors
-/// When the address is not this machine's, or nobody listens.
+/// When the address does not belong to this machine, or no server listens.
 pub fn connect_from(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;

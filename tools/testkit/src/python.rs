@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `build_venv.sh` says when the packages cannot be had.
+/// Exit code of `build_venv.sh` if the packages cannot be fetched.
 const NO_PACKAGES: i32 = 3;
-/// What it says when Python cannot make an environment.
+/// Exit code if Python cannot make an environment.
 const NO_VENV: i32 = 4;
 
-/// The folder with the programs of the environment, which is made in `folder`; none, aloud, where it cannot be made.
+/// Makes the environment in `folder` and returns the folder of its programs; skips and returns `None` if
+/// that is not possible.
 pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
     crate::program("python3")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schedule/bindings/python/build_venv.sh");

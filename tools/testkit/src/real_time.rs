@@ -3,25 +3,26 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How often a test measures an effect in real time, and how often it must see it.
+/// Number of rounds in which a test measures an effect in real time, and of rounds that must show it.
 ///
-/// Whatever else runs on the machine can hide an effect in a round. A test that is content with one good round of many
-/// would also pass if the effect were lost most of the time, so most rounds must show it, and each run reports how many
-/// did.
+/// Other programs on the machine can hide an effect in a round. A test that is content with one good
+/// round of many would also pass if the effect were lost most of the time. Therefore most rounds must
+/// show it, and each run reports their number.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// The number of rounds, all of which run.
+    /// Number of rounds, all of which run.
     pub count: usize,
     /// The number of rounds that must show the effect.
     pub must_hold: usize,
 }
 
 impl Rounds {
-    /// Runs all rounds. A round returns what it saw instead of the effect as its error. Standard error gets one line,
-    /// past test capture, with how many rounds held.
+    /// Runs all rounds. A round without the effect returns its observation as an error. Writes one line
+    /// with the number of good rounds to standard error, past test capture.
     ///
     /// # Panics
-    /// When fewer rounds hold than must, with what the others saw.
+    /// When fewer rounds than `must_hold` show the effect; the message has the observations of the
+    /// others.
     pub fn check(self, mut round: impl FnMut() -> Result<(), String>) {
         let Self { count, must_hold } = self;
         let misses: Vec<String> = (0..count).filter_map(|_| round().err()).collect();

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub struct ServerAndClient(VirtualNetwork);
 
 impl ServerAndClient {
-    /// Makes the network; `None`, loudly, where networks cannot be made.
+    /// Makes the network; skips and returns `None` where networks cannot be made.
     pub fn create() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         program("ip")?;
@@ -43,19 +43,19 @@ impl ServerAndClient {
         [IpAddr::V4(server.ipv4), IpAddr::V6(server.ipv6)].map(|address| SocketAddr::new(address, port))
     }
 
-    /// The command line by which the receive work of the server's device is done by these CPUs, a hexadecimal mask; `0`
-    /// leaves it to the CPU of whoever sends.
+    /// Returns the command line that moves the receive work of the server's device to these CPUs, a
+    /// hexadecimal mask; `0` leaves it to the CPU of the sender.
     pub fn receive_on_cpus_command(&self, mask: &str) -> String {
         steering_command(&self.server().netns, DEVICE, mask)
     }
 
-    /// The receive work of the server's device is done by these CPUs, a mask; false where that is refused.
+    /// Moves the receive work of the server's device to these CPUs, a mask; false if that is refused.
     pub fn receive_on_cpus(&self, mask: &str) -> bool {
         is_done(&self.receive_on_cpus_command(mask))
     }
 
-    /// What leaves the server is received and passed on by these CPUs, a mask, as if a wire and the client's machine
-    /// began behind its device; false where that is refused.
+    /// Moves the work of receiving and forwarding the server's output to these CPUs, a mask, as if a wire
+    /// and the client's machine began behind its device; false if that is refused.
     pub fn wire_on_cpus(&self, mask: &str) -> bool {
         is_done(&steering_command(&self.0.switch, &self.server().port, mask))
     }
@@ -114,7 +114,7 @@ impl Drop for ServerAndClient {
     }
 }
 
-/// The command line that steers what a device of a namespace receives to these CPUs (RPS).
+/// Returns the command line that steers the input of a device of a namespace to these CPUs (RPS).
 fn steering_command(netns: &str, device: &str, mask: &str) -> String {
     format!("ip netns exec {netns} sh -c 'echo {mask} > /sys/class/net/{device}/queues/rx-0/rps_cpus'")
 }

@@ -5,15 +5,16 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Child;
 
-/// A loopback address for a server that this process starts. Nobody else gets the port while this process lives.
+/// Returns a loopback address for a server that this process starts. No other process gets the port while
+/// this one lives.
 ///
-/// The kernel chooses the port for a socket that stays bound, without listening, until this process ends. So the kernel
-/// gives the port to no other socket, neither to bind nor to connect from, and two test programs that run at the same
-/// time can never start servers at one address. A server that sets `SO_REUSEADDR`, as all the servers of our tests do,
-/// may bind the port beside it and listen.
+/// The kernel chooses the port for a socket that stays bound, without listening, until this process ends.
+/// It then gives the port to no other socket, neither to bind nor to connect from: two test programs that
+/// run at the same time never start servers at one address. A server that sets `SO_REUSEADDR`, as all
+/// servers of the tests do, may bind the port beside it and listen.
 ///
 /// # Panics
-/// When the machine has no free port, or this process no free file descriptor.
+/// When the machine has no free port, or this process has no free file descriptor.
 pub fn free_address() -> SocketAddr {
     let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .expect("a socket can be made");
@@ -34,7 +35,7 @@ pub fn free_address() -> SocketAddr {
 pub fn connect_when_ready<S>(server: &mut Child, connect: impl Fn() -> io::Result<S>) -> S {
     loop {
         let connection = connect();
-        // Asked even where somebody answers: it has to be this server.
+        // Checked even after a successful connection: another server may have answered.
         let ended = server.try_wait().expect("a child can be asked");
         assert!(ended.is_none(), "the server ended: {ended:?}");
         if let Ok(connection) = connection {

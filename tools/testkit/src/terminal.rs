@@ -1,4 +1,4 @@
-//! A terminal for programs under test: a pseudo-terminal whose other side the test reads and types on.
+//! A terminal for programs under test: a pseudo-terminal whose other side the test reads and writes.
 
 use crate::DEFAULT_SIGNALS;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// Longer than any program under test computes, on a loaded machine, before it writes something.
 const READ_LIMIT: Timespec = Timespec { tv_sec: 900, tv_nsec: 0 };
 
-/// The side of the terminal that a person would have.
+/// The side of the terminal that a user would have.
 #[derive(Debug)]
 pub struct Terminal {
     person: File,
@@ -22,7 +22,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// A terminal of so many columns and rows.
+    /// Opens a terminal with this many columns and rows.
     ///
     /// # Panics
     /// When the machine has no more pseudo-terminals.
@@ -38,7 +38,7 @@ impl Terminal {
         terminal
     }
 
-    /// Gives the terminal another size; programs on it are told.
+    /// Changes the size of the terminal; programs on it are notified.
     ///
     /// # Panics
     /// When the terminal refuses.
@@ -47,8 +47,8 @@ impl Terminal {
         tcsetwinsize(&self.person, size).expect("a terminal has a size");
     }
 
-    /// A command on this terminal, which is in its foreground: what is typed as Ctrl-C interrupts it. Standard input and
-    /// error are the terminal, and standard output as well.
+    /// Makes a command that runs in the foreground of this terminal: Ctrl-C on the terminal interrupts
+    /// it. Standard input, output and error are the terminal.
     ///
     /// # Panics
     /// When called after [`Terminal::read_all`], or `setsid` is missing.
@@ -64,24 +64,24 @@ impl Terminal {
         command
     }
 
-    /// The settings of the terminal, such as whether it echoes.
+    /// Returns the settings of the terminal, such as echo.
     ///
     /// # Panics
-    /// When the terminal does not tell.
+    /// When the settings cannot be read.
     pub fn settings(&self) -> Termios {
         tcgetattr(&self.person).expect("a terminal has settings")
     }
 
-    /// Types these characters.
+    /// Writes these characters as if they were typed.
     ///
     /// # Panics
-    /// When the terminal takes nothing.
+    /// When the terminal accepts no input.
     pub fn type_in(&mut self, characters: &str) {
         self.person.write_all(characters.as_bytes()).expect("a terminal is typed on");
     }
 
-    /// What programs have written since the last call, as soon as there is something; empty when all have ended and
-    /// [`Terminal::hang_up_programs_side`] was called.
+    /// Waits for output of the programs and returns all of it since the last call. It is empty after all
+    /// programs have ended and [`Terminal::hang_up_programs_side`] was called.
     ///
     /// # Panics
     /// When the terminal cannot be read, or nothing comes for 15 minutes.
@@ -92,7 +92,7 @@ impl Terminal {
         let mut bytes = vec![0; 1 << 16];
         match self.person.read(&mut bytes) {
             Ok(count) => bytes.truncate(count),
-            // Nobody has the other side any more.
+            // No process has the other side open any more.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => bytes.clear(),
             Err(error) => panic!("the terminal cannot be read: {error}"),
         }
@@ -104,7 +104,7 @@ impl Terminal {
         self.programs = None;
     }
 
-    /// What programs write until all have ended.
+    /// Returns the output of the programs until all have ended.
     ///
     /// # Panics
     /// When the terminal cannot be read.

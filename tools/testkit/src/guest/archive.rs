@@ -1,5 +1,5 @@
-//! The guest's files as the kernel takes them: an archive of cpio in the format "newc", with the first program, others, and
-//! the libraries that they load.
+//! The files of the guest in the format of the kernel: a cpio archive ("newc") with the first program,
+//! others, and the libraries that they load.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ pub(super) fn with_modules(files: &[PathBuf], modules: &[&str]) -> Vec<u8> {
     archive
 }
 
-/// An archive with this program as `/init`, others at their paths, and what has been begun with.
+/// Returns an archive that starts with `begun` and has this program as `/init` and the others at their
+/// paths.
 pub(super) fn with_first_program(program: &Path, others: &[PathBuf], begun: Vec<u8>) -> Vec<u8> {
     let mut files = libraries(program);
     for other in others {
@@ -58,8 +59,8 @@ fn libraries(program: &Path) -> BTreeSet<PathBuf> {
     listed.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from).collect()
 }
 
-/// The bytes of a program as the linker's `strip` leaves them: most of a program of the tests is for debuggers, and the guest
-/// would keep it in memory. As it is where there is no `strip`, or it does not take the file.
+/// Returns the bytes of a program without debug information: that is most of a test program, and the
+/// guest would keep it in memory. The file is left as it is without `strip`, or if `strip` refuses it.
 fn without_debug_info(program: &Path) -> Vec<u8> {
     let stripped = NamedTempFile::new().expect("a temporary file");
     let status = Command::new("strip")
@@ -73,7 +74,8 @@ fn without_debug_info(program: &Path) -> Vec<u8> {
 
 fn put(archive: &mut Vec<u8>, path: &Path, mode: u32, data: &[u8]) {
     let name = path.to_str().expect("names are text").trim_start_matches('/');
-    // A number of its own for each, links, owner, time, size, devices, and the length of the name with its zero.
+    // Inode, mode, uid, gid, links, time, size, four device numbers, length of the name with its zero,
+    // checksum.
     let number = archive.len();
     let fields = [number, mode as usize, 0, 0, 1, 0, data.len(), 0, 0, 0, 0, name.len() + 1, 0];
     archive.extend(b"070701");
@@ -84,7 +86,7 @@ fn put(archive: &mut Vec<u8>, path: &Path, mode: u32, data: &[u8]) {
     fill(archive);
 }
 
-/// Everything begins at a multiple of four bytes.
+/// Pads the archive to a multiple of four bytes.
 fn fill(archive: &mut Vec<u8>) {
     archive.resize(archive.len().next_multiple_of(4), 0);
 }

@@ -1,4 +1,4 @@
-//! What the guest prints: a line `FIGURE name value` for each figure.
+//! Output of a guest: a line `FIGURE name value` for each figure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,11 +11,11 @@ pub struct GuestFigures {
 }
 
 impl GuestFigures {
-    /// Reads what a guest printed. One that did not come to its end is a failure.
+    /// Reads the output of a guest, and fails if the guest did not complete its checks.
     pub(super) fn read(console: &str) -> Self {
         let mut values = BTreeMap::new();
         for line in console.lines() {
-            // The first line comes after what the firmware printed.
+            // The first line follows output of the firmware.
             let Some((_, figure)) = line.split_once("FIGURE ") else { continue };
             if let Some((name, value)) = figure.trim_end().split_once(' ') {
                 values.insert(name.to_owned(), value.to_owned());
@@ -34,17 +34,17 @@ impl GuestFigures {
         self.values.get(name).unwrap_or_else(|| panic!("the guest did not print {name}:\n{}", self.console))
     }
 
-    /// The value of a figure that is a number.
+    /// Returns the value of a numeric figure.
     ///
     /// # Panics
-    /// When the guest did not print it, or it is no number.
+    /// When the guest did not print it, or it is not a number.
     #[track_caller]
     pub fn number(&self, name: &str) -> f64 {
         let text = self.text(name);
         text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}"))
     }
 
-    /// What tests in the guest said that they skip.
+    /// Returns the lines with which tests in the guest were skipped.
     pub fn skipped(&self) -> Vec<&str> {
         self.console.lines().filter(|line| line.contains("SKIPPED ")).collect()
     }
@@ -53,7 +53,7 @@ impl GuestFigures {
 impl fmt::Display for GuestFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.values.iter().try_for_each(|(name, value)| writeln!(f, "{name} {value}"))?;
-        // Words of choices that are wrong, of ends that are errors, and of checks that have failed.
+        // Messages about wrong choices, errors and failed checks.
         let says = |line: &&str| line.contains(": ") || line.contains("GUEST FAILED");
         self.console.lines().filter(says).try_for_each(|line| writeln!(f, "{line}"))
     }

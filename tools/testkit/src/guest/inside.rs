@@ -1,4 +1,4 @@
-//! What the first program of a guest does besides its checks.
+//! Work of the first program of a guest besides its checks.
 
 use super::archive::MODULES;
 use std::ffi::CString;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// What the kernel of a guest hands to its first program as a variable: namespaces have a first process, too.
+/// A variable that the kernel of a guest passes to its first program. The process ID alone is no
+/// criterion: namespaces have a first process, too.
 pub(super) const GUEST: &str = "TAILWRIGHT_TEST_GUEST";
 
 /// Runs `checks` if this process is the first one of a guest, and switches the guest off; false elsewhere.
@@ -26,12 +27,13 @@ pub fn be_first_program(checks: impl FnOnce()) -> bool {
     )
     .ok();
     std::fs::write("/etc/group", "root:x:0:\nnogroup:x:65534:\n").ok();
-    // Where the portmapper listens, and where the kernel looks for it.
+    // The files with the port of the portmapper, and with the path at which the kernel expects its
+    // socket.
     std::fs::write("/etc/services", "sunrpc 111/tcp portmapper\nsunrpc 111/udp portmapper\n").ok();
     std::os::unix::fs::symlink("/run", "/var/run").ok();
-    // Where there is no such program, nobody needs loopback.
+    // Images without this program do not use the loopback interface.
     Command::new("ip").args(["link", "set", "lo", "up"]).status().ok();
-    // The kernel stops when this program ends, and with it what was to be printed.
+    // The kernel stops when this program ends, and drops output that is still in the device.
     std::panic::set_hook(Box::new(|panic| {
         println!("GUEST FAILED {panic}");
         std::thread::sleep(Duration::from_millis(500));
@@ -70,7 +72,7 @@ pub fn mount_in_guest(kind: &str, place: &str) {
     }
 }
 
-/// `MODULE_INIT_COMPRESSED_FILE`: the kernel takes a module as it is in the package.
+/// `MODULE_INIT_COMPRESSED_FILE`: the kernel accepts a module as compressed in the package.
 const IS_COMPRESSED: i32 = 4;
 
 /// Loads the modules that the guest was given, in their order.

@@ -1,14 +1,16 @@
-//! The guest's kernel: Debian's, a version that is pinned by its digest, fetched by apt from the archive that this machine uses.
+//! The guest's kernel: a Debian version that is pinned by its digest, fetched by apt from the archive of
+//! this machine.
 //!
-//! apt has folders of its own for this, so that the machine's lists and packages stay as they are. Suites move on: when
-//! the pinned version is gone, the message says which there is, and the constants here are to be changed.
+//! apt has folders of its own for this, so that the machine's lists and packages stay as they are. Suites
+//! move on: once the pinned version is gone, the message names the available one, and the constants here
+//! have to be changed.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A package whose content is known.
+/// A package with a known digest.
 #[derive(Debug)]
 struct PinnedPackage {
     name: &'static str,
@@ -76,11 +78,11 @@ impl GuestKernel {
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const ARCHIVE: &str = "http://deb.debian.org/debian";
 
-/// The kernel's image and the files of these modules, such as `fs/nfsd/nfsd`, from an earlier run with the same cache or
-/// from the archive.
+/// Returns the kernel's image and the files of these modules, such as `fs/nfsd/nfsd`, from the cache of
+/// an earlier run or from the archive.
 ///
 /// # Errors
-/// Says in words why they cannot be had.
+/// The reason as a message, if they are not available.
 pub(super) fn image_and_modules(
     kernel: &GuestKernel,
     modules: &[&str],
@@ -166,7 +168,7 @@ fn apt(program: &str, private: &Path) -> Command {
     command
 }
 
-/// What the archive has instead of the pinned version.
+/// Describes the version in the archive that replaces the pinned one.
 fn what_there_is(package: &PinnedPackage, suite: &str, private: &Path) -> String {
     let output = apt("apt-cache", private).args(["policy", "linux-image-cloud-amd64"]).output();
     let output =
@@ -179,7 +181,7 @@ fn what_there_is(package: &PinnedPackage, suite: &str, private: &Path) -> String
     )
 }
 
-/// What was fetched is what was tried when it was pinned.
+/// Checks that the fetched package is the one that was tested when it was pinned.
 fn check(package: &PinnedPackage, archive: &Path) -> Result<(), String> {
     let said = run(Command::new("sha256sum").arg(archive))?;
     let found = said.split_whitespace().next().unwrap_or_default();

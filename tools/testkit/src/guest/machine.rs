@@ -14,38 +14,40 @@ use std::time::Duration;
 /// The longest guest takes about two minutes of CPU time.
 const LIMIT: Duration = Duration::from_secs(6 * 60);
 
-/// Twice what all of the longest takes: a guest that has had so much CPU time since its last figure does not go on.
+/// Twice the CPU time of the longest guest: a guest that has used so much since its last figure makes no
+/// progress.
 const SILENT_CPU_TIME: Duration = Duration::from_secs(4 * 60);
 
 /// The kernel's and the programs' own memory in MiB.
 const MEMORY: u64 = 512;
 
-/// The memory of a guest with an archive of this many bytes, in MiB. The kernel unpacks it beside itself into a file system that
-/// takes at most half of what is left.
+/// Returns the memory of a guest with an archive of this many bytes, in MiB. The kernel holds the archive
+/// and unpacks it into a file system that takes at most half of the remaining memory.
 fn memory(archive: u64) -> u64 {
     MEMORY + 3 * archive.div_ceil(1 << 20)
 }
 
-/// Where the guest's programs are.
+/// The search path inside the guest.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A guest that was not done in time.
+/// A guest that did not end in time.
 #[derive(Debug)]
 pub(super) struct LateGuest {
-    /// What it printed until then.
+    /// Its output so far.
     pub(super) text: String,
     /// The emulator's CPU time since the last figure; zero where the kernel does not say.
     silent: Duration,
 }
 
 impl LateGuest {
-    /// Whether it began its checks and then had the time to go on, so that the machine is not to blame.
+    /// True if the guest started its checks and then used enough CPU time to continue: a busy machine is
+    /// not the cause.
     pub(super) fn stands_still(&self) -> bool {
         self.text.contains("FIGURE ") && self.silent >= SILENT_CPU_TIME
     }
 }
 
-/// The CPU time of all threads of a process in nanoseconds; 0 where it is not to be had.
+/// Returns the CPU time of all threads of a process in nanoseconds; 0 if it is not available.
 fn cpu_time(process: u32) -> u64 {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return 0 };
     let of_thread = |thread: fs::DirEntry| -> Option<u64> {
@@ -54,7 +56,7 @@ fn cpu_time(process: u32) -> u64 {
     threads.flatten().filter_map(of_thread).sum()
 }
 
-/// What the guest prints until it ends; notes the emulator's CPU time at each figure.
+/// Returns the output of the guest until it ends, and stores the emulator's CPU time at each figure.
 fn console_text(console: ChildStdout, process: u32, at_last_figure: &AtomicU64) -> String {
     let mut text = String::new();
     for line in BufReader::new(console).split(b'\n').map_while(Result::ok) {
@@ -73,14 +75,14 @@ struct RunningGuest(Child);
 
 impl Drop for RunningGuest {
     fn drop(&mut self) {
-        // It has ended, or it shall.
+        // Both are harmless after the guest has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Boots a kernel with these files and returns what it prints until it switches itself off; what it printed until then, as an
-/// error, when it takes too long.
+/// Boots a kernel with these files and returns its output until it switches itself off. If that takes too
+/// long, the error has the output so far.
 pub(super) fn run(
     emulator: &Path,
     kernel: &Path,
@@ -92,10 +94,11 @@ pub(super) fn run(
     command.args(["-M", "q35", "-cpu", "max", "-nographic", "-no-reboot", "-nic", "none"]);
     let archive = fs::metadata(files).expect("it was written").len();
     command.arg("-m").arg(memory(archive).to_string()).arg("-smp").arg(cpus.to_string());
-    // An instruction is four nanoseconds of the guest's time, and waiting takes none of ours.
+    // An instruction takes four nanoseconds of the guest's time, and waiting takes no real time.
     command.args(["-accel", "tcg", "-icount", "shift=2,sleep=off"]);
     command.arg("-kernel").arg(kernel).arg("-initrd").arg(files);
-    // The kernel makes a variable of what it does not know. What follows two dashes are the arguments of the first program.
+    // The kernel passes unknown parameters on as variables, and everything after two dashes as arguments
+    // of the first program.
     command
         .arg("-append")
         .arg(format!("console=ttyS0 panic=-1 quiet PATH={PATH} {GUEST}=1 -- {}", arguments.join(" ")));

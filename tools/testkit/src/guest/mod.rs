@@ -1,7 +1,7 @@
-//! Guests: a kernel of Debian in QEMU without hardware support, with a program of the tests as its first one.
+//! Guests: a Debian kernel in QEMU without hardware support, with a test program as its first process.
 //!
-//! Instructions are counted as time there, so that the guest's clock does not depend on how busy this machine is. Tests
-//! assert the order of figures and counts, never a time.
+//! Guests count instructions as time, so that their clocks do not depend on the load of this machine.
+//! Tests assert the order of figures and counts, never a time.
 
 mod archive;
 mod checks;
@@ -18,12 +18,12 @@ pub use kernel_package::GuestKernel;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// What a machine of QEMU boots and runs.
+/// A virtual machine of QEMU: its kernel, programs and modules.
 #[derive(Debug)]
 pub struct Guest<'a> {
     /// The kernel that is booted.
     pub kernel: &'a GuestKernel,
-    /// How many CPUs there are, which take turns. Linux 6.1 brings up only one.
+    /// Number of CPUs, which take turns. Linux 6.1 brings up only one.
     pub cpus: u32,
     /// The first program, which calls [`be_first_program`].
     pub program: &'a Path,
@@ -42,10 +42,11 @@ pub struct Guest<'a> {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Guest<'_> {
-    /// Boots the guest and reads the figures that it prints. `None`, which is said, where this machine cannot, or is too busy.
+    /// Boots the guest and reads the figures that it prints. Skips and returns `None` if this machine
+    /// cannot run guests, or is too busy.
     ///
     /// # Panics
-    /// When the guest begins and does not come to its end.
+    /// When the guest starts its checks and does not complete them.
     pub fn play(&self) -> Option<GuestFigures> {
         if !cfg!(target_arch = "x86_64") {
             crate::skip("the guest's kernel is one for x86-64");
@@ -69,7 +70,8 @@ impl Guest<'_> {
         if let Err(late) = &played
             && late.stands_still()
         {
-            // Before version 8.1 the emulator gives no time to other CPUs beside one that never pauses. Each case is told.
+            // Before version 8.1 the emulator gives no time to other CPUs beside one that never pauses.
+            // Each case is reported.
             println!("the guest stood still; it printed:\n{}", late.text);
             crate::skip("the guest stood still once, and was begun again");
             played = run();
