@@ -35,8 +35,8 @@ pub(crate) struct ScheduleDemoArgs {
     /// requests with SLOs of 75 ms and of 750 ms.
     #[arg(long, value_name = "NAME", default_value = "fan-in")]
     topology: DemoTopology,
-    /// Work of a request at a tier, CPU time; half of it at the shared tier of fan-in, and three times as much for the longer
-    /// SLO of two-classes.
+    /// CPU time of a request at a tier; half of it at the shared tier of fan-in, and three times as much
+    /// for the longer SLO of two-classes.
     #[arg(long, value_name = "LAW", default_value = "exp(5ms)")]
     work: TimeDistribution,
     /// Utilisation of the tiers, above 0 and below 1.

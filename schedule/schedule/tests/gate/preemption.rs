@@ -108,7 +108,7 @@ fn while_demoted<T: Send>(gate: &Gate, run: impl FnOnce(&Permit) -> T + Send) ->
     })
 }
 
-/// How a thread is scheduled that the calling one starts.
+/// Returns the scheduling policy of a new thread of the calling one.
 fn policy_of_a_new_thread() -> SchedulingPolicy {
     thread::spawn(|| policy(own_number())).join().unwrap()
 }
@@ -139,8 +139,8 @@ fn a_demoted_thread_takes_locks_as_an_ordinary_one() {
     assert_empty(&gate);
 }
 
-/// The thread that lets time pass would otherwise not run while others do. It starts when somebody waits for the first
-/// time, which is a demoted thread here, and has run when that one is admitted beside a request that does not end.
+/// The clock of a gate would otherwise not run beside busy threads. It starts with the first wait, here
+/// in a demoted thread, and has run once that thread is admitted beside a request that does not end.
 #[test]
 fn the_clock_of_a_gate_is_ordinary() {
     let Some(gate) = preemptive(1, None) else { return };
@@ -157,7 +157,7 @@ fn the_clock_of_a_gate_is_ordinary() {
     assert_empty(&inner);
 }
 
-/// How the threads that let time pass are scheduled, of all gates of this process, without doubles.
+/// Returns the distinct scheduling policies of the clocks of all gates in this process.
 fn policies_of_clocks() -> Vec<SchedulingPolicy> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("this process has threads");
     let mut policies = Vec::new();
@@ -179,7 +179,7 @@ fn a_gate_that_a_demoted_thread_makes_is_preemptive() {
     assert_eq!(made.admission_report().preemption, PreemptionReport::Preemptive);
 }
 
-/// What ran alone has not kept anybody waiting.
+/// A request that ran alone has not delayed another one.
 #[test]
 fn a_request_that_ran_alone_is_demoted() {
     let patience = Duration::from_millis(1);
@@ -193,7 +193,8 @@ fn a_request_that_ran_alone_is_demoted() {
     });
 }
 
-/// The gate's handle goes while somebody is demoted, who may hold a lock that others need: it is promoted within the patience.
+/// The handle of the gate is dropped while a thread is demoted. The thread may hold a lock that others
+/// need, so it is promoted within the patience.
 #[test]
 fn nobody_is_demoted_for_longer_than_the_patience() {
     let Some(gate) = preemptive(1, Some(Duration::from_millis(20))) else { return };

@@ -8,10 +8,10 @@ use schedule::{Gate, GatePreemption, PreemptionReport, RequestKey};
 use std::process::Command;
 use std::thread;
 
-/// Tells a child which of these it is.
+/// Tells a child which test it runs.
 const ROLE: &str = "TAILWRIGHT_GATE_TEST_ROLE";
 
-/// Whether the test is to run here, as a child; otherwise it has been run in one.
+/// True if this process is the child that runs the test; otherwise the child has run.
 fn is_child(test: &str) -> bool {
     if std::env::var(ROLE).is_ok_and(|role| role == test) {
         return true;
@@ -34,8 +34,8 @@ fn is_child(test: &str) -> bool {
     false
 }
 
-/// Becomes nobody with this limit of nice values: 20 − the least nice value. False, with a loud skip, where root may not
-/// raise limits.
+/// Becomes the user `nobody` with this limit of nice values: 20 − the least nice value. False, with a
+/// loud skip, where root may not raise limits.
 fn become_nobody(nice_limit: u64) -> bool {
     let limit = Rlimit { current: Some(nice_limit), maximum: Some(nice_limit) };
     if let Err(error) = setrlimit(Resource::Nice, limit) {
@@ -46,7 +46,7 @@ fn become_nobody(nice_limit: u64) -> bool {
     true
 }
 
-/// A young request inside while older ones pass, and how its thread was scheduled meanwhile.
+/// Returns the scheduling policy of a younger request inside while an older one passes.
 fn policy_beside_an_older_one(gate: &Gate) -> SchedulingPolicy {
     let permit = gate.enter(RequestKey(9));
     let number = own_number();
@@ -98,7 +98,7 @@ fn a_limit_of_nice_values_is_right_enough() {
     assert_empty(&gate);
 }
 
-/// A thread with this nice value is demoted, and has it again.
+/// Checks that a thread with this nice value is demoted, and gets it back.
 fn assert_demoted_at(nice: i32) {
     let gate = Gate::new(settings(1, GatePreemption::WhereProven));
     if let Err(error) = set_scheduling(own_number(), &ThreadScheduling::ordinary(nice)) {

@@ -48,7 +48,7 @@ fn sleepers_let_others_in_one_after_the_other() {
     assert_empty(&gate);
 }
 
-/// Who works keeps the place, however often the sentinel looks.
+/// A working request keeps its place, however often the sentinel checks it.
 #[test]
 fn nobody_is_admitted_beside_who_works() {
     let gate = watched_gate(GatePreemption::Never);

@@ -92,7 +92,7 @@ fn time_or(ns: Option<f64>, unknown: &str) -> String {
     ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9))
 }
 
-/// Returns the table, with further columns before those of workloads.
+/// Returns the table, with the `before` columns in front of those of workloads.
 pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut columns: Vec<(&str, Align)> = before
         .iter()
