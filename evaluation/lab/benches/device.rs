@@ -60,7 +60,8 @@ fn row(server: &NbdServer, model: &SsdModel, op: Op, size: Bytes, depth: u32, sp
     );
 }
 
-/// Keeps `depth` requests outstanding; how many were answered in the time of a run, and their latencies.
+/// Keeps `depth` requests outstanding. Returns the number that were answered in the counted time, and
+/// their latencies.
 fn closed_loop(server: &NbdServer, op: Op, size: Bytes, depth: u32) -> (u64, Vec<Duration>) {
     let mut stream = connect(server);
     let data = vec![7; usize::try_from(size.0).expect("small")];
@@ -83,7 +84,7 @@ fn closed_loop(server: &NbdServer, op: Op, size: Bytes, depth: u32) -> (u64, Vec
             stream.read_exact(&mut back).expect("the server answers");
         }
         let now = Instant::now();
-        // The first replies come before the queue is what it will be.
+        // Replies of the first 50 ms are not counted: the queue is not stationary yet.
         let begin = *start.get_or_insert(now + Duration::from_millis(50));
         let cookie = u64::from_be_bytes(head[8..].try_into().expect("eight bytes"));
         let asked = &mut sent[usize::try_from(cookie).expect("small")];

@@ -269,7 +269,7 @@ fn many_clients_come_and_go() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// Whatever comes, the server is there for the next client.
+    /// After any input, the server serves the next client.
     #[test]
     fn arbitrary_bytes(
         greets in any::<bool>(),

@@ -252,7 +252,7 @@ fn servers_die_with_whoever_started_them() {
     let pid = pid.parse().unwrap();
     let started = started.parse().unwrap();
     assert!(!output.status.success());
-    // The kernel tells it at once; until it is gone takes what it takes.
+    // The kernel signals the servers at once, but their end takes time.
     testkit::wait_until(std::time::Duration::from_secs(60), "the servers are gone", || {
         !is_running(pid, started) && hosts.processes() == 0
     });

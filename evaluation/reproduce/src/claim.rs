@@ -49,7 +49,7 @@ pub enum Agreement {
     Underspecified,
 }
 
-/// A claim, and whether what was found agrees with it.
+/// A claim and its agreement with the value found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
     pub source: ClaimSource,
@@ -84,8 +84,8 @@ impl Expected {
         }
     }
 
-    /// Compares all values of an interval with the rule. The values that a rule allows have no gaps, so that both ends of
-    /// the interval say whether all of them hold, and the nearest value of it whether any does.
+    /// Compares all values of an interval with the rule. The values that a rule allows are contiguous:
+    /// all of the interval hold if both ends do, and some hold if the nearest one does.
     fn judge(self, found: f64, half_width: f64) -> Agreement {
         let low = found - half_width;
         let high = found + half_width;
@@ -139,7 +139,7 @@ impl Claim {
         self.from_source(ClaimSource::Ours)
     }
 
-    /// Says whose claim it is.
+    /// Sets the source of the claim.
     #[must_use]
     pub fn from_source(mut self, source: ClaimSource) -> Self {
         self.source = source;
@@ -159,7 +159,7 @@ impl Claim {
         if self.agreement == Agreement::Differ { self.remark(why) } else { self }
     }
 
-    /// Adds why the value differs or what is open.
+    /// Adds the reason for a difference, or an open question.
     #[must_use]
     pub fn remark(mut self, remark: &str) -> Self {
         remark.clone_into(&mut self.remark);

@@ -1,9 +1,10 @@
 //! The papers' figures drawn again by simulation, beside what the papers claim.
 //!
-//! A [`PaperExperiment`] runs a scenario of `examples/scenarios` and gives a [`ReproducedFigure`]: plots, and [`Claim`]s.
-//! Each claim has what the paper says, what was found here, and whether they agree by a rule that was fixed before. Where
-//! a paper leaves something open, [`ReproducedFigure::reading`] says how it was read; where that decides, the result is
-//! [`Agreement::Underspecified`] and neither side is said to be wrong.
+//! A [`PaperExperiment`] runs a scenario of `examples/scenarios` and gives a [`ReproducedFigure`]: plots,
+//! and [`Claim`]s. Each claim has the statement of the paper, the value found here, and their agreement
+//! by a rule that was fixed before. Where a paper is ambiguous, [`ReproducedFigure::reading`] names the
+//! interpretation; if the result depends on it, it is [`Agreement::Underspecified`] and neither side
+//! counts as wrong.
 //!
 //! Not covered: the papers' measurements of real machines. One experiment has no paper: it compares the model with a disk
 //! that was measured.

@@ -40,7 +40,8 @@ Exit codes: 0 every SLO is met, every workload was admitted and no request of a 
 took longer than its bound; 1 otherwise, or undecided; 2 bad input; 3 without root, while another \
 experiment is running, or after a signal ended it.";
 
-/// The margin where no flag has one: traffic of the other half is not that of the first.
+/// Default margin of the plan: the second half of each trace, which is played, differs from the first,
+/// which is planned for.
 const MARGIN: f64 = 1.3;
 /// Above this share of CPUs that are busy, threads wait for a CPU often enough to be seen in the tail.
 const CPU_BUSY_MAX: f64 = 0.9;

@@ -167,7 +167,7 @@ fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, Operati
     }
 }
 
-/// The policies that were asked for, after a look at the cases.
+/// Returns the requested policies, after a check of the requested cases.
 fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>, OperationError> {
     let has_case = |name: &&String| experiment.cases.iter().any(|case| case.name == name.as_str());
     if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {

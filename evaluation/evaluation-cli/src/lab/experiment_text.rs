@@ -227,7 +227,8 @@ pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
     text
 }
 
-/// Which verdicts a run of this length leaves open, by simulation, and how long it takes to decide them.
+/// Lists the verdicts that a run of this length leaves open in simulation, with the length that would
+/// decide each.
 pub(crate) fn forecast_text(
     planned: &ExperimentPlan,
     policies: &[PolicyName],
@@ -261,7 +262,8 @@ pub(crate) fn text(view: &ExperimentView) -> String {
         ["policy", "workload", "verdict", "SLO", "measured", "interval", "requests", "it takes"];
     let all = view.done.iter().flat_map(|done| done.rows.iter().enumerate().map(move |row| (done.case, row)));
     let rows = all.map(|(case, (tenant, row))| {
-        // The name is there already, with that of the case; nothing of these servers fails unnoticed.
+        // The row already has the name, with that of the case; the numbers over, failed and lost are
+        // omitted.
         let [_, verdict, slo, measured, interval, requests, .., needed] = &verdict_row(&row.finding)[..]
         else {
             unreachable!("as many cells as verify shows");
@@ -294,7 +296,7 @@ pub(crate) fn advice(view: &ExperimentView) -> Vec<&'static str> {
     advice
 }
 
-/// A play in a line, for those who wait.
+/// Returns one line about a played case, as progress.
 pub(crate) fn line(planned: &ExperimentPlan, done: &PlayedCase) -> String {
     let each = done.rows.iter().map(|row| {
         let measured = row.measured_s.map_or_else(|| "no answer".to_owned(), time);
@@ -314,7 +316,7 @@ mod tests {
         SlosMet { policy, met, not_met: all - met, all }
     }
 
-    /// An open verdict is no missed SLO, neither of ours nor of others.
+    /// An open verdict does not count as a missed SLO, under any policy.
     #[test]
     fn an_open_verdict_is_not_a_missed_slo() {
         let open = |policy, met, not_met, all| SlosMet { policy, met, not_met, all };
@@ -328,7 +330,7 @@ mod tests {
         assert_eq!(said, "edf meets all 2 SLOs. Others: tailwright 1 of 2 (1 open).");
     }
 
-    /// Titles stand above any result: none says who meets what.
+    /// Titles also stand above unexpected results, so none claims that a policy meets its SLOs.
     #[test]
     fn titles_of_experiments_claim_no_result() {
         for experiment in lab::experiment::EXPERIMENTS {

@@ -117,7 +117,7 @@ pub(crate) fn text(view: &ReproductionView) -> String {
     format!("{text}{}\n", lead(view))
 }
 
-/// A statement with whose it is, where it is no paper's.
+/// Returns the statement of a claim, marked if it is not a paper's.
 pub(crate) fn statement(claim: &Claim) -> String {
     match claim.source {
         ClaimSource::Paper => claim.statement.clone(),

@@ -83,8 +83,8 @@ impl ClusterHalves {
         Ok(Self { cluster, classes, first, second })
     }
 
-    /// Writes what a planner may know into a folder: the cluster, the profiles of the devices, and the first half of each
-    /// trace.
+    /// Writes the input of a planner to a folder: the cluster, the profiles of the devices, and the first
+    /// half of each trace.
     ///
     /// # Errors
     /// When a file cannot be written.

@@ -1,12 +1,13 @@
 //! A cluster on this machine: planned from the first half of each trace, played with the other half, and judged.
 //!
-//! [`ClusterHalves`] cuts the traces and puts emulated devices in the place of those of the cluster; its folder has what
-//! a planner needs. [`play_cluster`] enforces the policy that came of it, at links and at proxies, and sends the other
-//! halves; [`judge_cluster`] compares with SLOs, bounds and limits. What plans is the caller's choice.
+//! [`ClusterHalves`] cuts the traces and replaces the devices of the cluster by emulated ones; its folder
+//! has the input of a planner. [`play_cluster`] enforces the resulting policy, at links and at proxies,
+//! and sends the other halves; [`judge_cluster`] compares the results with SLOs, bounds and limits. The
+//! caller chooses the planner.
 //!
-//! **Devices.** An emulated SSD takes the time that the cluster's profile says at the smallest and the largest size of all
-//! requests, and in between what lies on a line. The plan is made for the emulated device, so that it is not the emulation
-//! that is judged.
+//! **Devices.** An emulated SSD takes the service time of the cluster's profile at the smallest and the
+//! largest size of all requests, and is linear in between. The plan is made for the emulated device, so
+//! that differences between it and the profile do not affect the verdicts.
 //!
 //! **Links.** Each host sends at the rate of the cluster's links. Traffic of several hosts to one server is not
 //! limited again where it arrives.

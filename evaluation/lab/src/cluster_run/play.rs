@@ -18,7 +18,7 @@ use workload::device::NetworkModel;
 const COPY_IN_FLIGHT: u32 = 16;
 /// The confidence of each verdict.
 const CONFIDENCE: f64 = 0.95;
-/// The places of a device for which the policy says nothing.
+/// Outstanding requests per channel of a device that the policy does not limit.
 const OUTSTANDING_PER_CHANNEL: u32 = 2;
 
 /// Observations of a run, and the load of the machine.

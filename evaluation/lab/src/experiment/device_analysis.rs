@@ -1,10 +1,12 @@
-//! Bounds, priorities and limits for one device (PriorityMeister, thesis §3.2), with what a real device adds.
+//! Bounds, priorities and limits for one device (PriorityMeister, thesis §3.2), extended by effects of a
+//! real device.
 //!
-//! Limits are the fewest token buckets that never delay a workload and admit at most 5 % more than its trace within any
-//! duration; bounds count these 5 %. What the device has begun already, and that one channel serves a request, is counted
-//! as [`calculus::DeviceQueue`] derives it, which is how plans count it, too.
+//! Limits are the fewest token buckets that never delay a workload and admit at most 5 % more than its
+//! trace within any duration; bounds count these 5 %. Bounds also count the requests that the device has
+//! already begun, and the service of a request by one channel, as [`calculus::DeviceQueue`] derives it
+//! and as plans count it, too.
 //!
-//! The way through kernel, proxy and load generator is not counted: tenths of a millisecond.
+//! They do not count the path through kernel, proxy and load generator: tenths of a millisecond.
 
 use super::definition::{PROTECTING_POLICY, SERVER};
 use calculus::{ArrivalCurve, DeviceQueue, PriorityQueue};
@@ -28,7 +30,7 @@ pub(super) struct AnalysedTenant {
     pub(super) largest: f64,
 }
 
-/// Workloads that share a device, and how it is used.
+/// Workloads that share a device, and the parameters of its use.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceAnalysis {
     tenants: Vec<AnalysedTenant>,
@@ -38,7 +40,8 @@ pub(super) struct DeviceAnalysis {
 }
 
 impl DeviceAnalysis {
-    /// An analysis of these workloads beside best-effort requests of up to so many seconds of device time.
+    /// Analyses these workloads beside best-effort requests of at most `best_effort` seconds of device
+    /// time.
     pub(super) fn new(tenants: Vec<AnalysedTenant>, queue: DeviceQueue, best_effort: f64) -> Self {
         Self { tenants, queue, best_effort }
     }
@@ -65,7 +68,7 @@ impl DeviceAnalysis {
         self.own_service(workload) + self.delay(workload, above)
     }
 
-    /// The protecting policy for these SLOs, and whether the analysis says that all are kept.
+    /// Returns the protecting policy for these SLOs, and true if all are kept according to the analysis.
     pub(super) fn protecting_policy(&self, slos: &[Slo]) -> (Policy, bool) {
         let mut budgets = Vec::new();
         for (workload, slo) in slos.iter().enumerate() {

@@ -55,7 +55,7 @@ impl SimulatedDevice {
         self.send(now);
     }
 
-    /// Sends to the device what the discipline has let go.
+    /// Sends the requests that the discipline has released to the device.
     fn send(&mut self, now: Nanos) {
         for assignment in self.begun.drain(..) {
             let request = self.requests[assignment.item as usize];
@@ -93,7 +93,7 @@ pub(crate) type SimulatedLatencies = Vec<Vec<Option<Nanos>>>;
 pub(crate) struct SimulatedRun<'a> {
     /// Queueing discipline. Classes are the indices of tenants, and one more for the copy.
     pub(crate) discipline: DisciplineSpec,
-    /// The most requests at the device.
+    /// Maximum number of requests at the device.
     pub(crate) outstanding: u32,
     /// The parameters of the device.
     pub(crate) model: SsdModel,

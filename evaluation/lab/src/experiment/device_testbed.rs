@@ -1,5 +1,5 @@
-//! The machine of an experiment on a device: a host for each workload, and one that has the device and the proxy in front
-//! of it.
+//! The machine of an experiment on a device: a host for each workload, and one for the device and the
+//! proxy in front of it.
 
 use super::definition::{LabExperiment, SERVER};
 use super::device_host::{DEVICE_PORT, DEVICE_PRIORITY, RunningProxy, start_device};

@@ -1,5 +1,5 @@
-//! Policies of an experiment on the device as disciplines: those that the proxy runs as baselines, and what it makes of
-//! a policy with priorities.
+//! Policies of an experiment on the device as disciplines: the baselines of the proxy, and its discipline
+//! for a policy with priorities.
 
 use super::case_plan::CasePlan;
 use super::definition::{PolicyName, RESERVE};
@@ -42,7 +42,7 @@ pub(super) fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Op
     Some(BaselineDiscipline { kind, outstanding, workloads })
 }
 
-/// The discipline of any policy, and how many requests it lets be at the device.
+/// Returns the discipline of any policy, and its maximum number of requests at the device.
 pub(super) fn discipline_of(
     plan: &ExperimentPlan,
     case: &CasePlan,

@@ -1,8 +1,9 @@
 //! Experiments of the papers on this machine: real clients, a proxy, an emulated SSD and namespaces between them.
 //!
-//! An experiment is data ([`LabExperiment`]). [`ExperimentPlan::new`] scales its traces to the device, asks the analysis
-//! for bounds, sets SLOs from them and makes the policy, all without touching the machine; [`run_case`] runs one case
-//! under one policy; [`workload_results`] compares what was observed with the SLOs.
+//! An experiment is data ([`LabExperiment`]). [`ExperimentPlan::new`] scales its traces to the device,
+//! computes bounds, sets SLOs from them and makes the policy, all without touching the machine;
+//! [`run_case`] runs one case under one policy; [`workload_results`] compares the observations with the
+//! SLOs.
 //!
 //! **SLOs.** The thesis does not print them. Here they follow from the bounds of the protecting policy, before anything
 //! is measured, by a rule that each case names ([`SloRule`]). So the analysis admits them by construction; whether the

@@ -68,7 +68,7 @@ impl ExperimentPlan {
     }
 }
 
-/// The device and what the analysis needs to know of it.
+/// The device and its parameters for the analysis.
 #[derive(Debug, Clone)]
 struct DeviceSetting {
     profile: StorageProfile,
@@ -111,7 +111,8 @@ impl DeviceSetting {
         Ok(CasePlan { case: *case, sent: self.scaled(case, requests)?, slos, policy, admits_all, by_slo })
     }
 
-    /// The analysis of the tenants with the loads that are planned, whatever they send.
+    /// Analyses the tenants with their planned loads. A tenant that sends more does not change the
+    /// result.
     fn analysis(
         &self,
         case: &ExperimentCase,

@@ -25,8 +25,8 @@ impl ScaledTrace {
         Self::with_load(requests, work, load)
     }
 
-    /// Scales time so that one period takes `work` / `load`: `work` is that of all requests together, in seconds, and
-    /// `load` the share of time that it shall be.
+    /// Scales time so that one period takes `work` / `load`. `work` is the work of all requests together,
+    /// in seconds; `load` is the wanted utilisation.
     pub(super) fn with_load(
         mut requests: Vec<Request>,
         work: f64,

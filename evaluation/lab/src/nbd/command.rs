@@ -1,4 +1,4 @@
-//! Commands of a client past its handshake: how they are read, which are refused, and how they are answered.
+//! Commands of a client after its handshake: parsing, refusal and replies.
 
 use wire::nbd::protocol::{
     CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, EINVAL, ENOSPC, REQUEST_HEADER_LEN,
@@ -13,7 +13,7 @@ pub(super) const PAYLOAD_MAX: u32 = 32 << 20;
 pub(super) struct VolumeCommand {
     /// The request type, such as [`CMD_READ`].
     pub(super) kind: u16,
-    /// Repeated in the reply, so that the client knows what is answered.
+    /// Repeated in the reply, so that the client can match it with its request.
     pub(super) cookie: u64,
     pub(super) offset: u64,
     pub(super) len: u32,
@@ -23,7 +23,7 @@ impl VolumeCommand {
     /// Reads the header at the head of the input. `None` when it is not complete yet.
     ///
     /// # Errors
-    /// When the input is no command.
+    /// When the input is not a command.
     pub(super) fn read(input: &[u8]) -> Result<Option<Self>, String> {
         let Some(header) = input.get(..REQUEST_HEADER_LEN) else { return Ok(None) };
         let magic = u32_at(header, 0).unwrap_or(0);

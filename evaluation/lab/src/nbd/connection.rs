@@ -103,7 +103,7 @@ impl ClientConnection {
         self.pending_bytes + self.unsent() as u64 > BUFFERED_MAX || self.pending.len() >= OUTSTANDING_MAX
     }
 
-    /// The events that let the connection go on.
+    /// Events on which the connection can continue.
     pub(super) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, !self.client_closed && !self.is_full());
@@ -201,7 +201,7 @@ impl ClientConnection {
         let Some(data) = input.get(REQUEST_HEADER_LEN..end) else { return Ok(false) };
         self.used += end;
         if command.kind == CMD_DISC {
-            // Earlier commands are still answered; whatever follows is ignored.
+            // Earlier commands are still answered; later input is ignored.
             self.client_closed = true;
             self.used = self.input.len();
             return Ok(false);

@@ -198,7 +198,8 @@ impl DeviceEventLoop {
         self.advance(id, received);
     }
 
-    /// Lets a connection do what it can do next, unless `previous` has ended it, and closes it at its end.
+    /// Advances a connection as far as possible, unless `previous` has ended it, and closes it at its
+    /// end.
     fn advance(&mut self, id: u64, previous: Result<(), ConnectionEnd>) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&id) else { return };

@@ -50,7 +50,7 @@ pub(super) enum NegotiationStep {
     Abort,
 }
 
-/// Appends what the server sends first.
+/// Appends the greeting of the server.
 pub(super) fn write_greeting(out: &mut Vec<u8>) {
     out.extend(GREETING_MAGIC.to_be_bytes());
     out.extend(OPTION_MAGIC.to_be_bytes());

@@ -5,8 +5,8 @@
 //! queue and threads would add waits of their own. It sleeps until the next completion with a kernel timer of
 //! nanosecond resolution, and may spin for the last microseconds, since waking up takes some.
 //!
-//! A completion that is answered late delays no later one: the device's channels go on as the model says. Not in the
-//! model is the way of a request to the server and of the reply back, some 10 to 50 µs.
+//! A completion that is answered late delays no later one: the device's channels continue as modelled.
+//! The model omits the path of a request to the server and of the reply back, some 10 to 50 µs.
 //!
 //! TRIM and WRITE_ZEROES take as long as a write without bytes; FLUSH takes no time. Not covered: structured replies
 //! (refused, as the protocol allows), TLS, and persistence.

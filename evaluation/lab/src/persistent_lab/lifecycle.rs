@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 pub const STORE: &str = "store";
 /// Time that killed processes have to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause between two looks whether a killed process has ended.
+/// Time between two checks whether a killed process has ended.
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
-/// The real-time priority of servers: below those of proxies and load generators, which must notice at once that a server
-/// lets them wait.
+/// The real-time priority of servers: below those of proxies and load generators, which must not be
+/// delayed by the servers that they measure.
 const SERVER_PRIORITY: u32 = 5;
 
-/// A lab as it is asked for.
+/// Hosts and servers that the user wants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabSpecification {
     /// Prefix of the namespaces' names.
@@ -37,8 +37,8 @@ impl LabSpecification {
     }
 }
 
-/// Makes the hosts and starts the servers that are asked for and missing; those that are there and not asked for stay.
-/// Returns the state and the names of the hosts and services that were made or started.
+/// Makes the missing hosts and starts the missing servers of a specification; others stay. Returns the
+/// state and the names of the hosts and services that were made or started.
 ///
 /// # Errors
 /// Without root or a program, before anything is changed. When a server does not start, with the others left running.

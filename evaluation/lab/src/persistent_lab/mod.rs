@@ -1,8 +1,8 @@
 //! A lab that stays until it is taken down: hosts, a switch and servers, which later commands find by a state file.
 //!
-//! The state file is checked against the machine, not believed: a server counts as running when the very process that
-//! was started does, and taking down goes by the names of namespaces, so that it also removes what a crash left.
-//! Bringing up a lab that is up changes nothing.
+//! The state file is checked against the machine: a server counts as running only if the process that was
+//! started still runs. Taking down goes by the names of namespaces, so that it also removes the remains
+//! of a crash. Bringing up a lab that is up changes nothing.
 
 mod lifecycle;
 mod state;

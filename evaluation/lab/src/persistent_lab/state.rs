@@ -52,7 +52,7 @@ pub struct RecordedServer {
     pub name: String,
     /// The URI under which clients reach it.
     pub uri: String,
-    /// The process that takes the server with it when it is killed.
+    /// The process that ends the server when it is killed.
     pub pid: u32,
     /// When that process was started, in ticks since boot.
     pub started: u64,
@@ -75,7 +75,7 @@ pub struct LabFolder {
 }
 
 impl LabFolder {
-    /// The folder of a lab unless another is asked for.
+    /// The default folder of a lab.
     pub const DEFAULT: &'static str = "/run/tailwright";
 
     /// Creates the folder if need be, and locks it until this is dropped.

@@ -108,7 +108,7 @@ impl ServerProcess {
             .hint(format_args!("its log is {}", self.log.display()))
     }
 
-    /// The id of the process that, when it is killed, takes all of the server with it.
+    /// Returns the ID of the process that ends the whole server when it is killed.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -148,8 +148,8 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The program behind the chain of programs that set up its environment. All of them but `unshare` replace themselves
-/// by what follows, so that the child is `unshare`, which takes the process namespace with it.
+/// Makes the command that sets up the environment of the program. Every part of it but `unshare` replaces
+/// itself by the next, so the child is `unshare`; its end ends the process namespace.
 fn isolated_command(
     launch: &LaunchCommand,
     environment: &ServerEnvironment,

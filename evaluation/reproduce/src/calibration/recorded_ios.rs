@@ -1,4 +1,4 @@
-//! The recording of a disk: how it is read, and what it says of I/Os that had the disk to themselves.
+//! The recording of a disk: its format, and the service times of I/Os that had the disk to themselves.
 
 use crate::context::FigureError;
 use crate::data_file::{data_error, read_rows};
@@ -40,8 +40,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<RecordedIo>, FigureError> {
     }
 }
 
-/// Reads the columns `t_init_s,t_complete_s,io_us,service_us,bytes,offset,op,qd_init,qd_complete`. The last two are how
-/// many other I/Os were at the disk at arrival and at completion.
+/// Parses the columns `t_init_s,t_complete_s,io_us,service_us,bytes,offset,op,qd_init,qd_complete`. The
+/// last two are the numbers of other I/Os at the disk at arrival and at completion.
 fn parse_line(line: &str) -> Option<RecordedIo> {
     let fields: Vec<&str> = line.split(',').collect();
     let [arrival, end, response, service, bytes, _, op, before, after] = fields[..] else { return None };

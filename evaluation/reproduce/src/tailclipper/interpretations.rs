@@ -12,7 +12,7 @@ const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-
 const READING: &str = "450 requests/s. The limit counts the requests of the pool, on workers and in the queue (text of \
     section 4), or those of the queue only (Algorithm 1 to the letter); an old arrival goes to the back of the queue \
     (section 4), to its front (Figure 3), or onto the worker of the youngest at once.";
-/// Why it matters what the limit counts.
+/// Remark: the result depends on the quantity that the limit counts.
 const MORE_SHARE: &str = "with a limit on the queue alone three more requests share the workers, as with c = 9 of the pool: \
     this reading does matter";
 /// The interpretation that all other experiments have.

@@ -183,7 +183,8 @@ const MEAN_CLAIMS: [ComparisonClaim; 9] = [
 /// The latency that the paper asks of the 99th percentile, seconds.
 const TARGET: f64 = 1.0;
 
-/// Which scheduler exceeds the target from which rate on, and how much ORF reorders at most, with fixed demands.
+/// Claims with fixed demands: the rate beyond which each scheduler exceeds the target, and the largest
+/// reordering of ORF.
 fn fixed_claims(runs: &ScenarioRuns) -> Vec<Claim> {
     let above = Expected::AtLeast(TARGET);
     let shinjuku = "fixed: Shinjuku's P99 exceeds 1 s beyond 450/s, at 500/s";

@@ -1,4 +1,4 @@
-//! Figure 2: how much first come, first served reorders, and what that does to slowdowns.
+//! Figure 2: reordering by first come, first served, and its effect on slowdowns.
 
 use super::scenario_runs::{Measure, ScenarioRuns, reordering, slowdown_p99};
 use crate::claim::{Claim, Expected, format_change, format_share};

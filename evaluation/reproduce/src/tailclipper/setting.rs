@@ -9,8 +9,8 @@ pub(super) const SETTING: &str = "Section 5.1: tiers of three workers, 200 reque
     wake-up preemption. Other work takes each worker for 4 ms (a tick at 250 Hz) every 50 ms: with that, \
     Figure 2 reorders 36 % at a fixed demand (the paper: 40 %). 50 us between tiers. limited is ORF's cap without age.";
 
-/// The law of demands under which round-robin is worse than first come, first served whatever a change of request costs,
-/// because requests of equal demand only delay each other when they share a worker.
+/// The law of demands under which round-robin is worse than first come, first served at any cost of a
+/// change of request, because requests of equal demand only delay each other when they share a worker.
 pub(super) const WITHOUT_VARIANCE: &str = "fixed";
 /// Why claims about the direction of means and throughput are open, where demands vary at least as exponential ones do.
 pub(super) const DIRECTION_OF_COSTS: &str = "decided by what a change of request costs, which the paper does not say: without \

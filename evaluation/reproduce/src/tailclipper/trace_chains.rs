@@ -34,7 +34,7 @@ const FEWER_SLICES: &str = "CFS, as it was read, changes requests after a millis
 /// Readings of "three cores".
 const PROCESSORS: [&str; 3] = ["three processors, half the means", "six processors", "three processors"];
 
-/// One of the two call chains, at the rate of which the text speaks.
+/// One of the two call chains, at the rate in the text of the paper.
 struct CallChain {
     name: &'static str,
     /// Unprinted quantity and its values here; the middle one is that of the plots by rate.

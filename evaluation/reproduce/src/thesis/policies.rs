@@ -13,7 +13,7 @@ use model::Slo;
 use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-3.toml");
-/// The percentiles of figure 3.3 that SLOs are asked for at.
+/// The percentiles of the SLOs in figure 3.3.
 const PERCENTS: [f64; 3] = [95.0, 99.0, 99.9];
 /// Why EDF cannot fail under this rule for SLOs.
 const EDF: &str = "; on a single resource EDF keeps all deadlines, but for a request that has begun, if any order of service \
@@ -85,7 +85,7 @@ fn slo_claim(policy: &str, outcomes: &[WorkloadOutcome], slos: &[Slo; 3]) -> Cla
     Claim::exact(&statement, expected, worst, format_slo_ratio).remark(&remark)
 }
 
-/// The 99.9th percentiles of the workloads, and what the copy gets.
+/// Describes the 99.9th percentiles of the workloads, and the throughput of the copy.
 fn tail_remark(outcomes: &[WorkloadOutcome]) -> String {
     let mut tails = Vec::new();
     for outcome in &outcomes[..3] {

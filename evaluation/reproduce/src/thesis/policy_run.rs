@@ -1,4 +1,4 @@
-//! Runs of a storage server under each policy with the same requests, and how they are measured against SLOs.
+//! Runs of a storage server under each policy with the same requests, and their comparison with SLOs.
 
 use super::priority_meister::PriorityMeisterAnalysis;
 use crate::context::{Context, FigureError};
@@ -49,8 +49,8 @@ pub(crate) fn tail_plot(title: String, lines: Vec<FigureSeries>) -> FigurePlot {
     FigurePlot::new(title, x, y, lines)
 }
 
-/// Runs a scenario under a policy. PriorityMeister is configured by what `expected` says of the requests, whatever the
-/// scenario sends.
+/// Runs a scenario under a policy. The configuration of PriorityMeister follows from the expected
+/// requests, even if the scenario sends others.
 pub(crate) fn run_policy(
     context: &Context,
     document: &ScenarioDocument,

@@ -82,7 +82,8 @@ impl PriorityMeisterAnalysis {
         self.base + Stage::ALL.iter().map(|&stage| self.delay(workload, stage, above)).sum::<f64>()
     }
 
-    /// The policy with priorities and limits for these SLOs, and whether the analysis says that all are kept.
+    /// Returns the policy with priorities and limits for these SLOs, and true if all are kept according
+    /// to the analysis.
     pub(crate) fn policy(&self, slos: &[Slo]) -> (Policy, bool) {
         let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - self.base).collect();
         let mut delays = |workload: usize, above: &PerStage<Vec<usize>>| {

@@ -1,13 +1,14 @@
-//! Bounds, priorities and limits where servers share the link on which answers leave.
+//! Bounds, priorities and limits for servers that share the link of their answers.
 //!
-//! Bounds are of percentiles, as SLOs are, by the probabilistic model of chapter 4; worst cases are 1.4 to 2.4 times as
-//! long in figure 3.7. What a tenant's own disk does to its requests is known exactly, because a request begins when the
-//! one before it is complete. So the arrivals at the link are known, too, and limits and bounds are for those. Where
-//! there is a disk, it and the link may each be late for half of the requests that may be late.
+//! Bounds are of percentiles, as SLOs are, by the probabilistic model of chapter 4; worst cases are 1.4
+//! to 2.4 times as long in figure 3.7. The effect of a tenant's own disk is known exactly, because a
+//! request begins when the one before it is complete. The arrivals at the link are therefore known, too,
+//! and limits and bounds apply to those. With a disk, it and the link may each be late for half of the
+//! requests that may be late.
 //!
-//! Priorities come about in two ways: figure 3.7 searches for them (§3.2); figure 4.1 takes the order of SLOs and admits
-//! tenants one after the other while all bounds are within their SLOs (§4.2). Tenants that are refused have the lowest
-//! priority and no promise.
+//! Priorities come about in two ways. Figure 3.7 searches for them (§3.2). Figure 4.1 takes the order of
+//! SLOs and admits tenants one after the other while all bounds are within their SLOs (§4.2); refused
+//! tenants have the lowest priority and no guarantee.
 //!
 //! HTB schedules packets, not answers. A packet that has begun, the bytes that HTB sends at once, and the
 //! path through kernel and server are covered by [`BASE`]: the measured time of a request that waits for no
@@ -143,7 +144,7 @@ impl LinkAnalysis {
         BASE + disk + link
     }
 
-    /// The protecting policy with priorities by search, and whether it keeps all SLOs.
+    /// Returns the protecting policy with priorities by search, and true if it keeps all SLOs.
     pub(super) fn policy_by_search(&self, slos: &[Slo]) -> (Policy, bool) {
         let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - BASE).collect();
         let mut delays = |tenant: usize, above: &PerStage<Vec<usize>>| {
@@ -162,8 +163,8 @@ impl LinkAnalysis {
         (self.policy(PROTECTING_POLICY, slos, placements), plan.missed.is_none())
     }
 
-    /// The protecting policy with priorities by SLO among the tenants that are admitted in their order, and whether all
-    /// are.
+    /// Returns the protecting policy with priorities by SLO among the tenants that are admitted in their
+    /// order, and true if all are admitted.
     pub(super) fn policy_by_admission(&self, slos: &[Slo]) -> (Policy, bool) {
         assert!(self.disk_latencies.iter().all(Vec::is_empty), "here all of the latency is the link's");
         let (mut admitted, mut bounds): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -171,7 +172,7 @@ impl LinkAnalysis {
             let mut candidates = admitted.clone();
             let rank = candidates.partition_point(|&other| slos[other].latency.0 <= slos[tenant].latency.0);
             candidates.insert(rank, tenant);
-            // HTB has a level for each and one for those who are refused.
+            // HTB has a level for each, and one for the refused tenants.
             let Some(candidate_bounds) = self.kept_bounds(&candidates, slos) else { continue };
             if candidates.len() <= PRIORITY_LEVELS {
                 (admitted, bounds) = (candidates, candidate_bounds);

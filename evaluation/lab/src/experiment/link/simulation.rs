@@ -17,7 +17,7 @@ struct Answer {
     tenant: usize,
     /// When the request arrived.
     asked: Nanos,
-    /// When the answer comes to the link.
+    /// Time at which the answer reaches the link.
     ready: Nanos,
     /// The time on the link that it still needs.
     left: Nanos,

@@ -38,7 +38,8 @@ const KERNEL_SETTINGS: [(&str, &str); 2] = [
 /// The machine as the experiment needs it; everything is removed when this is dropped.
 pub(in super::super) struct LinkTestbed {
     lab: VirtualNetwork,
-    /// The folder for logs of servers and for what the enforcer remembers of the queues. It is removed after the lab.
+    /// The folder for logs of servers and for the enforcer's state of the queues. It is removed after the
+    /// lab.
     folder: TempDir,
     hosts: Vec<DesiredHost>,
     disks: Vec<NbdServer>,

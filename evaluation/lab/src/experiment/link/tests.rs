@@ -12,7 +12,7 @@ use units::{Bytes, Nanos};
 /// An arrival and its work, seconds.
 type Arrival = (f64, f64);
 
-/// Latencies of arrivals at a server that interrupts them for whatever comes above them.
+/// Latencies of arrivals at a server that interrupts them for any arrival of higher priority.
 fn latencies(above: &[Arrival], own: &[Arrival]) -> Vec<f64> {
     let mut higher = above.to_vec();
     higher.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -72,7 +72,7 @@ fn the_judge_by_hand() {
     assert_eq!(found, [6.0, 2.0, 1.0]);
 }
 
-/// The share of requests that exceed their bound is what the SLO allows, for all who are admitted.
+/// Checks that the share of requests beyond the bound is as the SLO allows, for every admitted tenant.
 fn keeps_its_bounds(case: &CasePlan, seconds: u64) {
     for (workload, found) in case.policy.workloads.iter().zip(simulated(case, seconds)) {
         let Some(bound) = workload.bound_s else { continue };
@@ -101,7 +101,7 @@ fn figure_3_7_keeps_its_bounds() {
     }
 }
 
-/// Two simulations that share nothing but what is sent.
+/// Two simulations that share only the requests agree.
 #[test]
 fn forecasts_agree_with_the_fluid_link() {
     let experiment = find_experiment("fig-3.7").unwrap();

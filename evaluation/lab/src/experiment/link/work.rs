@@ -19,7 +19,7 @@ pub(super) fn link_time(request: &Request) -> f64 {
     NETWORK.work(Stage::NetworkOut, request).base_units() * 8.0 / LabExperiment::LINK_BITS_PER_S
 }
 
-/// The emulated disk of a tenant that has one. It serves every request in the same time, whatever its size.
+/// The emulated disk of a tenant that has one. Its service time does not depend on the size of a request.
 pub(super) fn tenant_disk(tenant: &ExperimentTenant, sent: &ScaledTrace) -> Option<SsdModel> {
     let TenantServer::Disk { busy } = tenant.server else { return None };
     let seconds = busy * sent.trace.period().as_secs() / sent.trace.items().len() as f64;

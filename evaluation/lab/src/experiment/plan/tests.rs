@@ -85,7 +85,8 @@ proptest! {
     }
 }
 
-/// Levels and latencies of requests that are sent to the device by priority, at most so many at once.
+/// Returns levels and latencies of requests that go to the device by priority, at most `outstanding` at a
+/// time.
 fn served(all: &[(usize, Request)], outstanding: usize) -> Vec<(usize, Nanos)> {
     let mut device = EmulatedSsd::new(model());
     let mut waiting = [std::collections::VecDeque::new(), std::collections::VecDeque::new()];
@@ -165,8 +166,8 @@ fn a_folder_without_traces_says_what_to_do() {
     assert!(error.hint.as_deref().unwrap_or_default().contains("--data"), "{error}");
 }
 
-/// Every policy to compare with breaks an SLO that counts and that the protecting policy keeps, and the length that the
-/// experiment has by itself decides all of them.
+/// Every other policy breaks an SLO that counts and that the protecting policy keeps, and the default
+/// length of the experiment decides all of them.
 #[test]
 fn every_other_policy_breaks_what_the_analysis_keeps() {
     let experiment = find_experiment("policies").unwrap();
