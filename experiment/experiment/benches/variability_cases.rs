@@ -267,7 +267,7 @@ fn knob_round(seen: &PeriodSeen) -> Option<KnobRound> {
     Some(KnobRound { figures: PeriodFigures::of(seen, None, 2)?, statistics })
 }
 
-/// The name of the stage with the most of something, the wait before the network stack left aside.
+/// Returns the name of the stage with the largest value, without the wait before the network stack.
 fn largest(stages: &[StageProfile], of: impl Fn(&StageProfile) -> f64) -> &'static str {
     let counted = stages.iter().skip(1);
     counted.max_by(|a, b| of(a).total_cmp(&of(b))).map_or("-", |stage| stage.name)
@@ -277,7 +277,7 @@ fn over(rounds: &[KnobRound], of: impl Fn(&KnobRound) -> f64) -> String {
     RoundFigure::of(rounds.iter().map(of)).map_or("-".to_owned(), RoundFigure::text)
 }
 
-/// By how many percent a figure differs from that without a knob, round by round.
+/// Describes the relative change of a figure by a knob over the rounds, in percent.
 fn change(without: &[KnobRound], with: &[KnobRound], of: impl Fn(&KnobRound) -> f64) -> String {
     let changes = without.iter().zip(with).map(|(without, with)| (of(with) / of(without) - 1.0) * 100.0);
     RoundFigure::of(changes).map_or("-".to_owned(), RoundFigure::text)

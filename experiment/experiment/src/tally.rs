@@ -1,9 +1,10 @@
 //! Periods with a knob on against periods with it off, round by round.
 //!
-//! A round has one period of each arm, in an order that chance decides: the knob off, and on with each of its values. If a
-//! value does nothing, then the sign of the difference between its period and the one without is a fair coin, however the
-//! load drifts and whatever periods have to do with each other. [`SymmetryTest`] holds its level there however often
-//! one looks, so that an experiment ends as soon as it can. With several values, the chance of error is divided among them.
+//! A round has one period of each arm in random order: the knob off, and on with each of its values. If a
+//! value has no effect, the sign of the difference between its period and the one without is a fair coin,
+//! for any drift of the load and any dependence between periods. [`SymmetryTest`] holds its level even if
+//! it is checked after every round, so an experiment ends as soon as it can. With several values, the
+//! probability of error is divided among them.
 
 use crate::latency_window::{PERCENTILES, PeriodResult};
 use confidence::{SymmetryTest, needed_for_symmetry, shift_estimate, shift_interval};

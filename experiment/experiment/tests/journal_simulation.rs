@@ -1,6 +1,6 @@
-//! The journal on a machine that fails: crashes between any two steps, records that are cut off, full disks, settings that
-//! refuse, processes that end, and others who change the same settings. Whatever happens, nothing is left set without a
-//! record of it, and undoing from the record makes all as it was.
+//! The journal on a machine that fails: crashes between any two steps, records that are cut off, full
+//! disks, settings that refuse, processes that end, and other programs that change the same settings. In
+//! every case, nothing stays set without a record of it, and undo restores everything from the record.
 
 use experiment::{
     FileForm, Journal, JournalFile, KnobSwitch, NetworkNamespace, OFF, ON, PlannedChange, ServerSockets,
@@ -128,7 +128,7 @@ impl SettingStore for Shared {
         if !machine.step() || machine.random.random_bool(refuses) {
             return Err(OperationError::machine("crashed or refused"));
         }
-        // A crash on the way leaves some as they are, with their records.
+        // A crash during the undo leaves some sockets as they are, with their records.
         if machine.is_last_step() && machine.random.random_bool(0.5) {
             return Err(OperationError::machine("crashed"));
         }

@@ -129,7 +129,7 @@ fn a_period_counts_what_arrives_in_it_and_undoes_what_it_sets() {
     };
     assert!(seen.requests.iter().all(is_ordered));
     let figures = PeriodFigures::of(&seen, Some(Nanos(1000)), 1).expect("there are requests");
-    // A server takes longer than a model whose service is shorter than any real one.
+    // A real server takes longer than the model, whose service time is shorter than any real one.
     assert!(figures.factor(0) > 1.0 && figures.measured_us.is_sorted(), "{figures:?}");
     assert!(figures.utilisation < 0.1, "{}", figures.utilisation);
 }

@@ -1,5 +1,5 @@
-//! Options of open sockets, set by programs in the kernel and seen by servers that look at their own sockets. Takes root, or
-//! a guest.
+//! Options of open sockets, set by BPF programs and checked by servers that read the options of their own
+//! sockets. Requires root, or a guest.
 
 mod shared_journal;
 
@@ -115,7 +115,7 @@ fn folder_of(changes: &[PlannedChange]) -> PathBuf {
     }
 }
 
-/// Sockets that listen, that are connected, that wait to be accepted, and that begin while the knob is on; not those of
+/// Sockets that listen, are connected, wait to be accepted, or begin while the knob is on; not those of
 /// another server.
 #[test]
 fn all_sockets_of_a_server_are_set_and_given_back() {
@@ -365,7 +365,7 @@ fn another_program_at_the_same_port_is_told() {
     assert!(plan(&[server.id(), own]).is_ok(), "they are one server");
 }
 
-/// Subflows are what the knob sets; the congestion control of a connection is that of its first one.
+/// The knob sets subflows; the congestion control of a connection is that of its first one.
 #[test]
 fn connections_of_several_paths_are_found() {
     with_bpf_file_system(|| {
@@ -438,7 +438,7 @@ const CHECKS: [GuestCheck; 6] = [
     ("congestion_control", congestion_control_is_that_of_connections),
 ];
 
-/// Boots a guest of this kernel that runs the test with this name, and with it the checks.
+/// Boots a guest of this kernel that runs the test with this name, and the checks in it.
 fn expect_all_in_guest(kernel: &GuestKernel, test: &str) {
     if be_first_program(|| run_checks(&CHECKS)) {
         return;

@@ -216,7 +216,8 @@ fn the_relative_difference_has_the_sign_of_the_difference() {
     assert_eq!(tested.relative, tally.relative_shift(0));
 }
 
-/// A latency cannot fall by more than all of it, also where rounds with a long one fall most and the median is short.
+/// A latency cannot fall by more than 100 %, not even if rounds with a long one fall most and the median
+/// is short.
 #[test]
 fn no_latency_falls_by_more_than_all_of_it() {
     let period = |nanoseconds: u64| {

@@ -1,12 +1,12 @@
-//! Undoing from journals that are damaged: whatever one of them has become, all that is whole in both is undone, and what is
-//! not whole is named and kept.
+//! Undo from damaged journals: for any damage of one of them, all intact records of both are undone, and
+//! damaged ones are named and kept.
 
 use experiment::{FileForm, Journal, Setting, UndoneJournals, undo_journals};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The journal of settings and that of the load.
+/// The journal of settings and the journal of the load.
 const JOURNALS: [&str; 2] = ["experiment.jsonl", "experiment-load.jsonl"];
 const CHANGES: usize = 2;
 const BOOT: &str = "boot";

@@ -1,13 +1,14 @@
 //! Fig. 7: one CPU and two, with one queue and with a queue for each worker.
 //!
-//! The second CPU is also that of the client. So that it is left to the server for the most part, the null RPC server
-//! computes for a millisecond for each request, the generator has a higher real-time priority, and the utilisation is
-//! lower than the paper's. memcached and nginx take microseconds for a request: at a load that keeps two CPUs busy, the
-//! generator would take most of one, so that there is nothing to see here for them.
+//! The second CPU is also that of the client. Three settings leave most of it to the server: the null RPC
+//! server computes for a millisecond for each request, the generator has a higher real-time priority, and
+//! the utilisation is lower than the paper's. memcached and nginx take microseconds for a request. At a
+//! load that keeps two CPUs busy, the generator would take most of one, so these servers are omitted
+//! here.
 //!
-//! The generator uses its connections in turn, and connections are dealt to workers in turn: as long as connections are
-//! kept, every second request is the other worker's, which is less random than the paper's clients. Connections that are
-//! replaced after 20 to 40 requests undo that.
+//! The generator uses its connections in turn, and connections are assigned to workers in turn. With
+//! lasting connections, every second request therefore goes to the other worker, which is less random
+//! than with the paper's clients. Connections that are replaced after 20 to 40 requests avoid that.
 
 use crate::Repetition;
 use crate::support::figures::{PeriodFigures, Saturation, plain};
@@ -25,7 +26,7 @@ use units::Nanos;
 /// Computation time of a request.
 const WORK: Duration = Duration::from_millis(1);
 const UTILISATION: f64 = 0.7;
-/// Above that of the server.
+/// The generator's priority, above that of the server.
 const SENDER_PRIORITY: u32 = 20;
 /// The length of connections in section 4.3, in requests.
 const SHORT: RangeInclusive<u32> = 20..=40;

@@ -1,6 +1,6 @@
-//! Figures 5 to 11 of *Tales of the Tail* with live servers of this machine, beside what the paper says: the paper's fixes
-//! one after the other, p99 and p99.9 (T6 − T1) and how many times the ideal they are, and what is between client and
-//! server.
+//! Figures 5 to 11 of *Tales of the Tail* with live servers of this machine, beside the paper's values:
+//! the paper's fixes one after the other, p99 and p99.9 (T6 − T1) as times and as multiples of the ideal,
+//! and the latency between client and server.
 //!
 //! `cargo bench -p experiment --bench server_fixes [-- --server memcached --part fixes --seconds 4 --rounds 5]`;
 //! takes root. Servers: `null-rpc`, `memcached`, `memcached-udp`, `nginx`; parts: `fixes` (Fig. 5, 6, 8, 10), `cores`

@@ -5,7 +5,7 @@ use experiment::{KnobTarget, PlannedChange, ProcessIdentity, identity, knob, mis
 use model::OperationError;
 use testkit::ServerAndClient;
 
-/// A knob, and what it is set to.
+/// A knob and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fix {
     /// The server's nice value is −20.
@@ -35,10 +35,10 @@ pub(crate) struct PeriodProcesses<'a> {
 }
 
 impl Fix {
-    /// The changes that it takes now.
+    /// Returns the changes that set it now.
     ///
     /// # Errors
-    /// When this machine or this process may not make them, with what is missing.
+    /// When this machine or this process may not make them; the message names the obstacle.
     pub(crate) fn changes(self, on: &PeriodProcesses) -> Result<Vec<PlannedChange>, OperationError> {
         let server = KnobTarget { processes: on.server.clone(), ..KnobTarget::default() };
         let beside = KnobTarget { processes: on.background.into_iter().collect(), ..KnobTarget::default() };

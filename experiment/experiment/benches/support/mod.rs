@@ -1,8 +1,9 @@
 //! Shared parts of the benchmarks with live servers and of a test: server and client in network namespaces,
 //! the papers' servers, knobs set for a period, and measurements.
 //!
-//! The server has CPU 0, unless a plan says otherwise. The client, the wire between both, and this program have CPU 1: what
-//! leaves the server's device is received there, and CPU 0 does what the server's machine would do.
+//! The server has CPU 0, unless a plan says otherwise. The client, the wire between both, and this
+//! program have CPU 1. Output of the server's device is received there, so that CPU 0 does only the work
+//! of the server's machine.
 #![allow(dead_code, reason = "each program uses its parts")]
 
 pub(crate) mod figures;

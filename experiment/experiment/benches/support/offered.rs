@@ -14,8 +14,8 @@ use units::{Bytes, Nanos};
 /// Connections over which requests are sent in turn.
 pub(crate) const CONNECTIONS: usize = 32;
 
-/// The most requests per second that are offered, unless a server is saturated: generator and observer share a CPU here,
-/// and with more the generator falls behind, so that arrivals are bursts of its own.
+/// Maximum rate of requests per second, unless a server is saturated. Generator and observer share a CPU
+/// here: at higher rates the generator falls behind and sends bursts of its own.
 pub(crate) const RATE_MAX: f64 = 12_000.0;
 
 /// Load of a period.

@@ -84,7 +84,7 @@ pub(crate) struct PeriodSeen {
     pub(crate) background: f64,
     /// CPU use of unrelated processes, in CPUs.
     pub(crate) others: f64,
-    /// Settings for which the kernel chose another value than the one asked for.
+    /// Settings for which the kernel chose a value other than the requested one.
     pub(crate) different: Vec<String>,
 }
 
@@ -126,11 +126,11 @@ impl PeriodSeen {
 }
 
 impl Site {
-    /// Plays a period when others leave the machine alone, and again when it was disturbed, and says what is doubtful in
-    /// the end. A fix that is refused says so and gives `None`.
+    /// Plays a period once other processes leave the machine idle, and again if they disturbed it; prints
+    /// the remaining doubts. Prints a refused fix and returns `None`.
     ///
     /// # Errors
-    /// As [`Self::play`], but for refused fixes.
+    /// As [`Self::play`], except for refused fixes.
     pub(crate) fn play_undisturbed(
         &mut self,
         name: &str,
@@ -186,7 +186,7 @@ impl Site {
         seen
     }
 
-    /// Sets the knobs, and gives what the kernel made different from what was asked for.
+    /// Sets the knobs. Returns the settings for which the kernel chose another value.
     fn set(
         &mut self,
         plan: &PeriodPlan,

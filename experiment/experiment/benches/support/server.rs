@@ -1,4 +1,4 @@
-//! The servers of the papers, as they are started for a period.
+//! The servers of the papers, and their start for a period.
 
 use load::LoadTarget;
 use model::OperationError;
@@ -22,7 +22,7 @@ const PAGE: &str = "a-static-page-with-a-name-of-48-characters.html";
 /// With the head that nginx writes, an answer has the paper's 849 bytes.
 const PAGE_BYTES: usize = 610;
 
-/// Which server, and how it is set up.
+/// A server and its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     /// The null RPC server of *Tales of the Tail*.
@@ -35,7 +35,7 @@ pub(crate) enum ServerKind {
     Apache,
 }
 
-/// A server as it is started.
+/// A server and its CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerPlan {
     /// Name in tables.

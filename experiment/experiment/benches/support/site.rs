@@ -1,5 +1,5 @@
-//! The machine during a benchmark: two hosts, the journal of what is set, and whether to stop. Everything is undone when the
-//! value is dropped.
+//! The machine during a benchmark: two hosts, the journal of settings, and the flag to stop. Everything
+//! is undone when the value is dropped.
 
 use super::{CLIENT_CPU, mask};
 use experiment::{KnobSwitch, LinuxJournal, LinuxSettings, ProcessIdentity, boot, identity, open_journal};
@@ -22,7 +22,7 @@ pub(crate) struct PeriodTimes {
     pub(crate) quiet_wait: Duration,
 }
 
-/// Two hosts, and what is set on this machine.
+/// Two hosts, and the settings of this machine.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) switch: KnobSwitch<LinuxSettings, LinuxJournal>,
@@ -32,7 +32,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Makes the network and takes the journal of a folder; `None`, loudly, where one of them cannot be had.
+    /// Makes the network and opens the journal of a folder. Skips loudly and returns `None` if one of
+    /// them is not available.
     pub(crate) fn open(state: &Path, times: PeriodTimes) -> Result<Option<Self>, OperationError> {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             testkit::skip("one CPU: client and server cannot have one each");
@@ -57,7 +58,7 @@ impl Site {
         Ok(Some(Self { switch, network, times, stop }))
     }
 
-    /// Has the benchmark end, and undo what it has set, at the first SIGINT, SIGTERM or SIGHUP.
+    /// Ends the benchmark at the first SIGINT, SIGTERM or SIGHUP, after its settings are undone.
     pub(crate) fn stop_on_signals(&self) -> std::io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         for signal in [SIGINT, SIGTERM, SIGHUP] {

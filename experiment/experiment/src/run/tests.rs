@@ -1,4 +1,4 @@
-//! Runs whose settings refuse, and what they say at their end.
+//! Runs whose settings refuse changes, and their reports.
 
 mod ending;
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// A value that no setting takes.
 const IMPOSSIBLE: &str = "impossible";
 
-/// A machine whose settings refuse to become what they were, as often as it says.
+/// A machine whose settings refuse to be restored, `refusals` times.
 #[derive(Debug)]
 struct Refusing {
     value: String,
@@ -83,7 +83,7 @@ fn settings(period: Duration) -> ExperimentSettings {
     }
 }
 
-/// One period with these values of the knob on, and the end, where undoing is refused so many times.
+/// Plays one period with these values of the knob on, and the end, with so many refusals to undo.
 fn played(values: &[&str], refusals: usize) -> Result<ExperimentReport, OperationError> {
     let change = |value: &&str| PlannedChange { setting: setting(), value: (*value).to_owned() };
     let changes: Vec<PlannedChange> = values.iter().map(change).collect();

@@ -22,14 +22,14 @@ impl JournalFile for SharedJournal {
 }
 
 impl SharedJournal {
-    /// A program that goes on from this journal.
+    /// Starts a program that continues from this journal.
     pub(crate) fn switch(&self) -> KnobSwitch<LinuxSettings, Self> {
         let journal = Journal::parse(&self.0.borrow()).unwrap_or_else(|error| panic!("{error}"));
         let boot = boot().unwrap_or_else(|error| panic!("{error}"));
         KnobSwitch::new(LinuxSettings::default(), self.clone(), journal, &boot)
     }
 
-    /// As after SIGKILL: nothing is undone, and the journal says what is set.
+    /// Ends a program as SIGKILL does: nothing is undone, and the journal keeps its records.
     pub(crate) fn kill(&self, switch: KnobSwitch<LinuxSettings, Self>) {
         std::mem::forget(switch);
     }

@@ -1,8 +1,8 @@
 //! Options of the server's open sockets, set and restored by BPF programs.
 //!
-//! Processes and descriptors play no part in it: a socket that several processes share is one socket, and one that waits
-//! to be accepted is one as well. What a socket had before is kept with it in the kernel, as long as the socket and the
-//! map that is pinned in a file system of BPF.
+//! Processes and descriptors do not matter: a socket that several processes share is one socket, and so
+//! is one that waits to be accepted. The old value of a socket is kept with it in the kernel, for as long
+//! as the socket and the map exist. The map is pinned in a BPF file system.
 
 mod bpf_mounts;
 mod claim;
