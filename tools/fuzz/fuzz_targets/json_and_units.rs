@@ -1,4 +1,4 @@
-//! Device profiles, stored curves, policies, and every quantity that people write. Whatever is read must be
+//! Device profiles, stored curves, policies, and all quantities of users. Every accepted input must be
 //! usable: profiles print and read back, curves answer, quantities print.
 
 #![no_main]

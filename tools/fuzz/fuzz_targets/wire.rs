@@ -1,5 +1,5 @@
-//! Both directions of NFS, NBD and memcached connections. The first byte chooses protocol and limits, then each byte
-//! says who speaks and how long the piece is that follows it.
+//! Both directions of NFS, NBD and memcached connections. The first byte chooses protocol and limits;
+//! then each byte chooses the side that sends, and the length of the piece that follows.
 
 #![no_main]
 

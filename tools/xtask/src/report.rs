@@ -1,6 +1,6 @@
 //! Figures of the tree: its size by system, what it exposes, its habits of style, its pages and its dependencies.
 //!
-//! Comparing two trees takes the same program: `cargo xtask report FOLDER` reads another checkout.
+//! A comparison of two trees uses one program: `cargo xtask report FOLDER` reads another checkout.
 
 use crate::syntax::{self, CodeFile};
 use crate::tidy::manifest::{self, Crate};

@@ -134,7 +134,7 @@ fn literal_length(text: &str, before: Option<char>) -> Option<usize> {
     raw.filter(|_| !is_word).and_then(|raw| raw_length(text, raw))
 }
 
-/// The bytes of a raw string, of which `raw` is what follows the prefix.
+/// Returns the length of a raw string in bytes; `raw` is the text after its prefix.
 fn raw_length(text: &str, raw: &str) -> Option<usize> {
     let hashes = raw.len() - raw.trim_start_matches('#').len();
     let content = raw[hashes..].strip_prefix('"')?;

@@ -1,6 +1,6 @@
 //! Which code is shipped: everything but items under `#[test]` or under a `cfg` that holds only in tests.
 //!
-//! Statements, fields and variants are not looked at: the workspace has no such condition on them.
+//! Statements, fields and variants are not examined: the workspace has no such condition on them.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, Meta, Token};

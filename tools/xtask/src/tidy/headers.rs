@@ -1,5 +1,5 @@
-//! Module headers: every file says what it decides, before anything else. A file that only declares modules
-//! and passes names on decides nothing and may go without.
+//! Module headers: every file says what it decides, before anything else. A file that only declares
+//! modules and re-exports names decides nothing and needs none.
 
 use crate::syntax::CodeFile;
 use syn::{AttrStyle, Item};

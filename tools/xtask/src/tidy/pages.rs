@@ -1,8 +1,9 @@
 //! Places that pages name: files and folders in backticks, and targets of links, exist.
 //!
-//! A word in backticks is a place if it has a slash, and its first part is a folder of the workspace's root or of the
-//! page's own folder; NAME in it stands for any. Places are read from either; links from the page's own folder, as readers follow them. Code
-//! blocks are not looked at. Code, such as a help text, may name pages as well: `docs/` up to `.md`.
+//! A word in backticks is a place if it has a slash, and its first part is a folder of the workspace's
+//! root or of the page's own folder; NAME in it stands for any name. Places are read from either folder;
+//! links from the page's own folder, as readers follow them. Code blocks are not checked. Code, such as a
+//! help text, may name pages as well: `docs/` up to `.md`.
 
 use crate::workspace::{Language, SourceFile};
 use std::path::Path;
@@ -66,7 +67,7 @@ fn is_place(word: &str, folder: &Path) -> bool {
     }
     let is_plain = word.chars().all(|next| next.is_ascii_alphanumeric() || "/._-".contains(next));
     let first = word.split_once('/').map(|(first, _)| first);
-    // What lies beside the repository, such as `../shared`, others may not have.
+    // Files beside the repository, such as `../shared`, may be missing on other machines.
     is_plain && first.is_some_and(|first| !["", ".."].contains(&first) && folder.join(first).is_dir())
 }
 

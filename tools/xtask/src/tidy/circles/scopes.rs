@@ -1,5 +1,5 @@
-//! Resolves names in the modules of one crate to files: a path leads to the file
-//! that defines what it names, through whatever passes the name on.
+//! Resolves names in the modules of one crate to files: a path leads to the file that defines its item,
+//! also through re-exports.
 //!
 //! Known are items, modules and `use` declarations. Methods, and items that macros write, are not.
 
