@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What becomes of a socket in a pass, by what it has and what is recorded of it. tests/simulated_sockets.c plays it and the
- * programs through, with servers and connections at random in between.
+ * Action of a pass on a socket, chosen by the socket's value and its record. tests/simulated_sockets.c simulates it and
+ * the programs, with servers and connections at random in between.
  *
- * A record is made before a socket is changed, and a connection that is made by a listening socket begins with a copy of
- * its record, as it does with its options. So whatever has our value has a record of what it would have without it.
+ * A record is made before a socket is changed, and a connection inherits a copy of the record of its listening socket,
+ * as it inherits its options. So every socket with our value has a record of the value that it would have without us.
  */
 #ifndef TAILWRIGHT_RULE_H
 #define TAILWRIGHT_RULE_H
@@ -16,11 +16,11 @@ struct option_value {
 
 /* Record of a socket that was changed. */
 struct socket_record {
-	struct option_value before; /* what it would have without us */
-	struct option_value made;   /* what we gave it */
-	u32 period;                 /* in which time of the knob being on */
-	u8 is_servers;              /* before is what the server has set while the knob was on */
-	u8 is_taken_back;           /* a pass has been here that takes our value back */
+	struct option_value before; /* value that it would have without us */
+	struct option_value made;   /* value that we gave it */
+	u32 period;                 /* number of the period with the knob on */
+	u8 is_servers;              /* the server set `before` while the knob was on */
+	u8 is_taken_back;           /* a pass that restores has handled it */
 	u16 unused;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 /*
- * Gives an option of a server's open TCP sockets a value, and takes it back, in passes over all TCP sockets of a network
- * namespace: those that listen, those that are connected, and those that wait to be accepted. Who has them open does not
- * matter. What a socket had before is kept with it (socket storage), and goes when it goes.
+ * Sets an option of a server's open TCP sockets, and restores it, in passes over all TCP sockets of a network namespace:
+ * those that listen, those that are connected, and those that wait to be accepted, no matter which processes have them
+ * open. The old value is kept with the socket (socket storage), and is freed with it.
  *
  * Like the rest of the repository, this file is licensed under MIT or Apache-2.0, as you choose. The licence that is
  * declared to the kernel, "Dual MIT/GPL", lets the kernel run it.
  *
- * The kernel locks each socket while tw_pass looks at it (since Linux 5.15), which setting an option takes.
+ * The kernel locks each socket while tw_pass handles it (since Linux 5.15); setting an option requires the lock.
  */
 #include "kernel.h"
 #include "rule.h"
@@ -131,7 +131,7 @@ INLINE void set(void *sk, u32 kind, const struct pass_request *pass, struct pass
 		fresh.before = now;
 		fresh.made = pass->wanted;
 		fresh.period = pass->period;
-		/* Connections begin with what the listening socket has: since then, the server has set something else. */
+		/* Connections inherit the value of the listening socket: the server has set another one since. */
 		fresh.is_servers = pass->is_later && pass->option == TCP_NODELAY;
 		if (record)
 			*record = fresh;
@@ -174,7 +174,7 @@ INLINE void take_back(void *sk, u32 kind, const struct pass_request *pass, struc
 			count->servers[kind]++;
 	}
 	record->is_taken_back = 1;
-	/* A listening socket may just be making a connection, which gets a copy of its record behind its options. */
+	/* A listening socket may be making a connection, which gets a copy of its record after its options. */
 	if (!kind || pass->kind == PASS_END)
 		bpf_sk_storage_delete(&records, sk);
 }
@@ -205,7 +205,7 @@ int tw_pass(struct bpf_iter__tcp *ctx)
 	if (!sk)
 		return 0;
 	state = sk->skc_state;
-	/* These are no sockets that have options. */
+	/* Sockets in these states have no options. */
 	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
 		return 0;
 	pass = bpf_map_lookup_elem(&requests, &zero);
@@ -218,8 +218,8 @@ int tw_pass(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	/*
-	 * Linux remembers for ever that the congestion control of a listening socket was set, and its connections would never
-	 * have the default of the machine again.
+	 * Linux never forgets that the congestion control of a listening socket was set: its connections would never have the
+	 * default of the machine again.
 	 */
 	if (!is_of_server(sk->skc_num) || (kind && pass->option == TCP_CONGESTION))
 		return 0;
@@ -230,13 +230,13 @@ int tw_pass(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* The arguments of tcp_setsockopt(sk, level, optname, optval, optlen): optval is two words, an address and whose it is. */
+/* The arguments of tcp_setsockopt(sk, level, optname, optval, optlen): optval is two words, an address and its address space. */
 enum { ARGUMENT_SOCKET, ARGUMENT_LEVEL, ARGUMENT_OPTION, ARGUMENT_VALUE, ARGUMENT_IS_KERNEL, ARGUMENT_LENGTH, RETURNED };
 
 /*
- * What the server sets while the knob is on may be our value, which no pass can see: nginx sets TCP_NODELAY of a connection
- * once. Noted before and after: before, so that a pass in between that takes our value back leaves the server's; after,
- * because a pass in between may have made the record.
+ * Records the values that the server sets while the knob is on, as passes cannot detect one that equals ours: nginx sets
+ * TCP_NODELAY of a connection once. It is recorded before and after the call: before, so that a pass in between that
+ * restores the old value leaves the server's; after, because a pass in between may have made the record.
  */
 INLINE void note_no_delay(u64 *ctx)
 {
@@ -276,14 +276,14 @@ int tw_no_delay_set(u64 *ctx)
 	return 0;
 }
 
-/* The same of tcp_set_congestion_control(sk, name, load, cap_net_admin), for which the kernel has locked the socket. */
+/* The same for tcp_set_congestion_control(sk, name, load, cap_net_admin). The kernel has locked the socket. */
 SEC("fexit/tcp_set_congestion_control")
 int tw_congestion_control_set(u64 *ctx)
 {
 	struct option_value value = {};
 	struct socket_record *record;
 
-	/* Modules are not loaded for programs in the kernel: that is how our own are told apart. */
+	/* Only calls by processes load modules: without `load`, the call is our own. */
 	if ((int)ctx[4] || !(u8)ctx[2])
 		return 0;
 	record = bpf_sk_storage_get(&records, (void *)ctx[0], 0, 0);

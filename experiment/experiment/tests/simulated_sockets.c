@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 /*
  * The programs of bpf/sockets.bpf.c on simulated sockets, with servers that set the option, connections that begin and
- * close, and refusals at random, also in the middle of what a program does. Beside each socket stands what it would have
- * if nobody had touched it but its server: in the end, it has that.
+ * close, and refusals at random, also while a program runs. Beside each socket the simulation keeps the value that it
+ * would have if only its server had set it: in the end, the socket has that value.
  *
- * Arguments: the first seed and the number of seeds. Prints how often which event took place, or what went wrong.
+ * Arguments: the first seed and the number of seeds. Prints the number of events of each kind, or the first error.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What bpf/kernel.h has of the real kernel. */
+/* Replaces bpf/kernel.h, the declarations of the real kernel. */
 #define TAILWRIGHT_KERNEL_H
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -148,7 +148,7 @@ static long bpf_getsockopt(void *socket, int level, int option, void *value, int
 static long bpf_setsockopt(void *socket, int level, int option, const void *value, int length)
 {
 	receive_in_between();
-	/* What is taken back is never refused here, so that all can be compared in the end. */
+	/* Restoring is never refused here, so that all sockets can be compared in the end. */
 	if (request.kind == PASS_SET && is_refused())
 		return -12;
 	memcpy(&((struct simulated *)socket)->now, value, length);
@@ -228,7 +228,7 @@ static void server_sets(struct simulated *one, int value)
 	is_setting_listening = 0;
 }
 
-/* Others go on while a pass is on its way from socket to socket. */
+/* Servers and clients continue while a pass goes from socket to socket. */
 static void live(void)
 {
 	switch (random_below(6)) {
