@@ -73,7 +73,7 @@ pub struct ApplyArgs {
     /// Replace queueing disciplines that others have set up; those cannot be restored.
     #[arg(long)]
     replace: bool,
-    /// Where state is kept: what was found and made.
+    /// Folder of the state: the settings before the first `apply`, and those that were made.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
     /// Print a hosts file for the policy, with placeholders for devices and addresses.

@@ -73,7 +73,7 @@ pub struct ProxyArgs {
     /// Its control socket (default: in --state).
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Where state is kept, and where `apply` looks for the proxy.
+    /// Folder of the state, by which `apply` finds the proxy.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
     /// Busy-wait so long before sleeping, while polling mostly finds requests: trades CPU time for
@@ -89,7 +89,7 @@ pub struct ProxyArgs {
     /// Maximum number of client connections.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     connections: u64,
-    /// How long requests may take after SIGTERM.
+    /// Time limit for the requests in progress after SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     drain: Nanos,
     /// Record requests: to a FOLDER as they come, in bounded space, for traces, and it survives a kill; to a FILE.parquet the

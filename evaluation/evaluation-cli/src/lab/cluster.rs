@@ -55,7 +55,7 @@ pub(crate) struct ClusterRunArgs {
     /// How long requests are observed.
     #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Nanos,
-    /// How long requests are sent before they are observed.
+    /// Time for which requests are sent before they are observed.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Nanos,
     /// Seed of places on the devices.

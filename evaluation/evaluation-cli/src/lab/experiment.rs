@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     /// How long requests are observed, under each policy [default: long enough to judge every guarantee of the experiment].
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// How long requests are sent before they are observed [default: 10s or 20s]; the thesis observes the second half of each run.
+    /// Time for which requests are sent before they are observed [default: 10s or 20s]; the thesis observes the second half of each run.
     #[arg(long, value_name = "TIME")]
     warm_up: Option<Nanos>,
     /// Seed of places on the device.

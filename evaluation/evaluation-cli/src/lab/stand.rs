@@ -89,7 +89,7 @@ pub(crate) struct DownArgs {
 
 #[derive(Debug, Args)]
 struct LabStateArgs {
-    /// Where state is kept: what is up, and logs.
+    /// Folder of the state: the running hosts and servers, and logs.
     #[arg(long, value_name = "FOLDER", default_value = LabFolder::DEFAULT)]
     state: PathBuf,
     /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.

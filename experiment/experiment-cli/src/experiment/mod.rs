@@ -109,7 +109,7 @@ pub struct ExperimentArgs {
     /// Command that undoes --apply; must be harmless if that did not run.
     #[arg(long, value_name = "COMMAND", requires = "apply")]
     revert: Option<String>,
-    /// Where state is kept: the journal of what must be undone [default: /run/tailwright; without root
+    /// Folder of the state: the journal of changes to undo [default: /run/tailwright; without root
     /// $XDG_STATE_HOME/tailwright].
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,

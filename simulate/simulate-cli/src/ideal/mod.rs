@@ -52,7 +52,7 @@ pub struct IdealArgs {
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS", value_parser = arrivals)]
     arrivals: Option<ArrivalPattern>,
-    /// How many requests of that process, in eight independent streams.
+    /// Number of requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
     requests: u64,
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
@@ -61,7 +61,7 @@ pub struct IdealArgs {
     /// How many requests are served at a time by the ideal.
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     workers: NonZeroUsize,
-    /// Who is served next; several to compare them.
+    /// Order of service; several to compare them.
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "fifo")]
     discipline: Vec<ServiceOrder>,
     /// Utilisation of the workers, such as 0.8 or 80%, below 1: arrivals are compressed or stretched.
