@@ -69,7 +69,7 @@ struct ShareFields {
     without_unknown: Option<&'static str>,
 }
 
-/// What percentiles of other clients would be without the requests of the client that was served longest.
+/// What percentiles of other clients would be without the client whose requests lengthen p99 of the others most.
 #[derive(Serialize, JsonSchema)]
 struct WithoutClientFields {
     client: String,

@@ -119,10 +119,10 @@ impl CauseAttribution {
         }
         match event.kind {
             EventKind::Receive | EventKind::Send | EventKind::Leave => {
-                self.threads.entry(event.thread).or_insert_with(|| {
+                // A thread that only writes answers of others would take no request if it were idle.
+                if event.kind == EventKind::Receive {
                     self.workers.entry(event.process).or_default().insert(event.thread);
-                    ThreadTimeline::default()
-                });
+                }
                 self.threads.entry(event.thread).or_default().handle(event);
                 if event.kind == EventKind::Leave && event.schedule.state & STATE_DEAD != 0 {
                     self.end_thread(event);
@@ -416,6 +416,28 @@ struct OccupiedWait {
 mod tests {
     use super::*;
     use crate::event::{EVENT_BYTES, ThreadSchedule};
+
+    /// A thread that reads requests could take the next one when it is idle, and one that only writes could not.
+    #[test]
+    fn only_threads_that_read_requests_are_idle_workers() {
+        for (kind, idle) in [(EventKind::Receive, 100), (EventKind::Send, 0)] {
+            let mut attribution = CauseAttribution::new();
+            let mut bytes = [0; EVENT_BYTES];
+            bytes[52] = 7;
+            let blank = KernelEvent::decode(&bytes).expect("an event").0;
+            let mut at = |kind, thread, time, state| {
+                let schedule = ThreadSchedule { state, ..blank.schedule };
+                let event = KernelEvent { kind, thread, process: 9, time, earlier: 5, schedule, ..blank };
+                attribution.handle(&event);
+            };
+            at(EventKind::Receive, 1, 10, 0);
+            at(kind, 2, 10, 0);
+            at(EventKind::Send, 2, 11, 0);
+            // Asleep since then.
+            at(EventKind::Leave, 2, 12, 1);
+            assert_eq!(attribution.other_idle(1, 100, 200), idle, "{kind:?}");
+        }
+    }
 
     #[test]
     fn threads_that_have_ended_are_dropped_in_the_end() {

@@ -5,8 +5,8 @@ use super::cause::Cause;
 use super::occupancy::InterferingProcess;
 use super::profile::{CauseProfile, IntendedWaits, PercentileCauses};
 use super::replay::{
-    Counterfactual, OvertakenRequests, TakenOut, busiest_client, counterfactual, interfering_processes,
-    overtaken,
+    Counterfactual, OvertakenRequests, TakenOut, counterfactual, interfering_processes, overtaken,
+    without_client,
 };
 use crate::event::KernelEvent;
 use crate::request::{HeldUpTime, ObservedRequest};
@@ -42,7 +42,7 @@ pub struct CauseReport {
     pub replayed: usize,
     /// First nothing taken out, then each cause that any of the kept requests has, each
     /// process of `interfering`, the
-    /// client that was served longest if there are several, then the queues of workers.
+    /// client whose requests lengthen p99 of the others most if there are several, then the queues of workers.
     pub counterfactuals: Vec<Counterfactual>,
     /// The processes that had CPUs of workers for the longest time while the kept requests waited, the first one longest.
     pub interfering: Vec<InterferingProcess>,
@@ -95,15 +95,10 @@ impl CauseObserver {
         let causes = Cause::ALL.into_iter().filter(has).map(TakenOut::Cause);
         let interfering = interfering_processes(kept);
         let processes = interfering.iter().map(|process| TakenOut::Process(process.process));
-        let client = busiest_client(kept).map(TakenOut::Client);
-        let all = [TakenOut::Nothing]
-            .into_iter()
-            .chain(causes)
-            .chain(processes)
-            .chain(client)
-            .chain([TakenOut::QueuesOfWorkers]);
-        let counterfactuals =
-            all.filter_map(|taken_out| counterfactual(kept, taken_out, self.intended_waits)).collect();
+        let play = |taken_out| counterfactual(kept, taken_out, self.intended_waits);
+        let first = [TakenOut::Nothing].into_iter().chain(causes).chain(processes).filter_map(play);
+        let client = without_client(kept, self.intended_waits);
+        let counterfactuals = first.chain(client).chain(play(TakenOut::QueuesOfWorkers)).collect();
         CauseReport {
             intended_waits: self.intended_waits,
             left_out: self.profile.left_out(),
@@ -125,8 +120,8 @@ impl CauseReport {
         self.counterfactuals.iter().find(|counterfactual| counterfactual.taken_out == taken_out)
     }
 
-    /// The client that was served longest, and what percentiles of the others would be without its requests; nothing
-    /// with one client.
+    /// The client whose requests lengthen p99 of the others most, and what percentiles of the others would be without its requests;
+    /// nothing with one client.
     pub fn without_client(&self) -> Option<(IpAddr, &Counterfactual)> {
         self.counterfactuals.iter().find_map(|counterfactual| match counterfactual.taken_out {
             TakenOut::Client(client) => Some((client, counterfactual)),

@@ -7,7 +7,7 @@
 //!
 //! A request that waited before and finds the worker asleep now needs a wake-up of which its own times say nothing. It
 //! gets that of a request which did find the worker asleep, each of them in turn. The same holds for those that were
-//! answered together, whose own shares are not known.
+//! answered together, whose own shares are not known, and for the time in the network of those that were sent together.
 //!
 //! A client whose server does not answer runs out of congestion window: what it sends from then on is kept at its end
 //! and comes in one segment when the server is back. Without the cause these requests would have come one after the
@@ -87,7 +87,7 @@ pub(super) enum WakeUps {
 /// Latencies with something taken out.
 #[derive(Debug, Default)]
 pub(super) struct Resumed {
-    /// By the place of the request: from T2 to T6; `None` where it is as measured.
+    /// By the place of the request: from T0 to T6; `None` where it is as measured.
     pub(super) served: Vec<Option<u64>>,
     /// How many requests have the wake-up or the processing of others.
     pub(super) drawn: usize,
@@ -100,6 +100,8 @@ pub(super) struct Resumed {
 struct Visit {
     place: usize,
     ready: u64,
+    /// From the device to the socket.
+    coming: u64,
     peer: SocketAddr,
     /// Its place in the order of answers.
     rank: usize,
@@ -257,6 +259,7 @@ fn visit(request: &AttributedRequest, done_before: u64, shares: u64, removed: Re
     Visit {
         place: 0,
         ready: request.ready,
+        coming: request.own[Cause::NetworkIn as usize],
         peer: request.peer,
         rank: 0,
         reading: (read - start).saturating_sub(before_read),
@@ -325,9 +328,11 @@ fn median(mut values: Vec<u64>) -> u64 {
     if values.is_empty() { 0 } else { *values.select_nth_unstable(middle).1 }
 }
 
-/// What a request takes: until its read returns, until its last write, and from there to the device.
+/// What a request takes: until it is in the socket, until its read returns, until its last write, and from there to the
+/// device.
 #[derive(Debug, Clone, Copy)]
 struct Service {
+    coming: u64,
     reading: u64,
     processing: u64,
     sending: u64,
@@ -335,7 +340,12 @@ struct Service {
 
 impl Visit {
     fn own_service(&self) -> Service {
-        Service { reading: self.reading, processing: self.processing, sending: self.sending }
+        Service {
+            coming: self.coming,
+            reading: self.reading,
+            processing: self.processing,
+            sending: self.sending,
+        }
     }
 }
 
@@ -399,7 +409,7 @@ impl ServerAgain {
             let Some(visit) = line.pop() else { return };
             let service = self.service_of(visit, is_free);
             now += service.reading + service.processing;
-            served[visit.place] = Some(now - visit.ready + service.sending);
+            served[visit.place] = Some(service.coming + now - visit.ready + service.sending);
             now += visit.hold;
         }
     }
@@ -415,8 +425,15 @@ impl ServerAgain {
             return own;
         }
         let Some(drawn) = self.draw() else { return own };
-        let reading = if has_own_wake_up { own.reading } else { drawn.reading + visit.for_others };
-        if visit.is_single { Service { reading, ..own } } else { Service { reading, ..drawn } }
+        if has_own_wake_up {
+            return Service { reading: own.reading, ..drawn };
+        }
+        let reading = drawn.reading + visit.for_others;
+        let processing = if visit.is_single { own.processing } else { drawn.processing };
+        // It was on its way, and so was its answer, together with others that would have gone before.
+        let (coming, sending) =
+            if visit.finds_free { (own.coming, own.sending) } else { (drawn.coming, drawn.sending) };
+        Service { coming, reading, processing, sending }
     }
 
     fn draw(&mut self) -> Option<Service> {
