@@ -261,7 +261,11 @@ impl Attack {
             levels_max: 7,
         };
         let enforcement = enforcement(class, DeviceQueue { channels, outstanding, reserve });
-        attacked_policy(enforcement, &self.members.iter().map(enforced).collect::<Vec<_>>(), Spending::Limits)
+        attacked_policy(
+            Some(enforcement),
+            &self.members.iter().map(enforced).collect::<Vec<_>>(),
+            Spending::Limits,
+        )
     }
 }
 
@@ -273,8 +277,10 @@ impl BoundAttack for Attack {
             policy: self.policy(),
             traces: self.members.iter().map(trace).collect(),
             channels: self.channels,
+            base: Nanos::ZERO,
             clients: self.clients,
             copy: self.work(nanoseconds(size * 1e9)),
+            from: Nanos::ZERO,
         };
         let bounds: Vec<f64> = self.members.iter().map(|member| self.bound(member)).collect();
         played.closest(&bounds)

@@ -13,7 +13,7 @@ const ROUNDING: f64 = 1e-3;
 
 /// A token bucket; its unit is a nanosecond of the stage's capacity.
 #[derive(Debug, Clone)]
-struct Bucket {
+pub(crate) struct Bucket {
     rate: f64,
     burst: f64,
     tokens: f64,
@@ -21,13 +21,18 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn fill(&mut self, now: u64) {
+    pub(crate) fn fill(&mut self, now: u64) {
         self.tokens = (self.tokens + self.rate * (now - self.filled) as f64).min(self.burst);
         self.filled = now;
     }
 
+    /// Takes tokens, into debt if there are fewer.
+    pub(crate) fn take(&mut self, tokens: u64) {
+        self.tokens -= tokens as f64;
+    }
+
     /// When it holds `needed` tokens if nothing is taken.
-    fn due(&self, needed: f64) -> u64 {
+    pub(crate) fn due(&self, needed: f64) -> u64 {
         let lacks = needed.min(self.burst) - self.tokens - ROUNDING;
         if lacks <= 0.0 { self.filled } else { self.filled + whole_up(lacks / self.rate).max(1) }
     }
@@ -48,7 +53,7 @@ fn number(value: &Value) -> f64 {
 }
 
 /// The buckets of a workload at a stage: its limits alone, or with what enforcers allow beyond them.
-fn buckets(workload: &Value, stage: usize, with_allowance: bool) -> Vec<Bucket> {
+pub(crate) fn buckets(workload: &Value, stage: usize, with_allowance: bool) -> Vec<Bucket> {
     let limits = workload["limits"].as_array().expect("a policy has limits");
     let at_stage = limits.iter().filter(|limit| limit["stage"] == STAGES[stage]);
     let bucket = |limit: &Value| {
@@ -65,12 +70,12 @@ fn buckets(workload: &Value, stage: usize, with_allowance: bool) -> Vec<Bucket> 
     at_stage.map(bucket).collect()
 }
 
-fn workload<'a>(policy: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn workload<'a>(policy: &'a Value, name: &str) -> &'a Value {
     let mut workloads = policy["workloads"].as_array().expect("a policy has workloads").iter();
     workloads.find(|workload| workload["name"] == name).expect("the policy has the workload")
 }
 
-fn level(workload: &Value, stage: usize) -> u64 {
+pub(crate) fn level(workload: &Value, stage: usize) -> u64 {
     let by_stage = workload["priority_by_stage"].as_array();
     by_stage.map_or(&workload["priority"], |levels| &levels[stage]).as_u64().expect("a priority")
 }
@@ -102,7 +107,7 @@ pub(crate) fn within_limits(policy: &Value, name: &str, asked: &[Asked]) -> Vec<
         for (stage, work) in stages.iter_mut().zip(work) {
             for bucket in stage {
                 bucket.fill(now);
-                bucket.tokens -= work as f64;
+                bucket.take(work);
             }
         }
         kept.push((now, work));
@@ -150,7 +155,7 @@ impl Link {
         let Some(number) = chosen else { return };
         let class = &mut self.classes[number];
         let time = class.queue[0].1.min(self.packet);
-        class.buckets.iter_mut().for_each(|bucket| bucket.tokens -= time as f64);
+        class.buckets.iter_mut().for_each(|bucket| bucket.take(time));
         class.deficit -= i128::from(time);
         if class.deficit < 0 {
             class.deficit += i128::from(self.packet);
@@ -221,7 +226,7 @@ impl Device {
                 if class.level == BEST_EFFORT || cost > class.largest || !is_due {
                     break;
                 }
-                class.buckets.iter_mut().for_each(|bucket| bucket.tokens -= cost);
+                class.buckets.iter_mut().for_each(|bucket| bucket.take(work[waiting.request][1]));
                 waiting.within = Some(now);
             }
         }
@@ -286,12 +291,13 @@ impl Device {
 }
 
 /// Serves the requests of workloads of one server, each by its name, beside best-effort clients that send one request after the
-/// other. Returns the latencies of the requests of each workload in order of arrival, nanoseconds, without the base latency of
-/// the device and the proxy.
+/// other. An answer takes `base` nanoseconds from the device to the link. Returns the latencies of the requests of each
+/// workload in order of arrival, nanoseconds, without `base` and the proxy.
 pub(crate) fn request_latencies(
     policy: &Value,
     loads: &[(String, Vec<Asked>)],
     (clients, copy): (u32, [u64; 3]),
+    base: u64,
 ) -> Vec<Vec<u64>> {
     let placed: Vec<&Value> = loads.iter().map(|(name, _)| workload(policy, name)).collect();
     let mut servers = policy["servers"].as_array().expect("a policy has servers").iter();
@@ -356,10 +362,17 @@ pub(crate) fn request_latencies(
     let mut begun = vec![0; loads.len() + 1];
     coming.sort_by_key(|(arrival, ..)| *arrival);
     let mut coming = VecDeque::from(coming);
+    // Answers between the device and the link, with when they reach it.
+    let mut answers: VecDeque<(u64, usize)> = VecDeque::new();
     let mut now = 0;
     while open > 0 {
-        let soonest =
-            [coming.front().map(|next| next.0), links[0].next(), device.next(&work), links[1].next()];
+        let soonest = [
+            coming.front().map(|next| next.0),
+            links[0].next(),
+            device.next(&work),
+            answers.front().map(|answer| answer.0),
+            links[1].next(),
+        ];
         now = soonest.into_iter().flatten().min().expect("something is open").max(now);
         // Events are processed one after the other, as in a log: a free resource takes the first arrival.
         let answered = links[1].finish(now);
@@ -367,7 +380,7 @@ pub(crate) fn request_latencies(
         if let Some(request) = answered {
             let class: usize = of[request];
             if class < loads.len() {
-                latencies[class][positions[request]] = now - arrived[request];
+                latencies[class][positions[request]] = now - arrived[request] - base;
                 open -= 1;
             } else {
                 coming.push_front((now, class, copy));
@@ -375,8 +388,12 @@ pub(crate) fn request_latencies(
         }
         while let Some(done) = device.served.iter().position(|served| served.2 <= now) {
             let (request, ..) = device.served.remove(done);
-            let (class, work): (usize, [u64; 3]) = (of[request], work[request]);
-            links[1].classes[class].queue.push_back((request, work[2]));
+            answers.push_back((now + base, request));
+        }
+        while let Some(&(_, request)) = answers.front().filter(|(at, _)| *at <= now) {
+            answers.pop_front();
+            let class: usize = of[request];
+            links[1].classes[class].queue.push_back((request, work[request][2]));
             links[1].send(now);
         }
         device.begin(now, &work);

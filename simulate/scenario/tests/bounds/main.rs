@@ -3,13 +3,16 @@
 //! it came.
 
 mod adversary;
+mod aligned;
 mod brute;
+mod interrupting;
 mod planned;
 mod played;
 mod predicted;
 
 use adversary::{Attack, AttackedPath, SearchSpace};
-use planned::{PlannedAttack, search_plans};
+use aligned::{Promise, TraceSpace, search_traces};
+use planned::{PlanSpace, PlannedAttack, search_plans};
 use played::{BoundAttack as _, Spending};
 use predicted::{PredictedAttack, search_predictions};
 
@@ -65,8 +68,8 @@ fn a_workload_may_be_held_up_twice() {
 /// The bounds are those that the planner computes, the limits those that any method chose, as a reader of the policy sees them.
 #[test]
 fn no_bound_of_a_plan_is_broken() {
-    for channels in [1, 2, 4, 16] {
-        let (found, attack) = search_plans(channels, Spending::Limits, 6, 40);
+    for channels in [1, 2, 4, 16, 64] {
+        let (found, attack) = search_plans(PlanSpace::of_channels(channels), 6, 40);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
         assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
     }
@@ -75,10 +78,32 @@ fn no_bound_of_a_plan_is_broken() {
 /// Bounds and limits as in `admit` and `plan --model worst-case`.
 #[test]
 fn no_bound_of_a_prediction_is_broken() {
-    for channels in [1, 2, 4, 16] {
+    for channels in [1, 2, 4, 16, 64] {
         let (found, attack) = search_predictions(channels, Spending::Limits, 8, 40);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
         assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+/// The bounds of `--preemptive`, under its limits and for traces as they are.
+#[test]
+fn no_bound_of_a_server_that_interrupts_is_broken() {
+    let (found, attack) = search_plans(PlanSpace { interrupts: true, ..PlanSpace::of_channels(1) }, 12, 60);
+    assert!(!found.is_broken() && found.ratio > 0.5, "{found:?}\n{attack:#?}");
+    let space = TraceSpace { promise: Promise::AllRequests, channels: 1, interrupts: true };
+    let (found, attack) = search_traces(space, 8, 60);
+    assert!(!found.is_broken() && found.ratio > 0.5, "{found:?}\n{attack:#?}");
+}
+
+/// The bounds of `--model probabilistic`: the share of requests over independent alignments that are later.
+#[test]
+fn no_share_of_requests_is_later_than_promised() {
+    for (channels, interrupts) in [(1, true), (1, false), (4, false), (64, false)] {
+        let space = TraceSpace { promise: Promise::ShareOfRequests, channels, interrupts };
+        let (_, attack) = search_traces(space, 3, 6);
+        let judged = attack.late_share(200, 2);
+        assert!(judged.least_over_allowed <= 1.0, "{channels} channels: {judged:?}\n{attack:#?}");
+        assert!(judged.approach.ratio > 0.1, "{channels} channels: {judged:?}\n{attack:#?}");
     }
 }
 
@@ -92,7 +117,8 @@ fn workloads_that_spend_allowances_break_their_bounds() {
         let found = PlannedAttack::overtaken(channels, Spending::Limits).play();
         assert!(!found.is_broken(), "{channels} channels: {found:?}");
     }
-    let (found, attack) = search_plans(4, Spending::Allowances, 4, 10);
+    let (found, attack) =
+        search_plans(PlanSpace { spending: Spending::Allowances, ..PlanSpace::of_channels(4) }, 4, 10);
     assert!(found.is_broken(), "{found:?}\n{attack:#?}");
 }
 
@@ -100,8 +126,8 @@ fn workloads_that_spend_allowances_break_their_bounds() {
 #[test]
 fn workloads_that_spend_allowances_break_their_predictions() {
     for channels in [2, 4] {
-        let (found, attack) = search_predictions(channels, Spending::Allowances, 8, 10);
-        assert!(found.ratio > 1.1, "{channels} channels: {found:?}\n{attack:#?}");
+        let (found, attack) = search_predictions(channels, Spending::Allowances, 24, 10);
+        assert!(found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
     }
     let found = PredictedAttack::blocked(4, Spending::Allowances).play();
     assert!(found.ratio > 1.1, "{found:?}");
@@ -119,7 +145,7 @@ fn workloads_that_spend_allowances_break_their_predictions() {
 #[test]
 fn the_simulator_agrees_with_one_in_plain_code() {
     for channels in [1, 2, 4, 16] {
-        let (_, plan) = search_plans(channels, Spending::Limits, 3, 10);
+        let (_, plan) = search_plans(PlanSpace::of_channels(channels), 3, 10);
         let (_, prediction) = search_predictions(channels, Spending::Limits, 3, 10);
         let mut cases = vec![(plan.traffic(), true), (prediction.traffic(), true)];
         if channels > 1 {

@@ -4,7 +4,7 @@
 use crate::played::{
     AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests,
     SHAPE, SentRequest, Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within,
-    shaped_copy,
+    nanoseconds, shaped_copy,
 };
 use calculus::ArrivalCurve;
 use model::{CircularTrace, PerStage, Policy, Slo, Stage};
@@ -22,6 +22,8 @@ use units::{Nanos, Percentile, Seconds};
 pub(crate) struct PlannedAttack {
     problem: PlanningProblem,
     server: PlannedServer,
+    /// The buckets that each member keeps where limits have no bursts and therefore delay it; otherwise it keeps its limits.
+    kept: Option<Vec<PerStage<Vec<AllowingLimit>>>>,
     requests: Vec<Requests>,
     /// Size of best-effort requests as a fraction of the largest that bounds account for, and the number
     /// of them at a time.
@@ -29,11 +31,34 @@ pub(crate) struct PlannedAttack {
     spending: Spending,
 }
 
+/// The plans that a search may attack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlanSpace {
+    pub(crate) channels: u32,
+    /// The method that chooses limits; `None` for any.
+    pub(crate) method: Option<LimitMethod>,
+    /// True for servers that interrupt what they have begun (`--preemptive`).
+    pub(crate) interrupts: bool,
+    pub(crate) spending: Spending,
+}
+
+impl PlanSpace {
+    /// Any method on servers with so many channels, and limits alone.
+    pub(crate) fn of_channels(channels: u32) -> Self {
+        Self { channels, method: None, interrupts: false, spending: Spending::Limits }
+    }
+}
+
+/// The factor on requests that lets some of them be on a device with so many channels within an SLO.
+pub(crate) fn request_scale(channels: u32) -> f64 {
+    (16.0 / f64::from(channels)).min(1.0)
+}
+
 /// Time for which a workload keeps the device from one that is overtaken, seconds.
 const BLOCKED: f64 = 0.3;
 
 /// The methods that choose limits; each promises a bound.
-const METHODS: [LimitMethod; 6] = [
+pub(crate) const METHODS: [LimitMethod; 6] = [
     LimitMethod::Exact,
     LimitMethod::Relaxed,
     LimitMethod::Knee,
@@ -42,27 +67,35 @@ const METHODS: [LimitMethod; 6] = [
     LimitMethod::EffectiveEven,
 ];
 
-fn workload(number: usize, class: &EnforcedClass, random: &mut StdRng) -> PlanningWorkload {
-    let largest = random.random_range(0.0005..0.01);
+fn workload(
+    number: usize,
+    scale: f64,
+    overtaking: &dyn Fn(f64, f64) -> f64,
+    random: &mut StdRng,
+) -> (PlanningWorkload, PerStage<Vec<AllowingLimit>>) {
+    let largest = random.random_range(0.0005..0.01) * scale;
     let burst = largest * random.random_range(1.5..6.0);
     let rate = random.random_range(0.005..0.15);
     let shapes = [random.random_range(0.05..0.4), 1.0, random.random_range(0.02..0.8)];
-    let curve = |stage: Stage| {
+    let buckets = PerStage::from_fn(|stage: Stage| {
         let shape = shapes[stage as usize];
-        ArrivalCurve::from_limits(&[(rate * shape, burst * shape), (3.0 * rate * shape, 0.7 * burst * shape)])
-    };
+        [(rate * shape, burst * shape), (3.0 * rate * shape, 0.7 * burst * shape)]
+    });
     let slo = [0.1, 0.2, 0.3, 0.5, 0.8][random.random_range(0..5_usize)];
     let on_class = WorkloadOnClass {
-        curves: PerStage::from_fn(curve),
+        curves: buckets.map(|buckets| ArrivalCurve::from_limits(buckets)),
         mean_rate: PerStage::from_fn(|stage| rate * shapes[stage as usize]),
         largest_request: largest,
         overtaking: 0.0,
     };
-    PlanningWorkload {
+    let kept = buckets
+        .map(|buckets| buckets.map(|(rate, burst)| AllowingLimit { rate, burst, allowance: 0.0 }).to_vec());
+    let planned = PlanningWorkload {
         name: format!("w{number}"),
         slo: Slo::new(Percentile::new(99.9).expect("a percentile"), Seconds(slo)).expect("an SLO"),
-        on_class: vec![on_class.with_overtaking(class.overtaking(largest, shapes[2]))],
-    }
+        on_class: vec![on_class.with_overtaking(overtaking(largest, shapes[2]))],
+    };
+    (planned, kept)
 }
 
 /// Returns a workload whose limits at the device and at network-out are exhausted by the same requests if
@@ -148,43 +181,52 @@ impl PlannedAttack {
             let blocking = vec![SentRequest { gap: 0, size: 1.0, density: 0.0 }; 2 * REQUESTS];
             requests.push(if member == 0 { blocking } else { overtaken_requests(channels) });
         }
-        Some(Self { problem, server, requests, best_effort: (1.0, clients), spending })
+        Some(Self { problem, server, kept: None, requests, best_effort: (1.0, clients), spending })
     }
 
     /// Greedy traffic on the fullest server of a plan for a random cluster.
-    fn greedy(channels: u32, spending: Spending, random: &mut StdRng) -> Option<Self> {
-        if channels > 1 && random.random_bool(0.3) {
-            let largest = random.random_range(0.001..0.008);
+    fn greedy(space: PlanSpace, random: &mut StdRng) -> Option<Self> {
+        let PlanSpace { channels, method, interrupts, spending } = space;
+        let scale = request_scale(channels);
+        let may_be_overtaken = channels > 1 && matches!(method, None | Some(LimitMethod::Knee));
+        if may_be_overtaken && random.random_bool(0.3) {
+            let largest = random.random_range(0.001..0.008) * scale;
             let rate = random.random_range(0.005..0.1);
-            return Self::overtaken_on(
-                channels,
-                spending,
-                (largest, rate, random.random_range(0.0005..0.005)),
-            );
+            let best_effort = random.random_range(0.0005..0.005) * scale;
+            return Self::overtaken_on(channels, spending, (largest, rate, best_effort));
         }
-        let enforced = EnforcedClass {
+        let class = EnforcedClass {
             channels,
-            best_effort_request: random.random_range(0.0005..0.005),
+            best_effort_request: random.random_range(0.0005..0.005) * scale,
             packet: random.random_range(0.000_01..0.0005),
             proxy: 0.0,
             densest_answer: DENSEST,
-            levels_max: 7,
+            levels_max: [1, 2, 3, 7][random.random_range(0..4_usize)],
         };
-        let class = PlanningClass { name: "s".into(), count: 4, base_latency: 0.0, enforced: Some(enforced) };
+        let enforced = (!interrupts).then_some(class);
+        let overtaking =
+            |largest, densest| enforced.map_or(0.0, |enforced| enforced.overtaking(largest, densest));
+        let base_latency = if random.random_bool(0.5) { random.random_range(0.0..0.02) } else { 0.0 };
+        let class = PlanningClass { name: "s".into(), count: 4, base_latency, enforced };
         let count = random.random_range(1..8_usize);
-        let workloads = (0..count).map(|number| workload(number, &enforced, random)).collect();
+        let (workloads, kept): (Vec<_>, Vec<_>) =
+            (0..count).map(|number| workload(number, scale, &overtaking, random)).unzip();
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
         let order: Vec<usize> = (0..count).collect();
-        let method = METHODS[random.random_range(0..METHODS.len())];
+        let method = method.unwrap_or_else(|| METHODS[random.random_range(0..METHODS.len())]);
         let placement = placement::place_first_fit(&problem, method, &order, false);
         let server = placement.servers.into_iter().max_by_key(|server| server.members.len())?;
         let requests = server.members.iter().map(|_| greedy_requests(random)).collect();
         let clients = server.queue.outstanding + 1;
-        Some(Self { problem, server, requests, best_effort: (1.0, clients), spending })
+        let has_bursts = !matches!(method, LimitMethod::EffectiveBest | LimitMethod::EffectiveEven);
+        let kept =
+            if has_bursts { None } else { Some(server.members.iter().map(|&w| kept[w].clone()).collect()) };
+        Some(Self { problem, server, kept, requests, best_effort: (1.0, clients), spending })
     }
 
-    fn enforced(&self) -> EnforcedClass {
-        self.problem.classes[0].enforced.expect("bounds count it")
+    /// The non-preemptible work of the server; `None` if it interrupts what it has begun.
+    fn enforced(&self) -> Option<EnforcedClass> {
+        self.problem.classes[0].enforced
     }
 
     /// The same attack with one thing changed.
@@ -214,7 +256,16 @@ impl PlannedAttack {
         })
     }
 
-    /// The policy of the server, and the bound of each of its workloads, in the order of the members.
+    /// A policy whose limits are the buckets that members keep, if these are not their limits.
+    fn kept_policy(&self) -> Option<Policy> {
+        let mut members = Vec::new();
+        for (index, limits) in self.kept.as_ref()?.iter().enumerate() {
+            members.push(EnforcedMember { level: 0, limits: limits.clone(), largest: self.largest(index) });
+        }
+        Some(attacked_policy(None, &members, Spending::Limits))
+    }
+
+    /// The policy of the server, and the bound of each of its workloads without base latency, in the order of the members.
     fn policy(&self) -> (Policy, Vec<f64>) {
         let guarantees = self.server.guarantees(&self.problem);
         let mut members = Vec::new();
@@ -225,9 +276,9 @@ impl PlannedAttack {
             let limits = self.buckets(index);
             let largest = self.largest(index);
             members.push(EnforcedMember { level, limits, largest });
-            bounds.push(own.total);
+            bounds.push(own.total - own.base);
         }
-        let enforcement = enforcement(self.enforced(), self.server.queue);
+        let enforcement = self.enforced().map(|class| enforcement(class, self.server.queue));
         (attacked_policy(enforcement, &members, self.spending), bounds)
     }
 }
@@ -236,19 +287,23 @@ impl PlannedAttack {
     /// The traffic, and the bound of each workload.
     pub(crate) fn traffic(&self) -> (PlayedTraffic, Vec<f64>) {
         let (policy, bounds) = self.policy();
-        let document = serde_json::to_value(&policy).expect("a policy is JSON");
+        let kept = self.kept_policy().unwrap_or_else(|| policy.clone());
+        let document = serde_json::to_value(&kept).expect("a policy is JSON");
         let (fraction, clients) = self.best_effort;
         let mut traces = Vec::new();
         for (member, requests) in self.requests.iter().enumerate() {
             let jobs = jobs_within(&document, &format!("w{member}"), requests);
             traces.push(CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order"));
         }
+        let best_effort = self.enforced().map_or(0.0, |class| class.best_effort_request * fraction);
         let traffic = PlayedTraffic {
             policy,
             traces,
             channels: self.server.queue.channels,
+            base: nanoseconds((self.problem.classes[0].base_latency * 1e9).ceil()),
             clients,
-            copy: shaped_copy(self.enforced().best_effort_request * fraction),
+            copy: shaped_copy(best_effort),
+            from: Nanos::ZERO,
         };
         (traffic, bounds)
     }
@@ -257,18 +312,16 @@ impl PlannedAttack {
 impl BoundAttack for PlannedAttack {
     fn play(&self) -> Approach {
         let (traffic, bounds) = self.traffic();
+        if self.enforced().is_none() {
+            return Approach::closest(traffic.interrupting_latencies(), &bounds);
+        }
         traffic.closest(&bounds)
     }
 }
 
 /// The attack on a plan that came closest, within this many steps from each of several plans.
-pub(crate) fn search_plans(
-    channels: u32,
-    spending: Spending,
-    plans: u64,
-    steps: usize,
-) -> (Approach, PlannedAttack) {
-    let start = |random: &mut StdRng| PlannedAttack::greedy(channels, spending, random);
+pub(crate) fn search_plans(space: PlanSpace, plans: u64, steps: usize) -> (Approach, PlannedAttack) {
+    let start = |random: &mut StdRng| PlannedAttack::greedy(space, random);
     let change = |attack: &PlannedAttack, random: &mut StdRng| Some(attack.changed(random));
     PlannedAttack::search(Climb { starts: plans, steps }, start, change)
 }

@@ -1,6 +1,7 @@
 //! Policies with their traffic, played by the simulator, and the ratio of latencies to bounds.
 
 use crate::brute::{Asked, most_within_limits, request_latencies, within_limits};
+use crate::interrupting::interrupting_latencies;
 use arrivals::{DistributionFamily, TimeDistribution};
 use calculus::{DeviceQueue, EnforcedClass};
 use discipline::enforce::DeviceAccess;
@@ -16,8 +17,8 @@ use serde_json::Value;
 use sim::engine::{SimulationEngine, SimulationPlan};
 use std::sync::Arc;
 use testkit::Climb;
-use units::{ByteRate, Nanos, Seconds};
-use workload::device::StorageProfile;
+use units::{ByteRate, Nanos, Percentile, Seconds};
+use workload::device::{BaseLatency, StorageProfile};
 
 /// A byte takes a nanosecond on the links.
 pub(crate) const BANDWIDTH: f64 = 1e9;
@@ -77,9 +78,10 @@ pub(crate) fn enforcement(class: EnforcedClass, queue: DeviceQueue) -> ServerEnf
     }
 }
 
-/// The policy of a server with these workloads, which are called w0, w1, ….
+/// The policy of a server with these workloads, which are called w0, w1, …. A server without enforcement interrupts what it
+/// has begun.
 pub(crate) fn attacked_policy(
-    enforcement: ServerEnforcement,
+    enforcement: Option<ServerEnforcement>,
     members: &[EnforcedMember],
     spending: Spending,
 ) -> Policy {
@@ -108,7 +110,7 @@ pub(crate) fn attacked_policy(
         network_bytes_per_s: BANDWIDTH,
         storage_profile: String::new(),
         storage_profile_hash: None,
-        enforcement: Some(enforcement),
+        enforcement,
     };
     Policy::new("attack", vec![server], workloads).expect("a sound policy")
 }
@@ -212,9 +214,13 @@ pub(crate) struct PlayedTraffic {
     /// Traffic of each workload, once.
     pub(crate) traces: Vec<CircularTrace<Job>>,
     pub(crate) channels: u32,
+    /// The base latency of the device.
+    pub(crate) base: Nanos,
     /// Number of best-effort clients that send one request after the other, and the work of each.
     pub(crate) clients: u32,
     pub(crate) copy: PerStage<Nanos>,
+    /// Requests that arrive earlier are not observed.
+    pub(crate) from: Nanos,
 }
 
 impl PlayedTraffic {
@@ -222,11 +228,14 @@ impl PlayedTraffic {
         let profile =
             r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 1e8, "writeBandwidth": 5e7}]}"#;
         let network = ByteRate::from_bytes_per_sec(BANDWIDTH).expect("a bandwidth");
-        let profile = StorageProfile::from_json(profile).expect("a profile");
+        let base = Seconds(self.base.as_secs());
+        let percentile = Percentile::new(99.9).expect("a percentile");
+        let base = BaseLatency { percentile, read: base, write: base };
+        let profile = StorageProfile::from_json(profile).expect("a profile").with_base_latency(base);
         let server = StorageServer::new(profile, network, self.channels).expect("a server");
         let last = self.traces.iter().filter_map(|trace| trace.items().last().map(|job| job.arrival.0));
         let mut plan = SimulationPlan::of_requests(1, 0);
-        plan.window.span = Some((Nanos::ZERO, Nanos(last.max().unwrap_or(0) + 1)));
+        plan.window.span = Some((self.from, Nanos(last.max().unwrap_or(0) + 1)));
         let mut workloads = Vec::new();
         for (index, trace) in self.traces.into_iter().enumerate() {
             let requests = WorkloadRequests::Recorded {
@@ -278,34 +287,51 @@ impl PlayedTraffic {
         [simulated, apart]
     }
 
-    fn latencies_by_brute_force(&self) -> Vec<Vec<f64>> {
+    /// The requests of each workload, by its name.
+    fn loads(&self) -> Vec<(String, Vec<Asked>)> {
         let mut loads = Vec::new();
         for (index, trace) in self.traces.iter().enumerate() {
             let asked =
                 trace.items().iter().map(|job| (job.arrival.0, job.work.map(|work| work.0).into_array()));
             loads.push((format!("w{index}"), asked.collect()));
         }
+        loads
+    }
+
+    /// The workload and the latency of each request on a server that interrupts what it has begun, seconds.
+    pub(crate) fn interrupting_latencies(&self) -> Vec<(usize, f64)> {
+        let policy = serde_json::to_value(&self.policy).expect("a policy is JSON");
+        let loads = self.loads();
+        let mut latencies = Vec::new();
+        for (workload, of_workload) in interrupting_latencies(&policy, &loads).into_iter().enumerate() {
+            for (latency, (arrival, _)) in of_workload.into_iter().zip(&loads[workload].1) {
+                if *arrival >= self.from.0 {
+                    latencies.push((workload, Nanos(latency).as_secs()));
+                }
+            }
+        }
+        latencies
+    }
+
+    fn latencies_by_brute_force(&self) -> Vec<Vec<f64>> {
+        let loads = self.loads();
         let policy = serde_json::to_value(&self.policy).expect("a policy is JSON");
         let copy = self.copy.map(|work| work.0).into_array();
         let seconds =
             |latencies: Vec<u64>| latencies.into_iter().map(|latency| Nanos(latency).as_secs()).collect();
-        request_latencies(&policy, &loads, (self.clients, copy)).into_iter().map(seconds).collect()
+        request_latencies(&policy, &loads, (self.clients, copy), self.base.0)
+            .into_iter()
+            .map(seconds)
+            .collect()
     }
 
     /// Plays it; the request of a workload that comes closest to the bound of its workload, seconds.
     pub(crate) fn closest(self, bounds: &[f64]) -> Approach {
-        let mut closest = Approach { ratio: 0.0, latency: 0.0, bound: f64::INFINITY };
-        for (class, latency) in self.latencies() {
-            let Some(&bound) = bounds.get(class) else { continue };
-            if latency / bound > closest.ratio {
-                closest = Approach { ratio: latency / bound, latency, bound };
-            }
-        }
-        closest
+        Approach::closest(self.latencies(), bounds)
     }
 
     /// The class and the latency of each request, in seconds.
-    fn latencies(self) -> Vec<(usize, f64)> {
+    pub(crate) fn latencies(self) -> Vec<(usize, f64)> {
         let case = self.case();
         let engine = SimulationEngine::new(&case.network, case.entries(1), 1).expect("an engine");
         let (_, logged) = engine.run_logged(case.plan.window).expect("a run");
@@ -349,6 +375,19 @@ pub(crate) trait BoundAttack: Sized {
 }
 
 impl Approach {
+    /// The closest of these requests, each with the index of its workload and its latency, to the bounds of the workloads,
+    /// seconds.
+    pub(crate) fn closest(latencies: impl IntoIterator<Item = (usize, f64)>, bounds: &[f64]) -> Self {
+        let mut closest = Self { ratio: 0.0, latency: 0.0, bound: f64::INFINITY };
+        for (workload, latency) in latencies {
+            let Some(&bound) = bounds.get(workload) else { continue };
+            if latency / bound > closest.ratio {
+                closest = Self { ratio: latency / bound, latency, bound };
+            }
+        }
+        closest
+    }
+
     /// Returns true if the bound was broken by more than rounding explains.
     pub(crate) fn is_broken(&self) -> bool {
         self.latency > self.bound + ROUNDING

@@ -2,6 +2,7 @@
 //! traces share an enforced server under the model's limits, and each sends the maximum that a reader of
 //! the policy takes for within them.
 
+use crate::planned::request_scale;
 use crate::played::{
     AllowingLimit, Approach, BoundAttack, DENSEST, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests,
     SHAPE, SentRequest, Spending, attacked_policy, change_request, enforcement, greedy_requests, jobs_within,
@@ -36,8 +37,8 @@ pub(crate) struct PredictedAttack {
 }
 
 /// Bursts of requests, with quiet times between them.
-fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
-    let largest: f64 = random.random_range(0.0005..0.008);
+pub(crate) fn bursty_trace(scale: f64, random: &mut StdRng) -> CircularTrace<Job> {
+    let largest: f64 = random.random_range(0.0005..0.008) * scale;
     let densest: f64 = random.random_range(0.0..=1.0);
     let mut now = 0_u64;
     let mut jobs = Vec::new();
@@ -72,16 +73,16 @@ fn largest(trace: &CircularTrace<Job>) -> f64 {
 
 impl TracedMember {
     /// Creates a workload of bursts that sends its maximum at once.
-    fn bursty(random: &mut StdRng) -> Self {
-        let level = random.random_range(0..4);
-        let trace = bursty_trace(random);
+    fn bursty((scale, levels): (f64, u32), random: &mut StdRng) -> Self {
+        let level = random.random_range(0..levels);
+        let trace = bursty_trace(scale, random);
         Self { level, trace, requests: greedy_requests(random) }
     }
 
     /// A workload that keeps the device from all others for long, and asks little of links.
-    fn blocking(random: &mut StdRng) -> Self {
+    fn blocking(scale: f64, random: &mut StdRng) -> Self {
         let count = random.random_range(5..40);
-        let work = random.random_range(0.001..0.008);
+        let work = random.random_range(0.001..0.008) * scale;
         let period = random.random_range(0.5..2.0);
         let mut requests = vec![SentRequest { gap: 0, size: 1.0, density: 0.0 }; REQUESTS];
         requests[0].gap = 30_000_000;
@@ -90,45 +91,88 @@ impl TracedMember {
 
     /// Creates a workload that will be overtaken: its trace has one burst, and allows denser answers.
     /// [`PredictedAttack::overtake`] chooses its traffic.
-    fn overtaken(random: &mut StdRng) -> Self {
+    fn overtaken((scale, levels): (f64, u32), random: &mut StdRng) -> Self {
         let count = random.random_range(2..8);
-        let work = random.random_range(0.0005..0.004);
+        let work = random.random_range(0.0005..0.004) * scale;
         let density = random.random_range(0.3..0.9);
         let trace = single_burst(count, work, density, random.random_range(0.5..2.0));
         let size = random.random_range(0.03..0.2);
         let mut requests = vec![SentRequest { gap: 0, size, density: 1.0 }; REQUESTS];
         requests[0].gap = 30_000_000;
-        Self { level: random.random_range(0..4), trace, requests }
+        Self { level: random.random_range(0..levels), trace, requests }
     }
 }
 
 /// Result of the model for the server: the bound of each member, and the policy's view of it.
-struct Predicted {
+pub(crate) struct Predicted {
     bounds: Vec<f64>,
-    members: Vec<EnforcedMember>,
+    pub(crate) members: Vec<EnforcedMember>,
+}
+
+/// Predicts an enforced server with these levels and traces, and computes the limits of its policy. The SLO of each member is the
+/// latency that it is promised, or else its bound: the tightest with which it is admitted.
+pub(crate) fn enforced_members(
+    path: EnforcedPath,
+    traces: &[(u32, &CircularTrace<Job>)],
+    promised: Option<&[f64]>,
+) -> Predicted {
+    let model = EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, Some(path));
+    let sketches: Vec<_> = traces.iter().map(|(_, trace)| model.sketch(trace)).collect();
+    let percentile = Percentile::new(99.9).expect("a percentile");
+    let mut company = Vec::new();
+    for (group, ((level, _), sketch)) in traces.iter().zip(&sketches).enumerate() {
+        let priority = PerStage::from_fn(|_| *level);
+        company.push(ServerMember { sketch, priority, group, percentile });
+    }
+    let predictions = model.predict(&company);
+    let worst = model.worst_case(&company).expect("an enforced server");
+    let mut bounds = Vec::new();
+    let mut members = Vec::new();
+    for (index, ((level, trace), sketch)) in traces.iter().zip(&sketches).enumerate() {
+        let bound = predictions[index].as_ref().map_or(f64::INFINITY, |prediction| prediction.bound);
+        let slo = promised.map_or(bound, |promised| promised[index]);
+        let bunched = |stage| worst[index].bunched[stage].min(slo);
+        bounds.push(bound);
+        members.push(EnforcedMember {
+            level: *level,
+            limits: PerStage::from_fn(|stage| {
+                let limits = sketch.limits(stage).iter();
+                let allowing = limits.map(|&(rate, burst)| {
+                    let allowance = bunching_allowance(rate, bunched(stage));
+                    AllowingLimit { rate, burst, allowance }
+                });
+                allowing.collect()
+            }),
+            largest: largest(trace),
+        });
+    }
+    Predicted { bounds, members }
 }
 
 impl PredictedAttack {
     /// Creates a server whose bounds exist, full of greedy traffic.
     fn greedy(channels: u32, spending: Spending, random: &mut StdRng) -> Option<Self> {
+        let scale = request_scale(channels);
         let class = EnforcedClass {
             channels,
-            best_effort_request: random.random_range(0.0005..0.005),
+            best_effort_request: random.random_range(0.0005..0.005) * scale,
             packet: random.random_range(0.000_01..0.0005),
             proxy: 0.0,
             densest_answer: DENSEST,
             levels_max: 7,
         };
         let queue: DeviceQueue = class.queues()[random.random_range(0..3_usize)];
-        let path = EnforcedPath { class, queue, base_latency: 0.0, has_storage: true };
+        let base_latency = if random.random_bool(0.5) { random.random_range(0.0..0.02) } else { 0.0 };
+        let path = EnforcedPath { class, queue, base_latency, has_storage: true };
         let count = random.random_range(1..=8);
+        let levels = [1, 2, 4][random.random_range(0..3_usize)];
         let is_blocked = random.random_bool(0.5);
         let mut members = Vec::new();
         for number in 0..count {
             members.push(match number {
-                0 if is_blocked => TracedMember::blocking(random),
-                1 if is_blocked => TracedMember::overtaken(random),
-                _ => TracedMember::bursty(random),
+                0 if is_blocked => TracedMember::blocking(scale, random),
+                1 if is_blocked => TracedMember::overtaken((scale, levels), random),
+                _ => TracedMember::bursty((scale, levels), random),
             });
         }
         let mut attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
@@ -155,12 +199,14 @@ impl PredictedAttack {
         let queue = class.shortest_queue();
         let path = EnforcedPath { class, queue, base_latency: 0.0, has_storage: true };
         let mut random = StdRng::seed_from_u64(0);
-        let blocking =
-            TracedMember { trace: single_burst(38, 0.006, 0.0, 1.0), ..TracedMember::blocking(&mut random) };
+        let blocking = TracedMember {
+            trace: single_burst(38, 0.006, 0.0, 1.0),
+            ..TracedMember::blocking(1.0, &mut random)
+        };
         let overtaken = TracedMember {
             level: 1,
             trace: single_burst(4, 0.002, 0.6, 1.5),
-            ..TracedMember::overtaken(&mut random)
+            ..TracedMember::overtaken((1.0, 4), &mut random)
         };
         let members = vec![blocking, overtaken];
         let mut attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1), spending };
@@ -186,42 +232,13 @@ impl PredictedAttack {
     fn policy(&self) -> (Policy, Vec<f64>) {
         let Predicted { bounds, members } = self.predict();
         let EnforcedPath { class, queue, .. } = self.path;
-        (attacked_policy(enforcement(class, queue), &members, self.spending), bounds)
+        (attacked_policy(Some(enforcement(class, queue)), &members, self.spending), bounds)
     }
 
     /// Runs the model. Returns the bounds and the limits for the policy.
     fn predict(&self) -> Predicted {
-        let model = EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, Some(self.path));
-        let sketches: Vec<_> = self.members.iter().map(|member| model.sketch(&member.trace)).collect();
-        let percentile = Percentile::new(99.9).expect("a percentile");
-        let mut company = Vec::new();
-        for (group, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
-            let priority = PerStage::from_fn(|_| member.level);
-            company.push(ServerMember { sketch, priority, group, percentile });
-        }
-        let predictions = model.predict(&company);
-        let worst = model.worst_case(&company).expect("an enforced server");
-        let mut bounds = Vec::new();
-        let mut members = Vec::new();
-        for (index, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
-            let bound = predictions[index].as_ref().map_or(f64::INFINITY, |prediction| prediction.bound);
-            // The SLO is the bound: the tightest with which the workload is admitted.
-            let bunched = |stage| worst[index].bunched[stage].min(bound);
-            bounds.push(bound);
-            members.push(EnforcedMember {
-                level: member.level,
-                limits: PerStage::from_fn(|stage| {
-                    let limits = sketch.limits(stage).iter();
-                    let allowing = limits.map(|&(rate, burst)| {
-                        let allowance = bunching_allowance(rate, bunched(stage));
-                        AllowingLimit { rate, burst, allowance }
-                    });
-                    allowing.collect()
-                }),
-                largest: largest(&member.trace),
-            });
-        }
-        Predicted { bounds, members }
+        let traces: Vec<_> = self.members.iter().map(|member| (member.level, &member.trace)).collect();
+        enforced_members(self.path, &traces, None)
     }
 
     /// Returns the attack with one change that leaves the bounds as they are.
@@ -252,7 +269,10 @@ impl PredictedAttack {
         }
         let (fraction, clients) = self.best_effort;
         let copy = shaped_copy(class.best_effort_request * fraction);
-        (PlayedTraffic { policy, traces, channels: queue.channels, clients, copy }, bounds)
+        let base = nanoseconds((self.path.base_latency * 1e9).ceil());
+        let channels = queue.channels;
+        let traffic = PlayedTraffic { policy, traces, channels, base, clients, copy, from: Nanos::ZERO };
+        (traffic, bounds)
     }
 }
 
