@@ -136,7 +136,7 @@ INLINE void set(void *sk, u32 kind, const struct pass_request *pass, struct pass
 		if (record)
 			*record = fresh;
 		else
-			record = bpf_sk_storage_get(&records, sk, &fresh, BPF_SK_STORAGE_GET_F_CREATE);
+			record = bpf_sk_storage_get(&records, sk, &fresh, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	}
 	if (!record || write_value(sk, pass->option, &pass->wanted)) {
 		count->failed[kind]++;

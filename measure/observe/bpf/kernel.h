@@ -8,18 +8,11 @@
 #ifndef TAILWRIGHT_KERNEL_H
 #define TAILWRIGHT_KERNEL_H
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long s64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
+#include "bpf.h"
 #define SWAP16(value) __builtin_bswap16(value)
 #define SWAP32(value) __builtin_bswap32(value)
 
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+KERNEL_STRUCTURES_BEGIN
 
 struct in6_addr {
 	union {
@@ -196,21 +189,10 @@ struct request {
 
 struct net_device;
 
-#pragma clang attribute pop
+KERNEL_STRUCTURES_END
 
 /* Kinds of buffers that a message is sent from; the numbers are those of the running kernel, see ENUM_VALUE. */
 enum iter_type { ITER_UBUF, ITER_IOVEC };
-
-enum {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_RINGBUF = 27,
-	BPF_RB_NO_WAKEUP = 1,
-	BPF_RB_AVAIL_DATA = 0,
-	BPF_RB_RING_SIZE = 1,
-};
 
 /* Whether the running kernel has a field. */
 #define FIELD_EXISTS(field) __builtin_preserve_field_info(field, 2)
@@ -232,24 +214,5 @@ enum {
 
 /* The number that a name has in the running kernel. */
 #define ENUM_VALUE(type, name) __builtin_preserve_enum_value(*(enum type *)name, 1)
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
-static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
-static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
-static long (*bpf_get_current_comm)(void *into, u32 size) = (void *)16;
-static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
-static long (*bpf_probe_read_user)(void *into, u32 size, const void *from) = (void *)112;
-static long (*bpf_probe_read_kernel)(void *into, u32 size, const void *from) = (void *)113;
-static long (*bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
-static u64 (*bpf_ringbuf_query)(void *ring, u64 flags) = (void *)134;
-static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
-static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
-static struct tcp_sock *(*bpf_skc_to_tcp_sock)(const void *sk) = (void *)137;
-static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
-static long (*bpf_loop)(u32 turns, void *turn, void *context, u64 flags) = (void *)181;
-static const struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 #endif

@@ -8,17 +8,9 @@
 #ifndef TAILWRIGHT_KERNEL_H
 #define TAILWRIGHT_KERNEL_H
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef int s32;
-typedef long long s64;
+#include "bpf.h"
 
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+KERNEL_STRUCTURES_BEGIN
 
 struct cpumask;
 
@@ -64,7 +56,7 @@ struct scx_exit_info {
 	char *msg;
 };
 
-#pragma clang attribute pop
+KERNEL_STRUCTURES_END
 
 /* Set by the loader to the values that these names have in the running kernel. */
 const volatile u64 SCX_DSQ_LOCAL;
@@ -76,20 +68,6 @@ const volatile u64 SCX_TASK_QUEUED;
 
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
-
-enum {
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_TASK_STORAGE = 29,
-	BPF_MAP_TYPE_ARENA = 33,
-	BPF_F_NO_PREALLOC = 1,
-	BPF_F_MMAPABLE = 1 << 10,
-	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
-};
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static long (*bpf_probe_read_kernel_str)(void *into, u32 size, const void *from) = (void *)115;
-static void *(*bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 
 /*
  * Kernel functions (kfuncs). The loader finds each by its name in the kernel's BTF and inserts its number into the call.

@@ -11,7 +11,7 @@ use model::OperationError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `bpf/block.bpf.c`, compiled by `bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
+/// `bpf/block.bpf.c`, compiled by `base/machine/bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/block.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them. First

@@ -13,7 +13,7 @@ use model::OperationError;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
-/// `bpf/observe.bpf.c`, compiled by `bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
+/// `bpf/observe.bpf.c`, compiled by `base/machine/bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.

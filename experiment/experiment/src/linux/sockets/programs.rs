@@ -10,7 +10,7 @@ use observe::refused;
 use std::fs::File;
 use std::io::{self, Read as _};
 
-/// `bpf/sockets.bpf.c`, compiled by `bpf/build.sh`.
+/// `bpf/sockets.bpf.c`, compiled by `base/machine/bpf/build.sh`.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/sockets.bpf.o");
 
 pub(super) fn iterator(object: &mut Ebpf) -> &mut Iter {
