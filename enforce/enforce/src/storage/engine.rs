@@ -99,7 +99,7 @@ impl<S: System> ProxyEngine<S> {
     /// Creates an engine whose system listens at fronts with these protocols.
     ///
     /// # Errors
-    /// If policy, deployment or baseline are invalid.
+    /// If policy or deployment are invalid.
     pub fn new(
         system: S,
         fronts: Vec<FrontProtocol>,
@@ -109,7 +109,7 @@ impl<S: System> ProxyEngine<S> {
         let mut names = WorkloadNames::default();
         let rules = ProxyRules::new(policy.as_ref(), deployment, server, profile, &mut names)?;
         let now = system.now();
-        let queue = RequestQueue::new(now, &rules.rules, baseline.as_ref()).map_err(|message| {
+        let queue = RequestQueue::new(now, &rules.rules, baseline.as_deref()).map_err(|message| {
             OperationError::input(message).hint("docs/reference/hosts-file.md says what is allowed")
         })?;
         let statistics = ProxyStatistics::new(options.record, options.recording.clone());

@@ -67,7 +67,7 @@ pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;
 pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
-pub use queue::BaselineDiscipline;
+pub use queue::{BaselineQueue, BaselineRequest};
 pub use recording::ProxiedRequest;
 pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};

@@ -1,9 +1,10 @@
 //! Options of a proxy.
 
-use super::queue::BaselineDiscipline;
+use super::queue::BaselineQueue;
 use super::recording::ProxiedRequest;
 use crate::deployment::Deployment;
 use model::Policy;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use workload::device::StorageProfile;
@@ -18,8 +19,8 @@ pub struct ProxyOptions {
     pub policy: Option<Policy>,
     /// Profile of the server's storage device, which gives the device time of each request.
     pub profile: StorageProfile,
-    /// Discipline for comparison, instead of the policy's priorities and limits.
-    pub baseline: Option<BaselineDiscipline>,
+    /// Queue to compare with, instead of the policy's priorities and limits.
+    pub baseline: Option<Arc<dyn BaselineQueue>>,
     /// Maximum number of client connections; further ones are closed at once.
     pub connections_max: u64,
     /// Maximum time of polling for events before sleeping, which trades CPU time for latency. 0 disables

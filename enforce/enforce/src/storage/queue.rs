@@ -1,23 +1,47 @@
-//! Order of requests: decided by the enforcer, or, for comparison, by another discipline with as many
-//! workers as requests may be outstanding. Both are the code that the simulator runs.
+//! The order in which requests are dispatched: that of the enforcer, or of a baseline to compare it with.
 
 use super::flows::{UNKNOWN_FLOW, data_flow};
 use discipline::enforce::{
     ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, TokenCharge, WaitingRequest,
 };
-use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline, DisciplineSpec, QueueItem};
-use std::collections::VecDeque;
+use std::fmt::Debug;
 
-/// A discipline for comparison. Its classes are the positions of workloads in the policy; unknown clients
-/// form another class. Bounds on bytes, limits and levels of the policy do not apply.
-#[derive(Debug, Clone)]
-pub struct BaselineDiscipline {
-    /// The discipline: not preemptive, and one that shares a worker only by slices.
-    pub kind: DisciplineSpec,
-    /// Maximum number of outstanding requests.
-    pub outstanding: u32,
-    /// Number of workloads with a class; unknown clients get the class behind them.
-    pub workloads: u32,
+/// A queue that replaces the enforcer, to compare its order with. Bounds on bytes, limits and levels of the policy do
+/// not apply. Requests are numbered by the proxy, workers by the queue.
+pub trait BaselineQueue: Debug + Send + Sync {
+    /// Returns a queue of the same discipline without requests.
+    fn emptied(&self) -> Box<dyn BaselineQueue>;
+
+    /// Adds a request.
+    fn arrive(&mut self, now: u64, request: BaselineRequest);
+
+    /// Returns the next request to dispatch and the worker that serves it, if a worker is free.
+    fn next(&mut self) -> Option<(u32, u32)>;
+
+    /// The worker has served its request.
+    fn done(&mut self, now: u64, worker: u32);
+
+    /// Time at which [`Self::wake`] may free a worker although no request arrives or is done.
+    fn wake_at(&self) -> Option<u64>;
+
+    /// The time of [`Self::wake_at`] has come.
+    fn wake(&mut self, now: u64);
+
+    /// Number of requests that wait.
+    fn waiting(&self) -> usize;
+
+    /// Number of requests that have a worker and were dispatched or are about to be.
+    fn outstanding(&self) -> u32;
+}
+
+/// A request as a [`BaselineQueue`] sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct BaselineRequest {
+    pub id: u32,
+    /// Position of the workload in the policy; none for unknown clients.
+    pub workload: Option<u32>,
+    /// Device time, nanoseconds.
+    pub cost: u64,
 }
 
 /// Token to return to the queue when a request is no longer outstanding.
@@ -40,45 +64,23 @@ impl DispatchTicket {
 #[derive(Debug)]
 pub(super) enum RequestQueue {
     Enforcer(Box<Enforcer>),
-    Baseline(Box<BaselineQueue>),
-}
-
-/// The queue of a discipline for comparison.
-#[derive(Debug)]
-pub(super) struct BaselineQueue {
-    discipline: AnyDiscipline,
-    workloads: u32,
-    /// Assignments that the discipline has just made; empty between calls.
-    begun: Vec<Assignment>,
-    /// Requests with a worker, not yet dispatched.
-    ready: VecDeque<(u32, DispatchTicket)>,
-    outstanding: u32,
+    Baseline(Box<dyn BaselineQueue>),
 }
 
 impl RequestQueue {
-    /// Creates a queue for the rules of a policy, or for the baseline if there is one.
+    /// Creates a queue for the rules of a policy, or of the baseline if there is one.
     ///
     /// # Errors
-    /// With the rule that is out of its range, or the reason why a proxy cannot use the baseline.
+    /// Says which number of the rules is out of its range.
     pub(super) fn new(
         now: u64,
         rules: &EnforcementRules,
-        baseline: Option<&BaselineDiscipline>,
+        baseline: Option<&dyn BaselineQueue>,
     ) -> Result<Self, String> {
-        let Some(BaselineDiscipline { kind, outstanding, workloads }) = baseline else {
-            return Ok(Self::Enforcer(Box::new(Enforcer::new(now, rules)?)));
-        };
-        kind.check()?;
-        let BuiltDiscipline::Workers(discipline) = kind.build(*outstanding, 0) else {
-            return Err("a proxy serves requests whole: no sharing without slices".to_owned());
-        };
-        Ok(Self::Baseline(Box::new(BaselineQueue {
-            discipline,
-            workloads: *workloads,
-            begun: Vec::new(),
-            ready: VecDeque::new(),
-            outstanding: 0,
-        })))
+        Ok(match baseline {
+            Some(baseline) => Self::Baseline(baseline.emptied()),
+            None => Self::Enforcer(Box::new(Enforcer::new(now, rules)?)),
+        })
     }
 
     /// Replaces the rules; a baseline has none.
@@ -94,7 +96,9 @@ impl RequestQueue {
         match self {
             Self::Enforcer(enforcer) => Some(enforcer.arrive(now, arrival)),
             Self::Baseline(baseline) => {
-                baseline.arrive(now, arrival);
+                let flow = data_flow(arrival.flow);
+                let workload = (flow != UNKNOWN_FLOW).then_some(flow);
+                baseline.arrive(now, BaselineRequest { id: arrival.id, workload, cost: arrival.cost });
                 None
             }
         }
@@ -106,7 +110,9 @@ impl RequestQueue {
             Self::Enforcer(enforcer) => {
                 enforcer.dispatch_next(now).map(|dispatch| (dispatch.id, DispatchTicket::Enforcer(dispatch)))
             }
-            Self::Baseline(baseline) => baseline.ready.pop_front(),
+            Self::Baseline(baseline) => {
+                baseline.next().map(|(request, worker)| (request, DispatchTicket::Worker(worker)))
+            }
         }
     }
 
@@ -166,31 +172,30 @@ impl RequestQueue {
     pub(super) fn wake_at(&self) -> Option<u64> {
         match self {
             Self::Enforcer(enforcer) => enforcer.wake_at(),
-            Self::Baseline(baseline) => baseline.discipline.wake_at(),
+            Self::Baseline(baseline) => baseline.wake_at(),
         }
     }
 
     /// Advances the queue's clock, in case [`Self::wake_at`] has come.
     pub(super) fn wake(&mut self, now: u64) {
         if let Self::Baseline(baseline) = self
-            && baseline.discipline.wake_at().is_some_and(|at| at <= now)
+            && baseline.wake_at().is_some_and(|at| at <= now)
         {
-            baseline.discipline.wake(now, &mut baseline.begun);
-            baseline.collect_begun();
+            baseline.wake(now);
         }
     }
 
     pub(super) fn waiting(&self) -> usize {
         match self {
             Self::Enforcer(enforcer) => enforcer.waiting(),
-            Self::Baseline(baseline) => baseline.discipline.waiting() + baseline.ready.len(),
+            Self::Baseline(baseline) => baseline.waiting(),
         }
     }
 
     pub(super) fn outstanding(&self) -> u32 {
         match self {
             Self::Enforcer(enforcer) => enforcer.outstanding(),
-            Self::Baseline(baseline) => baseline.outstanding,
+            Self::Baseline(baseline) => baseline.outstanding(),
         }
     }
 
@@ -198,30 +203,6 @@ impl RequestQueue {
     pub(super) fn check_invariants(&self) {
         if let Self::Enforcer(enforcer) = self {
             enforcer.check_invariants();
-        }
-    }
-}
-
-impl BaselineQueue {
-    fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
-        let flow = data_flow(arrival.flow);
-        let class = if flow == UNKNOWN_FLOW { self.workloads } else { flow.min(self.workloads) };
-        let item = QueueItem { id: arrival.id, class, age: now, size: arrival.cost, access: None };
-        self.discipline.arrive(now, item, &mut self.begun);
-        self.collect_begun();
-    }
-
-    fn done(&mut self, now: u64, worker: u32) {
-        self.outstanding -= 1;
-        self.discipline.depart(now, worker, &mut self.begun);
-        self.collect_begun();
-    }
-
-    /// Makes requests that have just got a worker ready for dispatch.
-    fn collect_begun(&mut self) {
-        for run in self.begun.drain(..) {
-            self.outstanding += 1;
-            self.ready.push_back((run.item, DispatchTicket::Worker(run.worker)));
         }
     }
 }

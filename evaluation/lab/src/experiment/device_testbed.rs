@@ -1,16 +1,18 @@
 //! The machine of an experiment on a device: a host for each workload, and one for the device and the
 //! proxy in front of it.
 
+use super::baseline_queue::BaselineDiscipline;
 use super::definition::{LabExperiment, SERVER};
 use super::device_host::{DEVICE_PORT, DEVICE_PRIORITY, RunningProxy, start_device};
 use super::plan::ExperimentPlan;
 use crate::nbd::NbdServer;
 use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::storage::{BaselineDiscipline, ProxyOptions};
+use enforce::storage::{BaselineQueue, ProxyOptions};
 use machine::virtual_network::VirtualNetwork;
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// Prefix of the namespaces' names. Leftovers of an earlier experiment are removed first.
 const PREFIX: &str = "twrun";
@@ -60,7 +62,9 @@ impl DeviceTestbed {
     ) -> Result<(), OperationError> {
         let deployment = self.deployment(plan.outstanding, &policy)?;
         let mut options = ProxyOptions::new(SERVER, deployment, Some(policy), plan.profile.clone());
-        options.baseline = baseline;
+        let queue =
+            baseline.as_ref().map(BaselineDiscipline::queue).transpose().map_err(OperationError::input)?;
+        options.baseline = queue.map(|queue| Arc::new(queue) as Arc<dyn BaselineQueue>);
         self.proxy = RunningProxy::start(self.netns(SERVER), options, realtime)?;
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Policies of an experiment on the device as disciplines: the baselines of the proxy, and its discipline
 //! for a policy with priorities.
 
+use super::baseline_queue::BaselineDiscipline;
 use super::case_plan::CasePlan;
 use super::definition::{PolicyName, RESERVE};
 use super::plan::ExperimentPlan;
 use discipline::Limit;
 use discipline::enforce::{EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use discipline::serve::{DisciplineSpec, FeedbackClass, FeedbackParameters};
-use enforce::storage::BaselineDiscipline;
 use model::{Policy, Slo, Stage};
 use units::Nanos;
 

@@ -18,6 +18,7 @@
 //!
 //! Not covered: a bottleneck at clients (thesis §3.4.4, "similar").
 
+mod baseline_queue;
 mod case_plan;
 mod catalog;
 mod definition;
