@@ -24,6 +24,9 @@ use std::time::Duration;
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
+/// Number of priority levels of workloads: HTB has eight, and the last is for traffic without a workload.
+pub const PRIORITY_LEVELS: usize = 7;
+
 /// Models whose bounds are for a percentile, so that some requests may take longer.
 const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated", "published-snc"];
 

@@ -12,6 +12,7 @@ mod observer;
 pub mod parallel;
 pub mod policy_file;
 pub mod text;
+pub mod toml_path;
 
 pub use bound_conditions::{ServerRun, check_conditions, outdated_bounds};
 pub use observer::{Notice, ProgressObserver, Silent, TaskProgress};

@@ -7,7 +7,7 @@
 mod storage;
 
 use crate::address::{AddressPrefix, TransportProtocol};
-use model::{NAME_EXPECTED, OperationError, is_usable_name};
+use model::{NAME_EXPECTED, OperationError, PRIORITY_LEVELS, is_usable_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage, SourceAddress};
@@ -16,9 +16,6 @@ use units::ByteRate;
 /// Differentiated services code points of the levels, highest priority first: the class selectors 7 to 1.
 /// Equipment that only reads the precedence bits orders them in the same way.
 pub const DEFAULT_DSCP: [u8; PRIORITY_LEVELS] = [56, 48, 40, 32, 24, 16, 8];
-
-/// Number of priority levels of workloads: HTB has eight, and the last is for traffic without a workload.
-pub const PRIORITY_LEVELS: usize = 7;
 
 /// The longest name of a network device that Linux allows: IFNAMSIZ without the terminating zero.
 const DEVICE_NAME_MAX: usize = 15;

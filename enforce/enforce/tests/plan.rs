@@ -1,8 +1,9 @@
 //! Policies to commands, without a kernel: exact commands by hand, laws for random policies.
 
 use enforce::command::UnreachableHost;
-use enforce::deployment::{Deployment, PRIORITY_LEVELS};
+use enforce::deployment::Deployment;
 use enforce::network::{ApplyOptions, DesiredNetwork, StateStore, apply, desired_network};
+use model::PRIORITY_LEVELS;
 use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use proptest::prelude::*;
 

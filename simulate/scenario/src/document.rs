@@ -2,10 +2,10 @@
 
 use crate::error::scenario_error;
 use crate::file::Scenario;
-use crate::path;
 use crate::simulation_case::SimulationCase;
 use crate::vary::{AxisChoice, AxisSetting, combinations};
 use model::{NAME_EXPECTED, OperationError, is_usable_name};
+use operation::toml_path;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -139,7 +139,7 @@ impl ScenarioDocument {
     }
 
     fn put(&mut self, path: &str, value: &Value) -> Result<(), OperationError> {
-        match path::set(&mut self.table, path, value) {
+        match toml_path::set(&mut self.table, path, value) {
             Ok(0) => Err(self.error(&format!("'{path}': nothing is there"))),
             Ok(_) => Ok(()),
             Err(error) => Err(self.error(&error)),

@@ -18,7 +18,6 @@ mod entry_load;
 mod error;
 mod file;
 mod named_files;
-pub mod path;
 mod recorded_calls;
 mod request_kinds;
 mod scenario_network;

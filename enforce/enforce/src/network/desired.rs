@@ -39,7 +39,7 @@ pub struct DesiredDevice {
 pub struct TrafficClass {
     /// A name that is unique on the device: `mail network-in`, or `level 3` on a switch.
     pub name: String,
-    /// The priority level: 0 is served first, and all are below [`PRIORITY_LEVELS`](crate::deployment::PRIORITY_LEVELS).
+    /// The priority level: 0 is served first, and all are below [`PRIORITY_LEVELS`](model::PRIORITY_LEVELS).
     pub level: usize,
     /// Token buckets, all of which apply at once; without any the class is not limited.
     pub buckets: Vec<FrameBucket>,

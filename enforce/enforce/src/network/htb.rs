@@ -16,7 +16,7 @@
 //! without losing a packet.
 
 use super::desired::{DesiredDevice, FrameBucket};
-use crate::deployment::PRIORITY_LEVELS;
+use model::PRIORITY_LEVELS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

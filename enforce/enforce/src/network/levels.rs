@@ -4,7 +4,7 @@
 //! kernel has levels, the last ones share a level. One table serves all hosts, so that hosts and switches
 //! agree.
 
-use crate::deployment::PRIORITY_LEVELS;
+use model::PRIORITY_LEVELS;
 use model::{Policy, PolicyWorkload, Stage};
 
 /// Priorities at the network stages of a policy, ascending and without duplicates.

@@ -13,7 +13,8 @@ use super::desired::{DesiredDevice, DesiredHost, DesiredNetwork, TrafficClass};
 use super::levels::PriorityLevels;
 use super::packet_match::PacketMatch;
 use super::route::{HostDevice, Route};
-use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilters, all_at_once};
+use crate::deployment::{Deployment, DeploymentHost, PacketFilters, all_at_once};
+use model::PRIORITY_LEVELS;
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Use of a server's device according to its hosts file, its profile and a policy, and deviations from
 //! the assumptions of the policy's bounds.
 
-use crate::deployment::{PRIORITY_LEVELS, ServerStorage};
+use crate::deployment::ServerStorage;
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
+use model::PRIORITY_LEVELS;
 use model::{Condition, Policy, Safety, ServerConditions, ServerEnforcement};
 use units::Bytes;
 use workload::device::{DeviceModel, StorageProfile};

@@ -114,7 +114,7 @@ impl LoadFile {
                 OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
                     .hint("such as --set duration=60s or --set workload.mail.speed=2")
             })?;
-            match scenario::path::set(&mut table, place.trim(), &parse_value(value.trim())) {
+            match operation::toml_path::set(&mut table, place.trim(), &parse_value(value.trim())) {
                 Ok(0) => return Err(wrong_file(path, &format_args!("'{place}': nothing is there"))),
                 Ok(_) => {}
                 Err(error) => return Err(wrong_file(path, &error)),

@@ -1,6 +1,6 @@
 //! Device profiles of a cluster's servers.
 
-use enforce::deployment::PRIORITY_LEVELS;
+use model::PRIORITY_LEVELS;
 use model::{Cluster, Op, Request, ServerClass};
 use operation::{Notice, ProgressObserver};
 use placement::EnforcedClass;

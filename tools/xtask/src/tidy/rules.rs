@@ -16,11 +16,7 @@ pub(super) const FREE_SYSTEMS: [&str; 2] = ["app", "evaluation"];
 
 pub(super) const EDGES: &[Edge] = &[
     Edge { from: "predict", to: &["sim"], reason: "estimates are replays of recorded requests" },
-    Edge {
-        from: "plan",
-        to: &["callgraph", "enforce"],
-        reason: "clusters are checked against the priority levels that enforcers have, and traces of services are read",
-    },
+    Edge { from: "plan", to: &["callgraph"], reason: "traces of services are read" },
     Edge { from: "plan-cli", to: &["callgraph"], reason: "`trace callgraph` prints a call graph" },
     Edge {
         from: "scenario",
@@ -47,7 +43,7 @@ pub(super) const EDGES: &[Edge] = &[
     Edge { from: "profile", to: &["workload"], reason: "its result is a device profile" },
     Edge {
         from: "measure",
-        to: &["enforce", "scenario", "sim", "workload"],
+        to: &["enforce", "sim", "workload"],
         reason: "verdicts depend on hosts files and device profiles; observed arrivals are replayed through ideal queues",
     },
     Edge {

@@ -22,7 +22,7 @@ use super::super::scaled_trace::{ScaledTrace, ceil_nanos};
 use super::work::{link_time, tenant_disk};
 use calculus::ArrivalCurve;
 use confidence::nearest_rank;
-use enforce::deployment::PRIORITY_LEVELS;
+use model::PRIORITY_LEVELS;
 use model::{
     CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
     ServerMember, Slo, Stage, StageLimit,

@@ -1,15 +1,15 @@
-//! Path of a value in a scenario: `run.load`, `station.web.workers`, `entry.*.arrivals`.
+//! Paths of values in a TOML file: `run.load`, `station.web.workers`, `entry.*.arrivals`.
 //!
-//! A path is keys with dots between them. In a list, a key is the `name` of an element (of a step without
-//! one, its `station`), its position from 0, or `*` for all elements. In a table, `*` stands for all
-//! existing keys, and the last key may be new: its validity is checked when the scenario is read.
+//! A path is keys with dots between them. In a list, a key is the `name` of an element (without one, its `station`), its
+//! position from 0, or `*` for all elements. In a table, `*` stands for all present keys, and the last key may be new:
+//! the reader of the file decides whether it means anything.
 
 use toml::Value;
 
-/// Sets `value` at every place that `path` matches, and returns the number of places.
+/// Sets every value that `path` names, and returns their number.
 ///
 /// # Errors
-/// When nothing matches: the error gives the part of the path that fails, and the existing keys.
+/// When no value matches: the first key without a match, and the keys that exist there.
 pub fn set(root: &mut toml::Table, path: &str, value: &Value) -> Result<usize, String> {
     let keys: Vec<&str> = path.split('.').map(str::trim).collect();
     if keys.iter().any(|key| key.is_empty()) {
