@@ -65,8 +65,9 @@ impl ClassMeasures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainEntry, ChainTier, RouteHop};
+    use crate::workload::{ChainEntry, ChainTier};
     use gat::RequestSlo;
+    use sim::pool_tiers::RouteHop;
     use std::time::Duration;
 
     fn class(name: &str, slo_s: Option<u64>) -> ChainClass {

@@ -1,7 +1,8 @@
 //! Grouping of a scenario's stations into tiers: one each, or several that share a CPU.
 
-use crate::workload::{ChainTier, ChainWorkload, RouteHop, push_hop};
+use crate::workload::{ChainTier, ChainWorkload, push_hop};
 use scenario::SimulationCase;
+use sim::pool_tiers::RouteHop;
 
 /// The tiers of a scenario, and the tier of each station.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,9 @@
 //! A request carries its number and the rest of its route in two headers of ours, and its start in
 //! `baggage`. Other input is refused with an error status, and the connection closed.
 
-use crate::workload::{HOPS_MAX, RouteHop};
+use crate::workload::HOPS_MAX;
 use gat::{RequestTag, TagCodec};
+use sim::pool_tiers::RouteHop;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

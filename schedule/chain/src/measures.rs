@@ -164,8 +164,9 @@ fn percentile(sorted: &[f64], percent: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainClass, ChainEntry, ChainTier, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainTier};
     use proptest::prelude::*;
+    use sim::pool_tiers::RouteHop;
 
     fn workload(requests: &[(u64, u64)]) -> ChainWorkload {
         let request = |(arrival, work): &(u64, u64)| ChainRequest {

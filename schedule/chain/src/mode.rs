@@ -1,8 +1,8 @@
 //! Scheduling modes of the tiers of a play, live and in the simulator.
 
-use crate::waiting_play::WaitTreatment;
 use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
 use serde::{Deserialize, Serialize};
+use sim::pool_tiers::WaitTreatment;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

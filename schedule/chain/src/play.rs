@@ -338,7 +338,8 @@ impl Drop for TierProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
+    use sim::pool_tiers::RouteHop;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -270,7 +270,8 @@ impl<'a> RequestSender<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
+    use sim::pool_tiers::RouteHop;
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::{Arc, Mutex};
 

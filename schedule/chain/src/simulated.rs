@@ -2,13 +2,17 @@
 //! time, and without other load on the machine.
 
 use crate::played_request::PlayedRequest;
-use crate::workload::{ChainWorkload, RouteHop};
-use discipline::serve::DisciplineSpec;
+use crate::workload::ChainWorkload;
+use discipline::RequestKey;
+use discipline::pool::{Displacement, PoolRules};
+use discipline::serve::{DisciplineSpec, PoolOrder};
 use model::OperationError;
 use sim::engine::{
     EntryArrivals, LoggedRequest, MeasurementWindow, NetworkStation, NetworkStep, QueueingNetwork,
     RequestDraft, RequestEntry, SKIP, SimulationEngine,
 };
+use sim::pool_tiers::{PoolTier, RouteHop, RoutedRequest, WaitTreatment, simulate_pool_tiers};
+use std::num::NonZeroU32;
 use units::Nanos;
 
 /// Returns the outcome of every request of a workload when each tier has the discipline at its position.
@@ -31,6 +35,47 @@ pub fn predicted_play(
     let played = played.and_then(|engine| engine.run_logged(window).map_err(|error| error.to_string()));
     let (_, logged) = played.map_err(|error| OperationError::input(format_args!("simulation: {error}")))?;
     Ok(logged.into_iter().map(played_request).collect())
+}
+
+/// Simulates a workload of which each tier serves the oldest requests, as many as the limit at its position (none: no
+/// limit), and older ones displace younger ones. Waits in the middle of visits have this treatment.
+///
+/// # Panics
+/// Unless there are as many limits as tiers.
+pub fn predicted_waiting_play(
+    workload: &ChainWorkload,
+    limits: &[Option<u32>],
+    patience: Nanos,
+    waits: WaitTreatment,
+) -> Vec<PlayedRequest> {
+    assert_eq!(limits.len(), workload.tiers.len(), "one limit for each tier");
+    let tiers: Vec<PoolTier> = workload
+        .tiers
+        .iter()
+        .zip(limits)
+        .map(|(tier, limit)| PoolTier {
+            cpus: NonZeroU32::new(tier.workers).unwrap_or(NonZeroU32::MIN),
+            rules: PoolRules {
+                limit: limit.and_then(NonZeroU32::new),
+                order: PoolOrder::Age,
+                displacement: Displacement::OfYoungest,
+                patience: Some(patience.0.max(1)),
+            },
+        })
+        .collect();
+    let windows: Vec<Option<u32>> = workload.entries.iter().map(|entry| entry.window).collect();
+    let requests: Vec<RoutedRequest<'_>> = workload
+        .requests
+        .iter()
+        .map(|request| RoutedRequest {
+            arrival: request.arrival,
+            entry: request.entry,
+            key: RequestKey(request.arrival.0.saturating_add_signed(workload.entries[request.entry].skew_ns)),
+            route: &request.route,
+        })
+        .collect();
+    let ends = simulate_pool_tiers(&tiers, &windows, &requests, waits);
+    ends.into_iter().map(|end| PlayedRequest { done: Some(end.done), at_tiers: end.at_tiers }).collect()
 }
 
 fn played_request(logged: LoggedRequest) -> PlayedRequest {
@@ -90,6 +135,7 @@ mod tests {
     use crate::mode::ScheduleMode;
     use crate::recursion::first_come_first_served;
     use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
+    use discipline::serve::{LimitedSharingParameters, PoolEntrance};
     use gat::RequestSlo;
     use proptest::prelude::*;
     use std::time::Duration;
@@ -198,6 +244,31 @@ mod tests {
                 ScheduleMode::OldestFirst] {
                 prop_assert_eq!(&ends(&workload, mode, Some(1)), &expected);
             }
+        }
+
+        /// The engine, whose steps at one station have a delay between them, is the judge of reported waits.
+        #[test]
+        fn reported_waits_are_those_of_the_engine(
+            drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..30, 1u64..20), 1..40),
+        ) {
+            let mut arrival = 0;
+            let mut requests = Vec::new();
+            for (gap, first, wait, second) in drawn {
+                arrival += gap;
+                let hop = |wait, work| RouteHop { tier: 0, wait: Nanos(wait), work: Nanos(work) };
+                let route = vec![hop(0, first), hop(wait, second)];
+                requests.push(ChainRequest { arrival: Nanos(arrival), entry: 0, class: 0, route });
+            }
+            let mut workload = workload(&[]);
+            workload.tiers.truncate(1);
+            workload.requests = requests;
+            let oldest = LimitedSharingParameters::oldest_first(1, 1);
+            let oldest = LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest };
+            let judge = predicted_play(&workload, &[DisciplineSpec::Limited(oldest)]).unwrap();
+            let patience = Nanos(u64::MAX);
+            let played = predicted_waiting_play(&workload, &[Some(1)], patience, WaitTreatment::Reported);
+            let done = |played: &[PlayedRequest]| played.iter().map(|request| request.done).collect::<Vec<_>>();
+            prop_assert_eq!(done(&played), done(&judge));
         }
     }
 }

@@ -10,6 +10,7 @@ use gat::RequestSlo;
 use model::OperationError;
 use scenario::SimulationCase;
 use sim::engine::{DELAY_ONLY, EntryArrivals, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry};
+use sim::pool_tiers::RouteHop;
 use std::ops::Range;
 use units::Nanos;
 
@@ -31,18 +32,6 @@ pub struct ChainTier {
     pub name: String,
     /// Number of its CPUs, at least 1.
     pub workers: u32,
-}
-
-/// A visit of a request to a tier, or the rest of a visit after a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouteHop {
-    /// Index of the tier.
-    pub tier: usize,
-    /// Time without CPU before the work. Above 0 only if the previous hop is at the same tier: then both are
-    /// one visit.
-    pub wait: Nanos,
-    /// CPU time that the request needs there, above 0.
-    pub work: Nanos,
 }
 
 /// A request that is drawn but not sent.

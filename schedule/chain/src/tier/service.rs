@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::mode::ScheduleMode;
     use crate::sender::send;
-    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, ChainWorkload, RouteHop};
+    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier, ChainWorkload};
+    use sim::pool_tiers::RouteHop;
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicBool;

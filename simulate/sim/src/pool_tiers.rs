@@ -1,69 +1,102 @@
-//! Requests that wait without CPU in the middle of a visit, simulated with the pool that decides live: with and without
-//! reports of these waits, and with a sentinel.
+//! Tiers that admit requests by [`RequestPool`], with requests that wait without CPU in the middle of a visit.
 //!
-//! The running threads share the CPUs of a tier evenly at every instant, and demoted ones get the rest.
-//! So there are no slices. Without waits, and with reported waits, [`crate::predicted_play`] plays the
-//! same with slices and another discipline, and serves as the reference.
+//! The pool is the one that services run. The requests it admits share the CPUs of a tier evenly at every instant, as
+//! threads under a kernel's scheduler do, and demoted requests share what is left. So there are no slices, and a wait
+//! that is not reported keeps its place. [`crate::engine`] models neither; without waits, and with reported ones,
+//! it is the judge of this simulator.
 
-use crate::played_request::PlayedRequest;
-use crate::workload::{ChainWorkload, RouteHop};
 use discipline::RequestKey;
-use discipline::pool::{Displacement, PoolPlace, PoolRules, PooledRequest, RequestPool};
-use discipline::serve::PoolOrder;
+use discipline::pool::{PoolPlace, PoolRules, PooledRequest, RequestPool};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use units::Nanos;
 
-/// Treatment of waits in the middle of visits by all tiers.
+/// Treatment of waits in the middle of visits, at all tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitTreatment {
-    /// They are reported, and others use the place meanwhile.
+    /// Requests report their waits, and others have the place meanwhile.
     Reported,
-    /// They are not reported, and keep their place.
+    /// Requests do not report their waits, and keep their place.
     Silent,
-    /// A sentinel samples at this interval, above 0, which requests sleep.
+    /// A sentinel looks for sleeping requests at this interval, above 0.
     Sentinel(Nanos),
 }
 
-/// Returns the outcome of every request of a workload when each tier serves the oldest requests, up to
-/// its limit (`None`: no limit), and older ones displace younger ones.
+/// A tier of a service.
+#[derive(Debug, Clone)]
+pub struct PoolTier {
+    pub cpus: NonZeroU32,
+    pub rules: PoolRules,
+}
+
+/// A visit of a request to a tier, or the rest of a visit after a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouteHop {
+    /// Index of the tier.
+    pub tier: usize,
+    /// Time without CPU before the work. Above 0 only if the previous hop is at the same tier: then both are
+    /// one visit.
+    pub wait: Nanos,
+    /// CPU time that the request needs there, above 0.
+    pub work: Nanos,
+}
+
+/// A request that passes the tiers.
+#[derive(Debug, Clone, Copy)]
+pub struct RoutedRequest<'a> {
+    pub arrival: Nanos,
+    /// Index of its entry.
+    pub entry: usize,
+    pub key: RequestKey,
+    /// Tiers that it visits, one calling the next; at least one.
+    pub route: &'a [RouteHop],
+}
+
+/// The end of a [`RoutedRequest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutedEnd {
+    pub done: Nanos,
+    /// Time at each tier, from arrival there to the end of its work, summed over its visits.
+    pub at_tiers: Vec<Nanos>,
+}
+
+/// Simulates requests, which are in order of arrival, until all have ended. An entry admits as many requests at a time as
+/// its window (none: no limit).
 ///
 /// # Panics
-/// Unless there are as many limits as tiers.
-pub fn predicted_waiting_play(
-    workload: &ChainWorkload,
-    limits: &[Option<u32>],
-    patience: Nanos,
+/// When a request names an entry or a tier that there is not, or has no route.
+pub fn simulate_pool_tiers(
+    tiers: &[PoolTier],
+    windows: &[Option<u32>],
+    requests: &[RoutedRequest<'_>],
     waits: WaitTreatment,
-) -> Vec<PlayedRequest> {
-    assert_eq!(limits.len(), workload.tiers.len(), "one limit for each tier");
-    let tier = |(tier, limit): (&crate::workload::ChainTier, &Option<u32>)| {
-        let order = PoolOrder::Age;
-        let displacement = Displacement::OfYoungest;
-        let limit = limit.and_then(NonZeroU32::new);
-        let patience = Some(patience.0.max(1));
-        let rules = PoolRules { limit, order, displacement, patience };
-        WaitingTier::at_rest(NonZeroU32::new(tier.workers).unwrap_or(NonZeroU32::MIN), rules)
-    };
-    let played = PlayedRequest { done: None, at_tiers: vec![Nanos::ZERO; workload.tiers.len()] };
-    let mut simulation = WaitingSimulation {
-        workload,
+) -> Vec<RoutedEnd> {
+    let end = RoutedEnd { done: Nanos::ZERO, at_tiers: vec![Nanos::ZERO; tiers.len()] };
+    let mut simulation = PoolSimulation {
+        requests,
         waits,
         now: 0,
         arrived: 0,
-        entries: vec![WaitingEntry::default(); workload.entries.len()],
-        tiers: workload.tiers.iter().zip(limits).map(tier).collect(),
-        played: vec![played; workload.requests.len()],
+        entries: windows.iter().map(|window| EntryQueue::with(*window)).collect(),
+        tiers: tiers.iter().map(SimulatedTier::at_rest).collect(),
+        ends: vec![end; requests.len()],
     };
     while simulation.step() {}
-    simulation.played
+    simulation.ends
 }
 
-/// Requests of an entry with a window.
-#[derive(Debug, Clone, Default)]
-struct WaitingEntry {
+/// Requests of an entry.
+#[derive(Debug, Clone)]
+struct EntryQueue {
+    window: u32,
     inside: u32,
     waiting: VecDeque<usize>,
+}
+
+impl EntryQueue {
+    fn with(window: Option<u32>) -> Self {
+        Self { window: window.unwrap_or(u32::MAX), inside: 0, waiting: VecDeque::new() }
+    }
 }
 
 /// A request at a tier.
@@ -72,7 +105,7 @@ struct SimulatedVisit {
     request: usize,
     /// Index of the present hop in its route.
     hop: usize,
-    /// Time of its arrival here, or of the end of its wait.
+    /// Arrival at the tier, or the end of its last wait there.
     arrived: u64,
     /// Remaining work of the hop, nanoseconds.
     left: f64,
@@ -81,43 +114,47 @@ struct SimulatedVisit {
 }
 
 #[derive(Debug)]
-struct WaitingTier {
-    workers: NonZeroU32,
+struct SimulatedTier {
+    cpus: NonZeroU32,
     pool: RequestPool,
     visits: BTreeMap<PooledRequest, SimulatedVisit>,
     next_look: Option<u64>,
-    /// Requests that the last sample found sleeping, with their numbers.
+    /// Requests that the last look found sleeping, by place in the pool and number: a place can have a new request.
     seen: BTreeSet<(PooledRequest, usize)>,
 }
 
-impl WaitingTier {
-    fn at_rest(workers: NonZeroU32, rules: PoolRules) -> Self {
-        let pool = RequestPool::new(rules);
-        let visits = BTreeMap::new();
-        let seen = BTreeSet::new();
-        Self { workers, pool, visits, next_look: None, seen }
+impl SimulatedTier {
+    fn at_rest(tier: &PoolTier) -> Self {
+        Self {
+            cpus: tier.cpus,
+            pool: RequestPool::new(tier.rules),
+            visits: BTreeMap::new(),
+            next_look: None,
+            seen: BTreeSet::new(),
+        }
     }
 
-    /// Iterates over requests whose threads want a CPU; true for demoted ones.
+    /// Requests whose threads want a CPU, with true for demoted ones.
     fn runnable(&self) -> impl Iterator<Item = (PooledRequest, bool)> + '_ {
         let awake = self.visits.iter().filter(|(_, visit)| visit.wakes.is_none());
         awake.filter_map(|(request, _)| match self.pool.place(*request)? {
+            // A request that was found asleep and has woken runs: its thread was never stopped.
             PoolPlace::Serving | PoolPlace::Overdue | PoolPlace::Asleep => Some((*request, false)),
             PoolPlace::Demoted => Some((*request, true)),
             PoolPlace::Waiting | PoolPlace::Blocked => None,
         })
     }
 
-    /// Returns the share of a CPU for ordinary threads, and for demoted ones.
+    /// Returns the share of a CPU that each ordinary thread has, and each demoted one.
     fn shares(&self) -> (f64, f64) {
-        let workers = f64::from(self.workers.get());
+        let cpus = f64::from(self.cpus.get());
         let demoted = self.runnable().filter(|(_, is_demoted)| *is_demoted).count() as f64;
         let ordinary = self.runnable().count() as f64 - demoted;
-        let left = (workers - ordinary).max(0.0);
-        (share(workers, ordinary), share(left, demoted))
+        let left = (cpus - ordinary).max(0.0);
+        (share(cpus, ordinary), share(left, demoted))
     }
 
-    /// Returns the running requests, with their shares of a CPU.
+    /// Requests that run, with their shares of a CPU.
     fn running(&self) -> Vec<(PooledRequest, f64)> {
         let (ordinary, demoted) = self.shares();
         let with_share = |(request, is_demoted)| (request, if is_demoted { demoted } else { ordinary });
@@ -132,11 +169,11 @@ impl WaitingTier {
         }
     }
 
-    /// Returns the time of the next event here.
+    /// Returns the time of the next event at the tier.
     fn next_event(&self, now: u64) -> Option<u64> {
         let ends = self.running().into_iter().map(|(request, share)| {
             let left = self.visits.get(&request).map_or(0.0, |visit| visit.left.max(0.0));
-            // At most the length of a play in nanoseconds.
+            // Nanoseconds within the length of a play.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let time = (left / share).ceil() as u64;
             now + time
@@ -147,6 +184,7 @@ impl WaitingTier {
 
     /// Returns a request whose work is done.
     fn done(&self) -> Option<PooledRequest> {
+        // Work is in nanoseconds: less than half of one is an error of rounding.
         let is_done =
             |request: &PooledRequest| self.visits.get(request).is_some_and(|visit| visit.left < 0.5);
         self.running().into_iter().map(|(request, _)| request).find(is_done)
@@ -158,7 +196,7 @@ impl WaitingTier {
         visits.find(|(_, visit)| visit.wakes.is_some_and(|wakes| wakes <= now)).map(|(request, _)| *request)
     }
 
-    /// Performs the sentinel's samples: one after each `every` while there are requests to sample.
+    /// Runs the sentinel, which looks at each interval while there are requests to watch.
     fn look(&mut self, now: u64, every: u64) {
         let watched: BTreeSet<PooledRequest> = self.pool.watched().collect();
         if watched.is_empty() {
@@ -174,42 +212,41 @@ impl WaitingTier {
             visit.wakes.map(|_| (*request, visit.request))
         });
         let asleep: BTreeSet<(PooledRequest, usize)> = sleeping.collect();
+        // Only what two looks in a row found asleep leaves its place, as live: a short sleep is no wait.
         let still = asleep.intersection(&self.seen).map(|(request, _)| *request).collect();
-        self.pool.look(now, &still, self.workers, &mut Vec::new());
+        self.pool.look(now, &still, self.cpus, &mut Vec::new());
         self.seen = asleep;
         self.next_look = Some(now + every);
     }
 }
 
-/// Returns the share of a CPU for each thread.
+/// Returns the part of a CPU that each thread has if they share so many CPUs evenly.
 fn share(cpus: f64, threads: f64) -> f64 {
     if threads > 0.0 { (cpus / threads).min(1.0) } else { 0.0 }
 }
 
-struct WaitingSimulation<'a> {
-    workload: &'a ChainWorkload,
+struct PoolSimulation<'a> {
+    requests: &'a [RoutedRequest<'a>],
     waits: WaitTreatment,
     now: u64,
     /// Number of requests that have arrived.
     arrived: usize,
-    entries: Vec<WaitingEntry>,
-    tiers: Vec<WaitingTier>,
-    played: Vec<PlayedRequest>,
+    entries: Vec<EntryQueue>,
+    tiers: Vec<SimulatedTier>,
+    ends: Vec<RoutedEnd>,
 }
 
-impl WaitingSimulation<'_> {
-    /// Advances time to the next event, and processes it. Returns false if there is none.
+impl PoolSimulation<'_> {
+    /// Advances to the next event and processes it; returns false when there is none.
     fn step(&mut self) -> bool {
-        let arrival = self.workload.requests.get(self.arrived).map(|request| request.arrival.0);
+        let arrival = self.requests.get(self.arrived).map(|request| request.arrival.0);
         let events = self.tiers.iter().filter_map(|tier| tier.next_event(self.now));
         let Some(next) = events.chain(arrival).min() else { return false };
         let time = next.saturating_sub(self.now);
         self.tiers.iter_mut().for_each(|tier| tier.elapse(time));
         self.now += time;
         (0..self.tiers.len()).for_each(|tier| self.end_hops_and_waits(tier));
-        while let Some(request) =
-            self.workload.requests.get(self.arrived).filter(|next| next.arrival.0 <= self.now)
-        {
+        while let Some(request) = self.requests.get(self.arrived).filter(|next| next.arrival.0 <= self.now) {
             self.entries[request.entry].waiting.push_back(self.arrived);
             self.arrived += 1;
             self.let_in(request.entry);
@@ -218,7 +255,7 @@ impl WaitingSimulation<'_> {
         true
     }
 
-    /// Ends come before admissions at the same instant.
+    /// Work that ends in an instant frees its place before a wait that ends in the same instant claims one.
     fn end_hops_and_waits(&mut self, tier: usize) {
         while let Some(request) = self.tiers[tier].done() {
             self.finish_hop(tier, request);
@@ -236,8 +273,7 @@ impl WaitingSimulation<'_> {
     }
 
     fn let_in(&mut self, entry: usize) {
-        let window = self.workload.entries[entry].window.unwrap_or(u32::MAX);
-        while self.entries[entry].inside < window
+        while self.entries[entry].inside < self.entries[entry].window
             && let Some(request) = self.entries[entry].waiting.pop_front()
         {
             self.entries[entry].inside += 1;
@@ -245,14 +281,13 @@ impl WaitingSimulation<'_> {
         }
     }
 
-    /// Begins a visit of a request with this hop.
+    /// A request begins a visit with this hop.
     fn enter(&mut self, request: usize, hop: usize) {
-        let drawn = &self.workload.requests[request];
-        let RouteHop { tier, work, .. } = drawn.route[hop];
-        let key = drawn.arrival.0.saturating_add_signed(self.workload.entries[drawn.entry].skew_ns);
+        let routed = &self.requests[request];
+        let RouteHop { tier, work, .. } = routed.route[hop];
         let now = self.now;
         let tier = &mut self.tiers[tier];
-        let pooled = tier.pool.enter(now, RequestKey(key), &mut Vec::new());
+        let pooled = tier.pool.enter(now, routed.key, &mut Vec::new());
         let visit = SimulatedVisit { request, hop, arrived: now, left: work.0 as f64, wakes: None };
         tier.visits.insert(pooled, visit);
     }
@@ -261,24 +296,27 @@ impl WaitingSimulation<'_> {
         let now = self.now;
         let tier = &mut self.tiers[tier];
         let visit = tier.visits.get_mut(&request).expect("it waits here");
-        (visit.wakes, visit.arrived) = (None, now);
+        visit.wakes = None;
+        visit.arrived = now;
         if self.waits == WaitTreatment::Reported {
             tier.pool.unblock(now, request, &mut Vec::new());
         }
     }
 
-    /// Ends the work of a hop: a wait follows, another tier, or the answer.
+    /// The work of a hop is done: a wait follows, another tier, or the answer.
     fn finish_hop(&mut self, tier: usize, request: PooledRequest) {
         let now = self.now;
         let here = &mut self.tiers[tier];
         let visit = here.visits.get_mut(&request).expect("it works here");
         let number = visit.request;
-        let time = &mut self.played[number].at_tiers[tier];
+        let time = &mut self.ends[number].at_tiers[tier];
         *time = *time + Nanos(now - visit.arrived);
         let next = visit.hop + 1;
-        let following = self.workload.requests[number].route.get(next);
+        let following = self.requests[number].route.get(next);
         if let Some(hop) = following.filter(|hop| hop.tier == tier && hop.wait > Nanos::ZERO) {
-            (visit.hop, visit.left, visit.wakes) = (next, hop.work.0 as f64, Some(now + hop.wait.0));
+            visit.hop = next;
+            visit.left = hop.work.0 as f64;
+            visit.wakes = Some(now + hop.wait.0);
             if self.waits == WaitTreatment::Reported {
                 here.pool.block(now, request, &mut Vec::new());
             }
@@ -289,8 +327,8 @@ impl WaitingSimulation<'_> {
         if following.is_some() {
             return self.enter(number, next);
         }
-        self.played[number].done = Some(Nanos(now));
-        let entry = self.workload.requests[number].entry;
+        self.ends[number].done = Nanos(now);
+        let entry = self.requests[number].entry;
         self.entries[entry].inside -= 1;
         self.let_in(entry);
     }
@@ -299,83 +337,70 @@ impl WaitingSimulation<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recursion::first_come_first_served;
-    use crate::simulated::predicted_play;
-    use crate::workload::{ChainClass, ChainEntry, ChainRequest, ChainTier};
-    use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
+    use discipline::pool::Displacement;
+    use discipline::serve::PoolOrder;
     use proptest::prelude::*;
 
-    const PATIENCE: Nanos = Nanos(u64::MAX);
-
-    /// Creates requests by arrival at a tier of one CPU, of one piece of work each, or two with a wait
-    /// between them.
-    fn workload(requests: &[(u64, Vec<(u64, u64)>)]) -> ChainWorkload {
-        let hop = |(wait, work): &(u64, u64)| RouteHop { tier: 0, wait: Nanos(*wait), work: Nanos(*work) };
-        let request = |(arrival, pieces): &(u64, Vec<(u64, u64)>)| ChainRequest {
-            arrival: Nanos(*arrival),
-            entry: 0,
-            class: 0,
-            route: pieces.iter().map(hop).collect(),
+    /// Ends of requests by arrival, each of pieces of (wait, work) at a tier of one CPU that serves the oldest.
+    fn ends(requests: &[(u64, Vec<(u64, u64)>)], c: Option<u32>, waits: WaitTreatment) -> Vec<u64> {
+        let rules = PoolRules {
+            limit: c.and_then(NonZeroU32::new),
+            order: PoolOrder::Age,
+            displacement: Displacement::OfYoungest,
+            patience: Some(u64::MAX),
         };
-        ChainWorkload {
-            tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
-            entries: vec![ChainEntry { window: None, skew_ns: 0 }],
-            classes: vec![ChainClass { name: "all".into(), slo: None }],
-            requests: requests.iter().map(request).collect(),
-            serialised: 0,
-        }
-    }
-
-    fn ends(workload: &ChainWorkload, c: Option<u32>, waits: WaitTreatment) -> Vec<u64> {
-        let played = predicted_waiting_play(workload, &[c], PATIENCE, waits);
-        played.iter().map(|request| request.done.expect("it ends").0).collect()
+        let routes: Vec<Vec<RouteHop>> = requests
+            .iter()
+            .map(|(_, pieces)| {
+                let hop =
+                    |(wait, work): &(u64, u64)| RouteHop { tier: 0, wait: Nanos(*wait), work: Nanos(*work) };
+                pieces.iter().map(hop).collect()
+            })
+            .collect();
+        let routed: Vec<RoutedRequest<'_>> = requests
+            .iter()
+            .zip(&routes)
+            .map(|((arrival, _), route)| RoutedRequest {
+                arrival: Nanos(*arrival),
+                entry: 0,
+                key: RequestKey(*arrival),
+                route,
+            })
+            .collect();
+        let tier = PoolTier { cpus: NonZeroU32::MIN, rules };
+        simulate_pool_tiers(&[tier], &[None], &routed, waits).iter().map(|end| end.done.0).collect()
     }
 
     /// Two requests of 10, a wait of 100 and 10, with c = 1 on one CPU.
     #[test]
     fn two_requests_by_hand() {
-        let two = workload(&[(0, vec![(0, 10), (100, 10)]), (1, vec![(0, 10), (100, 10)])]);
+        let two = [(0, vec![(0, 10), (100, 10)]), (1, vec![(0, 10), (100, 10)])];
         assert_eq!(ends(&two, Some(1), WaitTreatment::Silent), [120, 240]);
         assert_eq!(ends(&two, Some(1), WaitTreatment::Reported), [120, 130]);
-        // Samples at 1, 6, 11, 16: the second that finds the first asleep is at 16, and the other ends
-        // 120 later.
+        // Looks at 1, 6, 11, 16: the second that finds the first asleep is at 16, and the other ends 120 later.
         assert_eq!(ends(&two, Some(1), WaitTreatment::Sentinel(Nanos(5))), [120, 136]);
         assert_eq!(ends(&two, None, WaitTreatment::Silent)[0], 138, "without a limit they share the CPU");
     }
 
     proptest! {
-        /// c = 1 without waits is the textbook recursion, for any treatment.
+        /// c = 1 without waits is the textbook recursion of one server, under any treatment of waits.
         #[test]
         fn without_waits_a_limit_of_one_is_first_come_first_served(
             drawn in proptest::collection::vec((1u64..20, 1u64..20), 1..40),
         ) {
-            let (requests, expected) = first_come_first_served(&drawn);
-            let requests: Vec<_> =
-                requests.into_iter().map(|(arrival, work)| (arrival, vec![(0, work)])).collect();
-            for waits in [WaitTreatment::Reported, WaitTreatment::Silent, WaitTreatment::Sentinel(Nanos(3))] {
-                prop_assert_eq!(&ends(&workload(&requests), Some(1), waits), &expected);
-            }
-        }
-
-        /// The reference for reported waits is the simulator's engine, with a delay between steps at one
-        /// station.
-        #[test]
-        fn with_reported_waits_it_is_the_simulator(
-            drawn in proptest::collection::vec((1u64..20, 1u64..20, 1u64..30, 1u64..20), 1..40),
-        ) {
             let mut arrival = 0;
+            let mut free = 0;
             let mut requests = Vec::new();
-            for (gap, first, wait, second) in drawn {
+            let mut expected = Vec::new();
+            for (gap, work) in drawn {
                 arrival += gap;
-                requests.push((arrival, vec![(0, first), (wait, second)]));
+                free = free.max(arrival) + work;
+                requests.push((arrival, vec![(0, work)]));
+                expected.push(free);
             }
-            let workload = workload(&requests);
-            let oldest = LimitedSharingParameters::oldest_first(1, 1);
-            let oldest = LimitedSharingParameters { entrance: PoolEntrance::Preempt, ..oldest };
-            let discipline = DisciplineSpec::Limited(oldest);
-            let judge = predicted_play(&workload, &[discipline]).expect("it can be simulated");
-            let judge: Vec<u64> = judge.iter().map(|request| request.done.expect("it ends").0).collect();
-            prop_assert_eq!(ends(&workload, Some(1), WaitTreatment::Reported), judge);
+            for waits in [WaitTreatment::Reported, WaitTreatment::Silent, WaitTreatment::Sentinel(Nanos(3))] {
+                prop_assert_eq!(&ends(&requests, Some(1), waits), &expected);
+            }
         }
 
         /// Every request ends, and no sooner than alone.
@@ -386,14 +411,15 @@ mod tests {
         ) {
             let mut arrival = 0;
             let mut requests = Vec::new();
+            let mut alone = Vec::new();
             for (gap, first, wait, second) in drawn {
                 arrival += gap;
                 requests.push((arrival, vec![(0, first), (wait, second)]));
+                alone.push(arrival + first + wait + second);
             }
-            let workload = workload(&requests);
             for waits in [WaitTreatment::Reported, WaitTreatment::Silent, WaitTreatment::Sentinel(Nanos(2))] {
-                let ends = ends(&workload, Some(c), waits);
-                prop_assert!(ends.iter().zip(&workload.requests).all(|(end, request)| *end >= request.ideal_end().0));
+                let ends = ends(&requests, Some(c), waits);
+                prop_assert!(ends.iter().zip(&alone).all(|(end, alone)| end >= alone));
             }
         }
     }
