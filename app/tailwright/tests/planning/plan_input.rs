@@ -1,8 +1,6 @@
 //! What `tailwright plan` says about input that it cannot use, and what it remembers of input that it can.
 
-mod support;
-
-use support::cluster::{Cluster, PROFILE};
+use crate::support::cluster::{Cluster, PROFILE};
 
 /// Runs with these arguments and expects exit 2 and a message with all parts.
 #[track_caller]

@@ -1,9 +1,7 @@
 //! `tailwright admit`, as users and scripts run it.
 
-mod support;
-
+use crate::support::cluster::Cluster;
 use serde_json::Value;
-use support::cluster::Cluster;
 
 /// Twelve workloads and a device on which some of them fit.
 fn busy() -> Cluster {

@@ -1,8 +1,6 @@
 //! `tailwright reproduce thesis`: the claims that name PriorityMeister, on real traces where they are present.
 
-mod support;
-
-use support::Folder;
+use crate::support::Folder;
 
 #[test]
 fn the_thesis_is_drawn_again() {

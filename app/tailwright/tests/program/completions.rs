@@ -1,9 +1,7 @@
 //! Completions and man pages, as shells and `man` take them.
 
-mod support;
-
+use crate::support::Folder;
 use std::process::Command;
-use support::Folder;
 
 /// The output of a program, or nothing where there is no such program, which is said.
 fn output_of(program: &str, args: &[&str], folder: &Folder) -> Option<std::process::Output> {

@@ -1,9 +1,7 @@
 //! `tailwright simulate`: figures against closed forms, repeatability, verdicts, faults with their place.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 /// One queue; `rest` is appended to the entry.
 fn queue(run: &str, workers: u32, entry: &str) -> String {

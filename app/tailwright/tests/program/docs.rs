@@ -14,11 +14,9 @@
 //!
 //! Pages also keep to the length of their kind, every verb has a reference page, and links lead to headings that exist.
 
-mod support;
-
+use crate::support::transcript::{missing_lines, renewed, with_lines};
+use crate::support::{Folder, TerminalOutcome};
 use std::path::{Path, PathBuf};
-use support::transcript::{missing_lines, renewed, with_lines};
-use support::{Folder, TerminalOutcome};
 
 /// New lines of a document: index of the first line that they replace, how many they replace, the lines.
 type Edit = (usize, usize, Vec<String>);

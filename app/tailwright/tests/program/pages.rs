@@ -2,12 +2,10 @@
 //! show where the pointer is, and the small print says where the page comes from. Pages that take root are judged where they
 //! are made: those of `lab` in `lab.rs`, those of `observe` in `observe_files.rs`.
 
-mod support;
-
+use crate::support::Folder;
+use crate::support::browser::judge;
+use crate::support::cluster::Cluster;
 use std::path::{Path, PathBuf};
-use support::Folder;
-use support::browser::judge;
-use support::cluster::Cluster;
 
 const VARIED: &str = r#"
 [run]

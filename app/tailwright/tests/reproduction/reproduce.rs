@@ -1,9 +1,7 @@
 //! `tailwright reproduce`: what there is, claims with verdicts, a page, data that is not there.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 #[test]
 fn everything_is_listed_and_unknown_names_are_said() {

@@ -3,13 +3,11 @@
 //! `support` checks every document of every test of the program; here is one of each kind that needs nothing of the machine,
 //! and the list of those that do.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::{Folder, Outcome, schema};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
-use support::cluster::Cluster;
-use support::{Folder, Outcome, schema};
 
 /// Formats whose documents need rights, servers or devices, with the tests that make them.
 const ELSEWHERE: [(&str, &str); 15] = [

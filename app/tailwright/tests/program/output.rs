@@ -1,15 +1,13 @@
 //! Where results go: files that are there already, what is no file, and outputs that take nothing.
 
-mod support;
-
+use crate::support::Folder;
+use crate::support::cluster::Cluster;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::Folder;
-use support::cluster::Cluster;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o777

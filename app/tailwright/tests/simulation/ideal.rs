@@ -1,8 +1,6 @@
 //! `tailwright ideal`: figures against closed forms and by hand, repeatability, overload, bad input.
 
-mod support;
-
-use support::Folder;
+use crate::support::Folder;
 
 const MM1: [&str; 5] = ["ideal", "--arrivals", "poisson(500/s)", "--service", "exp(1ms)"];
 

@@ -1,11 +1,9 @@
 //! Input that is well formed and cannot be meant: refused with what was expected, or taken with what was assumed.
 
-mod support;
-
+use crate::support::Folder;
+use crate::support::cluster::Cluster;
 use std::fs;
 use std::process::Command;
-use support::Folder;
-use support::cluster::Cluster;
 
 const SCENARIO: &str = "[run]\nrequests = 100\n[[station]]\nname = \"queue\"\nworkers = 1\ndiscipline = \"fifo\"\n\
     [[entry]]\narrivals = \"poisson(500/s)\"\nservice = { queue = \"exp(1ms)\" }\n";

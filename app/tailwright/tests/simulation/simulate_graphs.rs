@@ -1,9 +1,7 @@
 //! `tailwright simulate` with kinds, classes, copies, measured laws and recorded traces, and `trace callgraph`.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 fn example(name: &str) -> String {
     format!("{}/../../examples/scenarios/{name}", env!("CARGO_MANIFEST_DIR"))

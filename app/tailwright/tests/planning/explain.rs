@@ -1,10 +1,8 @@
 //! `tailwright explain`: the derivation adds up.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::judge;
 use std::process::Command;
-use support::cluster::Cluster;
-use support::judge;
 
 /// The last number of the first line that starts with `term`.
 fn number(text: &str, term: &str) -> f64 {

@@ -1,10 +1,8 @@
 //! The doors at which a policy is simulated, enforced or judged: each compares what runs it with what its bounds assume.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::{Folder, Outcome};
 use serde_json::{Value, json};
-use support::cluster::Cluster;
-use support::{Folder, Outcome};
 
 /// A cluster with a policy for devices of two channels.
 fn planned() -> Cluster {

@@ -1,11 +1,9 @@
 //! `tailwright bound`, as users and scripts run it; its figures against a replay that knows nothing of it.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::replay::{latencies, quantile};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use support::cluster::Cluster;
-use support::replay::{latencies, quantile};
 
 const FLAGS: [&str; 7] = ["bound", "--slos", "slos.csv", "--storage", "ssd.json", "--network", "125MB/s"];
 

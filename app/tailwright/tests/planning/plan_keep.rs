@@ -1,11 +1,9 @@
 //! Arrivals and departures: `tailwright plan --keep`.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::judge;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use support::cluster::Cluster;
-use support::judge;
 
 fn homes(plan: &Value) -> BTreeMap<String, String> {
     judge::admitted(plan).into_iter().map(|w| (w.name, w.server)).collect()

@@ -1,10 +1,8 @@
 //! Words of answers: one of a thing is not called several, nothing is no list and no table, no number is infinite.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::{Folder, Outcome};
 use std::fs;
-use support::cluster::Cluster;
-use support::{Folder, Outcome};
 
 /// What a run says, with its tables.
 fn said(outcome: &Outcome) -> String {

@@ -1,14 +1,12 @@
 //! What a policy promises, kept under attack: real traces are planned for a device with several channels, and traffic that
 //! spends every limit of the policy is served by a simulator in plain code, beside best-effort requests as large as bounds count.
 
-#[path = "../../../simulate/scenario/tests/bounds/brute.rs"]
+#[path = "../../../../simulate/scenario/tests/bounds/brute.rs"]
 mod brute;
-mod support;
-
+use crate::support::Folder;
 use brute::{Asked, most_within_limits, request_latencies, within_limits};
 use serde_json::Value;
 use std::path::Path;
-use support::Folder;
 
 /// Bytes per second of the links.
 const NETWORK: f64 = 125e6;

@@ -1,9 +1,7 @@
 //! `tailwright trace assumptions` on traces whose coupling and changes are known.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 /// A linear congruential generator.
 struct Draws(u64);
@@ -40,7 +38,7 @@ fn coupled() -> Folder {
     folder.write("a.csv", &trace(&bursts(1), 1_000_000, 2));
     folder.write("b.csv", &trace(&bursts(1), 1_000_000, 3));
     folder.write("c.csv", &trace(&bursts(4), 1_000_000, 5));
-    folder.write("ssd.json", support::cluster::PROFILE);
+    folder.write("ssd.json", crate::support::cluster::PROFILE);
     folder.write(
         "slos.csv",
         "workload,trace,slo_percentile,slo_latency_s\na,a.csv,99,0.01\nb,b.csv,99,0.01\nc,c.csv,99,0.01\n",

@@ -1,13 +1,11 @@
 //! `tailwright demo`: the same seed, the same cluster; nobody else's files.
 
-mod support;
-
+use crate::support::Folder;
+use crate::support::servers::signal;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use support::Folder;
-use support::servers::signal;
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();

@@ -1,8 +1,6 @@
 //! `tailwright simulate` of storage servers: verdicts, policies, faults with their place.
 
-mod support;
-
-use support::Folder;
+use crate::support::Folder;
 
 const SERVER: &str = "[server]\nprofile = { bandwidthTable = [{ requestSize = 4096, readBandwidth = 1e7, writeBandwidth = 5e6 }] }\n\
     network = \"125MB/s\"\n";

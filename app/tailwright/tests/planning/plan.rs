@@ -1,10 +1,8 @@
 //! `tailwright plan` as scripts and people use it.
 
-mod support;
-
+use crate::support::cluster::{Cluster, NETWORK_BYTES_PER_S};
+use crate::support::judge;
 use serde_json::Value;
-use support::cluster::{Cluster, NETWORK_BYTES_PER_S};
-use support::judge;
 
 const FLAGS: [&str; 10] = [
     "plan",

@@ -1,13 +1,11 @@
 //! `tailwright plan --model`, as users and scripts run it.
 
-mod support;
-
+use crate::support::cluster::Cluster;
+use crate::support::judge::{STAGES, burst};
+use crate::support::servers::signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use support::cluster::Cluster;
-use support::judge::{STAGES, burst};
-use support::servers::signal;
 
 const SLOW: &str =
     r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 40e6, "writeBandwidth": 40e6}]}"#;
@@ -90,7 +88,7 @@ fn no_replay_is_longer_than_bursts_together_and_that_not_than_the_worst_case() {
         }
     }
     let Some(real) = testkit::shared("traces") else { return };
-    let folder = support::Folder::new();
+    let folder = crate::support::Folder::new();
     let path = |name: &str| real.join(name).display().to_string();
     let slos = path("slos.csv");
     let traces = path("");

@@ -1,9 +1,7 @@
 //! The 41 real workloads by the interface that scripts use.
 
-mod support;
-
+use crate::support::{Folder, judge};
 use serde_json::Value;
-use support::{Folder, judge};
 
 fn plan(folder: &Folder, more: &[&str]) -> Option<Value> {
     let dir = testkit::shared("traces")?;

@@ -1,9 +1,7 @@
 //! `tailwright reproduce tailclipper-…`: claims with their rules, and the same figures for the same seed.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 fn play(name: &str) -> Value {
     let folder = Folder::new();

@@ -1,0 +1,21 @@
+//! Plans, bounds, admission, explanations and traces, as the program gives them.
+//!
+//! Tests of one kind share a program, since linking one takes longer than most of them run.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod admit;
+mod bound;
+mod bound_conditions;
+mod demo;
+mod explain;
+mod implausible;
+mod plan;
+mod plan_input;
+mod plan_keep;
+mod plan_model;
+mod plan_real;
+mod promises;
+mod trace;
+mod trace_assumptions;

@@ -1,0 +1,13 @@
+//! What all verbs have in common: words, documents, pages, files and shell completions.
+//!
+//! Tests of one kind share a program, since linking one takes longer than most of them run.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod completions;
+mod docs;
+mod json_documents;
+mod output;
+mod pages;
+mod wording;
