@@ -1,4 +1,4 @@
-//! What all verbs have in common: words, documents, pages, files and shell completions.
+//! Words, documents, pages, files and shell completions that all verbs have in common.
 //!
 //! Tests of one kind share a program, since linking one takes longer than most of them run.
 
