@@ -121,7 +121,7 @@ fn closest(policy: &Value, device: &Device, case: &Path) -> (f64, String) {
                 assert!(asked.len() > 10, "{name}: nothing is within its limits");
                 loads.push((name, asked));
             }
-            let seen = request_latencies(policy, &loads, (32, copy));
+            let seen = request_latencies(policy, &loads, (32, copy), 0);
             for (workload, latencies) in placed.iter().zip(seen) {
                 let longest = latencies.into_iter().max().unwrap_or(0);
                 let ratio = longest as f64 / 1e9 / workload["bound_s"].as_f64().expect("a bound");
